@@ -1,0 +1,35 @@
+"""Trainmaster: a priority queue for Amazon SageMaker training jobs.
+
+What users import. It must stay light: neither boto3 nor the SageMaker SDK is imported before one of the names below is.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainmaster.client.api import ApiClient
+    from trainmaster.client.hook import route_to_queue
+    from trainmaster.client.sdk import QueueSession
+
+__version__ = "0.1.0"
+__all__ = ["ApiClient", "QueueSession", "__version__", "route_to_queue"]
+
+_HOMES = {
+    "ApiClient": "trainmaster.client.api",
+    "QueueSession": "trainmaster.client.sdk",
+    "route_to_queue": "trainmaster.client.hook",
+}
+
+
+def __getattr__(name: str) -> object:
+    """The public names, imported when they are asked for (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, without importing them."""
+    return sorted(__all__)

@@ -1,0 +1,144 @@
+"""The shapes of the API's answers, member for member as they travel in JSON.
+
+Times are ISO 8601 in UTC (`2026-01-31T12:00:00Z`). This module holds types only, and must not do anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, NotRequired, TypedDict
+
+JobState = Literal[
+    "pending",
+    "starting",
+    "running",
+    "preempting",
+    "preempted",
+    "resizing",
+    "completed",
+    "failed",
+    "stopped",
+    "held",
+    "cancelled",
+]
+
+WAITING: Final[frozenset[str]] = frozenset({"pending", "preempted", "held"})
+ENDED: Final[frozenset[str]] = frozenset({"completed", "failed", "stopped", "cancelled"})
+
+
+class Reason(TypedDict):
+    """Why a job waits, or why an attempt ended; further members depend on the type."""
+
+    type: str
+    message: str
+
+
+class AttemptView(TypedDict):
+    """One run of a job on SageMaker; `trainingJobName` is its name there."""
+
+    number: int
+    trainingJobName: str
+    outcome: str
+    createdAt: str | None
+    startedAt: str | None
+    endedAt: str | None
+    reason: Reason | str | None
+
+
+class JobView(TypedDict):
+    """A job as the queue sees it; `trainingJobName` is the newest attempt's name on SageMaker."""
+
+    jobName: str
+    jobState: JobState
+    priority: int
+    share: str
+    entryTime: str
+    pools: list[str]
+    demand: list[dict[str, int]]
+    preemptible: bool
+    position: int | None
+    positionAtLeast: int | None
+    reason: Reason | None
+    estimatedStart: str | None
+    submittedBy: str | None
+    failureReason: str | None
+    trainingJobName: str | None
+    attempts: list[AttemptView]
+
+
+class Submission(JobView):
+    """The answer to a submit: the job, what to beware of, and which jobs it would preempt."""
+
+    warnings: list[str]
+    wouldPreempt: list[str]
+
+
+# In the functional form, because `from` is a Python keyword.
+_Ends = TypedDict("_Ends", {"from": str | None, "to": str})
+
+
+class HistoryEntry(_Ends):
+    """One transition of a job: the states it went `from` and `to`, when, why, and under which attempt."""
+
+    at: str
+    reason: Reason | str | None
+    attempt: int | None
+
+
+class JobDetail(JobView):
+    """A job with its history and the CreateTrainingJob request that was submitted."""
+
+    history: list[HistoryEntry]
+    jobDetails: dict[str, Any]
+
+
+class PoolView(TypedDict):
+    """A pool's cap and what becomes of it, in instances."""
+
+    name: str
+    instanceType: str
+    cap: int
+    used: int
+    stopping: int
+    held: int
+    foreign: int
+    free: int
+    countForeign: bool
+
+
+class PoolSetting(TypedDict):
+    """What a caller may set of a pool."""
+
+    instanceType: str
+    cap: int
+    countForeign: NotRequired[bool]
+
+
+class PoolsView(TypedDict):
+    """All pools, and the version that the next change has to name."""
+
+    pools: list[PoolView]
+    version: int
+
+
+class JobsPage(TypedDict):
+    """One page of jobs; `nextCursor` is None on the last."""
+
+    jobs: list[JobView]
+    nextCursor: str | None
+
+
+class QueuePage(JobsPage):
+    """One page of the queue, in the order in which jobs will be considered."""
+
+    pools: list[PoolView]
+
+
+class PlanView(TypedDict):
+    """What would happen to a request if it were submitted now."""
+
+    decision: Literal["start", "preempt", "wait"]
+    position: int | None
+    reason: Reason | None
+    wouldPreempt: list[str]
+    estimatedStart: str | None
+    warnings: list[str]
