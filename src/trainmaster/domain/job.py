@@ -1,0 +1,207 @@
+"""Jobs, their attempts, and the one table of legal transitions.
+
+Nothing changes a job's state except the functions of `lifecycle`, which ask `TRANSITIONS`. It must not decide
+anything: deciding is `planner/`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from trainmaster.domain.capacity import Demand, Units
+
+MAX_NAME = 63
+"""Longest SageMaker training job name (CreateTrainingJob, `TrainingJobName`)."""
+STAMP = "-qstamp-"
+"""What marks the later attempts' names (article, "queue stamp"); user names may not contain it."""
+PRIORITY_LIMIT = 1_000_000
+"""Priorities are integers within plus and minus this."""
+
+
+class JobState(StrEnum):
+    """Where a job is. Waiting: pending, preempted. Holding capacity: starting to resizing."""
+
+    PENDING = "pending"
+    PREEMPTED = "preempted"
+    HELD = "held"
+    STARTING = "starting"
+    RUNNING = "running"
+    PREEMPTING = "preempting"
+    RESIZING = "resizing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    CANCELLED = "cancelled"
+
+
+WAITING = frozenset({JobState.PENDING, JobState.PREEMPTED})
+ACTIVE = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING, JobState.RESIZING})
+ENDED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.STOPPED, JobState.CANCELLED})
+
+_S = JobState
+_FINISHES = frozenset({_S.COMPLETED, _S.FAILED, _S.STOPPED})
+TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
+    _S.PENDING: frozenset({_S.STARTING, _S.HELD, _S.CANCELLED}),
+    _S.PREEMPTED: frozenset({_S.STARTING, _S.HELD, _S.CANCELLED}),
+    _S.HELD: frozenset({_S.PENDING, _S.PREEMPTED, _S.CANCELLED}),
+    # A start that met no capacity goes back to where it came from.
+    _S.STARTING: _FINISHES | {_S.RUNNING, _S.PREEMPTING, _S.PENDING, _S.PREEMPTED},
+    # SageMaker may lose the capacity of a job that had seemed to run (CapacityError while restarting).
+    _S.RUNNING: _FINISHES | {_S.PREEMPTING, _S.RESIZING, _S.PENDING, _S.PREEMPTED},
+    # A job may finish in the moment in which it was asked to step aside.
+    _S.PREEMPTING: _FINISHES | {_S.PREEMPTED},
+    _S.RESIZING: _FINISHES | {_S.RUNNING},
+    _S.COMPLETED: frozenset(),
+    _S.FAILED: frozenset(),
+    _S.STOPPED: frozenset(),
+    _S.CANCELLED: frozenset(),
+}
+
+
+class Outcome(StrEnum):
+    """How an attempt stands or ended. `returned`: it met no capacity and the job waits again."""
+
+    ACTIVE = "active"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    PREEMPTED = "preempted"
+    RETURNED = "returned"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One run of a job on SageMaker.
+
+    Attributes:
+        number: 1 for the first.
+        training_job_name: its SageMaker name, a function of job and number (see `attempt_name`).
+        units: what it holds of each pool; with `InstancePreferences` the worst case until SageMaker has chosen.
+        choices: the instance types left to SageMaker to choose from, in order; empty for other jobs.
+        created_at: when the start was decided.
+        launched: whether SageMaker is known to have it.
+        started_at: when SageMaker reported its instances at work.
+        stop_asked_at: when it was decided, or seen, that it stops; its capacity is free only once it has stopped.
+        stop_sent: whether SageMaker is known to have been asked to stop it.
+        freed_for: the job for which it steps aside.
+    """
+
+    number: int
+    training_job_name: str
+    units: Units
+    created_at: datetime
+    choices: tuple[str, ...] = ()
+    outcome: Outcome = Outcome.ACTIVE
+    launched: bool = False
+    started_at: datetime | None = None
+    stop_asked_at: datetime | None = None
+    stop_sent: bool = False
+    freed_for: str | None = None
+    ended_at: datetime | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Capacity freed for a named waiting job and kept for it until it starts or the hold expires."""
+
+    units: Units
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of a job's history: from one state to another, when and why."""
+
+    at: datetime
+    before: JobState | None
+    after: JobState
+    reason: str
+    attempt: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a user submitted, and where it stands. Times are UTC.
+
+    Attributes:
+        entry_time: when it entered the queue; a preempted job keeps it.
+        digest: SHA-256 of the canonical request, which tells a repeated submission from a different one.
+        max_runtime: `StoppingCondition.MaxRuntimeInSeconds`, SageMaker's default of a day where it is absent.
+        max_pending: `StoppingCondition.MaxPendingTimeInSeconds`, where given.
+        attempt: the newest attempt; None before the first start.
+        past: the attempts before it.
+        retry_at: the job is not tried again before this (back-off after missing capacity).
+        returns: starts in a row that met no capacity; sets the back-off.
+        stop_requested: its user wants it stopped, so that it must not be resumed.
+        keep_alive: whether the request keeps a warm pool after the job.
+        history: newest changes last; the store may keep older ones apart.
+    """
+
+    name: str
+    entry_time: datetime
+    priority: int
+    demand: Demand
+    digest: str
+    state: JobState = JobState.PENDING
+    version: int = 1
+    share: str = "default"
+    preemptible: bool = True
+    max_runtime: timedelta = timedelta(days=1)
+    max_pending: timedelta | None = None
+    keep_alive: bool = False
+    submitted_by: str | None = None
+    attempt: Attempt | None = None
+    past: tuple[Attempt, ...] = ()
+    hold: Hold | None = None
+    retry_at: datetime | None = None
+    returns: int = 0
+    stop_requested: bool = False
+    failure: str | None = None
+    ended_at: datetime | None = None
+    history: tuple[Change, ...] = ()
+
+    @property
+    def lane(self) -> str:
+        """The lane that the job waits in: its share and the pools it can run in."""
+        return f"{self.share}/{self.demand.lane}"
+
+    @property
+    def order(self) -> tuple[int, datetime, str]:
+        """Place in the queue: priority down, entry time up, name (article, "get pending jobs"; total order)."""
+        return (-self.priority, self.entry_time, self.name)
+
+    @property
+    def units(self) -> Units:
+        """What the job holds of pools now; nothing unless it is active."""
+        return self.attempt.units if self.attempt is not None and self.state in ACTIVE else {}
+
+    @property
+    def stopping(self) -> bool:
+        """Whether its capacity is on the way to be free."""
+        return self.state in ACTIVE and self.attempt is not None and self.attempt.stop_asked_at is not None
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """All attempts, oldest first."""
+        return self.past if self.attempt is None else (*self.past, self.attempt)
+
+
+def attempt_name(job_name: str, number: int) -> str:
+    """SageMaker name of a job's attempt: the user's own for the first, `<name>-qstamp-<n>` for later ones.
+
+    The first keeps the user's name so that SDK waiters, log streams and artifact paths keep working. Later names
+    are cut to 63 characters; a short hash of the whole name then keeps two long names apart.
+    """
+    if number == 1:
+        return job_name
+    suffix = f"{STAMP}{number}"
+    if len(job_name) + len(suffix) <= MAX_NAME:
+        return job_name + suffix
+    digest = hashlib.sha256(job_name.encode()).hexdigest()[:8]
+    stem = job_name[: MAX_NAME - len(suffix) - len(digest) - 1].rstrip("-")
+    return f"{stem}-{digest}{suffix}"

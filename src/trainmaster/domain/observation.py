@@ -1,0 +1,69 @@
+"""What SageMaker says of one training job, as a value: from an event, a Describe or a List answer.
+
+An observation is a hint: it may be late, repeated or out of order. It must not touch a job; `lifecycle` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """`TrainingJobStatus` (SageMaker API, DescribeTrainingJob)."""
+
+    IN_PROGRESS = "InProgress"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    STOPPING = "Stopping"
+    STOPPED = "Stopped"
+    DELETING = "Deleting"
+
+
+TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED, Status.DELETING})
+NO_INSTANCES_YET = frozenset({"Starting", "Pending", "LaunchingMLInstances", "PreparingTrainingStack"})
+"""`SecondaryStatus` values under which the job's instances are not at work yet."""
+TIMED_OUT = frozenset({"MaxRuntimeExceeded", "MaxWaitTimeExceeded"})
+"""`SecondaryStatus` values that tell a time-out from a stop: both end as Stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """One report about one training job.
+
+    Attributes:
+        training_job_name: the SageMaker name, so one attempt.
+        job_name: the job that the attempt's tags name, where the report carries tags.
+        secondary: `SecondaryStatus`; "" where unknown.
+        failure_reason: `FailureReason` of a failed job.
+        started_at: `TrainingStartTime`.
+        stopping_since: when `Stopping` began, where the report tells; shows who asked first.
+        chosen_type: `SelectedInstanceType` once SageMaker has chosen among preferences.
+        warm_pool: whether the ended job has left a warm pool that still holds its instances.
+    """
+
+    training_job_name: str
+    status: Status
+    secondary: str = ""
+    job_name: str | None = None
+    failure_reason: str | None = None
+    started_at: datetime | None = None
+    stopping_since: datetime | None = None
+    chosen_type: str | None = None
+    warm_pool: bool = False
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the training job has ended and its instances are free."""
+        return self.status in TERMINAL
+
+    @property
+    def at_work(self) -> bool:
+        """Whether its instances are at work."""
+        return self.status is Status.IN_PROGRESS and bool(self.secondary) and self.secondary not in NO_INSTANCES_YET
+
+    @property
+    def no_capacity(self) -> bool:
+        """Whether it failed for want of EC2 capacity (`CapacityError`), which says nothing about the job."""
+        return self.status is Status.FAILED and (self.failure_reason or "").startswith("CapacityError")

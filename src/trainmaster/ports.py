@@ -1,0 +1,177 @@
+"""What the use cases need from outside, as Protocols in the words of the domain.
+
+Every implementation of Store and Launcher passes the same contract suite (`tests/contract/`). A method answers
+won or lost where others may be faster; losing is a value, not an error. Errors are those of `domain.errors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+from trainmaster.domain.capacity import Pool, Units
+from trainmaster.domain.job import Attempt, Job, JobState
+from trainmaster.domain.observation import Observation
+from trainmaster.domain.plan import Snapshot
+
+Request = Mapping[str, Any]
+"""A CreateTrainingJob request as JSON values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which jobs a listing shows; an empty set of states means all."""
+
+    states: frozenset[JobState] = frozenset()
+    share: str | None = None
+    pool: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Part of a listing, and where the next part begins; `cursor` is None at the end."""
+
+    jobs: tuple[Job, ...]
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """The pools in force and the version to name when changing them."""
+
+    by_name: Mapping[str, Pool]
+    version: int
+
+
+class Store(Protocol):
+    """The queue's memory."""
+
+    def submit(self, job: Job, request: Request) -> Job:
+        """Store a new job and its lane entry at once, or nothing.
+
+        Returns the stored job: the given one, or the one that already had this name (then nothing was written;
+        compare `digest`). Raises `TooLarge`.
+        """
+        ...
+
+    def begin_pass(self) -> Snapshot:
+        """Begin a pass: fence all earlier ones, then read with strong consistency."""
+        ...
+
+    def survey(self) -> Snapshot:
+        """The same reading without a fence, for answers and dry runs; `pass_number` is strongly consistent."""
+        ...
+
+    def transition(self, changes: Sequence[tuple[Job, Job]], *, fence: int | None = None) -> bool:
+        """Commit jobs' changes (before, after), all or none; whether it won.
+
+        Each is guarded by its job's version and, where given, all by the pass still being `fence`. False when
+        any guard failed; raises `Fenced` when it was the fence. At most 90 changes.
+        """
+        ...
+
+    def find(self, name: str) -> Job | None:
+        """The job of that name with its whole history, strongly consistent; None where there is none."""
+        ...
+
+    def request_of(self, name: str) -> Request:
+        """The request as submitted. Raises `JobNotFound`."""
+        ...
+
+    def browse(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
+        """Jobs that match: active ones, waiting ones in queue order, held ones, then the newest ended.
+
+        Raises `InvalidRequest` for a cursor that is not one of ours.
+        """
+        ...
+
+    def pools(self) -> Pools:
+        """The pools in force."""
+        ...
+
+    def set_pools(self, pools: Sequence[Pool], *, version: int | None = None) -> Pools:
+        """Replace the pools. Raises `VersionConflict` where `version` is given and no longer in force."""
+        ...
+
+    def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
+        """Add and remove training jobs that did not come from the queue; returns all known ones by name."""
+        ...
+
+
+class Created(StrEnum):
+    """What came of creating an attempt."""
+
+    NEW = "new"
+    ALREADY_THERE = "already there"
+    NAME_TAKEN = "name taken"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJobs:
+    """One page of the account's unfinished training jobs; `token` is None after the last page."""
+
+    names: tuple[str, ...]
+    token: str | None = None
+
+
+class Launcher(Protocol):
+    """SageMaker training jobs, as far as the queue needs them."""
+
+    def create(self, job: Job, attempt: Attempt, request: Request) -> Created:
+        """Create the attempt's training job, tagged with queue, job and attempt.
+
+        `ALREADY_THERE`: an earlier call of ours had created it. `NAME_TAKEN`: the name belongs to a training job
+        that this attempt did not create. Raises `CapacityExhausted`, `RequestRefused`, `Throttled`,
+        `Unavailable`, `NotPermitted`.
+        """
+        ...
+
+    def stop(self, training_job_name: str, *, end_warm_pool: bool) -> bool:
+        """Ask it to stop, ending its warm pool where told; False where it had ended already.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        """
+        ...
+
+    def end_warm_pool(self, training_job_name: str) -> None:
+        """Set its keep-alive to 0 so that an idle warm pool gives its instances back; nothing where it has none."""
+        ...
+
+    def describe(self, training_job_name: str) -> Observation | None:
+        """What SageMaker says of it now; None where it does not know it."""
+        ...
+
+    def open_jobs(self, since: datetime, token: str | None = None) -> OpenJobs:
+        """One page of the account's unfinished training jobs created after `since` (one list call)."""
+        ...
+
+    def units_of(self, training_job_name: str) -> Units:
+        """Which instance types a training job holds, by type; empty once it has ended."""
+        ...
+
+
+class Publisher(Protocol):
+    """What leaves the system besides answers."""
+
+    def wake(self, follows: int) -> None:
+        """Ask for a pass that begins after pass `follows`; asking twice for one costs nothing."""
+        ...
+
+    def set_aside(self, message: str, reason: str) -> None:
+        """Put a message that cannot be handled where people will find it, with the reason."""
+        ...
+
+
+class Clock(Protocol):
+    """Time, handed in."""
+
+    def now(self) -> datetime:
+        """The time now, UTC."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Let that many seconds pass."""
+        ...
