@@ -78,3 +78,9 @@ def worst_case(alternatives: Iterable[Units]) -> dict[str, int]:
         for name, count in units.items():
             result[name] = max(result.get(name, 0), count)
     return result
+
+
+def foreign_units(known: Mapping[str, Units], pools: Mapping[str, Pool]) -> dict[str, int]:
+    """What training jobs from outside the queue (units by job name) hold in the pools that count them."""
+    held = total(known.values())
+    return {name: count for name, count in held.items() if name in pools and pools[name].count_foreign}

@@ -25,15 +25,15 @@ from trainmaster.domain.job import (
 from trainmaster.domain.observation import TIMED_OUT, Observation, Status
 
 FIRST_BACK_OFF = timedelta(seconds=60)
-LONGEST_BACK_OFF = timedelta(hours=1)
+LONGEST_BACK_OFF = timedelta(minutes=16)
 CLOCK_TOLERANCE = timedelta(seconds=5)
 """How far SageMaker's clock and ours may differ before we call one of them the earlier."""
 
 
 def back_off(returns: int) -> timedelta:
-    """How long a job waits after its n-th start in a row without capacity: 60 s, doubled, at most an hour.
+    """How long a job waits after its n-th start in a row without capacity: 60 s, doubled, at most 16 minutes.
 
-    The figures are Kueue's for jobs whose pods did not become ready (`waitForPodsReady`: 60 s x 2^n, cap 3600 s).
+    The first figure is Kueue's for jobs whose pods did not become ready (`waitForPodsReady`); the cap is shorter,
     """
     doublings = min(max(returns - 1, 0), 10)
     return min(FIRST_BACK_OFF * (1 << doublings), LONGEST_BACK_OFF)
@@ -60,12 +60,12 @@ def start(job: Job, units: Units, choices: tuple[str, ...], now: datetime) -> Jo
 
 def launched(job: Job) -> Job:
     """SageMaker is known to have the attempt."""
-    return _touch(job, attempt=replace(_current(job), launched=True))
+    return _touch(job, attempt=replace(current(job), launched=True))
 
 
 def preempt(job: Job, beneficiary: str, now: datetime) -> Job:
     """The job is to step aside; its capacity is freed for `beneficiary`."""
-    attempt = replace(_current(job), stop_asked_at=now, freed_for=beneficiary)
+    attempt = replace(current(job), stop_asked_at=now, freed_for=beneficiary)
     return _move(job, JobState.PREEMPTING, now, f"steps aside for {beneficiary}", attempt=attempt)
 
 
@@ -78,7 +78,7 @@ def ask_stop(job: Job, now: datetime, who: str) -> Job:
     """Its user wants an active job stopped: it will end as stopped and not be resumed."""
     if job.state not in (JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING):
         raise IllegalTransition(f"job {job.name} is {job.state}: there is nothing to stop", field="jobState")
-    attempt = _current(job)
+    attempt = current(job)
     attempt = replace(attempt, stop_asked_at=attempt.stop_asked_at or now)
     line = Change(now, job.state, job.state, f"stop asked by {who}", attempt.number)
     return _touch(job, attempt=attempt, stop_requested=True, history=(*job.history, line))
@@ -86,7 +86,7 @@ def ask_stop(job: Job, now: datetime, who: str) -> Job:
 
 def stop_sent(job: Job) -> Job:
     """SageMaker is known to have been asked to stop the attempt."""
-    return _touch(job, attempt=replace(_current(job), stop_sent=True))
+    return _touch(job, attempt=replace(current(job), stop_sent=True))
 
 
 def cancel(job: Job, now: datetime, who: str) -> Job:
@@ -116,7 +116,7 @@ def reprioritise(job: Job, priority: int, now: datetime, who: str) -> Job:
 def give_back(job: Job, now: datetime, reason: str) -> Job:
     """A start met no capacity: the job waits again with back-off, and no attempt is burnt."""
     returns = job.returns + 1
-    attempt = replace(_current(job), outcome=Outcome.RETURNED, ended_at=now, reason=reason)
+    attempt = replace(current(job), outcome=Outcome.RETURNED, ended_at=now, reason=reason)
     target = JobState.PREEMPTED if _ran(job) else JobState.PENDING
     return _move(
         job, target, now, reason, attempt=attempt, returns=returns, retry_at=now + back_off(returns), hold=None
@@ -153,7 +153,7 @@ def _ended(job: Job, seen: Observation, now: datetime) -> Job:
         return _ended_failed(job, seen, now)
     if seen.secondary in TIMED_OUT:
         return _end(job, JobState.STOPPED, Outcome.STOPPED, now, f"SageMaker ended it: {seen.secondary}")
-    if job.state is JobState.PREEMPTING and not _user_was_first(_current(job), seen):
+    if job.state is JobState.PREEMPTING and not _user_was_first(current(job), seen):
         return _preempted(job, now)
     if _pending_timed_out(job, seen, now):
         return give_back(job, now, "no EC2 capacity within MaxPendingTimeInSeconds")
@@ -177,14 +177,14 @@ def _user_was_first(attempt: Attempt, seen: Observation) -> bool:
 
 def _pending_timed_out(job: Job, seen: Observation, now: datetime) -> bool:
     """SageMaker stops a job that found no capacity within its `MaxPendingTimeInSeconds`; no status tells it so."""
-    attempt = _current(job)
+    attempt = current(job)
     waited = now - attempt.created_at
     never_worked = attempt.started_at is None and seen.started_at is None
     return never_worked and job.max_pending is not None and waited + CLOCK_TOLERANCE >= job.max_pending
 
 
 def _preempted(job: Job, now: datetime) -> Job:
-    attempt = _current(job)
+    attempt = current(job)
     reason = f"preempted for {attempt.freed_for}"
     done = replace(attempt, outcome=Outcome.PREEMPTED, ended_at=now, reason=reason)
     return _move(job, JobState.PREEMPTED, now, reason, attempt=done)
@@ -216,7 +216,7 @@ def _chosen(attempt: Attempt, seen: Observation) -> dict[str, Any]:
 
 
 def _end(job: Job, state: JobState, outcome: Outcome, now: datetime, reason: str) -> Job:
-    attempt = replace(_current(job), outcome=outcome, ended_at=now, reason=reason)
+    attempt = replace(current(job), outcome=outcome, ended_at=now, reason=reason)
     failure = reason if state is not JobState.COMPLETED else None
     return _move(job, state, now, reason, attempt=attempt, failure=failure, ended_at=now, hold=None)
 
@@ -233,7 +233,8 @@ def _touch(job: Job, **changes: Any) -> Job:
     return replace(job, version=job.version + 1, **changes)
 
 
-def _current(job: Job) -> Attempt:
+def current(job: Job) -> Attempt:
+    """The newest attempt. Raises `IllegalTransition` before the first start."""
     if job.attempt is None:
         raise IllegalTransition(f"job {job.name} has no attempt yet", field="jobState")
     return job.attempt
@@ -250,5 +251,3 @@ def _ran(job: Job) -> bool:
 
 def _places(units: Units) -> str:
     return "takes " + ", ".join(f"{count} x {name}" for name, count in sorted(units.items()))
-
-

@@ -147,9 +147,7 @@ class CanNeverFit:
         return f"can never fit: needs {self.needed} x {self.pool}, the pool's cap is {self.cap}"
 
 
-Reason = (
-    WaitsForCapacity | WaitsForRelease | Preempts | Behind | KeptForOther | BackingOff | NextPass | CanNeverFit
-)
+Reason = WaitsForCapacity | WaitsForRelease | Preempts | Behind | KeptForOther | BackingOff | NextPass | CanNeverFit
 
 
 @dataclass(frozen=True, slots=True)

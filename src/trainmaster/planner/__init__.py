@@ -1,0 +1,11 @@
+"""The verbs: pure functions from a snapshot to a plan.
+
+    schedule.py   the one public function: schedule(snapshot, now, rng) -> Plan; it alone imports the stages
+    order.py      who is considered first
+    fit.py        the ledger: what is free, on the way and spoken for while a plan is made
+    place.py      which alternative of a demand a job starts on
+    preempt.py    which jobs step aside
+    forecast.py   a reader: runs schedule forward to estimate a start
+
+No clock, no environment, no I/O, no globals that change.
+"""

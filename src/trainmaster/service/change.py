@@ -1,0 +1,102 @@
+"""What people do to jobs and pools that are there already: cancel, stop, hold, release, priority, caps.
+
+Each is one guarded transition, tried again from the job as it stands when somebody else was faster. It must not
+call SageMaker: the manager does, woken by us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from trainmaster.domain import lifecycle
+from trainmaster.domain.capacity import Pool
+from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled
+from trainmaster.domain.job import ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
+from trainmaster.ports import Clock, Pools, Publisher, Store
+from trainmaster.service.wake import wake
+
+MOST_TRIES = 8
+LARGEST_CAP = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What the use cases behind the API need."""
+
+    store: Store
+    publisher: Publisher
+    clock: Clock
+
+
+def cancel(desk: Desk, name: str, who: str) -> Job:
+    """Take a waiting job off the queue, or have an active one stopped for good.
+
+    Raises `JobNotFound`; `IllegalTransition` where it has ended.
+    """
+    return _change(desk, name, lambda job: _cancelled(desk, job, who))
+
+
+def change(desk: Desk, name: str, who: str, *, priority: int | None = None, hold: bool | None = None) -> Job:
+    """Give a job another priority, hold it, or (hold=False) release it; both at once is one change.
+
+    Raises `JobNotFound`, `InvalidRequest`, `IllegalTransition`.
+    """
+    if priority is None and hold is None:
+        raise InvalidRequest("nothing to change", hint="give `priority`, `hold`, or both")
+    if priority is not None and abs(priority) > PRIORITY_LIMIT:
+        raise InvalidRequest(
+            f"priority {priority} is out of range",
+            field="priority",
+            hint=f"use an integer from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}",
+        )
+    return _change(desk, name, lambda job: _changed(desk, job, who, priority=priority, hold=hold))
+
+
+def set_pools(desk: Desk, pools: Sequence[Pool], *, version: int | None = None) -> Pools:
+    """Replace the pools; jobs that hold more than a lowered cap run on. Raises `InvalidRequest`, `VersionConflict`."""
+    seen: set[str] = set()
+    for index, pool in enumerate(pools):
+        if pool.name in seen:
+            raise InvalidRequest(f"pool {pool.name} is given twice", field=f"pools[{index}].instanceType")
+        if not 0 <= pool.cap <= LARGEST_CAP:
+            raise InvalidRequest(f"cap {pool.cap} is out of range", field=f"pools[{index}].cap", hint="use 0 or more")
+        seen.add(pool.name)
+    done = desk.store.set_pools(pools, version=version)
+    wake(desk.store, desk.publisher)
+    return done
+
+
+def _cancelled(desk: Desk, job: Job, who: str) -> Job:
+    if job.state in WAITING or job.state is JobState.HELD:
+        return lifecycle.cancel(job, desk.clock.now(), who)
+    if job.stop_requested:
+        return job
+    return lifecycle.ask_stop(job, desk.clock.now(), who)
+
+
+def _changed(desk: Desk, job: Job, who: str, *, priority: int | None, hold: bool | None) -> Job:
+    now = desk.clock.now()
+    if job.state in ENDED:
+        raise IllegalTransition(f"job {job.name} is {job.state}: it cannot change any more", field="jobState")
+    if priority is not None and priority != job.priority:
+        job = lifecycle.reprioritise(job, priority, now, who)
+    if hold is True and job.state is not JobState.HELD:
+        job = lifecycle.hold(job, now, who)
+    if hold is False:
+        job = lifecycle.release(job, now, who)
+    return job
+
+
+def _change(desk: Desk, name: str, changed: Callable[[Job], Job]) -> Job:
+    for _ in range(MOST_TRIES):
+        before = desk.store.find(name)
+        if before is None:
+            raise JobNotFound(f"the queue knows no job {name}", field="name", hint="see GET /jobs for the names")
+        after = changed(before)
+        if after == before:
+            return before
+        if desk.store.transition([(before, after)]):
+            wake(desk.store, desk.publisher)
+            return after
+    raise Throttled(f"job {name} is changing too fast; try again")

@@ -1,0 +1,149 @@
+"""What is checked before anything is stored: a request either becomes a job or is refused with the field named.
+
+It must not store anything, nor know HTTP.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from trainmaster.domain.capacity import Demand, Pool, Units, covers
+from trainmaster.domain.errors import InvalidRequest, NeverFits, Refused, RoleNotAllowed
+from trainmaster.domain.job import Job
+from trainmaster.domain.request import Options, Problem, demand_of, meaning_problems, options_of, warnings
+from trainmaster.domain.request.fields import part, whole
+from trainmaster.domain.roles import may_pass
+from trainmaster.ports import Request
+
+DEFAULT_MAX_RUNTIME = timedelta(days=1)
+"""What SageMaker takes where `StoppingCondition.MaxRuntimeInSeconds` is absent (CreateTrainingJob)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A request that may enter: the job that it makes, and advice that does not stand in its way."""
+
+    job: Job
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The rules of one deployment.
+
+    Attributes:
+        shape_problems: checks a request against SageMaker's service model.
+        allowed_roles: patterns of role ARNs that the queue may pass.
+        role_mapping: caller ARN pattern to role ARN patterns; where it is not empty, callers get only these.
+        may_pass_role: asks IAM whether a caller may pass a role: yes, no, or None where it cannot tell; absent
+            where the deployment does not permit the question.
+        allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
+    """
+
+    shape_problems: Callable[[Request], Sequence[Problem]]
+    allowed_roles: tuple[str, ...] = ()
+    role_mapping: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    may_pass_role: Callable[[str, str], bool | None] | None = None
+    allow_non_preemptible: bool = True
+
+    def admit(self, request: Request, caller: str | None, pools: Mapping[str, Pool], now: datetime) -> Admission:
+        """The job that the request makes.
+
+        Args:
+            request: JSON values as received.
+            caller: the caller's IAM ARN, where the API knows it.
+            pools: the pools in force.
+            now: entry time, UTC.
+
+        Raises `InvalidRequest`, `UnknownOption`, `RoleNotAllowed`, `NeverFits`.
+        """
+        for problem in [*self.shape_problems(request), *meaning_problems(request)]:
+            raise problem.refusal()
+        options = options_of(request)
+        self._check_options(request, options)
+        self._check_role(str(request["RoleArn"]), caller)
+        demand = Demand(demand_of(request))
+        _check_room(demand, pools)
+        job = _job(request, options, demand, caller, now)
+        return Admission(job, tuple(warnings(request, preemptible=options.preemptible)))
+
+    def _check_options(self, request: Request, options: Options) -> None:
+        if options.preemptible or self.allow_non_preemptible:
+            return
+        index = next(i for i, tag in enumerate(request["Tags"]) if tag["Key"] == "trainmaster:preemptible")
+        raise InvalidRequest(
+            "This queue does not take jobs that may not be preempted.",
+            field=f"Tags[{index}].Value",
+            hint="Leave the tag out, or ask whoever deployed the queue to set AllowNonPreemptible.",
+        )
+
+    def _check_role(self, role: str, caller: str | None) -> None:
+        """Nobody gets a role through the queue that they could not pass themselves."""
+        if not may_pass(caller or "", role, self.allowed_roles, self.role_mapping):
+            raise RoleNotAllowed(
+                f"The queue may not pass the role {role} for {caller or 'an unknown caller'}.",
+                field="RoleArn",
+                hint="Use a role that the deployment's AllowedRoles (and RoleMapping) name, or have it added there.",
+            )
+        if self.may_pass_role is None:
+            return
+        answer = self.may_pass_role(caller or "", role)
+        if not answer:
+            why = "may not pass" if answer is False else "could not be shown to be allowed to pass"
+            raise RoleNotAllowed(
+                f"{caller or 'An unknown caller'} {why} the role {role}.",
+                field="RoleArn",
+                hint="You need iam:PassRole on that role, as for CreateTrainingJob itself.",
+            )
+
+
+def digest_of(request: Request) -> str:
+    """SHA-256 of the request in canonical JSON; equal for equal bodies, whatever the order of their keys."""
+    text = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _job(request: Request, options: Options, demand: Demand, caller: str | None, now: datetime) -> Job:
+    stopping = part(request, "StoppingCondition")
+    max_runtime = whole(stopping, "MaxRuntimeInSeconds")
+    max_pending = whole(stopping, "MaxPendingTimeInSeconds")
+    return Job(
+        name=str(request["TrainingJobName"]),
+        entry_time=now,
+        priority=options.priority,
+        preemptible=options.preemptible,
+        demand=demand,
+        digest=digest_of(request),
+        max_runtime=DEFAULT_MAX_RUNTIME if max_runtime is None else timedelta(seconds=max_runtime),
+        max_pending=None if max_pending is None else timedelta(seconds=max_pending),
+        keep_alive=bool(whole(part(request, "ResourceConfig"), "KeepAlivePeriodInSeconds")),
+        submitted_by=caller,
+    )
+
+
+def _check_room(demand: Demand, pools: Mapping[str, Pool]) -> None:
+    """Refuse at the door what would block a queue for ever (AWS Batch accepts it, and blocks)."""
+    caps = {name: pool.cap for name, pool in pools.items()}
+    if any(covers(caps, units) for units in demand.alternatives):
+        return
+    raise _never_fits(demand.alternatives[0], caps)
+
+
+def _never_fits(units: Units, caps: Mapping[str, int]) -> Refused:
+    pool, needed = next((name, count) for name, count in units.items() if count > caps.get(name, 0))
+    known = ", ".join(f"{name}={cap}" for name, cap in sorted(caps.items())) or "none"
+    if pool not in caps:
+        return NeverFits(
+            f"There is no pool for {pool}.",
+            field="ResourceConfig",
+            hint=f"The pools are: {known}. Use one of their types, or have a pool added (PUT /pools).",
+        )
+    return NeverFits(
+        f"The job needs {needed} x {pool}, and the pool's cap is {caps[pool]}.",
+        field="ResourceConfig",
+        hint="Ask for fewer instances, or have the cap raised (PUT /pools).",
+    )

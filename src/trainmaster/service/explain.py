@@ -1,0 +1,112 @@
+"""Position, reason and estimated start of waiting jobs: readers of the very plan that a pass would make.
+
+They store nothing. What they say can be out of date a moment later, as the queue moves on.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from trainmaster.domain.capacity import total
+from trainmaster.domain.job import Job
+from trainmaster.domain.plan import Preempts, Reason, Snapshot
+from trainmaster.planner.forecast import forecast
+from trainmaster.planner.order import in_order
+from trainmaster.planner.schedule import schedule
+from trainmaster.ports import Clock, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What the plan says of one waiting job.
+
+    Attributes:
+        position: 1 for the first of the queue; None where the queue is too deep to count.
+        at_least: where `position` is None: it is at least this.
+        starts: whether it would start in the pass that comes next.
+        reason: why it waits; None where it starts.
+        estimated_start: the latest start if every job uses its whole time limit; None where it cannot be foreseen.
+    """
+
+    position: int | None
+    at_least: int | None
+    starts: bool
+    reason: Reason | None
+    estimated_start: datetime | None
+
+    @property
+    def would_preempt(self) -> tuple[str, ...]:
+        """The jobs that would step aside for it."""
+        return self.reason.victims if isinstance(self.reason, Preempts) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How a pool stands, in instances."""
+
+    used: int
+    stopping: int
+    held: int
+    foreign: int
+    free: int
+
+
+def explain(store: Store, clock: Clock, jobs: Iterable[Job]) -> Mapping[str, Explanation]:
+    """Explanations of waiting jobs by name; jobs that do not wait have none."""
+    return explain_in(store.survey(), clock.now(), jobs)
+
+
+def dry_run(store: Store, clock: Clock, job: Job) -> Explanation:
+    """What would happen if this job were submitted now; nothing is stored."""
+    return explain_in(store.survey(), clock.now(), [job])[job.name]
+
+
+def explain_in(snapshot: Snapshot, now: datetime, jobs: Iterable[Job]) -> Mapping[str, Explanation]:
+    """Explanations in a given snapshot; jobs that it does not hold yet are put in their place."""
+    wanted = {job.name: job for job in jobs}
+    known = {job.name for job in snapshot.waiting}
+    snapshot = replace(
+        snapshot, waiting=tuple(in_order([*snapshot.waiting, *(wanted[n] for n in wanted if n not in known)]))
+    )
+    plan = schedule(snapshot, now, _rng(snapshot))
+    starts = forecast(snapshot, now, _rng(snapshot), schedule, frozenset(wanted))
+    positions = _positions(snapshot.waiting, snapshot.cut_lanes)
+    reasons = {wait.job.name: wait.reason for wait in plan.waits}
+    started = {start.job.name for start in plan.starts}
+    return {
+        name: Explanation(*positions[name], name in started, reasons.get(name), starts.get(name)) for name in wanted
+    }
+
+
+def _positions(waiting: Sequence[Job], cut_lanes: frozenset[str]) -> dict[str, tuple[int | None, int | None]]:
+    """Positions are exact up to the point where a lane was not read to its end."""
+    last_read = {job.lane: job.order for job in waiting if job.lane in cut_lanes}
+    sure_up_to = min(last_read.values(), default=None)
+    return {
+        job.name: (index, None) if sure_up_to is None or job.order <= sure_up_to else (None, index)
+        for index, job in enumerate(waiting, start=1)
+    }
+
+
+def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
+    """How each pool of a snapshot stands."""
+    used = total(job.units for job in snapshot.active)
+    stopping = total(job.units for job in snapshot.active if job.stopping)
+    held = total(job.hold.units for job in snapshot.waiting if job.hold is not None and job.hold.until > now)
+    return {
+        name: Usage(
+            used=used.get(name, 0),
+            stopping=stopping.get(name, 0),
+            held=held.get(name, 0),
+            foreign=snapshot.foreign.get(name, 0),
+            free=max(pool.cap - used.get(name, 0) - snapshot.foreign.get(name, 0), 0),
+        )
+        for name, pool in snapshot.pools.items()
+    }
+
+
+def _rng(snapshot: Snapshot) -> random.Random:
+    return random.Random(snapshot.pass_number)  # noqa: S311 -- seeds a policy's choice, guards nothing

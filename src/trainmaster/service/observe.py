@@ -1,0 +1,36 @@
+"""What SageMaker reports becomes one guarded transition on the attempt that it names.
+
+Events are hints: duplicated, reordered, sometimes lost. It must not plan or start anything.
+"""
+
+from __future__ import annotations
+
+from trainmaster.domain.job import ENDED, STAMP, WAITING, Job
+from trainmaster.domain.observation import Observation
+from trainmaster.service.launch import Hands, take_over
+
+MOST_TRIES = 5
+
+
+def observe(hands: Hands, seen: Observation) -> bool:
+    """Take over a report; whether capacity may have become free, so that a pass is worth while.
+
+    A report that lost a race is taken over again from the job as it stands then, so that a terminal event is
+    never dropped because something else changed the job in the same moment.
+    """
+    name = seen.job_name or seen.training_job_name.split(STAMP)[0]
+    for _ in range(MOST_TRIES):
+        job = hands.store.find(name)
+        if job is None or not job.units:
+            return False
+        after = take_over(hands, job, seen)
+        if after == job:
+            return False
+        if _is_told(after, seen):
+            return after.state in ENDED or after.state in WAITING
+    return True
+
+
+def _is_told(job: Job, seen: Observation) -> bool:
+    """Whether the job now knows what the report said."""
+    return not seen.terminal or not job.units

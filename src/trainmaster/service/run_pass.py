@@ -1,0 +1,157 @@
+"""One run of the manager: read, plan, act.
+
+Fenced: a pass that another has overtaken commits nothing more. Each decision is one guarded transaction; only what
+won is carried out at SageMaker. It must not decide: that is `planner.schedule`.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from trainmaster.domain import lifecycle
+from trainmaster.domain.errors import Fenced, NotPermitted, Throttled, Unavailable
+from trainmaster.domain.job import ACTIVE, WAITING, Job
+from trainmaster.domain.plan import NextPass, Plan, Preempt, Snapshot, Start
+from trainmaster.planner.schedule import schedule
+from trainmaster.service.foreign import note_foreign
+from trainmaster.service.launch import Hands, check_silent, finish_unfinished, launch, stop
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class PassReport:
+    """What a pass did.
+
+    Attributes:
+        pass_number: its fence.
+        fenced: whether a later pass overtook it.
+        again: whether another pass would find more to do at once.
+    """
+
+    pass_number: int
+    plan: Plan = field(default_factory=Plan)
+    started: list[str] = field(default_factory=list)
+    preempted: list[str] = field(default_factory=list)
+    returned: list[str] = field(default_factory=list)
+    lost: int = 0
+    fenced: bool = False
+    throttled: bool = False
+    again: bool = False
+
+
+def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
+    """Read, plan, act.
+
+    Args:
+        hands: store, launcher, clock.
+        tick: whether the minute's checks are due: silent jobs and foreign jobs.
+
+    Raises `ServiceTrouble` where even reading failed; then nothing was decided.
+    """
+    snapshot = hands.store.begin_pass()
+    if tick:
+        snapshot = replace(snapshot, foreign=note_foreign(hands, snapshot))
+    report = PassReport(snapshot.pass_number)
+    snapshot = _up_to_date(snapshot, finish_unfinished(hands, snapshot.active))
+    if tick:
+        snapshot = _up_to_date(snapshot, check_silent(hands, snapshot.active))
+    report.plan = schedule(snapshot, hands.clock.now(), random.Random(snapshot.pass_number))  # noqa: S311 -- spreads choices, guards nothing
+    try:
+        _carry_out(hands, report)
+    except Fenced:
+        report.fenced = True
+        log.info("a later pass has begun", extra={"pass": report.pass_number})
+    report.again = _more_to_do(snapshot, report)
+    return report
+
+
+def _up_to_date(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
+    """The snapshot after checks have moved some of its active jobs."""
+    moved = list(jobs)
+    names = {job.name for job in moved}
+    return replace(
+        snapshot,
+        active=tuple(job for job in moved if job.state in ACTIVE),
+        waiting=(
+            *(job for job in snapshot.waiting if job.name not in names),
+            *(job for job in moved if job.state in WAITING),
+        ),
+    )
+
+
+def _carry_out(hands: Hands, report: PassReport) -> None:
+    """Commit and act, decision by decision; a pool that turned out to be full is left alone for this pass."""
+    full: set[str] = set()
+    # Stops first: what they free takes minutes to come.
+    kept: dict[str, Job] = {}
+    for preemption in report.plan.preemptions:
+        _preempt(hands, preemption, kept, report)
+    for decision in report.plan.starts:
+        if report.throttled:
+            break
+        if full.isdisjoint(decision.units):
+            full.update(_start(hands, decision, report))
+
+
+def _start(hands: Hands, decision: Start, report: PassReport) -> Iterable[str]:
+    """Start one job; returns the pools that SageMaker had no room in."""
+    after = lifecycle.start(decision.job, decision.units, decision.choices, hands.clock.now())
+    if not hands.store.transition([(decision.job, after)], fence=report.pass_number):
+        report.lost += 1
+        return ()
+    report.started.append(after.name)
+    try:
+        stands = launch(hands, after)
+    except Throttled:
+        report.throttled = True
+        return ()
+    except Unavailable as error:
+        log.warning("could not launch; the next pass tries again", extra={"job": after.name, "cause": str(error)})
+        return ()
+    if stands.state in WAITING:
+        report.returned.append(stands.name)
+        return tuple(decision.units)
+    return ()
+
+
+def _preempt(hands: Hands, decision: Preempt, kept: dict[str, Job], report: PassReport) -> None:
+    """Commit the victims and the hold as one, then ask each victim to stop.
+
+    `kept` has the jobs that got a hold in this pass: a large gang needs several decisions, and its version has moved
+    on with the first.
+    """
+    now = hands.clock.now()
+    waiting = kept.get(decision.job.name, decision.job)
+    holder = lifecycle.keep_for(waiting, decision.hold)
+    victims = [(victim, lifecycle.preempt(victim, holder.name, now)) for victim in decision.victims]
+    if not hands.store.transition([*victims, (waiting, holder)], fence=report.pass_number):
+        report.lost += 1
+        return
+    kept[holder.name] = holder
+    for _, victim in victims:
+        report.preempted.append(victim.name)
+        _stop(hands, victim, report)
+
+
+def _stop(hands: Hands, victim: Job, report: PassReport) -> None:
+    if report.throttled:
+        return
+    try:
+        stop(hands, victim)
+    except Throttled:
+        report.throttled = True
+    except (Unavailable, NotPermitted) as error:
+        log.warning("could not stop; the next pass tries again", extra={"job": victim.name, "cause": str(error)})
+
+
+def _more_to_do(snapshot: Snapshot, report: PassReport) -> bool:
+    """Whether this pass stopped for its own bounds, not because nothing more could be done."""
+    if report.fenced or report.throttled:
+        return False
+    cut_short = any(isinstance(wait.reason, NextPass) for wait in report.plan.waits)
+    lane_ran_out = bool(snapshot.cut_lanes) and bool(report.started)
+    return cut_short or lane_ran_out
