@@ -1,7 +1,8 @@
 """Cut botocore's SageMaker service model down to the operations that the queue calls.
 
-It writes `src/trainmaster/adapters/models/sagemaker/2017-07-24/service-2.json` (see ADR 0004), or with `--check` only
-says whether that file is what the installed botocore gives. It must not invent or change a shape: it leaves things out.
+It writes `src/trainmaster/adapters/models/sagemaker/2017-07-24/service-2.json` (see ADR 0004), or with `--check`
+only says whether that file is what the installed botocore gives. It must not invent or change a shape: it only
+leaves things out.
 """
 
 from __future__ import annotations

@@ -1,0 +1,39 @@
+"""What a CreateTrainingJob request means to the queue: its demand, its options, what is wrong with it.
+
+Pure functions over JSON values that need no AWS call. Types, lengths and patterns are checked before, against the
+service model (`adapters/request_model.py`); these functions still answer for any JSON object, and raise nothing but
+`InvalidRequest`. They must not import more than the standard library and `domain`.
+"""
+
+from __future__ import annotations
+
+from trainmaster.domain.request.advice import warnings
+from trainmaster.domain.request.fields import Problem, did_you_mean, shown
+from trainmaster.domain.request.meaning import meaning_problems
+from trainmaster.domain.request.resources import demand_of, resource_problems
+from trainmaster.domain.request.tags import (
+    ATTEMPT_TAGS,
+    MAX_TAGS,
+    OPTION_PREFIX,
+    PRIORITY_TAG,
+    Options,
+    options_of,
+    tag_problems,
+)
+
+__all__ = [
+    "ATTEMPT_TAGS",
+    "MAX_TAGS",
+    "OPTION_PREFIX",
+    "PRIORITY_TAG",
+    "Options",
+    "Problem",
+    "demand_of",
+    "did_you_mean",
+    "meaning_problems",
+    "options_of",
+    "resource_problems",
+    "shown",
+    "tag_problems",
+    "warnings",
+]

@@ -1,0 +1,155 @@
+"""What instances a request asks for, in the three ways that SageMaker has of saying so.
+
+The rules of `InstancePreferences` are those of the SageMaker developer guide, "Instance preference lists for training
+jobs". It must not know pools: whether a demand could ever be met is for others to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from trainmaster.domain.capacity import total
+from trainmaster.domain.request.fields import Problem, entries, part, repeated, shown, text, whole
+
+CONFIG = "ResourceConfig"
+GROUPS = "InstanceGroups"
+PREFERENCES = "InstancePreferences"
+_TYPE = "InstanceType"
+_COUNT = "InstanceCount"
+_READ_ONLY = ("SelectedInstanceType", "SelectedInstanceCount")
+
+Object = Mapping[str, object]
+
+
+def demand_of(request: Object) -> tuple[dict[str, int], ...]:
+    """Instances by type that the job needs: it may run in any one alternative, and needs all of that one.
+
+    A plain request and one with `InstanceGroups` give one alternative (groups of one type add up),
+    `InstancePreferences` one an entry, in the request's order. Raises `InvalidRequest` where no demand can be read,
+    as for a serverless job, which takes nothing from a pool.
+    """
+    for problem in resource_problems(request):
+        raise problem.refusal()
+    config = part(request, CONFIG)
+    if groups := entries(config, GROUPS):
+        return (total(_units(group, config) for group in groups),)
+    if preferences := entries(config, PREFERENCES):
+        return tuple(_units(preference, config) for preference in preferences)
+    return (_units(config, config),)
+
+
+def _units(entry: Object, config: Object) -> dict[str, int]:
+    return {text(entry, _TYPE) or "": whole(entry, _COUNT) or whole(config, _COUNT) or 0}
+
+
+def resource_problems(request: Object) -> list[Problem]:
+    """Everything that keeps a demand from being read, or SageMaker from giving those instances."""
+    if request.get("ServerlessJobConfig") is not None:
+        return [_SERVERLESS]
+    config = part(request, CONFIG)
+    return [*_read_only(config), *_instances(config)]
+
+
+_SERVERLESS = Problem(
+    "ServerlessJobConfig",
+    "A serverless job takes no instances from a pool, so there is nothing for it to wait for.",
+    "Send it to SageMaker directly with CreateTrainingJob.",
+)
+
+
+def _read_only(config: Object) -> Iterator[Problem]:
+    for name in _READ_ONLY:
+        if name in config:
+            yield Problem(f"{CONFIG}.{name}", f"{name} is SageMaker's to set.", "Leave it out.")
+
+
+def _instances(config: Object) -> Iterator[Problem]:
+    groups, preferences = entries(config, GROUPS), entries(config, PREFERENCES)
+    if groups:
+        yield from _exclusive(config, GROUPS, (_TYPE, _COUNT, PREFERENCES))
+        yield from _group_problems(groups)
+    elif preferences:
+        yield from _exclusive(config, PREFERENCES, (_TYPE, "InstancePlacementConfig"))
+        yield from _preference_problems(preferences, config)
+    else:
+        yield from _typed(config, CONFIG)
+        yield from _counted(config, CONFIG)
+
+
+def _exclusive(config: Object, kind: str, others: Sequence[str]) -> Iterator[Problem]:
+    for other in others:
+        if config.get(other) is not None:
+            yield Problem(
+                f"{CONFIG}.{other}",
+                f"{other} and {kind} cannot be given together.",
+                f"Leave out {other}, or leave out {kind}.",
+            )
+
+
+def _typed(entry: Object, path: str) -> Iterator[Problem]:
+    if not text(entry, _TYPE):
+        yield Problem(
+            f"{path}.{_TYPE}",
+            "The request names no instance type.",
+            f"Give {_TYPE} and {_COUNT}, or {GROUPS}, or {PREFERENCES}, in {CONFIG}.",
+        )
+
+
+def _counted(entry: Object, path: str) -> Iterator[Problem]:
+    count = whole(entry, _COUNT)
+    if count is None or count < 1:
+        wrong = f"is {shown(entry[_COUNT])}" if _COUNT in entry else "is missing"
+        yield Problem(f"{path}.{_COUNT}", f"{_COUNT} {wrong}.", "Give a whole number of at least 1.")
+
+
+def _group_problems(groups: Sequence[Object]) -> Iterator[Problem]:
+    for index, group in enumerate(groups):
+        yield from _typed(group, f"{CONFIG}.{GROUPS}[{index}]")
+        yield from _counted(group, f"{CONFIG}.{GROUPS}[{index}]")
+    name = "InstanceGroupName"
+    for index in repeated(text(group, name) for group in groups):
+        yield Problem(
+            f"{CONFIG}.{GROUPS}[{index}].{name}",
+            f"The instance group {shown(groups[index].get(name))} is there twice.",
+            "Give each group a name of its own.",
+        )
+
+
+def _preference_problems(preferences: Sequence[Object], config: Object) -> Iterator[Problem]:
+    path = f"{CONFIG}.{PREFERENCES}"
+    for index, preference in enumerate(preferences):
+        yield from _typed(preference, f"{path}[{index}]")
+    for index in repeated(text(preference, _TYPE) for preference in preferences):
+        yield Problem(
+            f"{path}[{index}].{_TYPE}",
+            f"The instance type {shown(preferences[index].get(_TYPE))} is there twice.",
+            "Name each instance type once.",
+        )
+    yield from _preference_counts(preferences, config, path)
+    yield from _preference_plans(preferences, config, path)
+
+
+def _preference_counts(preferences: Sequence[Object], config: Object, path: str) -> Iterator[Problem]:
+    """One count for all types, or one with every type."""
+    own = [index for index, preference in enumerate(preferences) if preference.get(_COUNT) is not None]
+    if config.get(_COUNT) is None:
+        for index, preference in enumerate(preferences):
+            yield from _counted(preference, f"{path}[{index}]")
+    elif own:
+        yield Problem(
+            f"{path}[{own[0]}].{_COUNT}",
+            f"{_COUNT} is given both here and in {CONFIG}.",
+            f"Give one {_COUNT} in {CONFIG}, or one in every entry of {PREFERENCES}.",
+        )
+    else:
+        yield from _counted(config, CONFIG)
+
+
+def _preference_plans(preferences: Sequence[Object], config: Object, path: str) -> Iterator[Problem]:
+    own = [index for index, preference in enumerate(preferences) if preference.get("TrainingPlanArns")]
+    if own and config.get("TrainingPlanArn") is not None:
+        yield Problem(
+            f"{path}[{own[0]}].TrainingPlanArns",
+            f"Training plans are given both here and in {CONFIG}.TrainingPlanArn.",
+            "Give the plan in one of the two places.",
+        )

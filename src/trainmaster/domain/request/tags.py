@@ -1,0 +1,153 @@
+"""What a request's tags tell the queue: the priority and the `trainmaster:` options.
+
+It must not know pools or states. Tags that are none of the queue's business pass untouched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from trainmaster.domain.errors import UnknownOption
+from trainmaster.domain.job import PRIORITY_LIMIT
+from trainmaster.domain.request.fields import Problem, did_you_mean, entries, repeated, shown, text
+
+PRIORITY_TAG = "priority"
+OPTION_PREFIX = "trainmaster:"
+ATTEMPT_TAGS = ("trainmaster:queue", "trainmaster:job", "trainmaster:attempt")
+"""Tags that the queue puts on every attempt."""
+MAX_TAGS = 50 - len(ATTEMPT_TAGS)
+"""SageMaker takes 50 tags a job (CreateTrainingJob, `Tags`); the queue adds its own."""
+
+# int() would also take spaces, underscores and the digits of other scripts, and raise on thousands of zeros.
+_INTEGER = re.compile(r"[+-]?0{0,200}[0-9]{1,7}")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the submitter asks of the queue beyond the request itself.
+
+    Attributes:
+        priority: higher runs first; from the `priority` tag (article, "table for training job requests").
+        preemptible: whether the job may be stopped for one of higher priority, to be resumed later.
+    """
+
+    priority: int = 0
+    preemptible: bool = True
+
+
+def _switch(value: str) -> bool | None:
+    """`true` or `false`; None for any other text."""
+    return {"true": True, "false": False}.get(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """How an option's text is read (None: it cannot be) and what it may say."""
+
+    read: Callable[[str], bool | None]
+    takes: str
+
+
+_OPTIONS: Mapping[str, _Option] = {"preemptible": _Option(_switch, "'true' or 'false'")}
+
+
+def options_of(request: Mapping[str, object]) -> Options:
+    """Priority and options of a request.
+
+    Raises `InvalidRequest`, or `UnknownOption` for an option that does not exist, with the field `Tags[i].Key` or
+    `Tags[i].Value`.
+    """
+    for problem in tag_problems(request):
+        raise problem.refusal()
+    tags = {text(tag, "Key"): text(tag, "Value") for tag in entries(request, "Tags")}
+    preemptible = tags.get(OPTION_PREFIX + "preemptible")
+    return Options(
+        priority=int(tags.get(PRIORITY_TAG) or 0),
+        preemptible=preemptible is None or _switch(preemptible) is True,
+    )
+
+
+def tag_problems(request: Mapping[str, object]) -> list[Problem]:
+    """Everything wrong with the tags of a request."""
+    tags = entries(request, "Tags")
+    return [*_too_many(tags), *_repeated_keys(tags), *_each(tags)]
+
+
+def _too_many(tags: Sequence[object]) -> Iterator[Problem]:
+    if len(tags) > MAX_TAGS:
+        yield Problem(
+            "Tags",
+            f"The request has {len(tags)} tags; at most {MAX_TAGS} are possible.",
+            f"Leave out {len(tags) - MAX_TAGS}: SageMaker takes 50 tags a job, and the queue adds "
+            f"{len(ATTEMPT_TAGS)} of its own.",
+        )
+
+
+def _repeated_keys(tags: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
+    for index in repeated(text(tag, "Key") for tag in tags):
+        key = shown(tags[index].get("Key"))
+        yield Problem(f"Tags[{index}].Key", f"The tag {key} is given twice.", "Give each tag once.")
+
+
+def _each(tags: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
+    for index, tag in enumerate(tags):
+        key = text(tag, "Key") or ""
+        if key == PRIORITY_TAG:
+            yield from _priority_problems(tag, f"Tags[{index}].Value")
+        elif key.casefold().startswith("aws:"):
+            yield _reserved(key, f"Tags[{index}].Key")
+        elif key in ATTEMPT_TAGS:
+            yield _set_by_queue(key, f"Tags[{index}].Key")
+        # Another spelling of the prefix would otherwise be an option that is silently not honoured.
+        elif key.casefold().startswith(OPTION_PREFIX):
+            yield from _option_problems(key, tag, f"Tags[{index}]")
+
+
+def _priority_problems(tag: Mapping[str, object], field: str) -> Iterator[Problem]:
+    value = text(tag, "Value")
+    if value is None or not _INTEGER.fullmatch(value) or abs(int(value)) > PRIORITY_LIMIT:
+        yield Problem(
+            field,
+            f"The priority {shown(tag.get('Value'))} is not an integer from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}.",
+            "Write plain digits such as '100' or '-5'; jobs of higher priority run first, and without this tag "
+            "the priority is 0.",
+        )
+
+
+def _reserved(key: str, field: str) -> Problem:
+    return Problem(field, f"The tag {shown(key)} has a prefix that AWS keeps for itself.", "Use a key without 'aws:'.")
+
+
+def _set_by_queue(key: str, field: str) -> Problem:
+    return Problem(
+        field,
+        f"The tag {shown(key)} is set by the queue.",
+        "Leave it out; the queue puts it on every attempt.",
+    )
+
+
+def _option_problems(key: str, tag: Mapping[str, object], field: str) -> Iterator[Problem]:
+    name = key[len(OPTION_PREFIX) :]
+    option = _OPTIONS.get(name) if key.startswith(OPTION_PREFIX) else None
+    if option is None:
+        yield _unknown_option(key, name, field)
+    elif option.read(text(tag, "Value") or "") is None:
+        yield Problem(
+            f"{field}.Value",
+            f"The option {shown(key)} is {shown(tag.get('Value'))}.",
+            f"It takes {option.takes}.",
+        )
+
+
+def _unknown_option(key: str, name: str, field: str) -> Problem:
+    meant = did_you_mean(name, _OPTIONS)
+    known = ", ".join(OPTION_PREFIX + option for option in sorted(_OPTIONS))
+    guess = f"Did you mean '{OPTION_PREFIX}{meant}'? " if meant else ""
+    return Problem(
+        f"{field}.Key",
+        f"There is no option {shown(key)}.",
+        f"{guess}The options are: {known}.",
+        UnknownOption,
+    )

@@ -1,0 +1,86 @@
+"""Which roles may be passed through the queue, and by whom, as far as patterns can say.
+
+Whether IAM would let the caller pass the role is `adapters/iam.py`'s question. It must not raise: what it cannot make
+out is not allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_ACCOUNT = r"arn:aws[a-z-]*:(?:iam|sts)::[0-9]{12}"
+# Printable ASCII is what IAM allows in paths (IAM API reference, CreateRole); ':' cannot be told from an ARN's own.
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role(?:/[!-.0-9;-~]+)+")
+_CALLER = re.compile(_ACCOUNT + r":(?:root|(?:user|assumed-role|federated-user)(?:/[!-.0-9;-~]+)+)")
+_SESSION = re.compile(r"(.*:assumed-role/[^/]+)/[^/]+")
+_LONGEST = 2048
+
+
+def may_pass(caller: str, role: str, allowed: tuple[str, ...], mapping: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether the deployment lets this caller pass this role through the queue.
+
+    The role must match one of `allowed`; an empty `allowed` allows none. With an empty `mapping` that is all, and
+    the caller does not matter. Otherwise the role must also match a pattern of an entry whose key matches the
+    caller, so a caller whom no entry matches may pass nothing. Several entries that match one caller add up.
+
+    In every pattern `*` stands for any characters, also none, and every other character, `?` and `[` too, for
+    itself; case counts; the whole ARN must match.
+
+    - In a role pattern `*` runs across `/`, as in the `Resource` of an IAM statement, which is where the same
+      patterns limit the queue's own `iam:PassRole`: `arn:aws:iam::111122223333:role/team-a/*` covers deeper
+      paths as well.
+    - In a caller pattern `*` does not run across `/` or `:`. Callers choose their session's name themselves, and
+      `assumed-role/*-admin` must not match the session `x-admin` of another role. A pattern for an assumed role
+      may leave the session out and then covers all of the role's sessions; its form is that of the caller's own
+      ARN, `arn:aws:sts::<account>:assumed-role/<name>`, which has no path.
+
+    A role or caller that is not a well-formed ARN matches nothing, not even `*`: among others one with an empty,
+    `.` or `..` part in its path, a wildcard, a blank or a control character.
+    """
+    if not _well_formed(role, _ROLE) or not any(_glob(role, pattern) for pattern in allowed):
+        return False
+    if not mapping:
+        return True
+    granted = (patterns for who, patterns in mapping.items() if _matches_caller(caller, who))
+    return any(_glob(role, pattern) for patterns in granted for pattern in patterns)
+
+
+def _well_formed(arn: str, form: re.Pattern[str]) -> bool:
+    if len(arn) > _LONGEST or "*" in arn or "?" in arn or not form.fullmatch(arn):
+        return False
+    return not {".", ".."} & set(arn.split("/"))
+
+
+def _matches_caller(caller: str, pattern: str) -> bool:
+    """Part by part, so that `*` stays within a part; for an assumed role also without its session."""
+    if not _well_formed(caller, _CALLER):
+        return False
+    session = _SESSION.fullmatch(caller)
+    names = [caller, session.group(1)] if session else [caller]
+    return any(_parts_match(re.split("[:/]", name), re.split("[:/]", pattern)) for name in names)
+
+
+def _parts_match(parts: list[str], patterns: list[str]) -> bool:
+    return len(parts) == len(patterns) and all(map(_glob, parts, patterns))
+
+
+def _glob(text: str, pattern: str) -> bool:
+    """Whether the text matches, `*` standing for any characters.
+
+    Taking the first place of each piece in turn is enough where only `*` varies, and needs no backtracking, which
+    a pattern of many `*` could make endless.
+    """
+    first, *pieces = pattern.split("*")
+    if not pieces:
+        return text == pattern
+    last = pieces.pop()
+    if len(text) < len(first) + len(last) or not (text.startswith(first) and text.endswith(last)):
+        return False
+    start, end = len(first), len(text) - len(last)
+    for piece in pieces:
+        found = text.find(piece, start, end)
+        if found < 0:
+            return False
+        start = found + len(piece)
+    return True
