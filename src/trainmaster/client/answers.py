@@ -27,10 +27,10 @@ _NOT_OURS = "Is this the address of Trainmaster's API, with its stage? See the s
 _LATER = "Try again later; the service's alarms and logs tell why."
 
 
-def result_of(response: httpx.Response, retried: bool) -> Any:
+def result_of(response: httpx.Response, *, retried: bool) -> Any:
     """The JSON of a good response; raises the ApiError of a bad one."""
     if not response.is_success:
-        raise error_of(response, retried)
+        raise error_of(response, retried=retried)
     try:
         return response.json()
     except ValueError as error:
@@ -39,7 +39,7 @@ def result_of(response: httpx.Response, retried: bool) -> Any:
         ) from error
 
 
-def error_of(response: httpx.Response, retried: bool) -> ApiError:
+def error_of(response: httpx.Response, *, retried: bool) -> ApiError:
     """The error that a bad response means, with the API's own type, field and hint where it gave them."""
     body = _json_or_none(response)
     ours = body.get("error")
@@ -61,9 +61,7 @@ def _foreign_error(response: httpx.Response, message: str) -> ApiError:
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return Forbidden(message, type="AccessDenied", hint=_AT_THE_GATE, status=status)
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        return Refused(
-            message, type="TooLarge", hint="Shorten hyperparameters or environment.", status=status
-        )
+        return Refused(message, type="TooLarge", hint="Shorten hyperparameters or environment.", status=status)
     transient = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     text = f"{response.url} answered {status}: {message}"
     return Unreachable(text, hint=_LATER if transient else _NOT_OURS, status=status)

@@ -46,7 +46,7 @@ class ApiClient:
     Every method raises `ApiError` or one of its kinds. Thread-safe, as httpx's client is.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the address are for tests and special networks
         self,
         url: str | None = None,
         *,
@@ -111,11 +111,11 @@ class ApiClient:
         """Cancel a waiting job, or stop a running one for good. Raises NotFound, and Conflict when it has ended."""
         return self._change("DELETE", name, None, lambda job: job["jobState"] in ("cancelled", "stopped"))
 
-    def change(self, name: str, priority: int | None = None, hold: bool | None = None) -> JobView:
+    def change(self, name: str, *, priority: int | None = None, hold: bool | None = None) -> JobView:
         """Give a job another priority, hold it back, or (`hold=False`) release it. Raises NotFound, Conflict."""
         asked = {"priority": priority, "hold": hold}
         body = {key: value for key, value in asked.items() if value is not None}
-        return self._change("PATCH", name, body, lambda job: _is_so(job, priority, hold))
+        return self._change("PATCH", name, body, lambda job: _is_so(job, priority, hold=hold))
 
     # -- pools
 
@@ -176,9 +176,7 @@ class ApiClient:
     def _region(self, address: Address) -> str:
         region = address.region or self.session.region_name
         if not region:
-            raise NotConfigured(
-                "No AWS Region to sign for.", hint="Set AWS_REGION, or give the session a Region."
-            )
+            raise NotConfigured("No AWS Region to sign for.", hint="Set AWS_REGION, or give the session a Region.")
         return region
 
     def _change(
@@ -202,13 +200,9 @@ class ApiClient:
         body: Mapping[str, Any] | None = None,
     ) -> Any:
         url = self.address.url + path + _query_of(query or {})
-        content = (
-            None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-        )
+        content = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         headers = {"content-type": "application/json"} if body is not None else {}
-        response, tried = self._exchange(
-            lambda: self._http.request(method, url, content=content, headers=headers)
-        )
+        response, tried = self._exchange(lambda: self._http.request(method, url, content=content, headers=headers))
         return result_of(response, retried=tried > 1)
 
     def _exchange(self, send: Callable[[], httpx.Response]) -> tuple[httpx.Response, int]:
@@ -249,7 +243,7 @@ def _query_of(query: Mapping[str, object]) -> str:
     return "?" + urlencode(given, quote_via=quote, safe="-_.~") if given else ""
 
 
-def _is_so(job: JobView, priority: int | None, hold: bool | None) -> bool:
+def _is_so(job: JobView, priority: int | None, *, hold: bool | None) -> bool:
     right_priority = priority is None or job["priority"] == priority
     return right_priority and (hold is None or (job["jobState"] == "held") == hold)
 

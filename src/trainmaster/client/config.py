@@ -55,14 +55,15 @@ def find_address(
 
     Raises NotConfigured when none of them tells it, or when the address is no URL.
     """
-    url = url or environ.get(URL_VARIABLE)
+    url_there, id_there = environ.get(URL_VARIABLE), environ.get(ID_VARIABLE)
+    if url and url_there not in (None, "", url):
+        id_there = None  # it belongs to the other address
+    url = url or url_there
     if not url:
         return _address_of_stack(session, environ.get(STACK_VARIABLE) or DEFAULT_STACK)
     if not url.startswith(("https://", "http://")):
-        raise NotConfigured(
-            f"{url!r} is not a URL of the API.", hint="It begins with https:// and ends in the stage."
-        )
-    return Address(url.rstrip("/"), api_id or environ.get(ID_VARIABLE) or None)
+        raise NotConfigured(f"{url!r} is not a URL of the API.", hint="It begins with https:// and ends in the stage.")
+    return Address(url.rstrip("/"), api_id or id_there or None)
 
 
 def _address_of_stack(session: boto3.session.Session, stack: str) -> Address:
@@ -78,7 +79,5 @@ def _outputs(session: boto3.session.Session, stack: str) -> dict[str, str]:
     try:
         found = session.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
     except (BotoCoreError, ClientError) as error:
-        raise NotConfigured(
-            f"No address of the API: the stack {stack!r} tells none ({error}).", hint=_HOW
-        ) from error
+        raise NotConfigured(f"No address of the API: the stack {stack!r} tells none ({error}).", hint=_HOW) from error
     return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}

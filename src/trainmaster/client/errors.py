@@ -22,11 +22,11 @@ class ApiError(Exception):
     that an earlier try of the same request may have been carried out.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the members of an error in the API
         self,
         message: str,
         *,
-        type: str = "",  # named as the API's own member
+        type: str = "",  # noqa: A002 - named as in the API
         field: str | None = None,
         hint: str | None = None,
         status: int = 0,

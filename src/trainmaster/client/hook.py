@@ -1,0 +1,237 @@
+"""Routes a boto3 session's training jobs to the queue, through botocore's `before-call` and `after-call` events.
+
+CreateTrainingJob goes to the queue; Describe, Stop, Update and ListTags of a job that the queue knows are answered for
+the job rather than for one of its attempts. Everything else, and every job that the queue does not know, passes through
+untouched. It must not patch anything: botocore offers these events for this use.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.api import ApiClient
+from trainmaster.client.attemptlogs import AttemptLogs
+from trainmaster.client.describe import arn_of, corrected, described, is_unstarted, misleads
+from trainmaster.client.errors import ApiError, Conflict, NotFound
+from trainmaster.client.known import KnownJobs
+from trainmaster.client.wire import Answer, answer, overwrite, refusal, request_of, rewrite
+from trainmaster.client.wording import sentence_of
+
+if TYPE_CHECKING:
+    import boto3
+    from botocore.awsrequest import AWSResponse
+    from botocore.hooks import BaseEventHooks
+    from botocore.model import OperationModel
+
+    from trainmaster.client.views import JobDetail, JobView, Submission
+
+logger = logging.getLogger("trainmaster")
+
+_JOB = "trainmaster_job"
+_TRAINING_JOB_ARN = ":training-job/"
+_LOG_OPERATIONS = ("DescribeLogStreams", "GetLogEvents")
+
+
+class Route:
+    """The way of one boto3 session's training jobs into the queue; made by `route_to_queue`.
+
+    `announce` is called with the job at every DescribeTrainingJob of a job that the queue knows.
+    """
+
+    def __init__(self, session: boto3.session.Session, api: ApiClient) -> None:
+        self.enabled = True
+        self.announce: Callable[[JobView], None] = _say_nothing
+        self.known = KnownJobs(api)
+        self._logs = AttemptLogs(self, weakref.ref(session))
+        self._dealings: dict[str, Callable[[OperationModel, dict[str, Any], dict[str, Any]], Answer | None]] = {
+            "CreateTrainingJob": self._create,
+            "DescribeTrainingJob": self._describe,
+            "StopTrainingJob": self._stop,
+            "UpdateTrainingJob": self._update,
+            "ListTags": self._tags,
+        }
+
+    @property
+    def api(self) -> ApiClient:
+        """The queue's API, for whatever else there is to ask it."""
+        return self.known.api
+
+    @api.setter
+    def api(self, api: ApiClient) -> None:
+        if api is not self.known.api:
+            self.known = KnownJobs(api)
+
+    def attach(self, events: BaseEventHooks) -> None:
+        """Register on a session's or a client's events; again is the same as once."""
+        self.detach(events)
+        for event, handler in self._handlers():
+            events.register(event, handler, unique_id=_id_of(event))
+
+    def detach(self, events: BaseEventHooks) -> None:
+        """Take the handlers away, whichever route registered them."""
+        for event, _ in self._handlers():
+            events.unregister(event, unique_id=_id_of(event))
+
+    def submit(self, request: dict[str, Any]) -> Submission:
+        """Put a CreateTrainingJob request into the queue and tell what it answers. Raises ApiError."""
+        job = self.api.submit(request)
+        logger.info("Training job %s is in the queue. %s", job["jobName"], sentence_of(job))
+        for warning in job["warnings"]:
+            logger.warning("Training job %s: %s", job["jobName"], warning)
+        return job
+
+    # -- what botocore calls
+
+    def _handlers(self) -> Iterable[tuple[str, Callable[..., Any]]]:
+        for operation in self._dealings:
+            yield f"before-call.sagemaker.{operation}", self._before
+        yield "after-call.sagemaker.DescribeTrainingJob", self._after_describe
+        for operation in _LOG_OPERATIONS:
+            yield f"before-call.cloudwatch-logs.{operation}", self._logs.before
+
+    def _before(
+        self, model: OperationModel, params: dict[str, Any], context: dict[str, Any], **_: object
+    ) -> Answer | None:
+        if not self.enabled:
+            return None
+        try:
+            return self._dealings[model.name](model, params, context)
+        except ApiError as error:
+            return refusal(model, error)
+
+    def _create(self, model: OperationModel, params: dict[str, Any], context: dict[str, Any]) -> Answer | None:
+        request = request_of(params)
+        if not takes(request):
+            return None
+        self.submit(request)
+        return answer(model, {"TrainingJobArn": arn_of(request, context["client_region"])})
+
+    def _describe(self, model: OperationModel, params: dict[str, Any], context: dict[str, Any]) -> Answer | None:
+        name = request_of(params)["TrainingJobName"]
+        job = self.known.look_up(name)
+        if job is None:
+            return None
+        self.announce(job)
+        if is_unstarted(job):
+            return _described(model, job, context)
+        context[_JOB] = job
+        rewrite(params, TrainingJobName=_newest(job))
+        return None
+
+    def _after_describe(
+        self,
+        http_response: AWSResponse,
+        parsed: dict[str, Any],
+        model: OperationModel,
+        context: dict[str, Any],
+        **_: object,
+    ) -> None:
+        job: JobDetail | None = context.pop(_JOB, None)
+        if job is None:
+            return
+        if http_response.status_code >= 300:
+            # Its name is committed before SageMaker hears of it, and a job may end there: then the queue knows best.
+            if _is_missing(parsed):
+                overwrite(http_response, parsed, _described(model, job, context))
+            return
+        overwrite(http_response, parsed, (http_response, corrected(parsed, self._judge(parsed, job))))
+
+    def _judge(self, told: dict[str, Any], job: JobDetail) -> JobDetail:
+        """The job as it is after SageMaker answered: a preemption may have begun between the two questions."""
+        if told["TrainingJobStatus"] not in ("Stopping", "Stopped") or misleads(told, job):
+            return job
+        try:
+            return self.known.look_up(job["jobName"]) or job
+        except ApiError:
+            return job
+
+    def _stop(self, model: OperationModel, params: dict[str, Any], _: dict[str, Any]) -> Answer | None:
+        try:
+            self.api.cancel(request_of(params)["TrainingJobName"])
+        except NotFound:
+            return None
+        except Conflict as error:
+            # SageMaker says so too when asked to stop a job that has ended.
+            return answer(model, {"__type": "ValidationException", "message": str(error)}, 400)
+        return answer(model, {})
+
+    def _update(self, _: OperationModel, params: dict[str, Any], __: dict[str, Any]) -> Answer | None:
+        job = self.known.look_up(request_of(params)["TrainingJobName"])
+        if job is not None and not is_unstarted(job):
+            rewrite(params, TrainingJobName=_newest(job))
+        return None
+
+    def _tags(self, model: OperationModel, params: dict[str, Any], _: dict[str, Any]) -> Answer | None:
+        arn: str = request_of(params)["ResourceArn"]
+        prefix, found, name = arn.partition(_TRAINING_JOB_ARN)
+        job = self.known.look_up(name) if found else None
+        if job is None:
+            return None
+        if is_unstarted(job):
+            return answer(model, {"Tags": job["jobDetails"].get("Tags", [])})
+        rewrite(params, ResourceArn=prefix + _TRAINING_JOB_ARN + _newest(job))
+        return None
+
+
+# The session's own events keep its route alive; a strong reference here would keep both for ever.
+_routes: weakref.WeakKeyDictionary[boto3.session.Session, weakref.ref[Route]] = weakref.WeakKeyDictionary()
+
+
+def route_to_queue(
+    session: boto3.session.Session, api: ApiClient | str | None = None, *, clients: Iterable[Any] = ()
+) -> Route:
+    """Send the session's training jobs to the queue instead of starting them at once.
+
+    `api` is an ApiClient or the API's URL; None finds it as `ApiClient()` does, with the session's credentials.
+    Clients that the session has made before are not reached unless they are given in `clients`. Routing again changes
+    the API and is otherwise the same as once. Jobs of the queue keep their names for Describe, Stop and waiters.
+    """
+    known = _routes.get(session, lambda: None)()
+    chosen = api if isinstance(api, ApiClient) else ApiClient(api, session=session)
+    route = known or Route(session, chosen)
+    if api is not None:
+        route.api = chosen
+    route.enabled = True
+    for events in (session.events, *(client.meta.events for client in clients)):
+        route.attach(events)
+    _routes[session] = weakref.ref(route)
+    return route
+
+
+def unroute(session: boto3.session.Session) -> None:
+    """Undo `route_to_queue`, for clients already made as well. Jobs in the queue stay there."""
+    route = _routes.get(session, lambda: None)()
+    if route is not None:
+        route.enabled = False
+        route.detach(session.events)
+
+
+def takes(request: dict[str, Any]) -> bool:
+    """Whether a CreateTrainingJob request is for the queue: a serverless customisation job uses no instances."""
+    return "ResourceConfig" in request or "ServerlessJobConfig" not in request
+
+
+def _described(model: OperationModel, job: JobDetail, context: dict[str, Any]) -> Answer:
+    members = model.output_shape.members if model.output_shape else {}
+    return answer(model, described(job, context["client_region"], members))
+
+
+def _newest(job: JobDetail) -> str:
+    """The newest attempt's name; the caller has seen to it that there is one."""
+    return job["trainingJobName"] or job["jobName"]
+
+
+def _say_nothing(_: JobView) -> None:
+    """Unless a session wants it otherwise: plain boto3 prints nothing."""
+
+
+def _is_missing(parsed: dict[str, Any]) -> bool:
+    error = parsed.get("Error", {})
+    return error.get("Code") == "ResourceNotFound" or "not found" in error.get("Message", "")
+
+
+def _id_of(event: str) -> str:
+    return f"trainmaster:{event}"

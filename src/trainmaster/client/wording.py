@@ -1,0 +1,51 @@
+"""Says in one sentence what becomes of a job: for status messages, progress lines and logs.
+
+It must not look anything up: all that it says is in the view that it is given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainmaster.client.views import JobView, Reason
+
+_OPENINGS = {
+    "pending": "Waiting in the queue",
+    "preempted": "Preempted, waiting in the queue to resume from its checkpoint",
+    "held": "Held back in the queue until it is released",
+    "starting": "Leaving the queue: SageMaker is asked to start the job",
+    "running": "Running",
+    "preempting": "Being preempted; it will resume from its checkpoint",
+    "resizing": "Changing its size",
+    "completed": "Completed",
+    "failed": "Failed",
+    "stopped": "Stopped",
+    "cancelled": "Cancelled while it waited in the queue",
+}
+
+
+def sentence_of(job: JobView) -> str:
+    """The job's state and, while it waits, its position, estimated start and the reason for waiting."""
+    parts = [_OPENINGS.get(job["jobState"], job["jobState"])]
+    if job["jobState"] in ("pending", "preempted", "held"):
+        parts += [_position(job), _start(job), _why(job.get("reason"))]
+    if job["jobState"] == "failed":
+        parts.append(job.get("failureReason") or "")
+    return "; ".join(part for part in parts if part) + "."
+
+
+def _position(job: JobView) -> str:
+    if job.get("position") is not None:
+        return f"position {job['position']}"
+    least = job.get("positionAtLeast")
+    return f"position {least} or later" if least is not None else ""
+
+
+def _start(job: JobView) -> str:
+    start = job.get("estimatedStart")
+    return f"estimated start {start.replace('T', ' ').replace('Z', ' UTC')}" if start else ""
+
+
+def _why(reason: Reason | None) -> str:
+    return reason["message"].rstrip(".") if reason else ""

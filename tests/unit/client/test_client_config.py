@@ -1,0 +1,74 @@
+"""Where the API's address comes from."""
+
+import json
+import uuid
+
+import boto3
+import pytest
+from client_world import a_session
+
+from trainmaster.client.config import Address, find_address
+from trainmaster.client.errors import NotConfigured
+
+URL = "https://vpce-1-x.execute-api.eu-west-1.vpce.amazonaws.com/prod"
+
+
+def test_an_argument_goes_before_the_environment() -> None:
+    environ = {"TRAINMASTER_API_URL": "https://other.example/prod", "TRAINMASTER_API_ID": "a1"}
+    assert find_address(f"{URL}/", "b2", a_session(), environ) == Address(URL, "b2")
+    assert find_address(None, None, a_session(), environ) == Address("https://other.example/prod", "a1")
+
+
+def test_the_id_in_the_environment_belongs_to_the_address_there() -> None:
+    environ = {"TRAINMASTER_API_URL": "https://other.example/prod", "TRAINMASTER_API_ID": "a1"}
+    assert find_address(URL, None, a_session(), environ).api_id is None
+    assert find_address(URL, None, a_session(), {"TRAINMASTER_API_ID": "a1"}).api_id == "a1"
+
+
+@pytest.mark.parametrize(
+    ("url", "region"),
+    [
+        (URL, "eu-west-1"),
+        ("https://a1.execute-api.cn-north-1.amazonaws.com.cn/prod", "cn-north-1"),
+        ("http://127.0.0.1:4566/x", None),
+    ],
+)
+def test_the_host_name_tells_the_region(url: str, region: str | None) -> None:
+    assert Address(url).region == region
+
+
+def test_what_is_no_url_is_refused() -> None:
+    with pytest.raises(NotConfigured, match="https://"):
+        find_address("a1b2c3", None, a_session(), {})
+
+
+@pytest.fixture
+def moto_session(moto: str, monkeypatch: pytest.MonkeyPatch) -> boto3.session.Session:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
+    return a_session()
+
+
+def _deploy(session: boto3.session.Session, name: str, outputs: dict[str, str]) -> None:
+    template = {
+        "Resources": {"Queue": {"Type": "AWS::SQS::Queue"}},
+        "Outputs": {key: {"Value": value} for key, value in outputs.items()} or {"Other": {"Value": "x"}},
+    }
+    client = session.client("cloudformation")
+    client.create_stack(StackName=name, TemplateBody=json.dumps(template))
+    client.close()
+
+
+def test_a_deployed_stack_tells_the_address_by_its_outputs(moto_session: boto3.session.Session) -> None:
+    _deploy(moto_session, "trainmaster", {"ApiUrl": f"{URL}/", "ApiId": "c3"})
+    _deploy(moto_session, name := f"stack-{uuid.uuid4()}", {"ApiUrl": "https://mine.example/prod"})
+
+    assert find_address(None, None, moto_session, {}) == Address(URL, "c3")
+    assert find_address(None, None, moto_session, {"TRAINMASTER_STACK": name}) == Address("https://mine.example/prod")
+
+
+def test_a_stack_that_is_missing_or_another_says_how_to_name_it(moto_session: boto3.session.Session) -> None:
+    with pytest.raises(NotConfigured, match=r"no-such-stack.*TRAINMASTER_API_URL"):
+        find_address(None, None, moto_session, {"TRAINMASTER_STACK": "no-such-stack"})
+    _deploy(moto_session, name := f"stack-{uuid.uuid4()}", {})
+    with pytest.raises(NotConfigured, match=r"no output ApiUrl.*TRAINMASTER_STACK"):
+        find_address(None, None, moto_session, {"TRAINMASTER_STACK": name})
