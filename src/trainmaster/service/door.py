@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity import Demand, Pool, Units, covers
 from trainmaster.domain.errors import InvalidRequest, NeverFits, Refused, RoleNotAllowed
-from trainmaster.domain.job import Job
+from trainmaster.domain.job import Change, Job, JobState
 from trainmaster.domain.request import Options, Problem, demand_of, meaning_problems, options_of, warnings
 from trainmaster.domain.request.fields import part, whole
 from trainmaster.domain.roles import may_pass
@@ -122,6 +122,7 @@ def _job(request: Request, options: Options, demand: Demand, caller: str | None,
         max_pending=None if max_pending is None else timedelta(seconds=max_pending),
         keep_alive=bool(whole(part(request, "ResourceConfig"), "KeepAlivePeriodInSeconds")),
         submitted_by=caller,
+        history=(Change(now, None, JobState.PENDING, "submitted" if caller is None else f"submitted by {caller}"),),
     )
 
 

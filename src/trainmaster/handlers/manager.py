@@ -1,0 +1,149 @@
+"""The manager Lambda: consumes the wake queue, takes over what SageMaker reports, then runs one pass for all of it.
+
+A burst of messages costs one pass. One bad message is set aside and never blocks those behind it. It must not
+decide anything: `service` and `planner` do.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.metrics import MetricUnit
+
+from trainmaster import bootstrap
+from trainmaster.domain.errors import InvalidRequest, ServiceTrouble
+from trainmaster.service.observe import observe
+from trainmaster.service.run_pass import PassReport, run_pass
+from trainmaster.service.wake import wake
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from trainmaster.domain.observation import Observation
+
+logger = Logger(service="manager")
+tracer = Tracer(service="manager", auto_patch=False)
+metrics = Metrics(namespace="Trainmaster", service="manager")
+
+MOST_PASSES = 5
+"""Passes of one invocation, where each found more to do at once; after that a wake goes on with it."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What a batch of messages asks for.
+
+    Attributes:
+        wanted: whether anything in it makes a pass worth while.
+        tick: whether the minute's checks are due.
+        failed: identifiers of the messages to be delivered again: from the first that met trouble on, so that the
+            order within the group stays.
+    """
+
+    wanted: bool = False
+    tick: bool = False
+    failed: tuple[str, ...] = ()
+
+
+@logger.inject_lambda_context(correlation_id_path="Records[0].messageId")
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Lambda entry point: an SQS batch in, the partial batch response out."""
+    return consume(bootstrap.application(), event, context)
+
+
+def consume(application: bootstrap.Application, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Take over every message of the batch, then run passes while there is more to do and time to do it.
+
+    Raises `ServiceTrouble` where a pass could not even read: SQS then delivers the whole batch again, which does
+    no harm, since everything in it can be taken over twice.
+    """
+    work = _take_over_all(application, event.get("Records", []))
+    if work.wanted:
+        _run_passes(application, context, tick=work.tick)
+    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in work.failed]}
+
+
+def _take_over_all(application: bootstrap.Application, records: list[dict[str, Any]]) -> Work:
+    work = Work()
+    for index, record in enumerate(records):
+        try:
+            _take_over(application, _parsed(record), work)
+        except InvalidRequest as error:
+            _set_aside(application, record, error)
+        except ServiceTrouble:
+            logger.exception("could not take over a message; it comes again")
+            work.failed = tuple(r["messageId"] for r in records[index:])
+            break
+    return work
+
+
+def _parsed(record: dict[str, Any]) -> dict[str, Any]:
+    try:
+        message = json.loads(record["body"])
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"the message is no JSON: {error}") from error
+    if not isinstance(message, dict):
+        raise InvalidRequest("the message is no JSON object")
+    return message
+
+
+def _take_over(application: bootstrap.Application, message: dict[str, Any], work: Work) -> None:
+    """Note what one message asks for. Raises `InvalidRequest` for one that means nothing here."""
+    kind = message.get("kind")
+    if kind in ("wake", "tick"):
+        work.wanted = True
+        work.tick = work.tick or kind == "tick"
+    elif "detail-type" in message:
+        seen: Observation | None = application.observation_of(message)
+        if seen is not None and observe(application.hands, seen):
+            work.wanted = True
+    else:
+        raise InvalidRequest("the message is neither a wake, a tick nor an event", field="kind")
+
+
+def _set_aside(application: bootstrap.Application, record: dict[str, Any], error: InvalidRequest) -> None:
+    """Put a message that can never be handled where people find it; in the queue it would block all behind it."""
+    logger.error("a message cannot be handled", extra={"message_id": record.get("messageId"), "cause": error.message})
+    metrics.add_metric(name="MessagesSetAside", unit=MetricUnit.Count, value=1)
+    application.publisher.set_aside(record["body"], error.message)
+
+
+def _run_passes(application: bootstrap.Application, context: LambdaContext, *, tick: bool) -> None:
+    for number in range(MOST_PASSES):
+        report = run_pass(application.hands, tick=tick and number == 0)
+        _tell(report)
+        if not report.again:
+            return
+        if context.get_remaining_time_in_millis() < _ENOUGH_TIME:
+            break
+    wake(application.hands.store, application.publisher)
+
+
+_ENOUGH_TIME = 30_000
+"""Milliseconds that a further pass may take."""
+
+
+def _tell(report: PassReport) -> None:
+    """The pass as a line of the log and as metrics; the alarm on a stalled manager watches `Passes`."""
+    metrics.add_metric(name="Passes", unit=MetricUnit.Count, value=1)
+    metrics.add_metric(name="Started", unit=MetricUnit.Count, value=len(report.started))
+    metrics.add_metric(name="Preempted", unit=MetricUnit.Count, value=len(report.preempted))
+    metrics.add_metric(name="Waiting", unit=MetricUnit.Count, value=len(report.plan.waits))
+    logger.info(
+        "pass",
+        extra={
+            "pass": report.pass_number,
+            "started": report.started,
+            "preempted": report.preempted,
+            "returned": report.returned,
+            "lost": report.lost,
+            "fenced": report.fenced,
+            "throttled": report.throttled,
+            "waiting": len(report.plan.waits),
+        },
+    )

@@ -1,0 +1,285 @@
+"""The planner's rules one by one, in the article's world: a pool of two instances."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from builders import (
+    G5,
+    NOW,
+    P5,
+    a_demand,
+    a_job,
+    a_launched_job,
+    a_pool,
+    a_preempted_job,
+    a_preempting_job,
+    a_running_job,
+    a_starting_job,
+    at,
+    pools_of,
+)
+
+from trainmaster.domain import lifecycle
+from trainmaster.domain.job import Hold
+from trainmaster.domain.plan import (
+    BackingOff,
+    Behind,
+    CanNeverFit,
+    KeptForOther,
+    NextPass,
+    Policy,
+    Preempts,
+    Snapshot,
+    WaitsForCapacity,
+    WaitsForRelease,
+)
+from trainmaster.planner.schedule import schedule
+
+
+def plan(*, active=(), waiting=(), pools=None, now=NOW, **fields):
+    snapshot = Snapshot(
+        pass_number=1, pools=pools or pools_of(), active=tuple(active), waiting=tuple(waiting), **fields
+    )
+    return schedule(snapshot, now, random.Random(1))
+
+
+def started(made):
+    return [start.job.name for start in made.starts]
+
+
+def victims(made):
+    return [victim.name for preemption in made.preemptions for victim in preemption.victims]
+
+
+def reason(made, name):
+    return next(wait.reason for wait in made.waits if wait.job.name == name)
+
+
+def test_the_articles_four_jobs_up_to_the_first_table():
+    made = plan(waiting=[a_job("job1", priority=1), a_job("job2", priority=2), a_job("job3", priority=1)])
+    assert started(made) == ["job2", "job1"]
+    assert reason(made, "job3") == WaitsForCapacity(P5, 1, 0)
+
+
+def test_the_articles_fourth_job_preempts_the_lowest_running_one():
+    running = [a_running_job("job1", priority=1), a_running_job("job2", priority=2)]
+    made = plan(active=running, waiting=[a_job("job3", priority=1), a_job("job4", priority=3)])
+    assert victims(made) == ["job1"]
+    assert reason(made, "job4") == Preempts(("job1",), NOW + timedelta(hours=1))
+    assert reason(made, "job3") == WaitsForCapacity(P5, 1, 0)
+
+
+def test_the_preempted_job_resumes_before_the_later_one_of_its_priority():
+    back = a_preempted_job("job1", priority=1, entry_time=at(-60))
+    made = plan(active=[a_running_job("job4", priority=3)], waiting=[a_job("job3", priority=1), back])
+    assert started(made) == ["job1"]
+
+
+def test_higher_priority_first_then_earlier_entry_then_name():
+    jobs = [a_job("c"), a_job("b"), a_job("late", entry_time=at(1)), a_job("high", priority=1, entry_time=at(2))]
+    assert started(plan(waiting=jobs, pools=pools_of(a_pool(cap=4)))) == ["high", "b", "c", "late"]
+
+
+def test_several_instances_start_all_or_nothing():
+    made = plan(waiting=[a_job("gang", units={P5: 3})], active=[a_running_job("one")], pools=pools_of(a_pool(cap=3)))
+    assert started(made) == []
+    assert reason(made, "gang") == WaitsForCapacity(P5, 3, 2)
+
+
+def test_groups_of_several_types_take_from_several_pools_at_once():
+    pools = pools_of(a_pool(P5, 1), a_pool(G5, 1))
+    mixed = a_job("mixed", units={P5: 1, G5: 1})
+    assert started(plan(waiting=[mixed], pools=pools)) == ["mixed"]
+    assert started(plan(waiting=[mixed], active=[a_running_job("g", units={G5: 1})], pools=pools)) == []
+
+
+def test_preferences_leave_the_choice_among_all_types_that_fit_and_charge_them_all():
+    job = a_job("any", demand=a_demand({P5: 2}, {G5: 4}))
+    (start,) = plan(waiting=[job], pools=pools_of(a_pool(P5, 2), a_pool(G5, 4))).starts
+    assert (start.units, start.choices) == ({P5: 2, G5: 4}, (P5, G5))
+
+
+def test_preferences_run_in_the_one_pool_that_has_room():
+    job = a_job("any", demand=a_demand({P5: 2}, {G5: 4}))
+    pools = pools_of(a_pool(P5, 2), a_pool(G5, 4))
+    (start,) = plan(waiting=[job], active=[a_running_job("busy")], pools=pools).starts
+    assert (start.units, start.choices) == ({G5: 4}, (G5,))
+
+
+def test_preferences_preempt_in_the_pool_where_it_costs_least():
+    pools = pools_of(a_pool(P5, 1), a_pool(G5, 1))
+    running = [
+        a_running_job("p", units={P5: 1}, now=at(-7200)),
+        a_running_job("g", units={G5: 1}, now=at(-60)),
+    ]
+    job = a_job("any", priority=1, demand=a_demand({P5: 1}, {G5: 1}))
+    assert victims(plan(waiting=[job], active=running, pools=pools)) == ["g"]
+
+
+def test_only_as_many_as_are_needed_beyond_those_already_stopping():
+    active = [a_preempting_job("gone", beneficiary="old"), a_running_job("stays")]
+    made = plan(active=active, waiting=[a_job("one", priority=5)])
+    assert victims(made) == []
+    assert isinstance(reason(made, "one"), WaitsForRelease)
+
+
+def test_equal_priority_is_never_preempted():
+    made = plan(active=[a_running_job("a"), a_running_job("b")], waiting=[a_job("c")])
+    assert victims(made) == []
+
+
+def test_among_equals_the_one_that_loses_least_work_steps_aside():
+    active = [a_running_job("long", now=at(-7200)), a_running_job("short", now=at(-60))]
+    assert victims(plan(active=active, waiting=[a_job("new", priority=1)])) == ["short"]
+
+
+def test_lost_work_counts_every_instance():
+    active = [a_running_job("wide", units={P5: 4}, now=at(-100)), a_running_job("narrow", units={P5: 1}, now=at(-300))]
+    made = plan(active=active, waiting=[a_job("new", priority=1)], pools=pools_of(a_pool(cap=5)))
+    assert victims(made) == ["narrow"]
+
+
+def test_a_needless_victim_is_spared():
+    """Greedy takes `small` first, then finds that only `big` helps: then `small` may stay (Kueue's fill-back)."""
+    active = [a_running_job("small", priority=1), a_running_job("big", priority=2, units={P5: 4})]
+    made = plan(active=active, waiting=[a_job("new", priority=3, units={P5: 4})], pools=pools_of(a_pool(cap=5)))
+    assert victims(made) == ["big"]
+
+
+def test_a_job_that_may_not_be_preempted_is_left_alone():
+    active = [a_running_job("protected", preemptible=False), a_running_job("other", now=at(-9000))]
+    assert victims(plan(active=active, waiting=[a_job("new", priority=1)])) == ["other"]
+
+
+def test_a_start_that_sagemaker_may_not_know_yet_is_no_victim():
+    made = plan(active=[a_starting_job("a"), a_starting_job("b")], waiting=[a_job("new", priority=1)])
+    assert victims(made) == []
+
+
+def test_a_launched_job_that_waits_for_its_instances_is_the_cheapest_victim():
+    active = [a_launched_job("fresh"), a_running_job("old", now=at(-60))]
+    assert victims(plan(active=active, waiting=[a_job("new", priority=1)])) == ["fresh"]
+
+
+def test_freed_capacity_is_kept_for_the_job_that_it_was_freed_for():
+    """One of two victims has stopped: a lower job must not take its instance while the second is stopping."""
+    gang = lifecycle.keep_for(a_job("gang", priority=5, units={P5: 2}), Hold({P5: 2}, at(3600)))
+    active = [a_preempting_job("second", beneficiary="gang")]
+    made = plan(active=active, waiting=[gang, a_job("low", priority=1)])
+    assert started(made) == []
+    assert reason(made, "low") == KeptForOther("gang", P5, NOW + timedelta(hours=1))
+
+
+def test_an_equal_that_came_earlier_does_not_take_what_was_freed_for_another():
+    holder = lifecycle.keep_for(a_job("holder", entry_time=at(5)), Hold({P5: 1}, at(3600)))
+    earlier = a_job("earlier", entry_time=at(0))
+    made = plan(active=[a_running_job("x")], waiting=[holder, earlier])
+    assert started(made) == ["holder"]
+
+
+def test_a_job_of_higher_priority_may_take_what_was_freed_for_a_lower_one():
+    """It could preempt the holder the moment it started; taking the hold costs nobody work (ADR 0005)."""
+    holder = lifecycle.keep_for(a_job("holder"), Hold({P5: 1}, at(3600)))
+    made = plan(active=[a_running_job("x", priority=9)], waiting=[holder, a_job("top", priority=5)])
+    assert started(made) == ["top"]
+
+
+def test_a_hold_that_expired_keeps_nothing():
+    holder = lifecycle.keep_for(a_job("holder", entry_time=at(5)), Hold({P5: 1}, at(-1)))
+    made = plan(active=[a_running_job("x")], waiting=[holder, a_job("earlier", entry_time=at(0))])
+    assert started(made) == ["earlier"]
+
+
+def test_nobody_waits_for_a_stop_that_never_ends():
+    stuck = a_preempting_job("stuck", now=at(-7200))
+    made = plan(active=[stuck, a_running_job("other")], waiting=[a_job("new", priority=5)])
+    assert victims(made) == ["other"]
+
+
+def test_an_equal_does_not_pass_a_blocked_job():
+    made = plan(
+        active=[a_running_job("x", priority=9)],
+        waiting=[a_job("big", units={P5: 2}), a_job("small", entry_time=at(1))],
+    )
+    assert started(made) == []
+    assert reason(made, "small") == Behind("big", P5)
+
+
+def test_a_lower_preemptible_job_uses_what_a_blocked_one_cannot():
+    waiting = [a_job("big", priority=2, units={P5: 2}), a_job("small", priority=1)]
+    assert started(plan(active=[a_running_job("x", priority=9)], waiting=waiting)) == ["small"]
+
+
+def test_a_lower_job_that_may_not_be_preempted_does_not_pass_a_blocked_one():
+    waiting = [a_job("big", priority=2, units={P5: 2}), a_job("small", priority=1, preemptible=False)]
+    made = plan(active=[a_running_job("x", priority=9)], waiting=waiting)
+    assert started(made) == []
+    assert reason(made, "small") == Behind("big", P5)
+
+
+def test_a_blocked_job_in_one_pool_does_not_hold_up_another_pool():
+    pools = pools_of(a_pool(P5, 1), a_pool(G5, 1))
+    waiting = [a_job("p", units={P5: 1}), a_job("g", units={G5: 1}, entry_time=at(1))]
+    assert started(plan(active=[a_running_job("x")], waiting=waiting, pools=pools)) == ["g"]
+
+
+def test_a_job_that_can_never_fit_says_so_and_blocks_nobody():
+    made = plan(waiting=[a_job("huge", priority=9, units={P5: 3}), a_job("small")])
+    assert started(made) == ["small"]
+    assert reason(made, "huge") == CanNeverFit(P5, 3, 2)
+    assert "can never fit" in reason(made, "huge").words()
+
+
+def test_a_job_without_a_pool_says_so():
+    made = plan(waiting=[a_job("other", units={G5: 1})])
+    assert reason(made, "other").words() == f"can never fit: there is no pool for {G5}"
+
+
+def test_a_job_that_backs_off_waits_until_its_time_and_blocks_nobody():
+    off = replace(a_job("off", priority=9), retry_at=at(60), returns=1)
+    made = plan(waiting=[off, a_job("next")], pools=pools_of(a_pool(cap=1)))
+    assert started(made) == ["next"]
+    assert isinstance(reason(made, "off"), BackingOff)
+    assert started(plan(waiting=[off], now=at(60))) == ["off"]
+
+
+def test_a_cap_lowered_below_what_runs_starts_nothing_and_stops_nothing():
+    made = plan(
+        active=[a_running_job("a"), a_running_job("b")], waiting=[a_job("c")], pools=pools_of(a_pool(cap=1))
+    )
+    assert (started(made), victims(made)) == ([], [])
+
+
+def test_foreign_jobs_count_against_the_cap():
+    made = plan(waiting=[a_job("a"), a_job("b")], foreign={P5: 1})
+    assert started(made) == ["a"]
+
+
+def test_a_pass_does_at_most_what_the_policy_allows():
+    jobs = [a_job(f"j{i}", entry_time=at(i)) for i in range(4)]
+    made = plan(waiting=jobs, pools=pools_of(a_pool(cap=4)), policy=Policy(most_actions=3))
+    assert started(made) == ["j0", "j1", "j2"]
+    assert reason(made, "j3") == NextPass()
+
+
+def test_a_gang_with_more_victims_than_a_transaction_holds_takes_several():
+    active = [a_running_job(f"v{i:03}") for i in range(200)]
+    made = plan(active=active, waiting=[a_job("gang", priority=1, units={P5: 200})], pools=pools_of(a_pool(cap=200)))
+    assert [len(p.victims) for p in made.preemptions] == [80, 80, 40]
+
+
+@pytest.mark.parametrize("name", ["waits", "preempts", "tried", "kept", "behind"])
+def test_every_reason_is_a_sentence_that_names_what_is_waited_for(name):
+    words = {
+        "waits": WaitsForCapacity(P5, 8, 4).words(),
+        "preempts": Preempts(("job1",), NOW).words(),
+        "tried": BackingOff(NOW, "no room").words(),
+        "kept": KeptForOther("job9", P5, NOW).words(),
+        "behind": Behind("job9", P5).words(),
+    }[name]
+    assert name in words
+    assert P5 in words or "job1" in words or "no room" in words
