@@ -248,9 +248,7 @@ def test_a_job_that_backs_off_waits_until_its_time_and_blocks_nobody():
 
 
 def test_a_cap_lowered_below_what_runs_starts_nothing_and_stops_nothing():
-    made = plan(
-        active=[a_running_job("a"), a_running_job("b")], waiting=[a_job("c")], pools=pools_of(a_pool(cap=1))
-    )
+    made = plan(active=[a_running_job("a"), a_running_job("b")], waiting=[a_job("c")], pools=pools_of(a_pool(cap=1)))
     assert (started(made), victims(made)) == ([], [])
 
 

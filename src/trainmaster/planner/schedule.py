@@ -77,8 +77,7 @@ class _Planning:
         keeping the hold against it would only cost the holder its work (see ADR 0005).
         """
         for job in equals:
-            hold = job.hold
-            if hold is not None and hold.until > self.now and not self._backing_off(job):
+            if (hold := self._hold_of(job)) is not None and not self._backing_off(job):
                 self.ledger.claim(Claim(job.name, hold.units, hold.until))
 
     def decide(self, job: Job) -> Iterator[Decision]:
@@ -89,7 +88,7 @@ class _Planning:
             yield Wait(job, self._never(job))
         elif self._backing_off(job):
             yield Wait(job, BackingOff(job.retry_at or self.now, _cause(job)))
-        elif not (open_ := [units for units in possible if self.ledger.barrier(job, units) is None]):
+        elif not (open_ := [units for units in possible if self._may_take(job, units)]):
             yield Wait(job, self._behind(job, possible))
         elif fitting := [units for units in open_ if self.ledger.fits_now(units)]:
             yield self._start(job, fitting)
@@ -146,6 +145,14 @@ class _Planning:
             return None
         *_, units, victims = min(found, key=lambda entry: entry[:3])
         return units, victims
+
+    def _hold_of(self, job: Job) -> Hold | None:
+        return job.hold if job.hold is not None and job.hold.until > self.now else None
+
+    def _may_take(self, job: Job, units: Units) -> bool:
+        """A blocked job keeps its equals from its pools, but not from what was freed for them before."""
+        hold = self._hold_of(job)
+        return (hold is not None and hold.units == units) or self.ledger.barrier(job, units) is None
 
     def _backing_off(self, job: Job) -> bool:
         return job.retry_at is not None and job.retry_at > self.now
