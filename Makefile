@@ -1,0 +1,138 @@
+# `make demo` runs the queue on this machine, `make test` proves it; both set up whatever is missing first.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+NPM ?= npm
+# Tests that need no deployed stack run side by side.
+WORKERS ?= auto
+# Further arguments for pytest, for example: make test ARGS="-k preempt"
+ARGS ?=
+
+BIN := .venv/bin
+UV := $(BIN)/uv pip install --quiet
+SAM := SAM_CLI_TELEMETRY=0 .venv-sam/bin/sam
+STACK := .venv/.stamp .venv-ministack/.stamp .venv-sam/.stamp
+DYNOXIDE := .local/dynoxide/.stamp
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z0-9-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---------------------------------------------------------------- set-up
+
+.PHONY: install
+install: .venv/.stamp ## Make .venv, the environment to develop in
+
+.PHONY: install-all
+install-all: $(STACK) $(DYNOXIDE) .venv-sdk2/.stamp .venv-sdk3/.stamp ## Make every environment that demo and test use
+
+# Makes the environment $(1) and installs $(2) in it.
+define environment
+	test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	$(UV) --python $(1)/bin/python $(2)
+	touch $(1)/.stamp
+endef
+
+.venv/.stamp: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else \
+	    "Trainmaster needs Python 3.11 or newer: make PYTHON=python3.13 ...")'
+	@echo "Setting up .venv"
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.8"
+	$(call environment,.venv,--editable ".[dev]")
+
+.venv-ministack/.stamp: pyproject.toml | .venv/.stamp
+	@echo "Setting up .venv-ministack, the stand-in for AWS"
+	$(call environment,.venv-ministack,--group ministack)
+
+.venv-sam/.stamp: pyproject.toml | .venv/.stamp
+	@echo "Setting up .venv-sam, which builds and deploys the template"
+	$(call environment,.venv-sam,--group sam)
+
+.venv-checkov/.stamp: pyproject.toml | .venv/.stamp
+	@echo "Setting up .venv-checkov"
+	$(call environment,.venv-checkov,--group checkov)
+
+.venv-sdk2/.stamp: pyproject.toml | .venv/.stamp
+	@echo "Setting up .venv-sdk2, SageMaker SDK v2 with Trainmaster beside it"
+	$(call environment,.venv-sdk2,--editable ".[sdk2]" --group sdk-tests)
+
+.venv-sdk3/.stamp: pyproject.toml | .venv/.stamp
+	@echo "Setting up .venv-sdk3, SageMaker SDK v3 with Trainmaster beside it"
+	$(call environment,.venv-sdk3,--editable ".[sdk3]" --group sdk-tests)
+
+# A DynamoDB engine checked against AWS: its binary is inside the npm package of the platform.
+$(DYNOXIDE):
+	@echo "Setting up .local/dynoxide, a DynamoDB engine for the contract tests"
+	@command -v $(NPM) > /dev/null || { echo "npm is missing: install Node.js" >&2; exit 1; }
+	mkdir -p .local/dynoxide
+	platform=$$(node -p 'process.platform + "-" + process.arch'); \
+	    $(NPM) install --prefix .local/dynoxide --no-save --no-audit --no-fund --ignore-scripts --loglevel=error \
+	    "@dynoxide/$$platform@^1.2"; \
+	    chmod +x .local/dynoxide/node_modules/@dynoxide/$$platform/dynoxide; \
+	    ln -sf node_modules/@dynoxide/$$platform/dynoxide .local/dynoxide/dynoxide
+	touch $@
+
+# ---------------------------------------------------------------- run
+
+.PHONY: demo
+demo: $(STACK) .venv-sdk2/.stamp ## Run the article's four jobs through a queue deployed on this machine
+	@$(BIN)/python -m trainmaster demo
+
+.PHONY: bench
+bench: $(STACK) $(DYNOXIDE) ## Measure what a pass costs at 100, 10,000 and 1,000,000 waiting jobs
+	$(BIN)/python -m benchmarks $(ARGS)
+
+# ---------------------------------------------------------------- prove
+
+.PHONY: test
+test: install-all test-unit test-stack test-sdk2 test-sdk3 ## Run the tests
+
+.PHONY: test-all
+test-all: ## Run the tests and the longer proofs
+	$(MAKE) test SLOW=1
+
+MARKED = $(if $(SLOW),,-m "not slow")
+
+.PHONY: test-unit
+test-unit: .venv/.stamp $(DYNOXIDE) ## Run the tests that need no deployed stack
+	$(BIN)/python -m pytest -n $(WORKERS) $(MARKED) --ignore=tests/e2e $(ARGS)
+
+.PHONY: test-stack
+test-stack: $(STACK) ## Run the tests of the deployed stack
+	$(BIN)/python -m pytest $(MARKED) tests/e2e --ignore=tests/e2e/sdk2 --ignore=tests/e2e/sdk3 $(ARGS)
+
+.PHONY: test-sdk2
+test-sdk2: $(STACK) .venv-sdk2/.stamp ## Run the tests of the client beside SageMaker SDK v2
+	.venv-sdk2/bin/python -m pytest $(MARKED) tests/e2e/sdk2 $(ARGS)
+
+.PHONY: test-sdk3
+test-sdk3: $(STACK) .venv-sdk3/.stamp ## Run the tests of the client beside SageMaker SDK v3
+	.venv-sdk3/bin/python -m pytest $(MARKED) tests/e2e/sdk3 $(ARGS)
+
+.PHONY: lint
+lint: .venv/.stamp ## Check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+.PHONY: lint-template
+lint-template: .venv-sam/.stamp .venv-checkov/.stamp ## Check template.yaml with SAM, cfn-lint and checkov
+	$(SAM) validate --lint --region us-east-1
+	.venv-sam/bin/cfn-lint template.yaml
+	.venv-checkov/bin/checkov --config-file .checkov.yaml
+
+.PHONY: check
+check: lint lint-template ## Run everything that must pass before a commit
+	$(BIN)/python -m pytest -q tests/test_architecture.py
+	$(MAKE) test
+
+# ---------------------------------------------------------------- tidy
+
+.PHONY: clean
+clean: ## Remove every environment and everything built
+	rm -rf .venv .venv-* .local .aws-sam build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
