@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 
-from builders import G5, NOW, P5, a_demand, a_job, a_launched_job, a_pool, a_running_job, at
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from builders import G5, NOW, P5, a_demand, a_job, a_launched_job, a_pool, a_running_job, at
 from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import covers, total
 from trainmaster.domain.job import Hold

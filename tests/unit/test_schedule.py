@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+
 from builders import (
     G5,
     NOW,
@@ -22,7 +23,6 @@ from builders import (
     at,
     pools_of,
 )
-
 from trainmaster.domain import lifecycle
 from trainmaster.domain.job import Hold
 from trainmaster.domain.plan import (

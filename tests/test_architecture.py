@@ -1,0 +1,154 @@
+"""The architecture's table of imports, sizes and habits, held against the code (architecture, sections 2 and 5)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "trainmaster"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+MAY_IMPORT = {
+    "domain": {"domain"},
+    "planner": {"domain", "planner"},
+    "ports": {"domain"},
+    "service": {"domain", "planner", "ports", "service"},
+    "adapters": {"domain", "ports", "adapters"},
+    "bootstrap": {"service", "adapters", "domain", "ports"},
+    "handlers": {"bootstrap", "service", "domain", "ports", "handlers"},
+    "client": {"domain", "client"},
+    "cli": {"client", "domain", "cli"},
+    "worker": {"domain", "worker"},
+    "local": {"domain", "ports", "bootstrap", "handlers", "local"},
+    "__init__": {"client"},
+    "__main__": {"cli"},
+}
+STANDARD_ONLY = {"domain", "planner", "ports", "service"}
+NEVER = {
+    "domain": {"time", "random", "os", "boto3", "botocore"},
+    "planner": {"time", "os", "socket", "boto3", "botocore", "random"},
+    "service": {"os", "boto3", "botocore"},
+}
+MOST_LINES = 300
+MOST_FUNCTION_LINES = 50
+
+
+def layer(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path, *, at_run_time: bool = True) -> Iterator[str]:
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(child)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        for child in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if at_run_time and id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: relative import"
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+def own(name: str) -> str | None:
+    parts = name.split(".")
+    return parts[1] if parts[0] == "trainmaster" and len(parts) > 1 else None
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_inward(path):
+    here = layer(path)
+    layers = {p.name.removesuffix(".py") for p in PACKAGE.iterdir()}
+    for name in imports(path):
+        target = own(name)
+        if target in layers:
+            assert target in MAY_IMPORT[here], f"{here} imports {name}"
+        elif name.split(".")[0] == "trainmaster":
+            assert here in {"__main__", "client", "cli", "local"}, f"{here} imports the package's front door: {name}"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in MODULES if layer(p) in STANDARD_ONLY], ids=lambda p: str(p.relative_to(PACKAGE))
+)
+def test_the_core_needs_the_standard_library_only(path):
+    import sys
+
+    for name in imports(path):
+        root = name.split(".")[0]
+        assert root == "trainmaster" or root in sys.stdlib_module_names, f"{path.name} imports {name}"
+        assert root not in NEVER.get(layer(path), set()), f"{path.name} imports {name}"
+
+
+def test_planner_stages_do_not_import_each_other():
+    for path in (PACKAGE / "planner").glob("*.py"):
+        targets = {name.split(".")[2] for name in imports(path) if name.startswith("trainmaster.planner.")}
+        assert not targets or path.stem == "schedule", f"{path.stem} imports {targets}"
+
+
+def test_adapters_talk_to_one_service_each():
+    """An adapter may use the helpers whose names begin with its own, and the shared translation of AWS errors."""
+    for path in (PACKAGE / "adapters").glob("*.py"):
+        for name in imports(path):
+            parts = name.split(".")
+            if name.startswith("trainmaster.adapters."):
+                shared = parts[2] in {"aws_errors", "service_model"} or parts[2].startswith(path.stem.split("_")[0])
+                assert shared, f"{path.name} imports {name}"
+
+
+def reads_environment(path: Path) -> bool:
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"}
+        for node in ast.walk(ast.parse(path.read_text()))
+    )
+
+
+def test_the_environment_is_read_by_bootstrap_and_by_what_users_run():
+    allowed = {"bootstrap", "client", "cli", "local"}
+    assert {layer(path) for path in MODULES if reads_environment(path)} <= allowed
+
+
+def test_no_clock_is_read_in_the_core():
+    for path in (p for p in MODULES if layer(p) in {"domain", "planner", "service"}):
+        text = path.read_text()
+        assert "datetime.now(" not in text, path
+        assert "time.time(" not in text, path
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_files_and_functions_are_small_and_say_what_they_are_for(path):
+    text = path.read_text()
+    tree = ast.parse(text)
+    assert text.count("\n") <= MOST_LINES, f"{path.name}: {text.count(chr(10))} lines"
+    assert not text.strip() or ast.get_docstring(tree), f"{path.name} does not say what it does"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            size = (node.end_lineno or 0) - node.lineno + 1
+            assert size <= MOST_FUNCTION_LINES, f"{path.name}:{node.lineno} {node.name}: {size} lines"
+
+
+def test_nine_functions_in_ten_are_under_twenty_five_lines():
+    sizes = [
+        (node.end_lineno or 0) - node.lineno + 1
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert sum(size < 25 for size in sizes) >= 0.9 * len(sizes)
+
+
+def test_nobody_patches():
+    """Clocks, randomness and clients are handed in (rule 6)."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        if path != Path(__file__):
+            text = path.read_text()
+            for word in ("mock.patch", "@patch", "monkeypatch.setattr", "MagicMock"):
+                assert word not in text, f"{path}: {word}"
