@@ -128,7 +128,8 @@ class World:
             raise sagemaker_error("ResourceInUse", f"Training job names must be unique: {name}")
         arn = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/{name}"
         now = time.time()
-        self.trainings[name] = {**request, "TrainingJobArn": arn, "CreationTime": now, "TrainingStartTime": now}
+        told = {"TrainingJobArn": arn, "CreationTime": now, "TrainingStartTime": now}
+        self.trainings[name] = request | told | {"ModelArtifacts": {"S3ModelArtifacts": ""}}
         self.tell(name, "InProgress", "Training", "Training in progress")
         return {"TrainingJobArn": arn}
 

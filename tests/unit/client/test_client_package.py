@@ -1,0 +1,44 @@
+"""What `import trainmaster` costs and gives."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import trainmaster
+from trainmaster.client.sdk import SdkMissing, module_for
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_version_is_the_packages() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert trainmaster.__version__ == project["version"]
+
+
+def test_importing_is_light() -> None:
+    code = (
+        "import sys, trainmaster; dir(trainmaster); from trainmaster import ApiClient; "
+        "print(sorted({'boto3', 'botocore', 'sagemaker', 'pydantic'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+def test_all_public_names_are_listed_and_others_are_missing() -> None:
+    assert {"ApiClient", "QueueSession", "route_to_queue", "__version__"} <= set(dir(trainmaster))
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = trainmaster.Nothing  # type: ignore[attr-defined]
+
+
+def test_each_sdk_has_its_session() -> None:
+    assert module_for("2.257.7") == "trainmaster.client.sdk2"
+    assert module_for("3.27.0") == "trainmaster.client.sdk3"
+
+
+@pytest.mark.parametrize("installed", [None, "1.72.0", "4.0.0"])
+def test_without_an_sdk_it_says_what_to_install(installed: str | None) -> None:
+    with pytest.raises(SdkMissing, match=r"pip install 'trainmaster\[sdk2\]'"):
+        module_for(installed)

@@ -1,0 +1,124 @@
+"""Waiting in the queue, and what is shown meanwhile."""
+
+import io
+import re
+from typing import Any
+
+import pytest
+from client_world import World, request_for
+
+from trainmaster import ApiClient
+from trainmaster.client.errors import Unreachable
+from trainmaster.client.known import KnownJobs
+from trainmaster.client.waiting import Progress, QueueWait
+from trainmaster.client.wording import sentence_of
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Time:
+    """A clock that sleeping moves, with things that happen meanwhile."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.then: dict[float, Any] = {}
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.then.pop(self.now, lambda: None)()
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+def waits(api: ApiClient, time: Time, out: io.StringIO) -> QueueWait:
+    progress = Progress(out, clock=time.clock)
+    return QueueWait(KnownJobs(api, time.clock), progress, 5.0, time.sleep, time.clock)
+
+
+def test_it_tells_each_change_once_and_ends_when_the_job_runs(api: ApiClient, world: World, time: Time) -> None:
+    api.submit(request_for("job1"))
+    out = io.StringIO()
+    time.then = {
+        15.0: lambda: world.jobs["job1"].update(position=0, reason=None),
+        25.0: lambda: world.start("job1", heard_by_sagemaker=False),
+        30.0: lambda: world.jobs["job1"].update(jobState="running"),
+    }
+
+    assert waits(api, time, out).wait("job1") == 30.0
+
+    assert out.getvalue().splitlines() == [
+        "job1: Waiting in the queue; position 1; estimated start 2030-01-01 12:00:00 UTC; no free ml.m5.large.",
+        "job1: Waiting in the queue; position 0; estimated start 2030-01-01 12:00:00 UTC.",
+        "job1: Leaving the queue: SageMaker is asked to start the job.",
+    ]
+
+
+def test_a_drifting_estimate_is_told_once_a_minute(api: ApiClient, world: World, time: Time) -> None:
+    api.submit(request_for("job1"))
+    out = io.StringIO()
+
+    def drift(second: int) -> Any:
+        return lambda: world.jobs["job1"].update(estimatedStart=f"2030-01-01T12:{second // 60:02}:{second % 60:02}Z")
+
+    time.then = {float(second): drift(second) for second in range(5, 150, 5)}
+    assert waits(api, time, out).wait("job1", timeout_seconds=150.0) == 150.0
+    assert re.findall(r"12:\d\d:\d\d", out.getvalue()) == ["12:00:00", "12:01:00", "12:02:00"]
+
+
+def test_on_a_terminal_one_line_changes(api: ApiClient, world: World, time: Time) -> None:
+    api.submit(request_for("job1"))
+    out = Terminal()
+    time.then = {
+        5.0: lambda: world.jobs["job1"].update(estimatedStart=None),
+        10.0: lambda: world.start("job1"),
+    }
+    waits(api, time, out).wait("job1")
+    assert out.getvalue().count("\r\x1b[2Kjob1: Waiting") == 2
+    assert out.getvalue().count("\n") == 1
+    assert out.getvalue().endswith("\n")
+
+
+def test_a_job_that_was_never_queued_is_not_waited_for(api: ApiClient, time: Time) -> None:
+    out = io.StringIO()
+    assert waits(api, time, out).wait("nobody") == 0.0
+    assert out.getvalue() == ""
+
+
+def test_an_outage_is_borne_for_a_quarter_of_an_hour(api: ApiClient, world: World, time: Time) -> None:
+    api.submit(request_for("job1"))
+    time.then = {5.0: lambda: world.outage.extend([503] * 10_000)}
+    with pytest.raises(Unreachable):
+        waits(api, time, io.StringIO()).wait("job1")
+    assert time.now == 905.0
+
+
+def test_without_a_stream_it_tells_on_standard_output(api: ApiClient, capsys: pytest.CaptureFixture[str]) -> None:
+    api.submit(request_for("job1"))
+    Progress()(api.job("job1"))
+    assert capsys.readouterr().out.startswith("job1: Waiting in the queue")
+
+
+def test_what_is_said_is_what_the_queue_knows(api: ApiClient) -> None:
+    job = api.submit(request_for("job1"))
+    assert "position" not in sentence_of(job | {"position": None})
+    assert "position 1000 or later" in sentence_of(job | {"position": None, "positionAtLeast": 1000})
+    assert sentence_of(job | {"jobState": "running"}) == "Running."
+    assert sentence_of(job | {"jobState": "failed", "failureReason": "exit 1"}) == "Failed; exit 1."
+
+
+def test_what_is_remembered_is_bounded(api: ApiClient) -> None:
+    known = KnownJobs(api)
+    for number in range(70):
+        api.submit(request_for(f"job{number}"))
+        known.look_up(f"job{number}")
+    assert known.remembered("job5") is None
+    assert known.remembered("job6") is not None
