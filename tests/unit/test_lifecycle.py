@@ -1,0 +1,204 @@
+"""What a report or a wish does to a job: the truth about stops, preemptions, time-outs and missing capacity."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from builders import (
+    G5,
+    NOW,
+    P5,
+    a_demand,
+    a_held_job,
+    a_job,
+    a_launched_job,
+    a_preempted_job,
+    a_preempting_job,
+    a_running_job,
+    a_starting_job,
+    an_ended_job,
+    an_observation,
+    at,
+)
+from trainmaster.domain import lifecycle
+from trainmaster.domain.errors import IllegalTransition
+from trainmaster.domain.job import ACTIVE, ENDED, TRANSITIONS, JobState, Outcome, attempt_name
+from trainmaster.domain.observation import Status
+
+LATER = at(100)
+NO_ROOM = "CapacityError: Unable to provision requested ML compute capacity."
+
+
+def seen(job, status, **fields):
+    return lifecycle.observe(job, an_observation(job, status=status, **fields), LATER)
+
+
+def test_every_state_is_in_the_table_and_ended_states_are_final():
+    assert set(TRANSITIONS) == set(JobState)
+    assert all(not TRANSITIONS[state] for state in ENDED)
+
+
+def test_a_completed_job_ends_and_holds_nothing():
+    job = seen(a_running_job(), Status.COMPLETED)
+    assert (job.state, job.units, job.attempt.outcome, job.failure) == (JobState.COMPLETED, {}, Outcome.COMPLETED, None)
+
+
+def test_a_failed_job_ends_with_sagemakers_reason():
+    job = seen(a_running_job(), Status.FAILED, failure_reason="AlgorithmError: exit code 1")
+    assert (job.state, job.failure) == (JobState.FAILED, "AlgorithmError: exit code 1")
+
+
+def test_a_job_stopped_by_its_user_outside_the_queue_ends_as_stopped():
+    assert seen(a_running_job(), Status.STOPPED).state is JobState.STOPPED
+
+
+def test_a_preempted_job_waits_again_and_keeps_its_entry_time():
+    job = seen(a_preempting_job(entry_time=at(-500)), Status.STOPPED)
+    assert (job.state, job.entry_time, job.attempt.outcome) == (JobState.PREEMPTED, at(-500), Outcome.PREEMPTED)
+
+
+def test_a_job_that_its_user_stops_while_it_is_preempted_is_not_resumed():
+    job = lifecycle.ask_stop(a_preempting_job(), LATER, "its user")
+    assert seen(job, Status.STOPPED).state is JobState.STOPPED
+
+
+def test_a_stop_that_began_before_we_decided_to_preempt_was_the_users():
+    job = a_preempting_job(now=NOW)
+    assert seen(job, Status.STOPPED, stopping_since=at(-60)).state is JobState.STOPPED
+    assert seen(job, Status.STOPPED, stopping_since=at(1)).state is JobState.PREEMPTED
+
+
+def test_a_job_that_completes_while_it_is_preempted_is_completed():
+    assert seen(a_preempting_job(), Status.COMPLETED).state is JobState.COMPLETED
+
+
+def test_a_time_out_ends_the_job_even_while_it_is_preempted():
+    for secondary in ("MaxRuntimeExceeded", "MaxWaitTimeExceeded"):
+        job = seen(a_preempting_job(), Status.STOPPED, secondary=secondary)
+        assert (job.state, secondary in job.failure) == (JobState.STOPPED, True)
+
+
+def test_missing_capacity_puts_the_job_back_with_back_off_and_burns_no_attempt():
+    job = seen(a_launched_job(), Status.FAILED, failure_reason=NO_ROOM)
+    assert (job.state, job.retry_at, job.attempt.outcome) == (
+        JobState.PENDING,
+        LATER + timedelta(seconds=60),
+        Outcome.RETURNED,
+    )
+
+
+def test_a_pending_time_out_is_missing_capacity_too():
+    job = a_launched_job(max_pending=timedelta(seconds=90))
+    assert seen(job, Status.STOPPED).state is JobState.PENDING
+
+
+def test_a_stop_before_the_pending_time_out_was_the_users():
+    job = a_launched_job(max_pending=timedelta(seconds=900))
+    assert seen(job, Status.STOPPED).state is JobState.STOPPED
+
+
+def test_back_off_doubles_up_to_a_bound():
+    waits = [lifecycle.back_off(n).total_seconds() for n in (1, 2, 3, 5, 9, 100)]
+    assert waits == [60, 120, 240, 960, 960, 960]
+
+
+def test_back_off_begins_anew_after_the_job_has_run():
+    job = replace(a_launched_job(), returns=4)
+    assert seen(job, Status.IN_PROGRESS, secondary="Training").returns == 0
+
+
+def test_a_start_that_left_no_training_job_behind_uses_its_number_again():
+    back = lifecycle.give_back(a_starting_job(), NOW, "ResourceLimitExceeded")
+    again = lifecycle.start(back, {P5: 1}, (), LATER)
+    assert (again.attempt.number, again.attempt.training_job_name, again.past) == (1, "job1", ())
+
+
+def test_a_start_whose_training_job_failed_for_capacity_needs_a_new_name():
+    back = lifecycle.give_back(a_launched_job(), NOW, NO_ROOM)
+    again = lifecycle.start(back, {P5: 1}, (), LATER)
+    assert (again.attempt.training_job_name, len(again.past)) == ("job1-qstamp-2", 1)
+
+
+def test_a_resumed_job_that_meets_no_capacity_waits_as_preempted():
+    again = lifecycle.start(a_preempted_job(), {P5: 1}, (), LATER)
+    assert lifecycle.give_back(again, LATER, "no room").state is JobState.PREEMPTED
+
+
+@pytest.mark.parametrize("status", [Status.COMPLETED, Status.FAILED, Status.STOPPED, Status.STOPPING])
+def test_a_report_about_an_old_attempt_never_touches_a_newer_one(status):
+    old = a_preempted_job()
+    resumed = lifecycle.launched(lifecycle.start(old, {P5: 1}, (), LATER))
+    assert lifecycle.observe(resumed, an_observation(old, status=status), LATER) is None
+
+
+def test_reports_about_jobs_that_hold_nothing_change_nothing():
+    for job in (a_job(), a_preempted_job(), a_held_job(), an_ended_job()):
+        assert lifecycle.observe(job, an_observation(job, status=Status.FAILED), LATER) is None
+
+
+def test_a_report_told_twice_changes_nothing_the_second_time():
+    job = seen(a_launched_job(), Status.IN_PROGRESS, secondary="Training")
+    assert seen(job, Status.IN_PROGRESS, secondary="Training") is None
+    assert seen(job, Status.IN_PROGRESS, secondary="Downloading") is None
+
+
+def test_a_job_starts_to_run_when_its_instances_are_at_work():
+    job = a_launched_job()
+    for secondary in ("Starting", "Pending", ""):
+        assert seen(job, Status.IN_PROGRESS, secondary=secondary) is None
+    assert seen(job, Status.IN_PROGRESS, secondary="Downloading").state is JobState.RUNNING
+
+
+def test_a_stop_seen_from_outside_counts_as_the_users_and_as_capacity_on_the_way():
+    job = seen(a_running_job(), Status.STOPPING)
+    assert (job.state, job.stopping, job.stop_requested) == (JobState.RUNNING, True, True)
+    assert seen(job, Status.STOPPED).state is JobState.STOPPED
+
+
+def test_once_sagemaker_has_chosen_the_other_pools_are_free():
+    job = a_launched_job(demand=a_demand({P5: 2}, {G5: 4}))
+    job = replace(job, attempt=replace(job.attempt, units={P5: 2, G5: 4}, choices=(P5, G5)))
+    chosen = seen(job, Status.IN_PROGRESS, secondary="Downloading", chosen_type=G5)
+    assert chosen.units == {G5: 4}
+
+
+def test_hold_and_release_return_to_where_the_job_came_from():
+    for job in (a_job(), a_preempted_job()):
+        held = lifecycle.hold(job, NOW, "me")
+        assert lifecycle.release(held, LATER, "me").state is job.state
+
+
+@pytest.mark.parametrize("job", [a_running_job(), an_ended_job(), a_held_job()], ids=lambda job: job.state)
+def test_only_waiting_jobs_can_be_held(job):
+    with pytest.raises(IllegalTransition):
+        lifecycle.hold(job, NOW, "me")
+
+
+def test_a_waiting_job_cannot_be_stopped_nor_an_active_one_cancelled():
+    with pytest.raises(IllegalTransition):
+        lifecycle.ask_stop(a_job(), NOW, "me")
+    with pytest.raises(IllegalTransition):
+        lifecycle.cancel(a_running_job(), NOW, "me")
+
+
+def test_every_change_counts_the_version_up_and_is_told():
+    job = lifecycle.reprioritise(a_job(priority=1), 7, LATER, "me")
+    assert (job.version, job.priority, job.history[-1].reason) == (2, 7, "priority 1 -> 7 by me")
+
+
+def test_active_jobs_alone_hold_units():
+    for job in (a_starting_job(), a_launched_job(), a_running_job(), a_preempting_job()):
+        assert job.state in ACTIVE
+        assert job.units == {P5: 1}
+
+
+def test_attempt_names_are_cut_to_what_sagemaker_takes_and_stay_apart():
+    long_one, other = "a" * 63, "a" * 62 + "b"
+    names = {attempt_name(job, n) for job in (long_one, other) for n in (2, 3, 1000)}
+    assert len(names) == 6
+    assert all(len(name) <= 63 for name in names)
+    assert attempt_name("job1", 1) == "job1"
+    assert attempt_name("job1", 2) == "job1-qstamp-2"
