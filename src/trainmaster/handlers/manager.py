@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from trainmaster import bootstrap
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from trainmaster.domain.observation import Observation
 
 logger = Logger(service="manager")
-tracer = Tracer(service="manager", auto_patch=False)
 metrics = Metrics(namespace="Trainmaster", service="manager")
 
 MOST_PASSES = 5
@@ -49,7 +48,6 @@ class Work:
 
 
 @logger.inject_lambda_context(correlation_id_path="Records[0].messageId")
-@tracer.capture_lambda_handler(capture_response=False)
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Lambda entry point: an SQS batch in, the partial batch response out."""
