@@ -1,0 +1,79 @@
+"""The wake queue and its dead-letter queue on SQS, as `ports.Publisher`.
+
+It must not receive anything: Lambda's event source does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.adapters.aws_errors import translated
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+GROUP = "manager"
+"""One message group, so that passes are serial."""
+LARGEST_MESSAGE = 262_144
+"""Bytes of body and attributes together: what a queue takes whose `MaximumMessageSize` nobody has raised."""
+LONGEST_REASON = 1024
+REASON = "reason"
+_ATTRIBUTE_OVERHEAD = len(REASON) + len("String")
+_NOT_SQS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that SQS does not take (SendMessage, `MessageBody`)."""
+
+
+class SqsPublisher:
+    """Sends to two FIFO queues.
+
+    Args:
+        client: a boto3 SQS client; it should retry in standard mode and give up early, as the API's caller waits.
+        wake_queue_url: the manager's queue.
+        dead_letter_queue_url: where messages go that cannot be handled.
+    """
+
+    def __init__(self, client: SQSClient, wake_queue_url: str, dead_letter_queue_url: str) -> None:
+        self._client = client
+        self._wake_queue_url = wake_queue_url
+        self._dead_letter_queue_url = dead_letter_queue_url
+
+    def wake(self, follows: int) -> None:
+        """Ask for a pass that begins after pass `follows`.
+
+        For five minutes SQS swallows what has the same deduplication id, even once that was received: safe, since
+        all who ask read the same pass number after their own commit, and the pass that any one of them gets has a
+        higher one. Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        """
+        with translated():
+            self._client.send_message(
+                QueueUrl=self._wake_queue_url,
+                MessageBody=json.dumps({"kind": "wake", "follows": follows}, separators=(",", ":")),
+                MessageGroupId=GROUP,
+                MessageDeduplicationId=f"wake-{follows}",
+            )
+
+    def set_aside(self, message: str, reason: str) -> None:
+        """Put a message into the dead-letter queue as it came, with the reason as its attribute `reason`.
+
+        The same message again within five minutes is swallowed: one copy is enough to look at. Raises
+        `Throttled`, `Unavailable`, `NotPermitted`.
+        """
+        with translated():
+            self._client.send_message(
+                QueueUrl=self._dead_letter_queue_url,
+                MessageBody=message,
+                MessageGroupId=GROUP,
+                MessageDeduplicationId=hashlib.sha256(message.encode(errors="replace")).hexdigest(),
+                MessageAttributes=_attributes(message, reason),
+            )
+
+
+def _attributes(message: str, reason: str) -> dict[str, Any]:
+    """The reason as far as there is room beside the message; none where there is no room at all."""
+    room = LARGEST_MESSAGE - len(message.encode(errors="replace")) - _ATTRIBUTE_OVERHEAD
+    clean = _NOT_SQS.sub("?", reason) or "unknown"
+    cut = clean.encode()[: min(LONGEST_REASON, max(0, room))].decode(errors="ignore")
+    return {REASON: {"DataType": "String", "StringValue": cut}} if cut else {}
