@@ -6,19 +6,26 @@ It must not decide anything, nor be imported by the layers that it puts together
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from functools import cached_property
-from typing import Any
+from datetime import timedelta
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
+from trainmaster.adapters.clock import SystemClock
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.plan import Policy
+from trainmaster.ports import Clock, Launcher, Publisher, Store
 from trainmaster.service.change import Desk
 from trainmaster.service.door import Door
 from trainmaster.service.launch import Hands
+
+if TYPE_CHECKING:
+    from boto3 import Session
+
+    from trainmaster.domain.observation import Observation
 
 PREFIX = "TRAINMASTER_"
 
@@ -57,8 +64,9 @@ class Settings:
         given = {name.removeprefix(PREFIX): text for name, text in environ.items() if name.startswith(PREFIX)}
         unknown = sorted(given.keys() - _READERS.keys())
         if unknown:
+            field_ = PREFIX + unknown[0]
             known = ", ".join(PREFIX + name for name in _READERS)
-            raise InvalidRequest(f"unknown setting {PREFIX}{unknown[0]}", field=PREFIX + unknown[0], hint=f"known: {known}")
+            raise InvalidRequest(f"unknown setting {field_}", field=field_, hint=f"known: {known}")
         for name in ("QUEUE", "TABLE"):
             if not given.get(name):
                 raise InvalidRequest(f"{PREFIX}{name} is not set", field=PREFIX + name)
@@ -117,7 +125,7 @@ def _pools(text: str) -> str:
     return text
 
 
-_READERS = {
+_READERS: Mapping[str, Callable[[str], Any]] = {
     "QUEUE": str,
     "TABLE": str,
     "WAKE_QUEUE_URL": str,
@@ -131,30 +139,20 @@ _READERS = {
 }
 
 
-class SystemClock:
-    """The machine's time."""
-
-    def now(self) -> datetime:
-        """The time now, UTC."""
-        return datetime.now(UTC)
-
-    def sleep(self, seconds: float) -> None:
-        """Let that many seconds pass."""
-        time.sleep(seconds)
-
-
 class Application:
     """The parts of one Lambda environment, each made when it is first needed.
 
+    Made late because a person waits for a cold start: the API never makes a SageMaker client.
+
     Args:
         settings: the deployment's settings.
-
-    Made late because a cold start is paid by a person: the API never makes a SageMaker client.
+        session: whose clients are used; a new one with botocore's own settings where none is given.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, session: Session | None = None) -> None:
         self.settings = settings
-        self.clock = SystemClock()
+        self.clock: Clock = SystemClock()
+        self._given = session
 
     @cached_property
     def desk(self) -> Desk:
@@ -167,6 +165,82 @@ class Application:
         return Hands(self.store, self.launcher, self.clock)
 
     @cached_property
-    def policy(self) -> Policy:
-        """The settings that a pass obeys."""
-        return Policy(hold_for=timedelta(seconds=self.settings.hold_seconds))
+    def door(self) -> Door:
+        """The deployment's rules for requests."""
+        from trainmaster.adapters.request_model import problems
+
+        return Door(
+            shape_problems=problems,
+            allowed_roles=self.settings.allowed_roles,
+            role_mapping=self.settings.role_mapping,
+            may_pass_role=self._ask_iam() if self.settings.check_pass_role else None,
+            allow_non_preemptible=self.settings.allow_non_preemptible,
+        )
+
+    @cached_property
+    def store(self) -> Store:
+        """The queue's memory, on DynamoDB."""
+        from trainmaster.adapters.dynamodb import DynamoDBStore
+
+        return DynamoDBStore(
+            self._client("dynamodb"),
+            self.settings.table,
+            default_pools=parse_pools(self.settings.pools),
+            parameter=self.settings.pools,
+            policy=Policy(hold_for=timedelta(seconds=self.settings.hold_seconds)),
+            sleep=self.clock.sleep,
+        )
+
+    @cached_property
+    def publisher(self) -> Publisher:
+        """The wake queue, on SQS."""
+        from trainmaster.adapters.sqs import SqsPublisher
+
+        settings = self.settings
+        return SqsPublisher(self._client("sqs"), settings.wake_queue_url, settings.dead_letter_queue_url)
+
+    @cached_property
+    def launcher(self) -> Launcher:
+        """SageMaker training jobs."""
+        from trainmaster.adapters.sagemaker import SageMakerLauncher
+
+        return SageMakerLauncher(self._client("sagemaker"), self.settings.queue)
+
+    def observation_of(self, event: Mapping[str, Any]) -> Observation | None:
+        """What an EventBridge event says of a training job; None where it is about something else.
+
+        Raises `InvalidRequest` for an event that cannot be read.
+        """
+        from trainmaster.adapters.sagemaker_observation import observation_of_event
+
+        return observation_of_event(event, self.settings.queue)
+
+    def _ask_iam(self) -> Callable[[str, str], bool | None]:
+        from trainmaster.adapters.iam import PassRoleChecker
+
+        return PassRoleChecker(self._client("iam"), self.clock).may_pass
+
+    @cached_property
+    def _session(self) -> Session:
+        if self._given is not None:
+            return self._given
+        import boto3
+        import botocore.session
+
+        from trainmaster.adapters.request_model import use_trimmed_model
+
+        # The runtime's boto3 may be older than the request's newest members, and the whole model is slow to load.
+        return boto3.Session(botocore_session=use_trimmed_model(botocore.session.get_session()))
+
+    def _client(self, service: str) -> Any:
+        """A client that tries three times and gives up early: every use case can be repeated as a whole."""
+        from botocore.config import Config
+
+        patience = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=2, read_timeout=10)
+        return self._session.client(service, config=patience)  # type: ignore[call-overload]
+
+
+@lru_cache(maxsize=1)
+def application() -> Application:
+    """The application of this Lambda environment, made from its environment variables once."""
+    return Application(Settings.from_env(os.environ))
