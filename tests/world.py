@@ -1,0 +1,312 @@
+"""A whole Trainmaster on a virtual clock: API use cases, wake queue, manager and simulated SageMaker in one process.
+
+The manager is the shipped handler over the shipped adapters; DynamoDB is moto (or any client handed in), SageMaker
+the simulator. `Faults` kills the manager after, or fails, any one of its AWS calls. It must not hold any rule of the
+queue.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import boto3
+from botocore.awsrequest import AWSResponse
+from botocore.config import Config
+from builders import IMAGE, P5, ROLE
+
+from trainmaster.adapters.dynamodb import DynamoDBStore
+from trainmaster.adapters.request_model import problems
+from trainmaster.adapters.sagemaker import SageMakerLauncher
+from trainmaster.bootstrap import Application, Settings, parse_pools
+from trainmaster.domain.job import ENDED, Job
+from trainmaster.domain.plan import Policy
+from trainmaster.handlers.manager import consume
+from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
+from trainmaster.service import Door, submit
+from trainmaster.service.change import Desk
+
+TABLE = "sagemaker-queue"
+QUEUE = "sagemaker-queue"
+EPOCH = datetime.fromisoformat("2026-11-21T12:00:00+00:00")
+TICK = timedelta(seconds=60)
+VISIBILITY = timedelta(seconds=120)
+SWALLOWED = timedelta(minutes=5)
+
+
+class Killed(BaseException):
+    """The manager's process is gone; nothing in it can catch this."""
+
+
+def make_table(client: Any, name: str = TABLE) -> None:
+    """The table of `template.yaml`."""
+    client.create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[
+            {"AttributeName": n, "AttributeType": "S"} for n in ("pk", "sk", "finishedIn", "finishedAt")
+        ],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": "finished",
+                "KeySchema": [
+                    {"AttributeName": "finishedIn", "KeyType": "HASH"},
+                    {"AttributeName": "finishedAt", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "ALL"},
+            }
+        ],
+    )
+
+
+def a_request(name: str, *, priority: int = 0, count: int = 1, kind: str = P5, **environment: Any) -> dict[str, Any]:
+    """A CreateTrainingJob request; further arguments are the simulator's variables (`training_seconds=300`)."""
+    return {
+        "TrainingJobName": name,
+        "RoleArn": ROLE,
+        "AlgorithmSpecification": {"TrainingImage": IMAGE, "TrainingInputMode": "File"},
+        "OutputDataConfig": {"S3OutputPath": "s3://bucket/output"},
+        "ResourceConfig": {"InstanceType": kind, "InstanceCount": count, "VolumeSizeInGB": 30},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 86_400},
+        "CheckpointConfig": {"S3Uri": f"s3://bucket/checkpoints/{name}"},
+        "Environment": {f"SIMULATOR_{key.upper()}": str(value) for key, value in environment.items()},
+        "Tags": [{"Key": "priority", "Value": str(priority)}],
+    }
+
+
+@dataclass
+class WakeQueue:
+    """SQS FIFO as far as the manager feels it: one group, five minutes of deduplication, redelivery; a Publisher."""
+
+    now: Callable[[], datetime]
+    messages: list[tuple[str, str]] = field(default_factory=list)
+    aside: list[tuple[str, str]] = field(default_factory=list)
+    swallowed: dict[str, datetime] = field(default_factory=dict)
+    sent: int = 0
+
+    def wake(self, follows: int) -> None:
+        self.send(json.dumps({"kind": "wake", "follows": follows}), f"wake-{follows}")
+
+    def set_aside(self, message: str, reason: str) -> None:
+        self.aside.append((message, reason))
+
+    def send(self, body: str, dedup: str | None = None) -> None:
+        if dedup is not None:
+            if self.swallowed.get(dedup, self.now() - SWALLOWED) > self.now() - SWALLOWED:
+                return
+            self.swallowed[dedup] = self.now()
+        self.sent += 1
+        self.messages.append((f"m{self.sent}", body))
+
+    def batch(self) -> list[tuple[str, str]]:
+        return self.messages[:10]
+
+    def delete(self, identifiers: set[str]) -> None:
+        self.messages = [message for message in self.messages if message[0] not in identifiers]
+
+
+@dataclass
+class Faults:
+    """What goes wrong in the manager's AWS calls, by their number; counts them all."""
+
+    kill_after: int | None = None
+    fail: dict[int, str] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    armed: bool = False
+
+    def watch(self, client: Any) -> Any:
+        service = client.meta.service_model.service_name
+        client.meta.events.register("before-call.*.*", self._before)
+        client.meta.events.register("after-call.*.*", self._after)
+        assert service
+        return client
+
+    def _before(self, model: Any, **_: Any) -> tuple[AWSResponse, dict[str, Any]] | None:
+        if not self.armed:
+            return None
+        self.calls.append(model.name)
+        code = self.fail.get(len(self.calls))
+        if code is None:
+            return None
+        status = 400 if "Throttl" in code else 500
+        response = AWSResponse("https://fault.test", status, {}, None)
+        parsed = {"Error": {"Code": code, "Message": "injected"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+        return response, parsed
+
+    def _after(self, **_: Any) -> None:
+        if self.armed and len(self.calls) == self.kill_after:
+            self.kill_after = None
+            raise Killed
+
+
+class Context:
+    """The Lambda context that the manager looks at."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+class World:
+    """Everything, wired; time moves only in `run`."""
+
+    def __init__(
+        self,
+        dynamodb: Any,
+        *,
+        pools: str = f"{P5}=2",
+        limits: dict[str, int] | None = None,
+        faults: Faults | None = None,
+        events: Callable[[int, dict[str, Any]], list[float]] | None = None,
+        **simulator: Any,
+    ) -> None:
+        self.clock = VirtualClock(EPOCH)
+        self.simulator = SageMakerSimulator(
+            clock=self.clock, limits=limits or {}, event_sink=self._on_event, **simulator
+        )
+        self.faults = faults or Faults()
+        self.dynamodb = dynamodb
+        self.sagemaker = self.faults.watch(self.simulator.client())
+        self.faults.watch(dynamodb)
+        self.pools = pools
+        self.queue = WakeQueue(self.clock.now)
+        self.events_seen = 0
+        self.delivery = events or (lambda number, event: [0.0])
+        self.due: list[tuple[datetime, str]] = []
+        self.next_tick = EPOCH + TICK
+        self.killed = 0
+        self.peaks: Counter[str] = Counter()
+        self.desk = Desk(self._store(), self.queue, self)
+        self.door = Door(shape_problems=problems, allowed_roles=("*",))
+
+    # -- the clock that the application gets ------------------------------------------------------------------------
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def sleep(self, seconds: float) -> None:
+        self.simulator.advance(seconds)
+
+    # -- people -----------------------------------------------------------------------------------------------------
+    def submit(self, name: str, **request: Any) -> Job:
+        return submit(self.desk, self.door, a_request(name, **request), "arn:aws:iam::111122223333:user/ada").job
+
+    def job(self, name: str) -> Job:
+        found = self.desk.store.find(name)
+        assert found is not None, name
+        return found
+
+    def states(self, *names: str) -> dict[str, str]:
+        return {name: str(self.job(name).state) for name in names}
+
+    # -- time -------------------------------------------------------------------------------------------------------
+    def run(self, seconds: float, step: float = 5) -> None:
+        """Let time pass, delivering events, ticks and wakes as they fall due."""
+        end = self.clock.now() + timedelta(seconds=seconds)
+        self.settle()
+        while self.clock.now() < end:
+            self.simulator.advance(min(step, (end - self.clock.now()).total_seconds()))
+            self._measure()
+            self.settle()
+
+    def run_until_ended(self, *names: str, limit: float = 20_000) -> None:
+        """Let time pass until all these jobs have ended. Fails after `limit` seconds, saying how they stand."""
+        end = self.clock.now() + timedelta(seconds=limit)
+        while not all(self.job(name).state in ENDED for name in names):
+            assert self.clock.now() < end, self.states(*names)
+            self.run(30, step=10)
+
+    def settle(self) -> None:
+        """Deliver all that is due now."""
+        self._tick()
+        for item in sorted(item for item in self.due if item[0] <= self.clock.now()):
+            self.due.remove(item)
+            self.queue.send(item[1])
+        while self.queue.messages:
+            self.invoke()
+
+    def invoke(self) -> None:
+        """One invocation of the manager; a killed one leaves its messages to come again after the visibility time."""
+        batch = self.queue.batch()
+        event = {"Records": [{"messageId": identifier, "body": body} for identifier, body in batch]}
+        self.faults.armed = True
+        try:
+            answer = consume(self.application(), event, Context())  # type: ignore[arg-type]
+        except Killed:
+            self.killed += 1
+            self._pass_over(VISIBILITY)
+        except Exception:  # the Lambda service: an error redelivers the batch
+            self._pass_over(VISIBILITY)
+        else:
+            failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+            self.queue.delete({identifier for identifier, _ in batch} - failed)
+            if failed:
+                self._pass_over(VISIBILITY)
+        finally:
+            self.faults.armed = False
+
+    def application(self) -> Application:
+        """A fresh process: nothing is remembered from one invocation to the next."""
+        application = Application(Settings(queue=QUEUE, table=TABLE, pools=self.pools))
+        application.clock = self
+        application.__dict__["store"] = self._store()
+        application.__dict__["publisher"] = self.queue
+        application.__dict__["launcher"] = SageMakerLauncher(self.sagemaker, QUEUE)
+        return application
+
+    def _store(self) -> DynamoDBStore:
+        return DynamoDBStore(
+            self.dynamodb,
+            TABLE,
+            default_pools=parse_pools(self.pools),
+            parameter=self.pools,
+            policy=Policy(hold_for=timedelta(minutes=20)),
+            sleep=lambda seconds: None,
+        )
+
+    def _pass_over(self, time: timedelta) -> None:
+        self.simulator.advance(time.total_seconds())
+        self._measure()
+
+    def _tick(self) -> None:
+        while self.next_tick <= self.clock.now():
+            self.queue.send(json.dumps({"kind": "tick", "time": self.next_tick.isoformat()}))
+            self.next_tick += TICK
+
+    def _on_event(self, event: dict[str, Any]) -> None:
+        self.events_seen += 1
+        for delay in self.delivery(self.events_seen, event):
+            self.due.append((self.clock.now() + timedelta(seconds=delay), json.dumps(event)))
+
+    def _measure(self) -> None:
+        """The most instances of each type that training jobs have held at once, as SageMaker sees it."""
+        for kind, count in self.in_use().items():
+            self.peaks[kind] = max(self.peaks[kind], count)
+
+    def in_use(self) -> Counter[str]:
+        used: Counter[str] = Counter()
+        for job in self.training_jobs():
+            if job["TrainingJobStatus"] in ("InProgress", "Stopping"):
+                config = job["ResourceConfig"]
+                for group in config.get("InstanceGroups") or [config]:
+                    used[group["InstanceType"]] += group["InstanceCount"]
+        return used
+
+    def training_jobs(self) -> list[dict[str, Any]]:
+        """Every training job as DescribeTrainingJob tells it."""
+        raise NotImplementedError
+
+
+def dynamodb_client() -> Any:
+    """A client for moto; few retries, since faults are injected above them."""
+    return boto3.client("dynamodb", region_name="us-east-1", config=Config(retries={"total_max_attempts": 1}))
+
+
+def shuffled(seed: int, items: list[Any]) -> list[Any]:
+    items = list(items)
+    random.Random(seed).shuffle(items)
+    return items
