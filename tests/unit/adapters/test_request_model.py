@@ -1,0 +1,414 @@
+"""Requests against SageMaker's service model, with botocore's own validator as the oracle."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import pytest
+from botocore.model import ServiceModel, Shape
+from botocore.validate import ParamValidator
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from builders import IMAGE, P5, a_request
+from trainmaster.adapters.request_model import (
+    _CHECKS,
+    _LONGEST_MATCHED,
+    _SERVICE,
+    MOST_PROBLEMS,
+    _check,
+    _compiled,
+    _input_shape,
+    _matches,
+    problems,
+)
+
+
+def shapes(shape: Any) -> Iterator[Any]:
+    """The shape and all that it is made of."""
+    yield shape
+    children: dict[str, Any] = {"structure": "members", "list": ("member",), "map": ("key", "value")}
+    names = children.get(shape.type_name, ())
+    for child in shape.members.values() if names == "members" else [getattr(shape, name) for name in names]:
+        yield from shapes(child)
+
+
+def patterns() -> list[str]:
+    return sorted({shape.metadata["pattern"] for shape in shapes(_input_shape()) if "pattern" in shape.metadata})
+
+
+@lru_cache(maxsize=1)
+def what_botocore_checks() -> Shape:
+    """The same input without the rules that botocore leaves to the service."""
+    model = json.loads(_SERVICE.read_bytes())
+    for shape in model["shapes"].values():
+        for rule in ("max", "pattern", "enum"):
+            shape.pop(rule, None)
+    return ServiceModel(model, "sagemaker").shape_for("CreateTrainingJobRequest")
+
+
+def with_(path: str, value: Any) -> dict[str, Any]:
+    """A valid request but for the value at a path such as `Tags.0.Key`; the path's parts exist or are made."""
+    request = a_request(
+        priority=1,
+        Environment={"A": "b"},
+        HyperParameters={"a": "b"},
+        InputDataConfig=[
+            {"ChannelName": "x", "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://b"}}}
+        ],
+    )
+    *parents, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    place: Any = request
+    for part in parents:
+        place = place[part] if isinstance(part, int) else place.setdefault(part, {})
+    place[last] = value
+    return request
+
+
+ACCEPTED = [
+    ("TrainingJobName", "a" * 63),
+    ("TrainingJobName", "a--b"),
+    ("Tags.0.Key", "é中ß 9²_.:/=+-@"),
+    ("Tags.0.Value", "\u2003Ⅷ\u00a0"),
+    ("HyperParameters.a", ""),
+    ("HyperParameters.a", "\t\0é\U0001f600"),
+    ("Environment.A", "two\nlines\r\u2028"),
+    ("RoleArn", "arn:aws-us-gov:iam::111122223333:role/service-role/x"),
+    ("OutputDataConfig.S3OutputPath", "s3://bucket"),
+    ("OutputDataConfig.S3OutputPath", "https://bucket/a.b//c"),
+    ("AlgorithmSpecification.AlgorithmName", "arn:aws:sagemaker:us-east-1:111122223333:algorithm/mine"),
+    ("ResourceConfig.KeepAlivePeriodInSeconds", 0),
+    ("ResourceConfig.InstancePreferences", [{"InstanceType": P5, "InstanceCount": 2}]),
+    ("ResourceConfig.InstanceGroups", []),
+    ("EnableManagedSpotTraining", False),
+    ("InputDataConfig.0.ShuffleConfig", {"Seed": 2**40}),
+    ("VpcConfig", {"SecurityGroupIds": ["sg-1"], "Subnets": ["subnet-1"]}),
+    ("RetryStrategy", {"MaximumRetryAttempts": 30}),
+    ("AlgorithmSpecification.TrainingImageConfig", {
+        "TrainingRepositoryAccessMode": "Vpc",
+        "TrainingRepositoryAuthConfig": {
+            "TrainingRepositoryCredentialsProviderArn": "arn:aws-cn:lambda:cn-north-1:111122223333:function:x"
+        },
+    }),
+]  # fmt: skip
+REFUSED = [
+    ("TrainingJobName", "a" * 64, "", "At most 63"),
+    ("TrainingJobName", "", "", "At least 1"),
+    ("TrainingJobName", "a-", "", "match the pattern"),
+    ("TrainingJobName", "job\n", "", "Leave out the line breaks."),
+    ("TrainingJobName", None, "", "Leave the field out"),
+    ("TrainingJobName", 5, "", "Give a string."),
+    ("RoleArn", "arn:aws:iam::1:role/xxxxxxxxx", "", "match the pattern"),
+    ("RoleArn", "arn:aws:iam::" + "\u0661" * 12 + ":role/x", "", "match the pattern"),
+    ("ResourceConfig", [], "", "Give an object."),
+    ("ResourceConfig.InstanceCount", True, "", "Give a whole number."),
+    ("ResourceConfig.InstanceCount", 1.0, "", "Give a whole number."),
+    ("ResourceConfig.InstanceCount", float("nan"), "", "Give a whole number."),
+    ("ResourceConfig.InstanceCount", "1", "", "Give a whole number."),
+    ("ResourceConfig.InstanceCount", -1, "", "from 0 to 2147483647"),
+    ("ResourceConfig.InstanceCount", 2**31, "", "from 0 to 2147483647"),
+    ("ResourceConfig.InstanceCount", 10**400, "", "from 0 to 2147483647"),
+    ("ResourceConfig.KeepAlivePeriodInSeconds", 21_601, "", "from 0 to 21600"),
+    ("ResourceConfig.InstanceType", "ml.p5.48xlrage", "", "Did you mean 'ml.p5.48xlarge'?"),
+    ("ResourceConfig.InstanceType", "p5.48xlarge", "", "Did you mean 'ml.p5.48xlarge'?"),
+    ("ResourceConfig.InstanceType", "x" * 100_000, "", "The values are: ml."),
+    ("ResourceConfig.instanceCount", 1, "", "Did you mean 'InstanceCount'?"),
+    ("ResourceConfig.InstancePreferences", [{"InstanceType": P5, "X": 1}], "[0].X", "members are: InstanceType"),
+    ("ResourceConfig.InstancePreferences", [{}], "[0].InstanceType", "Add it; it is a string."),
+    ("ResourceConfig.InstancePreferences", [], "", "At least 1"),
+    ("ResourceConfig.InstancePreferences", [{"InstanceType": P5}] * 6, "", "At most 5"),
+    ("EnableManagedSpotTraining", "true", "", "Give true or false."),
+    ("EnableManagedSpotTraining", 1, "", "Give true or false."),
+    ("InputDataConfig.0.ShuffleConfig", {"Seed": 2**63}, ".Seed", "from -9223372036854775808 to 9223372036854775807"),
+    ("InputDataConfig.0.ChannelName", "a b", "", "match the pattern"),
+    ("InputDataConfig.0.InputMode", "file", "", "Did you mean 'File'? The values are: "),
+    ("InputDataConfig", {}, "", "Give a list."),
+    ("OutputDataConfig.S3OutputPath", "ftp://bucket", "", "match the pattern"),
+    ("Tags.0.Key", "#", "", "match the pattern"),
+    ("Tags.0.Value", "\U0001f600", "", "match the pattern"),
+    ("Tags.0.Value", "\ud800", "", "Send valid Unicode."),
+    ("HyperParameters.a", 0.1, "", "Give a string."),
+    ("HyperParameters.a", "x" * 2501, "", "At most 2500"),
+    ("HyperParameters.a", "two\u2028lines", "", "Leave out the line breaks."),
+    ("HyperParameters." + "k" * 257, "", None, "At most 256"),
+    ("HyperParameters", {f"k{number}": "" for number in range(101)}, "", "At most 100"),
+    ("Environment", {"1a": "x"}, "['1a'] (key)", "match the pattern"),
+    ("Environment", {"\ud800": "x"}, "['\\ud800'] (key)", "Send valid Unicode."),
+    ("hyperparameters", {}, "", "Did you mean 'HyperParameters'?"),
+    ("ServerlessJobConfig", {"BaseModelArn": "x", "JobType": "FineTuning", "EvaluatorArn": "x" * 8193}, None, "8192"),
+]  # fmt: skip
+
+
+class TestTable:
+    def test_a_plain_request_has_no_problem(self) -> None:
+        assert problems(a_request()) == []
+
+    @pytest.mark.parametrize(("path", "value"), ACCEPTED)
+    def test_accepted(self, path: str, value: Any) -> None:
+        assert problems(with_(path, value)) == []
+
+    @pytest.mark.parametrize(("path", "value", "below", "hint"), REFUSED)
+    def test_refused(self, path: str, value: Any, below: str | None, hint: str) -> None:
+        found = problems(with_(path, value))
+        assert hint in " ".join(problem.hint for problem in found)
+        if below is not None:
+            (problem,) = found
+            assert problem.field == path.replace(".0", "[0]") + below
+            assert problem.field in problem.message or problem.field.split(".")[-1] in problem.message
+            assert len(problem.message) < 250
+            assert len(problem.hint) < 350
+
+    @pytest.mark.parametrize("value", [None, [], "x", 3, 1.5, True])
+    def test_a_request_that_is_no_object(self, value: Any) -> None:
+        (problem,) = problems(value)
+        assert (problem.field, problem.hint) == ("request", "Give an object.")
+
+    def test_all_are_collected_missing_ones_first(self) -> None:
+        request = a_request(RoleArn=1, Tags={}, Nonsense=1)
+        del request["OutputDataConfig"]
+        assert [problem.field for problem in problems(request)] == ["OutputDataConfig", "RoleArn", "Tags", "Nonsense"]
+
+    def test_as_large_as_sagemaker_takes_passes_quickly(self) -> None:
+        parameters = {f"{number:03d}" + "k" * 253: "v" * 2500 for number in range(100)}
+        environment = {f"K{number:03d}" + "k" * 508: "é\n" * 256 for number in range(100)}
+        request = a_request(HyperParameters=parameters, Environment=environment)
+        problems(request)
+        began = time.process_time()
+        assert problems(request) == []
+        assert time.process_time() - began < 0.1
+
+
+class TestHostile:
+    def test_a_number_that_python_itself_will_not_print(self) -> None:
+        (problem,) = problems(with_("ResourceConfig.InstanceCount", 10**5000))
+        assert problem.message == "ResourceConfig.InstanceCount is a huge number."
+
+    def test_endless_nonsense_costs_no_more_than_the_first_problems(self) -> None:
+        request = a_request() | {f"Training{number:06d}": {} for number in range(200_000)}
+        began = time.process_time()
+        assert len(problems(request)) == MOST_PROBLEMS
+        assert time.process_time() - began < 1
+
+    @pytest.mark.parametrize(
+        "member", ["Tags", "HyperParameters", "InputDataConfig", "ResourceConfig", "TrainingJobName"]
+    )
+    def test_depth_does_not_matter(self, member: str) -> None:
+        value: Any = "x"
+        for _ in range(50_000):
+            value = [value]
+        assert problems(a_request(**{member: value}))
+        for _ in range(50_000):
+            value = {"Key": value}
+        assert problems(a_request(**{member: value}))
+        # Python would free such a depth by recursion.
+        while isinstance(value, list | dict):
+            value = value[0] if isinstance(value, list) else value["Key"]
+
+    @pytest.mark.parametrize("pattern", patterns())
+    def test_no_pattern_can_be_made_to_backtrack_for_long(self, pattern: str) -> None:
+        longest = max(
+            shape.metadata.get("max", _LONGEST_MATCHED)
+            for shape in shapes(_input_shape())
+            if shape.metadata.get("pattern") == pattern
+        )
+        starts = [
+            "",
+            "arn:aws:sagemaker:us-east-1:111122223333:",
+            "arn:aws:sagemaker:us-",
+            "https://",
+            "s3://a/",
+            "fs-",
+        ]
+        began = time.process_time()
+        for start in starts:
+            for unit in ("a", "-", "a-", "/", "1", "0/", ".", "é", ":", "K"):
+                for end in ("", "!", "\n", "\n!"):
+                    _matches(pattern, (start + unit * longest)[: longest - len(end)] + end)
+        assert time.process_time() - began < 3
+
+
+class TestModel:
+    def test_every_kind_of_shape_is_known_and_none_is_special(self) -> None:
+        found = list(shapes(_input_shape()))
+        assert {shape.type_name for shape in found} <= set(_CHECKS)
+        assert not any(shape.type_name == "structure" and shape.is_document_type for shape in found)
+
+    def test_every_list_and_map_has_a_greatest_length(self) -> None:
+        boundless = [
+            s.name for s in shapes(_input_shape()) if s.type_name in {"list", "map"} and "max" not in s.metadata
+        ]
+        assert boundless == []
+
+    @pytest.mark.parametrize("pattern", patterns())
+    def test_every_pattern_is_understood(self, pattern: str) -> None:
+        _compiled(pattern)
+
+    def test_a_union_has_exactly_one_member(self) -> None:
+        model = {
+            "metadata": {},
+            "operations": {},
+            "shapes": {
+                "U": {"type": "structure", "union": True, "members": {"A": {"shape": "S"}, "B": {"shape": "S"}}},
+                "S": {"type": "string"},
+            },
+        }
+        shape = ServiceModel(model, "test").shape_for("U")
+        assert list(_check(shape, {"A": "x"}, "u")) == []
+        for value in ({}, {"A": "x", "B": "y"}):
+            (problem,) = _check(shape, value, "u")
+            assert problem.hint == "Give exactly one of: A, B."
+
+    @pytest.mark.parametrize(
+        ("pattern", "text", "matches"),
+        [
+            (".", "\n", False),
+            (".", "\r", False),
+            (".", "\u0085", False),
+            ("[.]", "x", False),
+            ("[.]", ".", True),
+            (r"\.", ".", True),
+            (r"\.", "x", False),
+            (r"\d", "\u0661", False),
+            (r"\w", "é", False),
+            (r"[\S\s]", "\n", True),
+            (r"[\p{L}]", "é", True),
+            (r"\p{L}", "é", True),
+            (r"\p{L}", "1", False),
+            (r"[\p{N}]", "Ⅷ", True),
+            (r"[\p{Z}]", "\u3000", True),
+            (r"[\p{L}\p{N}\p{Z}]", "€", False),
+            (r"[\p{Alnum}\-]+", "a-1", True),
+            (r"[^/]", "/", False),
+            ("a", "ab", False),
+        ],
+    )
+    def test_patterns_mean_what_they_mean_to_java(self, pattern: str, text: str, matches: bool) -> None:
+        assert _matches(pattern, text) is matches
+
+    def test_importing_it_does_not_import_botocore(self) -> None:
+        code = "import sys, trainmaster.adapters.request_model as m; sys.exit('botocore' in sys.modules)"
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def values_of(shape: Any) -> st.SearchStrategy[Any]:
+    """Values that the shape allows."""
+    rules = shape.metadata
+    least, most = rules.get("min", 0), min(rules.get("max", 3), 3)
+    if shape.type_name == "structure":
+        required = {name: values_of(shape.members[name]) for name in shape.required_members}
+        optional = {name: values_of(child) for name, child in shape.members.items() if name not in required}
+        return st.fixed_dictionaries(required, optional=optional)
+    if shape.type_name == "list":
+        return st.lists(values_of(shape.member), min_size=least, max_size=max(least, most))
+    if shape.type_name == "map":
+        return st.dictionaries(values_of(shape.key), values_of(shape.value), min_size=least, max_size=max(least, most))
+    if shape.type_name == "boolean":
+        return st.booleans()
+    if shape.type_name in {"integer", "long"}:
+        return st.integers(rules.get("min", -(2**31)), rules.get("max", 2**31 - 1))
+    return texts_of(tuple(shape.enum), rules.get("pattern", ".*"), least, rules.get("max", 100))
+
+
+@lru_cache(maxsize=500)
+def texts_of(allowed: tuple[str, ...], pattern: str, least: int, most: int) -> st.SearchStrategy[str]:
+    if allowed:
+        return st.sampled_from(allowed)
+    alphabet = st.characters(codec="utf-8") if "p{" not in pattern else st.characters(codec="ascii")
+    return st.from_regex(_compiled(pattern), fullmatch=True, alphabet=alphabet).filter(
+        lambda t: least <= len(t) <= most
+    )
+
+
+@lru_cache(maxsize=1)
+def valid_requests() -> st.SearchStrategy[Any]:
+    """Required members and a few of the others, so that examples stay small."""
+    shape: Any = _input_shape()
+    required = {name: values_of(shape.members[name]) for name in shape.required_members}
+    others = [st.just({})] + [
+        st.fixed_dictionaries({name: values_of(child)}) for name, child in shape.members.items() if name not in required
+    ]
+    return st.builds(
+        lambda base, one, two: base | one | two, st.fixed_dictionaries(required), st.one_of(others), st.one_of(others)
+    )
+
+
+scalars = (
+    st.none() | st.booleans() | st.integers(-(2**31), 2**31 - 1) | st.floats() | st.text(st.characters(codec="utf-8"))
+)
+json_values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3), max_leaves=8
+)
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every container and key of a JSON value."""
+    keys: Any = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        yield value, key
+        yield from places(value[key])
+
+
+@st.composite
+def mutated_requests(draw: st.DrawFn) -> dict[str, Any]:
+    """A valid request in which something was replaced, removed or added."""
+    request: dict[str, Any] = copy.deepcopy(draw(valid_requests()))
+    for _ in range(draw(st.integers(1, 3))):
+        container, key = draw(st.sampled_from(list(places(request)) or [(request, "x")]))
+        deed = draw(st.sampled_from(["replace", "remove", "add"]))
+        if deed == "replace" or (deed == "add" and isinstance(container, list)):
+            container[key] = draw(json_values)
+        elif deed == "add":
+            container[draw(st.sampled_from(["Name", "InstanceType", "x"]) | st.text(max_size=5))] = draw(json_values)
+        else:
+            container.pop(key)
+    return request
+
+
+settings.register_profile(
+    "model", suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], deadline=None
+)
+thorough = settings(settings.get_profile("model"), max_examples=150)
+
+
+class TestProperties:
+    @given(json_values | st.dictionaries(st.sampled_from(list(_input_shape().members)), json_values))  # type: ignore[attr-defined]
+    @thorough
+    def test_any_value_yields_problems_and_raises_nothing(self, value: Any) -> None:
+        found = problems(value)
+        assert found or isinstance(value, dict)
+        for problem in found:
+            assert problem.field
+            json.dumps([problem.field, problem.message, problem.hint]).encode()
+            assert len(problem.message) < 500
+
+    @given(valid_requests())
+    @thorough
+    def test_what_the_model_allows_has_no_problem(self, request_: dict[str, Any]) -> None:
+        assert problems(request_) == []
+        assert not ParamValidator().validate(request_, _input_shape()).has_errors()
+
+    @given(mutated_requests())
+    @thorough
+    def test_botocore_finds_as_many_problems_where_it_looks(self, request_: dict[str, Any]) -> None:
+        shape = what_botocore_checks()
+        oracle = ParamValidator().validate(request_, shape)
+        found = [p for p in _check(shape, request_, "") if "surrogate" not in p.message]
+        assert len(found) == len(oracle._errors), oracle.generate_report()
+
+    @given(mutated_requests())
+    @thorough
+    def test_what_botocore_refuses_is_refused_here(self, request_: dict[str, Any]) -> None:
+        if ParamValidator().validate(request_, _input_shape()).has_errors():
+            assert problems(request_)
+
+
+def test_the_builders_request_is_one_that_botocore_would_send() -> None:
+    assert IMAGE in json.dumps(a_request())
+    assert not ParamValidator().validate(a_request(), _input_shape()).has_errors()

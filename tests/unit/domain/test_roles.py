@@ -1,0 +1,142 @@
+"""Which roles patterns let pass, and which tricks they do not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from trainmaster.domain.roles import _glob, may_pass
+
+ACCOUNT = "arn:aws:iam::111122223333"
+ROLE = f"{ACCOUNT}:role/training"
+ALICE = f"{ACCOUNT}:user/alice"
+SESSION = "arn:aws:sts::111122223333:assumed-role/TeamA/alice"
+
+
+class TestAllowed:
+    @pytest.mark.parametrize(
+        ("role", "pattern"),
+        [
+            (ROLE, ROLE),
+            (ROLE, "*"),
+            (ROLE, f"{ACCOUNT}:role/*"),
+            (ROLE, f"{ACCOUNT}:role/train*"),
+            (ROLE, "arn:aws:iam::*:role/t*n*g"),
+            (f"{ACCOUNT}:role/service-role/AmazonSageMaker-ExecutionRole-1", f"{ACCOUNT}:role/*"),
+            (f"{ACCOUNT}:role/team-a/deep/x", f"{ACCOUNT}:role/team-a/*"),
+            ("arn:aws-us-gov:iam::111122223333:role/x", "arn:aws-us-gov:iam::111122223333:role/x"),
+        ],
+    )
+    def test_passes(self, role: str, pattern: str) -> None:
+        assert may_pass(ALICE, role, (pattern,), {})
+
+    @pytest.mark.parametrize(
+        ("role", "pattern"),
+        [
+            (ROLE, f"{ACCOUNT}:role/Training"),
+            (ROLE, f"{ACCOUNT}:role/train"),
+            (ROLE, f"{ACCOUNT}:role/trainin?"),
+            (ROLE, f"{ACCOUNT}:role/[t]raining"),
+            (ROLE, f"{ACCOUNT}:role/training*x"),
+            (ROLE, ""),
+            (ROLE, "arn:aws:iam::999999999999:role/*"),
+            (f"{ACCOUNT}:role/team-a/../admin", f"{ACCOUNT}:role/team-a/*"),
+            (f"{ACCOUNT}:role/team-a/./admin", "*"),
+            (f"{ACCOUNT}:role/team-a//admin", "*"),
+            (f"{ACCOUNT}:role/", "*"),
+            (f"{ACCOUNT}:role/*", "*"),
+            (f"{ACCOUNT}:role/*", f"{ACCOUNT}:role/*"),
+            (f"{ACCOUNT}:role/team-a/x:role/admin", "*"),
+            (f"{ACCOUNT}:role/x\n", "*"),
+            (f"{ACCOUNT}:role/x y", "*"),
+            (f"{ACCOUNT}:role/\uff58", "*"),
+            (f"{ACCOUNT}:user/x", "*"),
+            ("arn:aws:iam::1:role/x", "*"),
+            ("arn:aws:iam::\u0661\u0661\u0661\u0661\u0661\u0661\u0661\u0661\u0661\u0661\u0661\u0661:role/x", "*"),
+            (f"x{ROLE}", "*"),
+            (f"{ACCOUNT}:role/" + "x" * 2048, "*"),
+            ("", "*"),
+        ],
+    )
+    def test_refused(self, role: str, pattern: str) -> None:
+        assert not may_pass(ALICE, role, (pattern,), {})
+
+    def test_no_pattern_allows_nothing(self) -> None:
+        assert not may_pass(ALICE, ROLE, (), {})
+        assert not may_pass(ALICE, ROLE, (), {"*": ("*",)})
+
+    def test_any_of_several_patterns(self) -> None:
+        assert may_pass(ALICE, ROLE, ("nothing", ROLE), {})
+
+
+class TestMapping:
+    @pytest.mark.parametrize(
+        ("caller", "pattern"),
+        [
+            (ALICE, ALICE),
+            (ALICE, f"{ACCOUNT}:user/*"),
+            (ALICE, "arn:aws:iam::*:user/alice"),
+            (f"{ACCOUNT}:user/team/alice", f"{ACCOUNT}:user/team/*"),
+            (f"{ACCOUNT}:root", f"{ACCOUNT}:root"),
+            (SESSION, SESSION),
+            (SESSION, "arn:aws:sts::111122223333:assumed-role/TeamA"),
+            (SESSION, "arn:aws:sts::111122223333:assumed-role/Team*"),
+            (SESSION, "arn:aws:sts::111122223333:assumed-role/Team*/*"),
+            ("arn:aws:sts::111122223333:federated-user/bob", "arn:aws:sts::111122223333:federated-user/bob"),
+        ],
+    )
+    def test_matches(self, caller: str, pattern: str) -> None:
+        assert may_pass(caller, ROLE, ("*",), {pattern: (ROLE,)})
+
+    @pytest.mark.parametrize(
+        ("caller", "pattern"),
+        [
+            (ALICE, f"{ACCOUNT}:user/bob"),
+            (ALICE, f"{ACCOUNT}:user/ALICE"),
+            (ALICE, "*"),
+            (f"{ACCOUNT}:user/team/alice", f"{ACCOUNT}:user/*"),
+            # The session's name is the caller's own choice.
+            ("arn:aws:sts::111122223333:assumed-role/intern/x-admin", "arn:aws:sts::111122223333:assumed-role/*-admin"),
+            ("arn:aws:sts::111122223333:assumed-role/intern/TeamA", "arn:aws:sts::111122223333:*/TeamA"),
+            (SESSION, "arn:aws:sts::*:assumed-role"),
+            (SESSION, f"{ACCOUNT}:role/TeamA"),
+            (ALICE, f"{ACCOUNT}:user/*/"),
+            ("", "*"),
+            ("", ""),
+            ("*", "*"),
+            (f"{ACCOUNT}:user/*", f"{ACCOUNT}:user/*"),
+            (f"{ACCOUNT}:user/x/../alice", f"{ACCOUNT}:user/x/*/alice"),
+        ],
+    )
+    def test_does_not_match(self, caller: str, pattern: str) -> None:
+        assert not may_pass(caller, ROLE, ("*",), {pattern: ("*",)})
+
+    def test_a_role_must_be_allowed_as_well_as_granted(self) -> None:
+        assert not may_pass(ALICE, ROLE, (f"{ACCOUNT}:role/other",), {ALICE: (ROLE,)})
+        assert not may_pass(ALICE, ROLE, (ROLE,), {ALICE: (f"{ACCOUNT}:role/other",)})
+        assert not may_pass(ALICE, ROLE, (ROLE,), {ALICE: ()})
+
+    def test_entries_add_up(self) -> None:
+        mapping = {ALICE: (f"{ACCOUNT}:role/other",), f"{ACCOUNT}:user/a*": (ROLE,)}
+        assert may_pass(ALICE, ROLE, ("*",), mapping)
+
+    def test_a_caller_whom_nobody_knows_gets_nothing(self) -> None:
+        assert not may_pass(ALICE, ROLE, ("*",), {f"{ACCOUNT}:user/bob": ("*",)})
+
+
+short = st.text("ab*", max_size=8)
+
+
+@given(short.map(lambda text: text.replace("*", "")), short)
+@example("aba", "ab*ba")
+@example("ab", "ab*b")
+def test_star_means_what_it_means_to_a_regular_expression(text: str, pattern: str) -> None:
+    expected = re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), text) is not None
+    assert _glob(text, pattern) is expected
+
+
+def test_many_stars_take_no_time() -> None:
+    assert not may_pass(ALICE, f"{ACCOUNT}:role/" + "a" * 2000, ("*a" * 1000 + "b",), {})
