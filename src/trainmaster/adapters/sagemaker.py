@@ -8,6 +8,8 @@ service what is not.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -91,10 +93,8 @@ class SageMakerLauncher:
         Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
         answer = self._describe(training_job_name)
-        try:
+        with _reading():
             return None if answer is None else observation_of_answer(answer)
-        except InvalidRequest as error:
-            raise Unavailable(f"SageMaker's answer cannot be read: {error}") from error
 
     def open_jobs(self, since: datetime, token: str | None = None) -> OpenJobs:
         """One page of the account's unfinished training jobs, the newest first: one list call.
@@ -115,7 +115,8 @@ class SageMakerLauncher:
             )
         except AWS_ERRORS as error:
             raise other_trouble(error) from error
-        names = tuple(summary["TrainingJobName"] for summary in answer["TrainingJobSummaries"])
+        with _reading():
+            names = tuple(summary["TrainingJobName"] for summary in answer["TrainingJobSummaries"])
         return OpenJobs(names, _next_token(status, answer.get("NextToken")))
 
     def units_of(self, training_job_name: str) -> Units:
@@ -124,10 +125,8 @@ class SageMakerLauncher:
         Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
         answer = self._describe(training_job_name)
-        try:
+        with _reading():
             return {} if answer is None else units_of_answer(answer)
-        except InvalidRequest as error:
-            raise Unavailable(f"SageMaker's answer cannot be read: {error}") from error
 
     def _not_created(self, error: AwsError, job: Job, attempt: Attempt) -> Created:
         """Find out whether it is there all the same.
@@ -154,10 +153,11 @@ class SageMakerLauncher:
         Its tags say so; a job of the same name and number that this queue had in an earlier life, before its
         table was made anew, is older than the job's entry.
         """
-        if there["CreationTime"] < job.entry_time - CLOCK_TOLERANCE:
+        with _reading():
+            created, arn = there["CreationTime"], there["TrainingJobArn"]
+        if created < job.entry_time - CLOCK_TOLERANCE:
             return False
-        tags = self._tags(there["TrainingJobArn"])
-        return own_tags(job, attempt, self._queue).items() <= tags.items()
+        return own_tags(job, attempt, self._queue).items() <= self._tags(arn).items()
 
     def _tags(self, arn: str) -> dict[str, str]:
         tags: dict[str, str] = {}
@@ -165,7 +165,8 @@ class SageMakerLauncher:
         try:
             for _ in range(MOST_TAG_PAGES):
                 answer = self._client.list_tags(ResourceArn=arn, **asked)
-                tags.update((tag["Key"], tag["Value"]) for tag in answer.get("Tags", ()))
+                with _reading():
+                    tags.update((tag["Key"], tag["Value"]) for tag in answer["Tags"])
                 if not answer.get("NextToken"):
                     return tags
                 asked = {"NextToken": answer["NextToken"]}
@@ -199,6 +200,15 @@ class SageMakerLauncher:
             if is_missing(error):
                 return None
             raise other_trouble(error) from error
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Around the reading of an answer: botocore takes a body that is no JSON for an answer without members."""
+    try:
+        yield
+    except (InvalidRequest, KeyError) as error:
+        raise Unavailable(f"SageMaker's answer cannot be read: {error!r}") from error
 
 
 def _place(token: str | None) -> tuple[Any, str]:
