@@ -180,15 +180,14 @@ class Application:
     @cached_property
     def store(self) -> Store:
         """The queue's memory, on DynamoDB."""
-        from trainmaster.adapters.dynamodb import DynamoDBStore
+        from trainmaster.adapters.dynamodb import DynamoStore
+        from trainmaster.adapters.dynamodb_table import Table
 
-        return DynamoDBStore(
-            self._client("dynamodb"),
-            self.settings.table,
+        return DynamoStore(
+            Table(self._client("dynamodb"), self.settings.table, self.clock.sleep),
             default_pools=parse_pools(self.settings.pools),
             parameter=self.settings.pools,
             policy=Policy(hold_for=timedelta(seconds=self.settings.hold_seconds)),
-            sleep=self.clock.sleep,
         )
 
     @cached_property
@@ -227,7 +226,7 @@ class Application:
         import boto3
         import botocore.session
 
-        from trainmaster.adapters.request_model import use_trimmed_model
+        from trainmaster.adapters.service_model import use_trimmed_model
 
         # The runtime's boto3 may be older than the request's newest members, and the whole model is slow to load.
         return boto3.Session(botocore_session=use_trimmed_model(botocore.session.get_session()))

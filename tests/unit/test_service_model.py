@@ -17,7 +17,7 @@ from botocore.model import ServiceModel
 from botocore.stub import Stubber
 
 from builders import NOW, a_request
-from trainmaster.adapters.request_model import _SERVICE, use_trimmed_model
+from trainmaster.adapters.service_model import model_path, service_file, use_trimmed_model
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,7 +33,8 @@ def script() -> ModuleType:
 
 
 trim = script()
-committed: dict[str, Any] = json.loads(_SERVICE.read_bytes())
+FILE = service_file()
+committed: dict[str, Any] = json.loads(FILE.read_bytes())
 
 # What the queue reads or sends by name, by operation and side; a botocore without one of these would break it.
 RELIED_ON = {
@@ -67,7 +68,7 @@ def test_it_is_what_this_botocore_gives_where_the_versions_agree() -> None:
     """With another botocore the next test alone speaks: newer ones may have more, but nothing that we use less."""
     rendered = trim.render(trim.trim(trim.installed_model(), trim.OPERATIONS, botocore.__version__))
     if botocore.__version__ == committed["trimmedFrom"]["version"]:
-        assert _SERVICE.read_text(encoding="utf-8") == rendered, "run: python scripts/trim_service_model.py"
+        assert FILE.read_text(encoding="utf-8") == rendered, "run: python scripts/trim_service_model.py"
     assert json.loads(rendered)["trimmedFrom"]["version"] == botocore.__version__
 
 
@@ -91,7 +92,8 @@ def test_it_is_whole_small_and_without_words() -> None:
         assert not shape.documentation
     reached = set(trim._references(committed["operations"])) | set(trim._references(committed["shapes"]))
     assert reached == set(committed["shapes"])
-    assert _SERVICE.stat().st_size < 60_000
+    assert FILE.stat().st_size < 60_000
+    assert FILE.is_relative_to(model_path())
 
 
 def test_a_member_named_documentation_stays() -> None:

@@ -1,32 +1,25 @@
-"""Requests checked against SageMaker's service model, and where that model is.
+"""Requests checked against SageMaker's service model.
 
 `problems` walks botocore's own shapes, so that types, limits, patterns and allowed values are AWS's and not
-copied here. The model is the trimmed one beside this module (ADR 0004), whatever botocore the runtime has. It
-must not know what fields mean together (`domain/request`), nor call AWS.
+copied here. The model is the trimmed one (`service_model`), whatever botocore the runtime has. It must not know what
+fields mean together (`domain/request`), nor call AWS.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.adapters.service_model import shape
 from trainmaster.domain.request import Problem, did_you_mean, shown
-
-if TYPE_CHECKING:
-    from botocore.model import Shape
-    from botocore.session import Session
 
 MOST_PROBLEMS = 100
 """The walk stops there: a body of megabytes must not cost more than a few problems' worth of work."""
-_MODELS = Path(__file__).parent / "models"
-_SERVICE = _MODELS / "sagemaker" / "2017-07-24" / "service-2.json"
+_INPUT = "CreateTrainingJobRequest"
 # What SageMaker's serialisers hold; the model itself bounds few numbers.
 _BITS = {"integer": 31, "long": 63}
 _LONGEST_MATCHED = 8192
@@ -36,19 +29,6 @@ _LONGEST_NAME = 64
 Found = Iterator[Problem]
 
 
-def use_trimmed_model(session: Session) -> Session:
-    """Let a botocore session's SageMaker clients read the trimmed model.
-
-    Call it before the session makes a client, or is given to boto3. Other services' models and endpoints, and
-    the user's AWS_DATA_PATH, stay as they are.
-    """
-    from botocore.loaders import create_loader
-
-    paths = [str(_MODELS), *filter(None, [session.get_config_variable("data_path")])]
-    session.register_component("data_loader", create_loader(os.pathsep.join(paths)))
-    return session
-
-
 def problems(request: object) -> list[Problem]:
     """What in a CreateTrainingJob request, any JSON value, is not as SageMaker's service model says.
 
@@ -56,29 +36,21 @@ def problems(request: object) -> list[Problem]:
     botocore checks before it sends: also greatest lengths and values, patterns, allowed values, numbers that
     SageMaker cannot hold, and text that is not Unicode. `field` ends in ` (key)` where the key of a map is wrong.
     """
-    return list(islice(_check(_input_shape(), request, ""), MOST_PROBLEMS))
+    return list(islice(_check(shape(_INPUT), request, ""), MOST_PROBLEMS))
 
 
-@lru_cache(maxsize=1)
-def _input_shape() -> Shape:
-    # Importing botocore is a large part of a cold start, so that only a check pays for it.
-    from botocore.model import ServiceModel
-
-    return ServiceModel(json.loads(_SERVICE.read_bytes()), "sagemaker").shape_for("CreateTrainingJobRequest")
+def _check(rule: Any, value: object, path: str) -> Found:
+    yield from _CHECKS[rule.type_name](rule, value, path)
 
 
-def _check(shape: Any, value: object, path: str) -> Found:
-    yield from _CHECKS[shape.type_name](shape, value, path)
-
-
-def _structure(shape: Any, value: object, path: str) -> Found:
+def _structure(rule: Any, value: object, path: str) -> Found:
     if not isinstance(value, Mapping):
-        yield _wrong_type(shape, value, path)
+        yield _wrong_type(rule, value, path)
         return
-    members = shape.members
-    if shape.is_tagged_union and len(value) != 1:
+    members = rule.members
+    if rule.is_tagged_union and len(value) != 1:
         yield _problem(path, f"has {len(value)} members.", f"Give exactly one of: {_named(members)}.")
-    for name in shape.required_members:
+    for name in rule.required_members:
         if name not in value:
             yield Problem(_join(path, name), f"{name} is missing.", f"Add it; it is {_KINDS[members[name].type_name]}.")
     for name, child in value.items():
@@ -88,58 +60,58 @@ def _structure(shape: Any, value: object, path: str) -> Found:
             yield _unknown_member(name, members, path)
 
 
-def _list(shape: Any, value: object, path: str) -> Found:
+def _list(rule: Any, value: object, path: str) -> Found:
     if not isinstance(value, list | tuple):
-        yield _wrong_type(shape, value, path)
+        yield _wrong_type(rule, value, path)
         return
-    crowd = list(_size(shape, len(value), path, "entries"))
+    crowd = list(_size(rule, len(value), path, "entries"))
     yield from crowd
     if not crowd:
         for index, child in enumerate(value):
-            yield from _check(shape.member, child, f"{path}[{index}]")
+            yield from _check(rule.member, child, f"{path}[{index}]")
 
 
-def _map(shape: Any, value: object, path: str) -> Found:
+def _map(rule: Any, value: object, path: str) -> Found:
     if not isinstance(value, Mapping):
-        yield _wrong_type(shape, value, path)
+        yield _wrong_type(rule, value, path)
         return
-    crowd = list(_size(shape, len(value), path, "entries"))
+    crowd = list(_size(rule, len(value), path, "entries"))
     yield from crowd
     if not crowd:
         for key, child in value.items():
-            yield from _check(shape.key, key, _join(path, key) + " (key)")
-            yield from _check(shape.value, child, _join(path, key))
+            yield from _check(rule.key, key, _join(path, key) + " (key)")
+            yield from _check(rule.value, child, _join(path, key))
 
 
-def _string(shape: Any, value: object, path: str) -> Found:
+def _string(rule: Any, value: object, path: str) -> Found:
     if not isinstance(value, str):
-        yield _wrong_type(shape, value, path)
+        yield _wrong_type(rule, value, path)
         return
-    size = list(_size(shape, len(value), path, "characters"))
-    allowed = shape.enum
+    size = list(_size(rule, len(value), path, "characters"))
+    allowed = rule.enum
     if not value.isascii() and not _encodable(value):
         yield _problem(path, "has half of a surrogate pair, which no encoding can carry.", "Send valid Unicode.")
     elif size:
         yield from size
     elif allowed and value not in allowed:
         yield _problem(path, f"is {shown(value)}.", _allowed_hint(value, allowed))
-    elif "pattern" in shape.metadata:
-        yield from _pattern(shape.metadata["pattern"], value, path)
+    elif "pattern" in rule.metadata:
+        yield from _pattern(rule.metadata["pattern"], value, path)
 
 
-def _number(shape: Any, value: object, path: str) -> Found:
+def _number(rule: Any, value: object, path: str) -> Found:
     if isinstance(value, bool) or not isinstance(value, int):
-        yield _wrong_type(shape, value, path)
+        yield _wrong_type(rule, value, path)
         return
-    limit: int = 2 ** _BITS[shape.type_name]
-    least, most = shape.metadata.get("min", -limit), shape.metadata.get("max", limit - 1)
+    limit: int = 2 ** _BITS[rule.type_name]
+    least, most = rule.metadata.get("min", -limit), rule.metadata.get("max", limit - 1)
     if not least <= value <= most:
         yield _problem(path, f"is {shown(value)}.", f"Give a whole number from {least} to {most}.")
 
 
-def _boolean(shape: Any, value: object, path: str) -> Found:
+def _boolean(rule: Any, value: object, path: str) -> Found:
     if not isinstance(value, bool):
-        yield _wrong_type(shape, value, path)
+        yield _wrong_type(rule, value, path)
 
 
 _CHECKS: Mapping[str, Callable[[Any, object, str], Found]] = {
@@ -151,7 +123,7 @@ _CHECKS: Mapping[str, Callable[[Any, object, str], Found]] = {
     "long": _number,
     "boolean": _boolean,
 }
-"""By kind of shape; a test walks the model to see that it has no other."""
+"""By kind of rule; a test walks the model to see that it has no other."""
 _KINDS = {
     "structure": "an object",
     "list": "a list",
@@ -163,8 +135,8 @@ _KINDS = {
 }
 
 
-def _size(shape: Any, length: int, path: str, unit: str) -> Found:
-    least, most = shape.metadata.get("min", 0), shape.metadata.get("max")
+def _size(rule: Any, length: int, path: str, unit: str) -> Found:
+    least, most = rule.metadata.get("min", 0), rule.metadata.get("max")
     if length < least:
         yield _problem(path, f"has {length} {unit}.", f"At least {least} are needed.")
     elif most is not None and length > most:
@@ -240,8 +212,8 @@ def _problem(path: str, wrong: str, hint: str) -> Problem:
     return Problem(path or "request", f"{path or 'The request'} {wrong}", hint)
 
 
-def _wrong_type(shape: Any, value: object, path: str) -> Problem:
-    wanted = _KINDS[shape.type_name]
+def _wrong_type(rule: Any, value: object, path: str) -> Problem:
+    wanted = _KINDS[rule.type_name]
     hint = "Leave the field out instead of sending null." if value is None and path else f"Give {wanted}."
     return _problem(path, f"is {shown(value)}, not {wanted}.", hint)
 

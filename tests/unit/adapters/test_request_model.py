@@ -1,57 +1,44 @@
-"""Requests against SageMaker's service model, with botocore's own validator as the oracle."""
+"""Requests against SageMaker's service model: examples, hostile ones, and the model itself."""
 
 from __future__ import annotations
 
-import copy
 import json
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
 import pytest
-from botocore.model import ServiceModel, Shape
+from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from builders import IMAGE, P5, a_request
 from trainmaster.adapters.request_model import (
     _CHECKS,
     _LONGEST_MATCHED,
-    _SERVICE,
     MOST_PROBLEMS,
     _check,
     _compiled,
-    _input_shape,
     _matches,
     problems,
 )
+from trainmaster.adapters.service_model import shape
+
+INPUT = shape("CreateTrainingJobRequest")
 
 
-def shapes(shape: Any) -> Iterator[Any]:
+def shapes(whole: Any) -> Iterator[Any]:
     """The shape and all that it is made of."""
-    yield shape
+    yield whole
     children: dict[str, Any] = {"structure": "members", "list": ("member",), "map": ("key", "value")}
-    names = children.get(shape.type_name, ())
-    for child in shape.members.values() if names == "members" else [getattr(shape, name) for name in names]:
+    names = children.get(whole.type_name, ())
+    for child in whole.members.values() if names == "members" else [getattr(whole, name) for name in names]:
         yield from shapes(child)
 
 
 def patterns() -> list[str]:
-    return sorted({shape.metadata["pattern"] for shape in shapes(_input_shape()) if "pattern" in shape.metadata})
-
-
-@lru_cache(maxsize=1)
-def what_botocore_checks() -> Shape:
-    """The same input without the rules that botocore leaves to the service."""
-    model = json.loads(_SERVICE.read_bytes())
-    for shape in model["shapes"].values():
-        for rule in ("max", "pattern", "enum"):
-            shape.pop(rule, None)
-    return ServiceModel(model, "sagemaker").shape_for("CreateTrainingJobRequest")
+    return sorted({shape.metadata["pattern"] for shape in shapes(INPUT) if "pattern" in shape.metadata})
 
 
 def with_(path: str, value: Any) -> dict[str, Any]:
@@ -215,7 +202,7 @@ class TestHostile:
     def test_no_pattern_can_be_made_to_backtrack_for_long(self, pattern: str) -> None:
         longest = max(
             shape.metadata.get("max", _LONGEST_MATCHED)
-            for shape in shapes(_input_shape())
+            for shape in shapes(INPUT)
             if shape.metadata.get("pattern") == pattern
         )
         starts = [
@@ -236,14 +223,12 @@ class TestHostile:
 
 class TestModel:
     def test_every_kind_of_shape_is_known_and_none_is_special(self) -> None:
-        found = list(shapes(_input_shape()))
+        found = list(shapes(INPUT))
         assert {shape.type_name for shape in found} <= set(_CHECKS)
         assert not any(shape.type_name == "structure" and shape.is_document_type for shape in found)
 
     def test_every_list_and_map_has_a_greatest_length(self) -> None:
-        boundless = [
-            s.name for s in shapes(_input_shape()) if s.type_name in {"list", "map"} and "max" not in s.metadata
-        ]
+        boundless = [s.name for s in shapes(INPUT) if s.type_name in {"list", "map"} and "max" not in s.metadata]
         assert boundless == []
 
     @pytest.mark.parametrize("pattern", patterns())
@@ -297,118 +282,6 @@ class TestModel:
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def values_of(shape: Any) -> st.SearchStrategy[Any]:
-    """Values that the shape allows."""
-    rules = shape.metadata
-    least, most = rules.get("min", 0), min(rules.get("max", 3), 3)
-    if shape.type_name == "structure":
-        required = {name: values_of(shape.members[name]) for name in shape.required_members}
-        optional = {name: values_of(child) for name, child in shape.members.items() if name not in required}
-        return st.fixed_dictionaries(required, optional=optional)
-    if shape.type_name == "list":
-        return st.lists(values_of(shape.member), min_size=least, max_size=max(least, most))
-    if shape.type_name == "map":
-        return st.dictionaries(values_of(shape.key), values_of(shape.value), min_size=least, max_size=max(least, most))
-    if shape.type_name == "boolean":
-        return st.booleans()
-    if shape.type_name in {"integer", "long"}:
-        return st.integers(rules.get("min", -(2**31)), rules.get("max", 2**31 - 1))
-    return texts_of(tuple(shape.enum), rules.get("pattern", ".*"), least, rules.get("max", 100))
-
-
-@lru_cache(maxsize=500)
-def texts_of(allowed: tuple[str, ...], pattern: str, least: int, most: int) -> st.SearchStrategy[str]:
-    if allowed:
-        return st.sampled_from(allowed)
-    alphabet = st.characters(codec="utf-8") if "p{" not in pattern else st.characters(codec="ascii")
-    return st.from_regex(_compiled(pattern), fullmatch=True, alphabet=alphabet).filter(
-        lambda t: least <= len(t) <= most
-    )
-
-
-@lru_cache(maxsize=1)
-def valid_requests() -> st.SearchStrategy[Any]:
-    """Required members and a few of the others, so that examples stay small."""
-    shape: Any = _input_shape()
-    required = {name: values_of(shape.members[name]) for name in shape.required_members}
-    others = [st.just({})] + [
-        st.fixed_dictionaries({name: values_of(child)}) for name, child in shape.members.items() if name not in required
-    ]
-    return st.builds(
-        lambda base, one, two: base | one | two, st.fixed_dictionaries(required), st.one_of(others), st.one_of(others)
-    )
-
-
-scalars = (
-    st.none() | st.booleans() | st.integers(-(2**31), 2**31 - 1) | st.floats() | st.text(st.characters(codec="utf-8"))
-)
-json_values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3), max_leaves=8
-)
-
-
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every container and key of a JSON value."""
-    keys: Any = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    for key in keys:
-        yield value, key
-        yield from places(value[key])
-
-
-@st.composite
-def mutated_requests(draw: st.DrawFn) -> dict[str, Any]:
-    """A valid request in which something was replaced, removed or added."""
-    request: dict[str, Any] = copy.deepcopy(draw(valid_requests()))
-    for _ in range(draw(st.integers(1, 3))):
-        container, key = draw(st.sampled_from(list(places(request)) or [(request, "x")]))
-        deed = draw(st.sampled_from(["replace", "remove", "add"]))
-        if deed == "replace" or (deed == "add" and isinstance(container, list)):
-            container[key] = draw(json_values)
-        elif deed == "add":
-            container[draw(st.sampled_from(["Name", "InstanceType", "x"]) | st.text(max_size=5))] = draw(json_values)
-        else:
-            container.pop(key)
-    return request
-
-
-settings.register_profile(
-    "model", suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], deadline=None
-)
-thorough = settings(settings.get_profile("model"), max_examples=150)
-
-
-class TestProperties:
-    @given(json_values | st.dictionaries(st.sampled_from(list(_input_shape().members)), json_values))  # type: ignore[attr-defined]
-    @thorough
-    def test_any_value_yields_problems_and_raises_nothing(self, value: Any) -> None:
-        found = problems(value)
-        assert found or isinstance(value, dict)
-        for problem in found:
-            assert problem.field
-            json.dumps([problem.field, problem.message, problem.hint]).encode()
-            assert len(problem.message) < 500
-
-    @given(valid_requests())
-    @thorough
-    def test_what_the_model_allows_has_no_problem(self, request_: dict[str, Any]) -> None:
-        assert problems(request_) == []
-        assert not ParamValidator().validate(request_, _input_shape()).has_errors()
-
-    @given(mutated_requests())
-    @thorough
-    def test_botocore_finds_as_many_problems_where_it_looks(self, request_: dict[str, Any]) -> None:
-        shape = what_botocore_checks()
-        oracle = ParamValidator().validate(request_, shape)
-        found = [p for p in _check(shape, request_, "") if "surrogate" not in p.message]
-        assert len(found) == len(oracle._errors), oracle.generate_report()
-
-    @given(mutated_requests())
-    @thorough
-    def test_what_botocore_refuses_is_refused_here(self, request_: dict[str, Any]) -> None:
-        if ParamValidator().validate(request_, _input_shape()).has_errors():
-            assert problems(request_)
-
-
 def test_the_builders_request_is_one_that_botocore_would_send() -> None:
     assert IMAGE in json.dumps(a_request())
-    assert not ParamValidator().validate(a_request(), _input_shape()).has_errors()
+    assert not ParamValidator().validate(a_request(), INPUT).has_errors()
