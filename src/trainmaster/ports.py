@@ -29,6 +29,11 @@ class Filter:
     share: str | None = None
     pool: str | None = None
 
+    def matches(self, job: Job) -> bool:
+        """Whether the listing shows this job."""
+        in_state = not self.states or job.state in self.states
+        return in_state and self.share in (None, job.share) and self.pool in (None, *job.demand.pools)
+
 
 @dataclass(frozen=True, slots=True)
 class Page:

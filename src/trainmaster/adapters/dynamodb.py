@@ -1,0 +1,200 @@
+"""The Store on one DynamoDB table: being in a state is a row (docs/adr/0001-a-job-is-one-row.md).
+
+The ten verbs of the port, each in a few calls; how rows look is told in docs/reference/table.md. No Scan anywhere.
+It must not decide anything, nor know SageMaker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from trainmaster.adapters.dynamodb_browsing import browse
+from trainmaster.adapters.dynamodb_finding import find
+from trainmaster.adapters.dynamodb_lanes import heads
+from trainmaster.adapters.dynamodb_moves import moves
+from trainmaster.adapters.dynamodb_requests import read_request, request_rows
+from trainmaster.adapters.dynamodb_rows import (
+    ACTIVE_ROWS,
+    CONTROL,
+    FOREIGN_ROWS,
+    POOLS,
+    STATE,
+    Key,
+    Row,
+    foreign_of,
+    foreign_row,
+    job_of,
+    pools_of,
+    pools_row,
+    row_of,
+    span,
+)
+from trainmaster.adapters.dynamodb_table import ABSENT, MOST_ACTIONS, Guard, Table
+from trainmaster.domain.capacity import Pool, Units, foreign_units
+from trainmaster.domain.errors import Fenced, Throttled, Unavailable, VersionConflict
+from trainmaster.domain.heads import FIRST, heads_wanted
+from trainmaster.domain.job import Job
+from trainmaster.domain.plan import Policy, Snapshot
+from trainmaster.ports import Filter, Page, Pools, Request
+
+_ROUNDS = 10
+_MOST_CHANGES = 90
+_MOST_SPILLING = 24
+"""Changes of one transition up to which each may need four writes: then old history is put apart with them."""
+
+
+class DynamoStore:
+    """The queue's memory in DynamoDB.
+
+    Args:
+        table: the table, with its client and how to wait. The client's own retries cover throttling, 5xx and lost
+            answers.
+        default_pools: the pools of the deployment's `Pools` parameter.
+        parameter: that parameter as text. Pools set through the API hold until a deployment changes it.
+        policy: settings that every snapshot carries.
+
+    Every verb raises `Throttled`, `Unavailable` and `NotPermitted` beyond what the port says.
+    """
+
+    def __init__(
+        self, table: Table, *, default_pools: Mapping[str, Pool], parameter: str, policy: Policy | None = None
+    ) -> None:
+        self._table = table
+        self._default_pools = dict(default_pools)
+        self._parameter = parameter
+        self._policy = policy or Policy()
+
+    def submit(self, job: Job, request: Request) -> Job:
+        """Store a new job at once or nothing; see `ports.Store`."""
+        identity, *pieces = request_rows(job, request)
+        table = self._table
+        writes = [table.putting(identity, ABSENT), table.putting(row_of(job)), *map(table.putting, pieces)]
+        if not table.commit(writes):
+            return job
+        stored = find(table, job.name)
+        if stored is None:
+            raise Unavailable(f"the name {job.name} is taken, but its job cannot be read")
+        return stored
+
+    def begin_pass(self) -> Snapshot:
+        """Fence all earlier passes, then read; see `ports.Store`. A lost answer may skip a number."""
+        number = self._table.count_up(CONTROL, "pass")
+        return self._read(number, consistent=True)
+
+    def survey(self) -> Snapshot:
+        """The same reading without a fence; see `ports.Store`.
+
+        Half the price, since only the pass number needs strong consistency: who writes, then reads number n, knows
+        that pass n + 1 sees the write.
+        """
+        snapshot = self._read(0, consistent=False)
+        control = self._table.get(CONTROL)
+        return replace(snapshot, pass_number=int(control["pass"]["N"]) if control else 0)
+
+    def transition(self, changes: Sequence[tuple[Job, Job]], *, fence: int | None = None) -> bool:
+        """Commit changes, all or none; see `ports.Store`. Raises `ValueError` beyond 100 writes."""
+        _check(changes)
+        may_spill = len(changes) <= _MOST_SPILLING
+        writes = [write for change in changes for write in moves(self._table, *change, may_spill=may_spill)]
+        if fence is None and len(writes) == 1:
+            return self._table.replace(writes[0]["Put"]["Item"], Guard("version", changes[0][0].version))
+        fences = [] if fence is None else [self._table.checking(CONTROL, Guard("pass", fence))]
+        if len(fences) + len(writes) > MOST_ACTIONS:
+            raise ValueError(f"{len(changes)} changes need more than {MOST_ACTIONS} writes")
+        failed = self._table.commit([*fences, *writes]) if writes else frozenset[int]()
+        if fences and 0 in failed:
+            raise Fenced(f"pass {fence} has been overtaken")
+        return not failed
+
+    def find(self, name: str) -> Job | None:
+        """The job of that name; see `ports.Store`."""
+        return find(self._table, name)
+
+    def request_of(self, name: str) -> Request:
+        """The request as submitted; see `ports.Store`."""
+        return read_request(self._table, name)
+
+    def browse(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
+        """A page of jobs; see `ports.Store`. A job that has just ended may be missing for a moment."""
+        return browse(self._table, which, limit, cursor)
+
+    def pools(self) -> Pools:
+        """The pools in force; see `ports.Store`."""
+        return self._in_force(self._table.get(POOLS))
+
+    def set_pools(self, pools: Sequence[Pool], *, version: int | None = None) -> Pools:
+        """Replace the pools; see `ports.Store`."""
+        by_name = {pool.name: pool for pool in pools}
+        for _ in range(_ROUNDS):
+            stored = self._table.get(POOLS)
+            now = self._in_force(stored)
+            if version not in (None, now.version):
+                raise VersionConflict(
+                    f"The pools have version {now.version} by now.", field="version", hint="Read them again first."
+                )
+            guard = Guard("version", int(stored["version"]["N"])) if stored else ABSENT
+            if self._table.replace(pools_row(by_name, now.version + 1, self._parameter), guard):
+                return Pools(by_name, now.version + 1)
+        raise Throttled("others keep changing the pools")
+
+    def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
+        """Add and remove foreign training jobs; see `ports.Store`. What has not changed is not written."""
+        known = foreign_of(list(self._table.every(STATE, **span(FOREIGN_ROWS))))
+        for name in known.keys() & set(gone) - present.keys():
+            self._table.delete((STATE, FOREIGN_ROWS + name))
+            del known[name]
+        for name, units in present.items():
+            if known.get(name) != dict(units):
+                self._table.put(foreign_row(name, units))
+                known[name] = dict(units)
+        return known
+
+    def _in_force(self, row: Row | None) -> Pools:
+        """The row's pools while the deployment's parameter is the one under which they were set."""
+        version = int(row["version"]["N"]) if row else -1
+        if row is not None and row["parameter"]["S"] == self._parameter:
+            return Pools(pools_of(row), version)
+        return Pools(dict(self._default_pools), version + 1)
+
+    def _read(self, pass_number: int, *, consistent: bool) -> Snapshot:
+        rows = {_key(row): row for row in self._table.every(STATE, consistent=consistent)}
+        pools = self._in_force(rows.get(POOLS)).by_name
+        foreign = foreign_units(foreign_of(_beginning(rows, FOREIGN_ROWS)), pools)
+        active = [job_of(row) for row in _beginning(rows, ACTIVE_ROWS)]
+        lanes = heads(
+            self._table,
+            FIRST,
+            wanted=lambda head: heads_wanted(head, pools, active, foreign),
+            consistent=consistent,
+        )
+        waiting = [job_of(row) for lane in lanes for row in lane.rows]
+        return Snapshot(
+            pass_number=pass_number,
+            pools=pools,
+            active=tuple(_newest(active, waiting)),
+            waiting=tuple(sorted(_newest(waiting, active), key=lambda job: job.order)),
+            cut_lanes=frozenset(job_of(lane.rows[0]).lane for lane in lanes if lane.cut),
+            foreign=foreign,
+            policy=self._policy,
+        )
+
+
+def _check(changes: Sequence[tuple[Job, Job]]) -> None:
+    names = {before.name for before, _ in changes}
+    if len(changes) > _MOST_CHANGES or len(names) < len(changes):
+        raise ValueError(f"a transition has at most {_MOST_CHANGES} changes, one of each job")
+
+
+def _key(row: Row) -> Key:
+    return (row["pk"]["S"], row["sk"]["S"])
+
+
+def _beginning(rows: Mapping[Key, Row], prefix: str) -> list[Row]:
+    return [row for (_, sort_key), row in rows.items() if sort_key.startswith(prefix)]
+
+
+def _newest(jobs: Iterable[Job], others: Iterable[Job]) -> list[Job]:
+    """Those jobs that the other list does not have in a newer version: one may have moved between two reads."""
+    versions = {job.name: job.version for job in others}
+    return [job for job in jobs if job.version > versions.get(job.name, -1)]

@@ -1,0 +1,90 @@
+"""Listing jobs page by page: active, waiting over all lanes in queue order, held, and ended ones newest first.
+
+Strongly consistent but for the ended ones, which an index lists. It must not write.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+from trainmaster.adapters.dynamodb_lanes import Lane, heads, rest
+from trainmaster.adapters.dynamodb_rows import (
+    ACTIVE_ROWS,
+    HELD,
+    STATE,
+    finished_at,
+    job_of,
+    span,
+    waiting_key,
+)
+from trainmaster.adapters.dynamodb_table import Table
+from trainmaster.domain.job import Job
+from trainmaster.domain.listing import Cursor, Part, QueuePlace, check_limit, page_of, parts_from
+from trainmaster.ports import Filter, Page
+
+
+def browse(table: Table, which: Filter, limit: int, cursor: str | None) -> Page:
+    """One page. Raises `InvalidRequest`."""
+    check_limit(limit)
+    jobs = _jobs(table, which, limit, Cursor.read(cursor))
+    return Page(*page_of(jobs, which.matches, limit))
+
+
+def _jobs(table: Table, which: Filter, limit: int, start: Cursor) -> Iterator[Job]:
+    """Jobs behind a place, in the order of the listing, read as they are asked for."""
+    for part in parts_from(start.part, which.states):
+        if part is Part.ACTIVE:
+            yield from _active(table, start.queue)
+        elif part is Part.WAITING:
+            yield from _waiting(table, which, limit, start.queue if start.part is part else None)
+        elif part is Part.HELD:
+            yield from _held(table, limit, start.name or "")
+        else:
+            yield from _ended(table, limit, finished_at(start.ended) if start.ended else "")
+
+
+def _active(table: Table, start: QueuePlace | None) -> list[Job]:
+    """All of them are read for any page, to be in order; there are no more than capacity has room for."""
+    jobs = (job_of(row) for row in table.every(STATE, **span(ACTIVE_ROWS)))
+    return sorted((job for job in jobs if start is None or job.order > start), key=lambda job: job.order)
+
+
+def _waiting(table: Table, which: Filter, limit: int, start: QueuePlace | None) -> Iterator[Job]:
+    # Behind a place the heads say only which lanes there are.
+    lanes = heads(table, limit + 1 if start is None else 0)
+    shown = [lane for lane in lanes if _may_match(lane, which)]
+    streams = [_lane(table, lane, limit + 1, start) for lane in shown]
+    return heapq.merge(*streams, key=lambda job: job.order)
+
+
+def _may_match(lane: Lane, which: Filter) -> bool:
+    """All jobs of a lane have one share and the same pools, so its first one tells for all."""
+    head = job_of(lane.rows[0])
+    return which.share in (None, head.share) and which.pool in (None, *head.demand.pools)
+
+
+def _lane(table: Table, lane: Lane, size: int, start: QueuePlace | None) -> Iterator[Job]:
+    if start is None:
+        yield from map(job_of, lane.rows)
+        after = lane.rows[-1]["sk"]["S"]
+    else:
+        after = waiting_key(lane.key, start)
+    if lane.cut:
+        yield from map(job_of, rest(table, lane.key, after, size))
+
+
+def _held(table: Table, limit: int, after: str) -> Iterator[Job]:
+    more = True
+    while more:
+        rows, more = table.query(HELD, after=after, limit=limit + 1)
+        yield from map(job_of, rows)
+        after = rows[-1]["sk"]["S"] if rows else after
+
+
+def _ended(table: Table, limit: int, before: str) -> Iterator[Job]:
+    more = True
+    while more:
+        rows, more = table.finished(before=before, limit=limit + 1)
+        yield from map(job_of, rows)
+        before = rows[-1]["finishedAt"]["S"] if rows else before

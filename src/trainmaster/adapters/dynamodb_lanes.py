@@ -1,0 +1,92 @@
+"""Reading lanes: the waiting jobs at their heads, and on from any place in them.
+
+All lanes lie in one partition, one behind the other, each in queue order. What a pass reads grows with the number of
+lanes and with capacity, never with how many jobs wait. It must not write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from trainmaster.adapters.dynamodb_rows import WAIT, Row, job_of, lane_end, lane_of
+from trainmaster.adapters.dynamodb_table import Table
+from trainmaster.domain.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The head of a lane.
+
+    Attributes:
+        key: first part of its rows' sort keys.
+        rows: its first rows, at least one.
+        cut: whether it has more.
+    """
+
+    key: str
+    rows: list[Row]
+    cut: bool
+
+
+def heads(
+    table: Table, first: int, *, wanted: Callable[[Job], int] | None = None, consistent: bool = True
+) -> list[Lane]:
+    """The first rows of every lane.
+
+    Args:
+        table: where the lanes are.
+        first: how many rows of each.
+        wanted: how many of a lane that has more, given its first job.
+        consistent: whether reads are strongly consistent.
+    """
+    lanes = [
+        Lane(key, rows[: first or 1], len(rows) > first) for key, rows in _skim(table, first, consistent=consistent)
+    ]
+    if wanted is None:
+        return lanes
+    return [
+        _deepened(table, lane, wanted(job_of(lane.rows[0])), consistent=consistent) if lane.cut else lane
+        for lane in lanes
+    ]
+
+
+def rest(table: Table, lane: str, after: str, size: int) -> Iterator[Row]:
+    """The lane's rows behind a sort key, strongly consistent, page by page of this size."""
+    more = True
+    while more:
+        rows, more = table.query(WAIT, after=after, until=lane_end(lane), limit=size)
+        yield from rows
+        after = rows[-1]["sk"]["S"] if rows else after
+
+
+def _skim(table: Table, first: int, *, consistent: bool) -> list[tuple[str, list[Row]]]:
+    """At most `first` + 1 rows of every lane, jumping over the rest of each."""
+    lanes: dict[str, list[Row]] = {}
+    after, room, more = "", first + 1, True
+    while more:
+        rows, more = table.query(WAIT, after=after, limit=room, consistent=consistent)
+        for row in rows:
+            lanes.setdefault(lane_of(row), []).append(row)
+        if rows:
+            lane = lane_of(rows[-1])
+            room = first + 1 - len(lanes[lane])
+            after = rows[-1]["sk"]["S"] if room else lane_end(lane)
+            room = room or first + 1
+    return list(lanes.items())
+
+
+def _deepened(table: Table, lane: Lane, wanted: int, *, consistent: bool) -> Lane:
+    if wanted <= len(lane.rows):
+        return lane
+    rows, more = list(lane.rows), True
+    while more and len(rows) <= wanted:
+        page, more = table.query(
+            WAIT,
+            after=rows[-1]["sk"]["S"],
+            until=lane_end(lane.key),
+            limit=wanted + 1 - len(rows),
+            consistent=consistent,
+        )
+        rows += page
+    return Lane(lane.key, rows[:wanted], len(rows) > wanted)

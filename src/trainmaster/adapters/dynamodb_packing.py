@@ -1,0 +1,187 @@
+"""A job as one compact JSON text, and back: all that the small attributes of its row do not say.
+
+Compact because DynamoDB charges by the kilobyte: what has its default value is left out, times are seconds since
+the job's entry, and an attempt's name is left out where it follows from job and number. It must not know rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+
+from trainmaster.domain.capacity import Demand
+from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome, attempt_name
+
+Seconds: TypeAlias = int | float
+_DAY = timedelta(days=1)
+
+
+def packed(job: Job, lines: Iterable[Change]) -> str:
+    """The job as JSON text, with these lines of its history."""
+    return _text(_without_defaults(job) | {"history": [_line(line, job.entry_time) for line in lines]})
+
+
+def unpacked(text: str, name: str, entry: datetime) -> dict[str, Any]:
+    """Fields of the job of such a text; what a newer version has added is left alone."""
+    values = json.loads(text)
+    return {field: read(values[key], name, entry) for key, (field, read) in _READERS.items() if key in values}
+
+
+def packed_lines(lines: Iterable[Change], entry: datetime) -> str:
+    """A part of a history as JSON text."""
+    return _text([_line(line, entry) for line in lines])
+
+
+def unpacked_lines(text: str, entry: datetime) -> tuple[Change, ...]:
+    """The lines of such a text."""
+    return _read_history(json.loads(text), "", entry)
+
+
+def _text(value: Any) -> str:
+    # ASCII only: then even text that is not valid Unicode comes back as it was.
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _without_defaults(job: Job) -> dict[str, Any]:
+    entry = job.entry_time
+    values = {
+        "demand": [dict(units) for units in job.demand.alternatives],
+        "digest": job.digest,
+        "share": job.share if job.share != "default" else None,
+        "fixed": None if job.preemptible else True,
+        "maxRuntime": _seconds(job.max_runtime) if job.max_runtime != _DAY else None,
+        "maxPending": None if job.max_pending is None else _seconds(job.max_pending),
+        "keepAlive": job.keep_alive or None,
+        "by": job.submitted_by,
+        "attempt": None if job.attempt is None else _attempt(job.attempt, job),
+        "past": [_attempt(attempt, job) for attempt in job.past] or None,
+        "hold": None if job.hold is None else [dict(job.hold.units), _since(entry, job.hold.until)],
+        "retryAt": _since(entry, job.retry_at),
+        "returns": job.returns or None,
+        "stop": job.stop_requested or None,
+        "failure": job.failure,
+        "endedAt": _since(entry, job.ended_at),
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _attempt(attempt: Attempt, job: Job) -> dict[str, Any]:
+    entry = job.entry_time
+    name = attempt.training_job_name
+    values = {
+        "n": attempt.number,
+        "units": dict(attempt.units),
+        "at": _since(entry, attempt.created_at),
+        "name": name if name != attempt_name(job.name, attempt.number) else None,
+        "choices": list(attempt.choices) or None,
+        "outcome": attempt.outcome.value if attempt.outcome is not Outcome.ACTIVE else None,
+        "launched": attempt.launched or None,
+        "started": _since(entry, attempt.started_at),
+        "stopAsked": _since(entry, attempt.stop_asked_at),
+        "stopSent": attempt.stop_sent or None,
+        "for": attempt.freed_for,
+        "ended": _since(entry, attempt.ended_at),
+        "reason": attempt.reason,
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _line(line: Change, entry: datetime) -> list[Any]:
+    values = [_since(entry, line.at), line.before and line.before.value, line.after.value, line.reason]
+    return values if line.attempt is None else [*values, line.attempt]
+
+
+def _seconds(span: timedelta) -> Seconds:
+    """Whole seconds as an integer; a float keeps microseconds exactly for two centuries."""
+    seconds = span.total_seconds()
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+def _since(entry: datetime, time: datetime | None) -> Seconds | None:
+    return None if time is None else _seconds(time - entry)
+
+
+def _at(entry: datetime, seconds: Seconds | None) -> datetime | None:
+    return None if seconds is None else entry + timedelta(seconds=seconds)
+
+
+def _same(value: Any, _name: str, _entry: datetime) -> Any:
+    return value
+
+
+def _read_span(value: Seconds, _name: str, _entry: datetime) -> timedelta:
+    return timedelta(seconds=value)
+
+
+def _read_moment(value: Seconds, _name: str, entry: datetime) -> datetime:
+    return entry + timedelta(seconds=value)
+
+
+def _read_demand(value: list[dict[str, int]], _name: str, _entry: datetime) -> Demand:
+    return Demand(tuple(value))
+
+
+def _read_hold(value: list[Any], _name: str, entry: datetime) -> Hold:
+    return Hold(value[0], entry + timedelta(seconds=value[1]))
+
+
+def _read_attempt(value: Mapping[str, Any], name: str, entry: datetime) -> Attempt:
+    get = value.get
+    return Attempt(
+        number=value["n"],
+        training_job_name=get("name") or attempt_name(name, value["n"]),
+        units=value["units"],
+        created_at=entry + timedelta(seconds=value["at"]),
+        choices=tuple(get("choices", ())),
+        outcome=Outcome(get("outcome", Outcome.ACTIVE)),
+        launched=get("launched", False),
+        started_at=_at(entry, get("started")),
+        stop_asked_at=_at(entry, get("stopAsked")),
+        stop_sent=get("stopSent", False),
+        freed_for=get("for"),
+        ended_at=_at(entry, get("ended")),
+        reason=get("reason"),
+    )
+
+
+def _read_attempts(value: list[Any], name: str, entry: datetime) -> tuple[Attempt, ...]:
+    return tuple(_read_attempt(one, name, entry) for one in value)
+
+
+def _read_history(value: list[Any], _name: str, entry: datetime) -> tuple[Change, ...]:
+    return tuple(_read_line(line, entry) for line in value)
+
+
+def _read_line(value: list[Any], entry: datetime) -> Change:
+    seconds, before, after, reason, *attempt = value
+    return Change(
+        entry + timedelta(seconds=seconds),
+        _STATES[before],
+        JobState(after),
+        reason,
+        attempt[0] if attempt else None,
+    )
+
+
+_STATES: Mapping[str | None, JobState | None] = {None: None, **{state.value: state for state in JobState}}
+_READERS: Mapping[str, tuple[str, Callable[[Any, str, datetime], Any]]] = {
+    "demand": ("demand", _read_demand),
+    "digest": ("digest", _same),
+    "share": ("share", _same),
+    "fixed": ("preemptible", lambda *_: False),
+    "maxRuntime": ("max_runtime", _read_span),
+    "maxPending": ("max_pending", _read_span),
+    "keepAlive": ("keep_alive", _same),
+    "by": ("submitted_by", _same),
+    "attempt": ("attempt", _read_attempt),
+    "past": ("past", _read_attempts),
+    "hold": ("hold", _read_hold),
+    "retryAt": ("retry_at", _read_moment),
+    "returns": ("returns", _same),
+    "stop": ("stop_requested", _same),
+    "failure": ("failure", _same),
+    "endedAt": ("ended_at", _read_moment),
+    "history": ("history", _read_history),
+}

@@ -1,0 +1,196 @@
+"""Jobs as rows of the table, and back: where a job's row is, and what is in it.
+
+Being in a state is a row: a job has one live row, in the place that its state gives it. The small attributes carry
+the article's names; the rest is one JSON text (`dynamodb_packing`), because botocore parses nested attributes slowly.
+It must not talk to DynamoDB.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeAlias, TypedDict
+
+from trainmaster.adapters.dynamodb_packing import packed, packed_lines, unpacked, unpacked_lines
+from trainmaster.domain.capacity import Pool, Units
+from trainmaster.domain.errors import InvalidRequest, TooLarge
+from trainmaster.domain.job import ACTIVE, ENDED, PRIORITY_LIMIT, Change, Job, JobState
+from trainmaster.domain.listing import EndedPlace, QueuePlace, ended_place
+
+Row: TypeAlias = dict[str, Any]
+"""Attributes by name, each as DynamoDB writes it: `{"S": ...}`, `{"N": ...}`, `{"B": ...}`."""
+Key: TypeAlias = tuple[str, str]
+"""`pk` and `sk`."""
+
+WAIT, HELD, STATE = "WAIT", "HELD", "STATE"
+CONTROL: Key = (STATE, "control")
+POOLS: Key = (STATE, "pools")
+ACTIVE_ROWS, FOREIGN_ROWS, HISTORY_ROWS, REQUEST_ROWS = "active#", "foreign#", "history#", "request#"
+FINISHED_INDEX, FINISHED = "finished", "ended"
+"""The index of ended jobs, and its one hash key: ended jobs come at the rate at which SageMaker starts them."""
+
+_LONGEST_LANE = 700
+"""Bytes: a sort key may have 1,024, and priority, time and name follow the lane."""
+
+
+def job_key(name: str) -> Key:
+    """The row that makes a name taken, for ever."""
+    return (f"JOB#{name}", "job")
+
+
+def place(job: Job) -> Key:
+    """Where the job's one live row is, by its state."""
+    if job.state in ACTIVE:
+        return (STATE, ACTIVE_ROWS + job.name)
+    if job.state in ENDED:
+        return (f"JOB#{job.name}", "ended")
+    if job.state is JobState.HELD:
+        return (HELD, job.name)
+    return (WAIT, waiting_key(lane_key(job.lane), job.order))
+
+
+def lane_key(lane: str) -> str:
+    """A lane's name as the first part of sort keys: what separates the parts does not occur in it.
+
+    Raises `TooLarge`.
+    """
+    key = lane.replace("%", "%25").replace("#", "%23")
+    if len(key.encode()) > _LONGEST_LANE:
+        raise TooLarge("The names of the job's share and pools are too long.", field="ResourceConfig")
+    return key
+
+
+def lane_of(row: Row) -> str:
+    """The `lane_key` of a waiting row."""
+    sort_key: str = row["sk"]["S"]
+    return sort_key.partition("#")[0]
+
+
+def lane_end(lane: str) -> str:
+    """More than every sort key of the lane, less than those of lanes after it: `$` follows `#`."""
+    return lane + "$"
+
+
+def waiting_key(lane: str, order: QueuePlace) -> str:
+    """Sort key that puts a lane's rows in the order of `Job.order`. Raises `InvalidRequest` beyond the limit."""
+    rank, entry_time, name = order
+    if abs(rank) > PRIORITY_LIMIT:
+        raise InvalidRequest(f"Priorities are within plus and minus {PRIORITY_LIMIT}.", field="priority")
+    return f"{lane}#{PRIORITY_LIMIT + rank:07d}#{moment(entry_time)}#{name}"
+
+
+class Span(TypedDict):
+    """A range of sort keys, its ends not in it."""
+
+    after: str
+    until: str
+
+
+def span(prefix: str) -> Span:
+    """The range of all sort keys that begin with one of our prefixes: each ends with `#`, and `$` follows it."""
+    return {"after": prefix, "until": prefix[:-1] + "$"}
+
+
+def moment(time: datetime) -> str:
+    """UTC with microseconds, always 27 characters, so that text order is time order."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+
+
+def finished_at(ended: EndedPlace) -> str:
+    """Range key of the index of ended jobs."""
+    return f"{moment(ended[0])}#{ended[1]}"
+
+
+def identity_row(job: Job, **details: Any) -> Row:
+    """The row that makes the job's name taken and tells where it waits; `details` hold its request."""
+    key, lane = job_key(job.name), lane_key(job.lane)
+    return keyed(key, jobName=job.name, entryTime=moment(job.entry_time), priority=job.priority, lane=lane, **details)
+
+
+def waiting_place(identity: Row) -> Key:
+    """Where the job of such a row is when it waits."""
+    entry = datetime.fromisoformat(identity["entryTime"]["S"])
+    order = (-int(identity["priority"]["N"]), entry, identity["jobName"]["S"])
+    return (WAIT, waiting_key(identity["lane"]["S"], order))
+
+
+def keyed(key: Key, **attributes: Any) -> Row:
+    """A row at this place; whole numbers, text and bytes."""
+    return {name: _attribute(value) for name, value in (("pk", key[0]), ("sk", key[1]), *attributes.items())}
+
+
+def row_of(job: Job, history: Sequence[Change] | None = None, apart: int = 0) -> Row:
+    """The job's live row; `history` are the lines kept in it, `apart` how many older ones are kept elsewhere."""
+    lines = job.history if history is None else history
+    row = keyed(
+        place(job),
+        jobName=job.name,
+        entryTime=moment(job.entry_time),
+        jobState=job.state.value,
+        priority=job.priority,
+        version=job.version,
+        job=packed(job, lines),
+    )
+    if apart:
+        row["apart"] = _attribute(apart)
+    if job.state in ENDED:
+        row["finishedIn"], row["finishedAt"] = _attribute(FINISHED), _attribute(finished_at(ended_place(job)))
+    return row
+
+
+def job_of(row: Row) -> Job:
+    """The job of a live row, with the history lines that are kept in it."""
+    name = row["jobName"]["S"]
+    entry = datetime.fromisoformat(row["entryTime"]["S"])
+    return Job(
+        name=name,
+        entry_time=entry,
+        priority=int(row["priority"]["N"]),
+        state=JobState(row["jobState"]["S"]),
+        version=int(row["version"]["N"]),
+        **unpacked(row["job"]["S"], name, entry),
+    )
+
+
+def apart_of(row: Row) -> int:
+    """How many lines of the job's history are not in this row."""
+    return int(row["apart"]["N"]) if "apart" in row else 0
+
+
+def history_row(job: Job, first: int, lines: Sequence[Change]) -> Row:
+    """A part of a long history; `first` is the number of its first line, from 0."""
+    key = (job_key(job.name)[0], f"{HISTORY_ROWS}{first:07d}")
+    return keyed(key, lines=packed_lines(lines, job.entry_time))
+
+
+def history_of(row: Row, entry: datetime) -> tuple[Change, ...]:
+    """The lines of such a part."""
+    return unpacked_lines(row["lines"]["S"], entry)
+
+
+def foreign_row(name: str, units: Units) -> Row:
+    """A training job that did not come from the queue."""
+    return keyed((STATE, FOREIGN_ROWS + name), units=json.dumps(dict(units)))
+
+
+def foreign_of(rows: Sequence[Row]) -> dict[str, Units]:
+    """Units by training job name."""
+    return {row["sk"]["S"].removeprefix(FOREIGN_ROWS): json.loads(row["units"]["S"]) for row in rows}
+
+
+def pools_row(pools: Mapping[str, Pool], version: int, parameter: str) -> Row:
+    """The pools, and the deployment's parameter under which they were set."""
+    listed = [[pool.name, pool.cap, *([True] if pool.count_foreign else [])] for pool in pools.values()]
+    return keyed(POOLS, pools=json.dumps(listed), version=version, parameter=parameter)
+
+
+def pools_of(row: Row) -> dict[str, Pool]:
+    """The pools of such a row, by name."""
+    return {pool[0]: Pool(*pool) for pool in json.loads(row["pools"]["S"])}
+
+
+def _attribute(value: str | int | bytes) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"S": value}
+    return {"B": value} if isinstance(value, bytes) else {"N": str(value)}

@@ -1,0 +1,34 @@
+"""How far into a lane a pass reads: as far as jobs could start, never as far as the queue is deep.
+
+It must not read anything: stores ask it while they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from trainmaster.domain.capacity import Pool, Units
+from trainmaster.domain.job import Job
+
+FIRST = 32
+"""Waiting jobs that are read of every lane."""
+MOST = 1_000
+"""Most that are read of any lane."""
+SPARE = 8
+"""Read beyond those that could start: heads may be backing off, or too large for what is free."""
+
+
+def heads_wanted(head: Job, pools: Mapping[str, Pool], active: Iterable[Job], foreign: Units) -> int:
+    """How many jobs of a lane are worth reading, given its first one.
+
+    Every job takes at least one unit, so no more can start than units are free, are being freed, or could be taken
+    from jobs of lower priority, in the pools that the lane's jobs can run in.
+    """
+    within_reach = {name: pools[name].cap - foreign.get(name, 0) for name in head.demand.pools if name in pools}
+    for job in active:
+        lower = job.preemptible and job.priority < head.priority
+        if not (job.stopping or lower):
+            for name in job.units.keys() & within_reach.keys():
+                within_reach[name] -= job.units[name]
+    could_start = sum(max(0, units) for units in within_reach.values())
+    return max(FIRST, min(MOST, could_start + SPARE))
