@@ -1,0 +1,32 @@
+"""A SageMaker to run against: training jobs with all that the queue depends on, and nothing else.
+
+    events: list[dict] = []
+    simulator = SageMakerSimulator(limits={"ml.p5.48xlarge": 2}, sink=events.append)   # a virtual clock by default
+    simulator.script("job1*", training_seconds=30)          # or SIMULATOR_TRAINING_SECONDS=30 in the request
+    sagemaker = simulator.client()                          # a real boto3 client; no retries unless config= says so
+    sagemaker.create_training_job(TrainingJobName="job1", ...)
+    simulator.advance(120)                                  # events come at their own times, outside all locks
+    sagemaker.stop_training_job(TrainingJobName="job1")     # Stopping, (Uploading,) Stopped
+    simulator.faults.inject("CreateTrainingJob", "ThrottlingException", times=2)   # done=True: only the answer is lost
+    simulator.on_call = lambda operation, phase: ...        # phase "before" or "after"; may raise
+    simulator.set_capacity("ml.p5.48xlarge", 0); simulator.interrupt("spot-job"); simulator.run_until_idle()
+
+It must not be imported by anything that is deployed.
+"""
+
+from trainmaster.local.simulator.clock import Clock, VirtualClock, WallClock
+from trainmaster.local.simulator.engine import Account
+from trainmaster.local.simulator.errors import ApiError
+from trainmaster.local.simulator.script import Outcome, Profile
+from trainmaster.local.simulator.simulator import SageMakerSimulator
+
+__all__ = [
+    "Account",
+    "ApiError",
+    "Clock",
+    "Outcome",
+    "Profile",
+    "SageMakerSimulator",
+    "VirtualClock",
+    "WallClock",
+]
