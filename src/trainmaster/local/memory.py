@@ -1,0 +1,236 @@
+"""The Store in memory: for tests, replay and trying things out. It passes the contract suite of the real one.
+
+One lock, plain values. It must not be more lenient than DynamoDB: the same fence, the same guards, the same cuts.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from trainmaster.domain.capacity import Pool, Units, foreign_units
+from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge, VersionConflict
+from trainmaster.domain.heads import FIRST, heads_wanted
+from trainmaster.domain.job import ACTIVE, ENDED, WAITING, Job
+from trainmaster.domain.listing import (
+    Cursor,
+    EndedPlace,
+    Part,
+    QueuePlace,
+    check_limit,
+    ended_place,
+    page_of,
+    parts_from,
+)
+from trainmaster.domain.plan import Policy, Snapshot
+from trainmaster.local.ordered import Ordered
+from trainmaster.ports import Filter, Page, Pools, Request
+
+_MOST_CHANGES = 90
+_MOST_BYTES = 3_700_000
+"""Of a compressed request: what DynamoDB can take in one transaction."""
+
+
+@dataclass(slots=True)
+class MemoryTable:
+    """What several stores share as they would share a table."""
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    requests: dict[str, str] = field(default_factory=dict)
+    active: set[str] = field(default_factory=set)
+    lanes: dict[str, Ordered[QueuePlace]] = field(default_factory=dict)
+    held: Ordered[str] = field(default_factory=Ordered)
+    ended: Ordered[EndedPlace] = field(default_factory=Ordered)
+    foreign: dict[str, Units] = field(default_factory=dict)
+    pools: Pools | None = None
+    parameter: str = ""
+    passes: int = 0
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def put(self, job: Job) -> None:
+        """Store the job in the place of its state."""
+        self.jobs[job.name] = job
+        if job.state in ACTIVE:
+            self.active.add(job.name)
+        elif job.state in WAITING:
+            self.lanes.setdefault(job.lane, Ordered()).add(job.order)
+        elif job.state in ENDED:
+            self.ended.add(ended_place(job))
+        else:
+            self.held.add(job.name)
+
+    def take(self, job: Job) -> None:
+        """Take the job out of the place of its state."""
+        if job.state in ACTIVE:
+            self.active.remove(job.name)
+        elif job.state in WAITING:
+            lane = self.lanes[job.lane]
+            lane.remove(job.order)
+            if not lane:
+                del self.lanes[job.lane]
+        elif job.state in ENDED:
+            self.ended.remove(ended_place(job))
+        else:
+            self.held.remove(job.name)
+
+
+class MemoryStore:
+    """The queue's memory in a process.
+
+    Args:
+        default_pools: the pools of the deployment's `Pools` parameter.
+        parameter: that parameter as text; pools that were set hold until it changes.
+        policy: settings that every snapshot carries.
+        table: where everything is kept; hand the same to several stores.
+    """
+
+    def __init__(
+        self,
+        *,
+        default_pools: Mapping[str, Pool],
+        parameter: str = "",
+        policy: Policy | None = None,
+        table: MemoryTable | None = None,
+    ) -> None:
+        self._default_pools = dict(default_pools)
+        self._parameter = parameter
+        self._policy = policy or Policy()
+        self._table = table or MemoryTable()
+        self._lock = self._table.lock
+
+    def submit(self, job: Job, request: Request) -> Job:
+        """Store a new job at once or nothing; see `ports.Store`."""
+        text = json.dumps(request)
+        _check_size(request, text)
+        with self._lock:
+            if job.name not in self._table.jobs:
+                self._table.requests[job.name] = text
+                self._table.put(job)
+            return self._table.jobs[job.name]
+
+    def begin_pass(self) -> Snapshot:
+        """Fence all earlier passes, then read; see `ports.Store`."""
+        with self._lock:
+            self._table.passes += 1
+            return self.survey()
+
+    def survey(self) -> Snapshot:
+        """The same reading without a fence; see `ports.Store`."""
+        with self._lock:
+            table = self._table
+            pools = self.pools().by_name
+            active = tuple(table.jobs[name] for name in sorted(table.active))
+            foreign = foreign_units(table.foreign, pools)
+            waiting: list[Job] = []
+            cut: set[str] = set()
+            for lane, places in table.lanes.items():
+                head = table.jobs[next(places.after())[2]]
+                wanted = heads_wanted(head, pools, active, foreign) if len(places) > FIRST else FIRST
+                waiting += self._jobs(place[2] for place in islice(places.after(), wanted))
+                cut |= {lane} if len(places) > wanted else set()
+            return Snapshot(
+                pass_number=table.passes,
+                pools=pools,
+                active=active,
+                waiting=tuple(sorted(waiting, key=lambda job: job.order)),
+                cut_lanes=frozenset(cut),
+                foreign=foreign,
+                policy=self._policy,
+            )
+
+    def transition(self, changes: Sequence[tuple[Job, Job]], *, fence: int | None = None) -> bool:
+        """Commit changes, all or none; see `ports.Store`."""
+        if len(changes) > _MOST_CHANGES or len({before.name for before, _ in changes}) < len(changes):
+            raise ValueError(f"a transition has at most {_MOST_CHANGES} changes, one of each job")
+        with self._lock:
+            if changes and fence not in (None, self._table.passes):
+                raise Fenced(f"pass {fence} has been overtaken")
+            stored = [self._table.jobs.get(before.name) for before, _ in changes]
+            for (before, _), now in zip(changes, stored, strict=True):
+                if now is None or now.version != before.version:
+                    return False
+            for (_, after), now in zip(changes, self._jobs(before.name for before, _ in changes), strict=True):
+                self._table.take(now)
+                self._table.put(after)
+            return True
+
+    def find(self, name: str) -> Job | None:
+        """The job of that name; see `ports.Store`."""
+        with self._lock:
+            return self._table.jobs.get(name)
+
+    def request_of(self, name: str) -> Request:
+        """The request as submitted; see `ports.Store`."""
+        with self._lock:
+            if name not in self._table.requests:
+                raise JobNotFound(f"The queue knows no job named {name}.", field="jobName")
+            request: Request = json.loads(self._table.requests[name])
+            return request
+
+    def browse(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
+        """A page of jobs; see `ports.Store`."""
+        check_limit(limit)
+        start = Cursor.read(cursor)
+        with self._lock:
+            return Page(*page_of(self._listing(which, start), which.matches, limit))
+
+    def pools(self) -> Pools:
+        """The pools in force; see `ports.Store`."""
+        with self._lock:
+            stored = self._table.pools
+            if stored is not None and self._table.parameter == self._parameter:
+                return stored
+            return Pools(dict(self._default_pools), 0 if stored is None else stored.version + 1)
+
+    def set_pools(self, pools: Sequence[Pool], *, version: int | None = None) -> Pools:
+        """Replace the pools; see `ports.Store`."""
+        with self._lock:
+            now = self.pools().version
+            if version not in (None, now):
+                raise VersionConflict(f"The pools have version {now} by now.", field="version", hint="Read them again.")
+            self._table.pools = Pools({pool.name: pool for pool in pools}, now + 1)
+            self._table.parameter = self._parameter
+            return self._table.pools
+
+    def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
+        """Add and remove foreign training jobs; see `ports.Store`."""
+        with self._lock:
+            for name in gone:
+                self._table.foreign.pop(name, None)
+            self._table.foreign.update({name: dict(units) for name, units in present.items()})
+            return dict(self._table.foreign)
+
+    def _jobs(self, names: Iterable[str]) -> Iterator[Job]:
+        return (self._table.jobs[name] for name in names)
+
+    def _listing(self, which: Filter, start: Cursor) -> Iterator[Job]:
+        """Jobs behind a place, in the order of the listing."""
+        table = self._table
+        for part in parts_from(start.part, which.states):
+            place = start if start.part is part else Cursor(part)
+            if part is Part.ACTIVE:
+                active = sorted(self._jobs(table.active), key=lambda job: job.order)
+                yield from (job for job in active if place.queue is None or job.order > place.queue)
+            elif part is Part.WAITING:
+                shown = [lane for lane in table.lanes.values() if self._may_match(lane, which)]
+                yield from self._jobs(order[2] for order in heapq.merge(*(lane.after(place.queue) for lane in shown)))
+            elif part is Part.HELD:
+                yield from self._jobs(table.held.after(place.name))
+            else:
+                yield from self._jobs(name for _, name in table.ended.before(place.ended))
+
+    def _may_match(self, lane: Ordered[QueuePlace], which: Filter) -> bool:
+        head = self._table.jobs[next(lane.after())[2]]
+        return which.share in (None, head.share) and which.pool in (None, *head.demand.pools)
+
+
+def _check_size(request: Request, text: str) -> None:
+    if len(text) <= _MOST_BYTES or len(zlib.compress(text.encode())) <= _MOST_BYTES:
+        return
+    largest = max(request, key=lambda member: len(json.dumps(request[member])))
+    raise TooLarge("The request is more than the queue can keep.", field=largest)

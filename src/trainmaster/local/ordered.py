@@ -1,0 +1,71 @@
+"""A sorted set of keys, in chunks, so that a million of them stay quick to add to, to take from and to enter anywhere.
+
+One list would move half a million pointers for each insertion in its middle. It must not know what its keys mean.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+K = TypeVar("K", bound=Any)
+_MOST = 1_000
+"""Keys in a chunk; beyond it is split."""
+
+
+class Ordered(Generic[K]):
+    """Keys in ascending order, each once."""
+
+    def __init__(self) -> None:
+        self._chunks: list[list[K]] = []
+        self._tops: list[K] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._chunks))
+
+    def __bool__(self) -> bool:
+        return bool(self._chunks)
+
+    def add(self, key: K) -> None:
+        """Add a key that is not there yet."""
+        if not self._chunks:
+            self._chunks, self._tops = [[key]], [key]
+            return
+        at = min(bisect_left(self._tops, key), len(self._chunks) - 1)
+        chunk = self._chunks[at]
+        insort(chunk, key)
+        if len(chunk) > _MOST:
+            # A queue grows at its end, where a split in the middle would leave every chunk half full.
+            middle = _MOST if chunk[-1] == key else _MOST // 2
+            self._chunks.insert(at + 1, chunk[middle:])
+            self._tops.insert(at + 1, chunk[-1])
+            del chunk[middle:]
+        self._tops[at] = chunk[-1]
+
+    def remove(self, key: K) -> None:
+        """Take a key away. Raises KeyError where it is not there."""
+        at = bisect_left(self._tops, key)
+        chunk = self._chunks[at] if at < len(self._chunks) else []
+        index = bisect_left(chunk, key)
+        if index == len(chunk) or chunk[index] != key:
+            raise KeyError(key)
+        del chunk[index]
+        if chunk:
+            self._tops[at] = chunk[-1]
+        else:
+            del self._chunks[at], self._tops[at]
+
+    def after(self, key: K | None = None) -> Iterator[K]:
+        """Keys greater than this one, ascending; all of them for None."""
+        at = 0 if key is None else bisect_right(self._tops, key)
+        for number in range(at, len(self._chunks)):
+            chunk = self._chunks[number]
+            yield from chunk[bisect_right(chunk, key) :] if key is not None and number == at else chunk
+
+    def before(self, key: K | None = None) -> Iterator[K]:
+        """Keys less than this one, descending; all of them for None."""
+        at = len(self._chunks) - 1 if key is None else min(bisect_left(self._tops, key), len(self._chunks) - 1)
+        for number in range(at, -1, -1):
+            chunk = self._chunks[number]
+            yield from reversed(chunk if key is None or number < at else chunk[: bisect_left(chunk, key)])
