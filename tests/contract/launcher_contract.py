@@ -1,0 +1,497 @@
+"""What every Launcher does, in groups of behaviours, one class each.
+
+A test module inherits the groups that its implementation is capable of and gives a `bench`; a behaviour that it does
+not inherit does not exist for it, so nothing is skipped. Only ports and values of the domain are spoken here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+import pytest
+
+from builders import G5, P5, a_job, a_request, an_attempt
+from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, Throttled, Unavailable
+from trainmaster.domain.observation import Observation, Status
+from trainmaster.ports import Created, Launcher
+
+QUEUE = "research"
+P4 = "ml.p4d.24xlarge"
+READY = 120
+"""Seconds after which every job is at work."""
+DONE = 3000
+"""Seconds after which every job has ended by itself."""
+MOST_PAGES = 1000
+
+
+class Bench(Protocol):
+    """A launcher and the world around it, as a test may see and touch it.
+
+    Methods below a line belong to the group that it names; the bench of a launcher without that group has none.
+    """
+
+    launcher: Launcher
+
+    def now(self) -> datetime: ...
+
+    def create_elsewhere(self, request: Mapping[str, Any]) -> None:
+        """Somebody else creates a training job."""
+        ...
+
+    def described(self, name: str) -> Mapping[str, Any]:
+        """The DescribeTrainingJob answer."""
+        ...
+
+    def tags_of(self, name: str) -> Mapping[str, str]: ...
+
+    def let(self, seconds: float) -> None:
+        """Time passes, as far as this world has any."""
+        ...
+
+    # ------------------------------------------------------------ Lives
+
+    def create_lasting(self, name: str) -> None:
+        """Somebody else creates a training job that does not end while the test runs."""
+        ...
+
+    # ------------------------------------------------------------ RunsOut
+
+    def limit(self, instance_type: str, count: int) -> None:
+        """The account may use so many."""
+        ...
+
+    def capacity(self, instance_type: str, count: int) -> None:
+        """EC2 has so many."""
+        ...
+
+    # ------------------------------------------------------------ Fails
+
+    def next_call(self, operation: str, trouble: str, *, after: bool = False) -> None:
+        """The next call of this operation ends in `throttled`, `broken`, `silent` or `denied`.
+
+        Args:
+            after: whether it has happened all the same.
+        """
+        ...
+
+    # ------------------------------------------------------------ Reports
+
+    def reports(self) -> list[Observation]:
+        """What the events so far have said, oldest first."""
+        ...
+
+
+def create(bench: Bench, name: str = "job1", *, number: int = 1, queue_job: str | None = None, **members: Any):
+    """Create an attempt; its job entered just now."""
+    job = a_job(queue_job or name, entry_time=bench.now())
+    attempt = an_attempt(number, training_job_name=name, choices=members.pop("choices", ()))
+    return bench.launcher.create(job, attempt, a_request(queue_job or name, **members))
+
+
+def preferring(*types: str, count: int = 1) -> dict[str, Any]:
+    return {
+        "InstancePreferences": [{"InstanceType": name} for name in types],
+        "InstanceCount": count,
+        "VolumeSizeInGB": 30,
+    }
+
+
+def open_names(bench: Bench) -> list[str]:
+    """Every open job, page by page, to the end."""
+    since = bench.now() - timedelta(days=30)
+    names: list[str] = []
+    token = None
+    for _ in range(MOST_PAGES):
+        page = bench.launcher.open_jobs(since, token)
+        names.extend(page.names)
+        token = page.token
+        if token is None:
+            return names
+        bench.let(1)  # the account's rate of list calls
+    raise AssertionError("the pages have no end")
+
+
+def seen(bench: Bench, name: str = "job1") -> Observation:
+    """What the launcher says of a job that is there."""
+    report = bench.launcher.describe(name)
+    assert report is not None
+    return report
+
+
+class Creates:
+    """A training job comes to be, under the attempt's name and with its tags."""
+
+    def test_a_new_attempt_is_there_afterwards(self, bench: Bench):
+        assert create(bench) is Created.NEW
+        report = seen(bench)
+        assert report.training_job_name == "job1"
+
+    def test_it_carries_its_queue_job_and_attempt_and_the_users_tags(self, bench: Bench):
+        create(bench, "job1-qstamp-2", number=2, queue_job="job1", priority=7)
+        assert bench.tags_of("job1-qstamp-2") == {
+            "priority": "7",
+            "trainmaster:queue": QUEUE,
+            "trainmaster:job": "job1",
+            "trainmaster:attempt": "2",
+        }
+
+    def test_the_rest_of_the_request_arrives_as_it_was(self, bench: Bench):
+        create(bench, "job1-qstamp-2", number=2, queue_job="job1", HyperParameters={"epochs": "3"})
+        there = bench.described("job1-qstamp-2")
+        request = a_request("job1")
+        for member in ("RoleArn", "OutputDataConfig", "ResourceConfig", "StoppingCondition"):
+            assert there[member] == request[member]
+        assert there["HyperParameters"] == {"epochs": "3"}
+
+    def test_two_attempts_of_a_job_are_two_training_jobs(self, bench: Bench):
+        assert create(bench) is Created.NEW
+        assert create(bench, "job1-qstamp-2", number=2, queue_job="job1") is Created.NEW
+
+    def test_a_request_that_is_none_is_refused(self, bench: Bench):
+        with pytest.raises(RequestRefused):
+            create(bench, StoppingCondition={"MaxRuntimeInSeconds": "long"})
+        assert bench.launcher.describe("job1") is None
+
+    def test_what_is_not_there_is_none_and_holds_nothing(self, bench: Bench):
+        assert bench.launcher.describe("nobody") is None
+        assert bench.launcher.units_of("nobody") == {}
+
+    def test_an_account_without_open_jobs_lists_none(self, bench: Bench):
+        assert open_names(bench) == []
+
+
+class KeepsNamesUnique:
+    """A name that is there is told apart: ours, or somebody else's."""
+
+    def test_our_own_attempt_is_already_there(self, bench: Bench):
+        create(bench)
+        assert create(bench) is Created.ALREADY_THERE
+
+    def test_it_is_already_there_when_it_has_ended_too(self, bench: Bench):
+        create(bench)
+        bench.let(DONE)
+        job = a_job("job1", entry_time=bench.now() - timedelta(seconds=DONE))
+        assert bench.launcher.create(job, an_attempt(), a_request("job1")) is Created.ALREADY_THERE
+
+    def test_a_namesake_of_somebody_else_has_taken_the_name(self, bench: Bench):
+        bench.create_elsewhere(a_request("job1", priority=7))
+        assert create(bench) is Created.NAME_TAKEN
+        assert "trainmaster:queue" not in bench.tags_of("job1")
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"trainmaster:queue": "another"},
+            {"trainmaster:job": "another"},
+            {"trainmaster:attempt": "2"},
+        ],
+    )
+    def test_so_has_an_attempt_of_another_queue_job_or_number(self, bench: Bench, other: dict[str, str]):
+        tags = {
+            "trainmaster:queue": QUEUE,
+            "trainmaster:job": "job1",
+            "trainmaster:attempt": "1",
+            **other,
+        }
+        listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+        bench.create_elsewhere(a_request("job1", Tags=listed))
+        assert create(bench) is Created.NAME_TAKEN
+
+    def test_so_has_our_own_from_before_the_job_entered(self, bench: Bench):
+        create(bench)
+        bench.let(DONE)
+        assert create(bench) is Created.NAME_TAKEN
+
+
+class Lives:
+    """Training jobs take their time, hold instances meanwhile, and end."""
+
+    def test_it_starts_works_and_completes(self, bench: Bench):
+        create(bench)
+        first = seen(bench)
+        bench.let(READY)
+        second = seen(bench)
+        bench.let(DONE)
+        third = seen(bench)
+        assert (first.status, first.at_work, first.started_at) == (Status.IN_PROGRESS, False, None)
+        assert second.at_work
+        assert second.started_at is not None
+        assert second.started_at <= bench.now() - timedelta(seconds=DONE)
+        assert (third.status, third.terminal) == (Status.COMPLETED, True)
+        assert third.started_at == second.started_at
+        assert third.stopping_since is None
+
+    def test_it_holds_its_instances_until_it_has_ended(self, bench: Bench):
+        create(bench, count=2)
+        assert bench.launcher.units_of("job1") == {P5: 2}
+        bench.let(DONE)
+        assert bench.launcher.units_of("job1") == {}
+
+    def test_instance_groups_hold_instances_of_several_types(self, bench: Bench):
+        groups = [
+            {"InstanceGroupName": "a", "InstanceType": P5, "InstanceCount": 2},
+            {"InstanceGroupName": "b", "InstanceType": G5, "InstanceCount": 1},
+            {"InstanceGroupName": "c", "InstanceType": P5, "InstanceCount": 1},
+        ]
+        create(bench, ResourceConfig={"InstanceGroups": groups, "VolumeSizeInGB": 30})
+        assert bench.launcher.units_of("job1") == {P5: 3, G5: 1}
+
+    def test_open_jobs_are_those_that_have_not_ended_ours_or_not(self, bench: Bench):
+        create(bench, "ended")
+        bench.let(DONE)
+        create(bench, "ours")
+        bench.create_elsewhere(a_request("foreign"))
+        assert sorted(open_names(bench)) == ["foreign", "ours"]
+
+    def test_an_open_job_behind_pages_of_ended_ones_is_found(self, bench: Bench):
+        bench.create_lasting("old")
+        bench.let(1)
+        for index in range(210):
+            bench.create_elsewhere(a_request(f"short{index}"))
+        bench.let(DONE)
+        assert bench.launcher.open_jobs(bench.now() - timedelta(days=1)).names == ()
+        assert open_names(bench) == ["old"]
+
+    def test_open_jobs_are_told_in_pages(self, bench: Bench):
+        names = [f"job{index}" for index in range(101)]
+        for name in names:
+            bench.create_elsewhere(a_request(name))
+        page = bench.launcher.open_jobs(bench.now() - timedelta(days=1))
+        assert len(page.names) == 100
+        assert page.token is not None
+        assert sorted(open_names(bench)) == sorted(names)
+
+    def test_open_jobs_from_before_are_not_told(self, bench: Bench):
+        create(bench, "before")
+        bench.let(10)
+        since = bench.now()
+        bench.let(10)
+        create(bench, "after")
+        assert bench.launcher.open_jobs(since).names == ("after",)
+
+
+class Stops:
+    """A stop is asked for, takes its time, and is no error where there is nothing to stop."""
+
+    def test_a_running_job_stops_and_says_since_when(self, bench: Bench):
+        create(bench)
+        bench.let(READY)
+        asked = bench.now()
+        assert bench.launcher.stop("job1", end_warm_pool=False) is True
+        report = seen(bench)
+        assert (report.status, report.terminal, report.stopping_since) == (Status.STOPPING, False, asked)
+        bench.let(DONE)
+        ended = seen(bench)
+        assert (ended.status, ended.terminal, ended.stopping_since) == (Status.STOPPED, True, asked)
+
+    def test_a_stopping_job_still_holds_its_instances_and_is_listed(self, bench: Bench):
+        create(bench)
+        bench.let(READY)
+        bench.launcher.stop("job1", end_warm_pool=False)
+        assert bench.launcher.units_of("job1") == {P5: 1}
+        assert open_names(bench) == ["job1"]
+
+    def test_a_job_that_is_not_at_work_yet_stops_too(self, bench: Bench):
+        create(bench)
+        assert bench.launcher.stop("job1", end_warm_pool=False) is True
+        bench.let(READY)
+        report = seen(bench)
+        assert (report.status, report.started_at) == (Status.STOPPED, None)
+
+    def test_asking_twice_is_asking_once(self, bench: Bench):
+        create(bench)
+        bench.let(READY)
+        assert bench.launcher.stop("job1", end_warm_pool=False) is True
+        since = seen(bench)
+        bench.let(1)
+        assert bench.launcher.stop("job1", end_warm_pool=True) is True
+        again = seen(bench)
+        assert again.stopping_since == since.stopping_since
+
+    @pytest.mark.parametrize("end_warm_pool", [True, False])
+    def test_an_ended_job_needs_no_stop(self, bench: Bench, end_warm_pool: bool):
+        create(bench)
+        bench.let(DONE)
+        assert bench.launcher.stop("job1", end_warm_pool=end_warm_pool) is False
+
+    @pytest.mark.parametrize("end_warm_pool", [True, False])
+    def test_nor_does_one_that_is_not_there(self, bench: Bench, end_warm_pool: bool):
+        assert bench.launcher.stop("nobody", end_warm_pool=end_warm_pool) is False
+
+
+class KeepsWarm:
+    """Warm pools hold instances after their jobs, unless they are ended."""
+
+    KEEPING = {  # noqa: RUF012 -- an example, never changed
+        "InstanceType": P5,
+        "InstanceCount": 1,
+        "VolumeSizeInGB": 30,
+        "KeepAlivePeriodInSeconds": 3600,
+    }
+
+    def test_a_completed_job_leaves_one_which_can_be_ended(self, bench: Bench):
+        create(bench, ResourceConfig=self.KEEPING)
+        bench.let(READY)
+        running = seen(bench)
+        bench.let(900)
+        ended = seen(bench)
+        bench.launcher.end_warm_pool("job1")
+        after = seen(bench)
+        assert (running.warm_pool, ended.warm_pool, after.warm_pool) == (False, True, False)
+        assert ended.status is Status.COMPLETED
+
+    def test_a_stopped_job_leaves_none_where_told(self, bench: Bench):
+        create(bench, ResourceConfig=self.KEEPING)
+        bench.let(READY)
+        assert bench.launcher.stop("job1", end_warm_pool=True)
+        bench.let(300)
+        report = seen(bench)
+        assert (report.status, report.warm_pool) == (Status.STOPPED, False)
+
+    def test_it_leaves_one_where_not(self, bench: Bench):
+        create(bench, ResourceConfig=self.KEEPING)
+        bench.let(READY)
+        assert bench.launcher.stop("job1", end_warm_pool=False)
+        bench.let(300)
+        report = seen(bench)
+        assert report.warm_pool
+
+    def test_ending_what_is_not_there_is_nothing(self, bench: Bench):
+        create(bench)
+        bench.launcher.end_warm_pool("job1")
+        bench.let(DONE)
+        bench.launcher.end_warm_pool("job1")
+        bench.launcher.end_warm_pool("nobody")
+        report = seen(bench)
+        assert report.status is Status.COMPLETED
+
+
+class Chooses:
+    """Among preferences SageMaker chooses, and only among those that the attempt leaves it."""
+
+    def test_it_holds_the_worst_case_until_one_is_chosen(self, bench: Bench):
+        create(bench, choices=(P5, G5), ResourceConfig=preferring(P5, G5, count=2))
+        before = seen(bench)
+        assert bench.launcher.units_of("job1") == {P5: 2, G5: 2}
+        bench.let(READY)
+        after = seen(bench)
+        assert (before.chosen_type, after.chosen_type) == (None, P5)
+        assert bench.launcher.units_of("job1") == {P5: 2}
+
+    def test_what_the_attempt_leaves_out_is_never_chosen(self, bench: Bench):
+        create(bench, choices=(P4, G5), ResourceConfig=preferring(P5, P4, G5))
+        assert bench.launcher.units_of("job1") == {P4: 1, G5: 1}
+        bench.let(READY)
+        report = seen(bench)
+        assert report.chosen_type == P4
+
+
+class RunsOut:
+    """The account's limit and EC2's capacity end somewhere."""
+
+    def test_beyond_the_accounts_limit_nothing_is_created(self, bench: Bench):
+        bench.limit(P5, 2)
+        create(bench, count=2)
+        with pytest.raises(CapacityExhausted, match=r"is 2 Instances, with current utilization of 2 Instances"):
+            create(bench, "job2")
+        assert bench.launcher.describe("job2") is None
+
+    def test_a_limit_that_the_attempt_itself_has_reached_is_no_obstacle(self, bench: Bench):
+        bench.limit(P5, 1)
+        create(bench)
+        assert create(bench) is Created.ALREADY_THERE
+
+    def test_a_job_that_finds_no_instances_fails_for_that_and_says_so(self, bench: Bench):
+        bench.capacity(P5, 0)
+        create(bench)
+        bench.let(READY)
+        waiting = seen(bench)
+        bench.let(4 * 3600)
+        failed = seen(bench)
+        assert (waiting.secondary, waiting.at_work) == ("Pending", False)
+        assert failed.no_capacity
+
+
+TROUBLES = {"throttled": Throttled, "broken": Unavailable, "silent": Unavailable, "denied": NotPermitted}
+CALLS = {
+    "CreateTrainingJob": lambda bench: create(bench, "job2"),
+    "DescribeTrainingJob": lambda bench: bench.launcher.describe("job1"),
+    "ListTrainingJobs": open_names,
+    "StopTrainingJob": lambda bench: bench.launcher.stop("job1", end_warm_pool=False),
+    "UpdateTrainingJob": lambda bench: bench.launcher.end_warm_pool("job1"),
+}
+
+
+class Fails:
+    """AWS throttles, breaks, falls silent and denies; every verb can be called again."""
+
+    @pytest.mark.parametrize("trouble", TROUBLES)
+    @pytest.mark.parametrize("operation", CALLS)
+    def test_trouble_is_told_and_the_next_call_works(self, bench: Bench, operation: str, trouble: str):
+        create(bench)
+        bench.next_call(operation, trouble)
+        with pytest.raises(TROUBLES[trouble]):
+            CALLS[operation](bench)
+        CALLS[operation](bench)
+
+    @pytest.mark.parametrize("trouble", ["broken", "silent"])
+    def test_an_attempt_whose_answer_was_lost_is_already_there(self, bench: Bench, trouble: str):
+        bench.next_call("CreateTrainingJob", trouble, after=True)
+        with pytest.raises(Unavailable):
+            create(bench)
+        assert create(bench) is Created.ALREADY_THERE
+
+    def test_a_stop_whose_answer_was_lost_is_a_stop(self, bench: Bench):
+        create(bench)
+        bench.let(READY)
+        bench.next_call("StopTrainingJob", "silent", after=True)
+        with pytest.raises(Unavailable):
+            bench.launcher.stop("job1", end_warm_pool=False)
+        assert bench.launcher.stop("job1", end_warm_pool=False) is True
+
+    @pytest.mark.parametrize("trouble", TROUBLES)
+    @pytest.mark.parametrize("operation", ["DescribeTrainingJob", "ListTags"])
+    def test_while_it_cannot_be_told_whose_a_name_is_nobody_guesses(self, bench: Bench, operation: str, trouble: str):
+        create(bench)
+        bench.next_call(operation, trouble)
+        with pytest.raises(TROUBLES[trouble]):
+            create(bench)
+        assert create(bench) is Created.ALREADY_THERE
+
+
+class Reports:
+    """What the events say is what Describe says."""
+
+    def test_every_event_of_a_job_is_an_observation_that_names_it(self, bench: Bench):
+        create(bench, "job1-qstamp-2", number=2, queue_job="job1")
+        bench.let(READY)
+        bench.launcher.stop("job1-qstamp-2", end_warm_pool=False)
+        bench.let(DONE)
+        reports = bench.reports()
+        assert {report.job_name for report in reports} == {"job1"}
+        assert {report.training_job_name for report in reports} == {"job1-qstamp-2"}
+        statuses = list(dict.fromkeys(report.status for report in reports))
+        assert statuses == [Status.IN_PROGRESS, Status.STOPPING, Status.STOPPED]
+        assert any(report.at_work for report in reports)
+
+    def test_the_last_event_and_describe_agree(self, bench: Bench):
+        create(bench)
+        bench.let(READY)
+        bench.launcher.stop("job1", end_warm_pool=False)
+        bench.let(DONE)
+        report, last = seen(bench), bench.reports()[-1]
+        assert (report.status, report.secondary, report.started_at, report.stopping_since) == (
+            last.status,
+            last.secondary,
+            last.started_at,
+            last.stopping_since,
+        )
+
+    def test_events_of_others_are_none_of_ours(self, bench: Bench):
+        tags = [{"Key": "trainmaster:queue", "Value": "another"}, {"Key": "trainmaster:job", "Value": "job1"}]
+        bench.create_elsewhere(a_request("job1", Tags=tags))
+        bench.create_elsewhere(a_request("job2", priority=3))
+        bench.let(DONE)
+        assert bench.reports() == []

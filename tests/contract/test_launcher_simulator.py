@@ -1,0 +1,221 @@
+"""The SageMaker launcher over the simulator: all groups of the contract, and every AWS call within the hook's reach."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import launcher_contract
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ReadTimeoutError
+from launcher_contract import (
+    CALLS,
+    QUEUE,
+    READY,
+    Chooses,
+    Creates,
+    Fails,
+    KeepsNamesUnique,
+    KeepsWarm,
+    Lives,
+    Reports,
+    RunsOut,
+    Stops,
+    create,
+    open_names,
+)
+
+import trainmaster.adapters.sagemaker
+from builders import P5, a_request
+from trainmaster.adapters.sagemaker import SageMakerLauncher
+from trainmaster.adapters.sagemaker_observation import observation_of_event
+from trainmaster.domain.observation import Status
+from trainmaster.local.simulator.engine import Account
+from trainmaster.local.simulator.simulator import SageMakerSimulator
+from trainmaster.ports import Created
+
+CODES = {
+    "throttled": "ThrottlingException",
+    "broken": "ServiceUnavailable",
+    "denied": "AccessDeniedException",
+}
+
+
+class SimulatorBench:
+    """A launcher over a simulator under a virtual clock.
+
+    Args:
+        missing: the error code for a job that is not there: the model says one thing, SageMaker another.
+    """
+
+    def __init__(self, missing):
+        self.events = []
+        self.calls = []
+        self.silences = []
+        self.simulator = SageMakerSimulator(
+            account=Account(missing=missing), sink=self.events.append, on_call=self.on_call
+        )
+        self.launcher = SageMakerLauncher(self.simulator.client(), QUEUE)
+
+    def on_call(self, operation, phase):
+        self.calls.append((operation, phase))
+        if (operation, phase) in self.silences:
+            self.silences.remove((operation, phase))
+            raise ReadTimeoutError(endpoint_url="https://sagemaker.simulator.invalid")
+
+    def now(self):
+        return self.simulator.now()
+
+    def let(self, seconds):
+        self.simulator.advance(seconds)
+
+    def create_elsewhere(self, request):
+        self.simulator.call("CreateTrainingJob", **request)
+
+    def create_lasting(self, name):
+        self.simulator.script(name, training_seconds=86_400)
+        self.create_elsewhere(a_request(name, StoppingCondition={"MaxRuntimeInSeconds": 86_400}))
+
+    def described(self, name):
+        return self.simulator.call("DescribeTrainingJob", TrainingJobName=name)
+
+    def tags_of(self, name):
+        answer = self.simulator.call("ListTags", ResourceArn=self.described(name)["TrainingJobArn"])
+        return {tag["Key"]: tag["Value"] for tag in answer["Tags"]}
+
+    def limit(self, instance_type, count):
+        self.simulator.quotas.set_limit(instance_type, count)
+
+    def capacity(self, instance_type, count):
+        self.simulator.set_capacity(instance_type, count)
+
+    def next_call(self, operation, trouble, *, after=False):
+        if trouble == "silent":
+            self.silences.append((operation, "after" if after else "before"))
+        else:
+            self.simulator.faults.inject(operation, CODES[trouble], done=after)
+
+    def reports(self):
+        found = (observation_of_event(event, QUEUE) for event in self.events)
+        return [report for report in found if report is not None]
+
+
+@pytest.fixture(params=["ValidationException", "ResourceNotFound"])
+def missing(request):
+    return request.param
+
+
+@pytest.fixture
+def bench(missing):
+    return SimulatorBench(missing)
+
+
+class TestSimulator(Creates, KeepsNamesUnique, Lives, Stops, KeepsWarm, Chooses, RunsOut, Fails, Reports):
+    """The SageMaker adapter over the simulator."""
+
+
+def test_every_group_of_the_contract_is_held_by_somebody():
+    groups = {
+        value
+        for value in vars(launcher_contract).values()
+        if isinstance(value, type) and any(name.startswith("test_") for name in vars(value))
+    }
+    assert groups == set(TestSimulator.__bases__)
+
+
+def calls_in_the_adapter():
+    """The operations that the launcher's source names."""
+    tree = ast.parse(Path(trainmaster.adapters.sagemaker.__file__).read_text())
+    methods = {
+        node.func.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Attribute)
+        and node.func.value.attr == "_client"
+    }
+    return {re.sub(r"(?:^|_)(\w)", lambda found: found[1].upper(), method) for method in methods}
+
+
+def test_every_aws_call_of_the_adapter_is_within_the_hooks_reach():
+    bench = SimulatorBench("ValidationException")
+    create(bench)
+    for call in CALLS.values():
+        call(bench)
+    create(bench)
+    for phase in ("before", "after"):
+        assert {operation for operation, seen in bench.calls if seen == phase} == calls_in_the_adapter()
+
+
+class KilledError(BaseException):
+    """What a crash looks like from inside: nothing in the adapter may catch it."""
+
+
+SCENES = {
+    "create": create,
+    "create again": lambda bench: (create(bench), create(bench)),
+    "stop": lambda bench: bench.launcher.stop("old", end_warm_pool=True),
+    "stop what has ended": lambda bench: bench.launcher.stop("ended", end_warm_pool=True),
+    "describe": lambda bench: bench.launcher.describe("old"),
+    "units": lambda bench: bench.launcher.units_of("old"),
+    "list": open_names,
+}
+
+
+def a_scene():
+    """An account with a job that has ended, one at work, and room for one more instance."""
+    bench = SimulatorBench("ValidationException")
+    create(bench, "ended")
+    bench.let(3600)
+    bench.create_lasting("old")
+    bench.let(READY)
+    bench.limit(P5, 2)
+    bench.calls.clear()
+    return bench
+
+
+def calls_of(scene):
+    bench = a_scene()
+    SCENES[scene](bench)
+    return len(bench.calls)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_a_crash_at_any_call_is_mended_by_calling_again(scene):
+    for moment in range(calls_of(scene)):
+        bench = a_scene()
+        left = [moment]
+
+        def crash(_operation, _phase, left=left):
+            left[0] -= 1
+            if left[0] < 0:
+                left[0] = 10**6
+                raise KilledError
+
+        bench.simulator.on_call = crash
+        with pytest.raises(KilledError):
+            SCENES[scene](bench)
+        SCENES[scene](bench)
+        jobs = bench.simulator.call("ListTrainingJobs", MaxResults=100)["TrainingJobSummaries"]
+        names = sorted(job["TrainingJobName"] for job in jobs)
+        assert names == (["ended", "job1", "old"] if scene.startswith("create") else ["ended", "old"])
+        stopped = scene == "stop"
+        assert bench.launcher.describe("old").status is (Status.STOPPING if stopped else Status.IN_PROGRESS)
+
+
+def test_a_retry_of_botocores_own_after_a_lost_answer_is_already_there():
+    """botocore tries again by itself; the second try meets the first one's training job."""
+    bench = SimulatorBench("ValidationException")
+    bench.limit(P5, 1)
+    config = Config(retries={"mode": "standard", "total_max_attempts": 2})
+    bench.launcher = SageMakerLauncher(bench.simulator.client(config), QUEUE)
+    bench.next_call("CreateTrainingJob", "silent", after=True)
+    assert create(bench) is Created.ALREADY_THERE
+    assert [operation for operation, phase in bench.calls if phase == "before"] == [
+        "CreateTrainingJob",
+        "CreateTrainingJob",
+        "DescribeTrainingJob",
+        "ListTags",
+    ]
