@@ -1,0 +1,48 @@
+"""Carries out the same change on several jobs: one that cannot be changed does not keep the others from it.
+
+It must not know what the change is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from trainmaster.cli.exits import Code, code_of, line_of
+from trainmaster.cli.render import as_json, complain
+from trainmaster.client.errors import ApiError, Forbidden, NotConfigured, Unreachable
+from trainmaster.client.wording import sentence_of
+
+if TYPE_CHECKING:
+    from trainmaster.client.views import JobView
+
+# What stands in the way of one job's change stands in the way of all.
+_OF_ALL = (Forbidden, NotConfigured, Unreachable)
+
+
+def change_each(
+    names: Sequence[str], change: Callable[[str], JobView], tell: Callable[[JobView], str], *, json: bool
+) -> None:
+    """Change each job and print what came of it; exits with the code of the first error, if there was one."""
+    jobs, code = [], Code.OK
+    for name in dict.fromkeys(names):
+        try:
+            jobs.append(change(name))
+        except _OF_ALL:
+            raise
+        except ApiError as error:
+            complain(line_of(error))
+            code = code or code_of(error)
+        else:
+            if not json:
+                typer.echo(tell(jobs[-1]))
+    if json:
+        typer.echo(as_json(jobs))
+    raise typer.Exit(code)
+
+
+def state_of(job: JobView) -> str:
+    """The job's name and state in one line."""
+    return f"{job['jobName']}: {sentence_of(job)}"

@@ -1,0 +1,34 @@
+"""`trainmaster demo`: runs the article's four jobs through a queue on this machine.
+
+It must not import the demo, which needs packages that only the extra `local` installs: it becomes that program.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from trainmaster.cli.tools import tools_of
+from trainmaster.client.errors import NotConfigured
+
+MODULE = "trainmaster.local.demo"
+_NEEDS = ("moto", "aws_lambda_powertools", "pydantic")
+
+
+def demo(context: typer.Context) -> None:
+    """Run the queue on this machine.
+
+    It is deployed into a stand-in for AWS and gets the article's four jobs. That needs no AWS account, but the extra
+    packages of `pip install "trainmaster[local]"`. Further arguments go to the demo: `trainmaster demo -- --help`
+    lists them. Ctrl-C leaves nothing running.
+    """
+    tools = tools_of(context)
+    missing = [module for module in _NEEDS if not tools.installed(module)]
+    if missing:
+        raise NotConfigured(
+            f"The demo needs packages that are not installed ({', '.join(missing)}).",
+            type="NotInstalled",
+            hint='Install them with `pip install "trainmaster[local]"`.',
+        )
+    tools.become([sys.executable, "-m", MODULE, *context.args])

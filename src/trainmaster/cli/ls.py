@@ -1,0 +1,65 @@
+"""`trainmaster ls`: lists jobs in the article's table."""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainmaster.cli.options import Json
+from trainmaster.cli.render import (
+    as_json,
+    coloured,
+    in_order,
+    jobs_table,
+    plain,
+    terminal_width,
+    wide_table,
+)
+from trainmaster.cli.tools import tools_of
+from trainmaster.domain.job import ENDED, JobState
+
+if TYPE_CHECKING:
+    from trainmaster.cli.tools import Tools
+    from trainmaster.client.views import JobView
+
+_OPEN = tuple(state.value for state in JobState if state not in ENDED)
+State = Annotated[
+    list[JobState] | None,
+    typer.Option("--state", metavar="STATE", help="Only jobs in this state; may be repeated."),
+]
+
+
+def ls(  # noqa: PLR0913 - an option each
+    context: typer.Context,
+    *,
+    state: State = None,
+    share: Annotated[str | None, typer.Option(help="Only jobs of this share.", metavar="SHARE")] = None,
+    pool: Annotated[str | None, typer.Option(help="Only jobs that can run in this pool.", metavar="POOL")] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Finished jobs, too, the newest first.")] = False,
+    wide: Annotated[bool, typer.Option("--wide", "-w", help="Position, pools and reasons, too.")] = False,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="At most so many jobs.")] = 100,
+    json: Json = False,
+) -> None:
+    """List the jobs that have not finished, by priority.
+
+    States are: pending, starting, running, preempting, preempted, resizing, held (unfinished); completed, failed,
+    stopped, cancelled (finished).
+    """
+    states = [one.value for one in state] if state else None if show_all else _OPEN
+    tools = tools_of(context)
+    with tools.api() as api:
+        found = list(islice(api.all_jobs(states, share, pool), limit + 1))
+    jobs = in_order(found[:limit])
+    typer.echo(as_json(jobs) if json else _table(tools, jobs, wide=wide))
+    if len(found) > limit:
+        typer.echo(f"There are more than these {limit}: see --limit.", err=True)
+
+
+def _table(tools: Tools, jobs: list[JobView], *, wide: bool) -> str:
+    paint = coloured if tools.colours(sys.stdout) else plain
+    if not wide:
+        return jobs_table(jobs, paint)
+    return wide_table(jobs, paint, terminal_width() if tools.is_terminal(sys.stdout) else None)

@@ -1,0 +1,37 @@
+"""Options and arguments that several commands share, worded once.
+
+It must not do anything: typer reads these.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from trainmaster.domain.job import PRIORITY_LIMIT
+
+Json = Annotated[bool, typer.Option("--json", help="Print the API's answer as JSON.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The job's name.")]
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="The jobs' names.")]
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="A CreateTrainingJob request in JSON; - reads standard input.")
+]
+Priority = Annotated[
+    int | None,
+    typer.Option(
+        "--priority",
+        metavar="INTEGER",
+        min=-PRIORITY_LIMIT,
+        max=PRIORITY_LIMIT,
+        help="Set the request's `priority` tag; higher runs first, without one it is 0.",
+    ),
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="Set the tag `trainmaster:NAME`, for example preemptible=false; may be repeated.",
+    ),
+]

@@ -1,0 +1,134 @@
+"""What a person sees while jobs are waited for: a line each that changes on a terminal, elsewhere a line per change.
+
+It must not ask the API or sleep: it is given views and shows them, on standard error, so that output stays data.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
+
+from trainmaster.cli.render import position_of, text_of
+from trainmaster.cli.times import distance, parse
+from trainmaster.client.views import ENDED
+from trainmaster.client.wording import sentence_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from trainmaster.cli.tools import Tools
+    from trainmaster.client.views import JobView
+
+_STYLES = {"completed": "green", "failed": "red", "stopped": "red", "cancelled": "red", "running": "green"}
+
+
+class Display(AbstractContextManager["Display"], Protocol):
+    """Shows jobs until the `with` ends."""
+
+    def show(self, jobs: Sequence[JobView]) -> None:
+        """The jobs as they are now."""
+
+
+def display_for(tools: Tools) -> Display:
+    """The display that fits standard error."""
+    if not tools.is_terminal(sys.stderr):
+        return Lines(sys.stderr)
+    from rich.console import Console
+
+    return Moving(Console(stderr=True, no_color=not tools.colours(sys.stderr)), tools.now)
+
+
+def told(job: JobView) -> str:
+    """A job in one line: name, state, and what becomes of it."""
+    attempts = len(job["attempts"])
+    return f"{job['jobName']}: {sentence_of(job)}" + (f" Attempt {attempts}." if attempts > 1 else "")
+
+
+class Lines:
+    """A line for each change of a job, for logs; an estimate that merely drifts is no change."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._last: dict[str, tuple[object, ...]] = {}
+
+    def __enter__(self) -> Self:
+        """Nothing to begin."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to end."""
+
+    def show(self, jobs: Sequence[JobView]) -> None:
+        """Write a line for each job that has changed since."""
+        for job in jobs:
+            news = (job["jobState"], position_of(job), text_of(job["reason"]), len(job["attempts"]))
+            if self._last.get(job["jobName"]) != news:
+                self._last[job["jobName"]] = news
+                print(told(job), file=self._stream, flush=True)
+
+
+class Moving:
+    """A table on a terminal that is drawn in place and vanishes at the end."""
+
+    def __init__(self, console: Console, now: Callable[[], datetime]) -> None:
+        from rich.live import Live
+
+        self._now = now
+        self._live = Live(console=console, refresh_per_second=8, transient=True)
+        self._spinners: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        """Begin to draw."""
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wipe it and give the cursor back."""
+        self._live.stop()
+
+    def show(self, jobs: Sequence[JobView]) -> None:
+        """Draw the jobs."""
+        self._live.update(self._table(jobs), refresh=True)
+
+    def _table(self, jobs: Sequence[JobView]) -> Table:
+        from rich.table import Table
+
+        table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+        for heading in ("", "Job Name", "State", "Position", "Starts", "Attempts", "Reason"):
+            table.add_column(heading, no_wrap=True, overflow="ellipsis", ratio=1 if heading == "Reason" else None)
+        for job in jobs:
+            table.add_row(self._mark(job), *_cells(job, self._now()))
+        return table
+
+    def _mark(self, job: JobView) -> Any:
+        """A spinner that goes on through redraws; a mark for a job that has ended."""
+        from rich.spinner import Spinner
+        from rich.text import Text
+
+        if job["jobState"] in ENDED:
+            done = job["jobState"] == "completed"
+            return Text("✓" if done else "✗", style="green" if done else "red")
+        return self._spinners.setdefault(job["jobName"], Spinner("dots"))
+
+
+def _cells(job: JobView, now: datetime) -> list[Any]:
+    from rich.text import Text
+
+    state = job["jobState"]
+    start = job["estimatedStart"]
+    starts = f"{distance(parse(start) - now)} at the latest" if start else ""
+    why = text_of(job["reason"]) or (job["failureReason"] or "")
+    return [
+        Text(job["jobName"]),
+        Text(state, style=_STYLES.get(state, "yellow")),
+        position_of(job),
+        starts,
+        str(len(job["attempts"]) or ""),
+        Text(why, style="dim"),
+    ]

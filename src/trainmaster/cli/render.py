@@ -1,0 +1,178 @@
+"""What commands print: the article's table, other tables, JSON.
+
+It must not ask the API or decide anything. Tables are tabulate's, in the form of the article's `print_queue_state`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from trainmaster.cli.times import lasted, stamp
+from trainmaster.client.views import ENDED
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from trainmaster.client.views import AttemptView, HistoryEntry, JobView, PoolView, Reason
+
+Paint = Callable[[str], str]
+
+HEADERS: Final = ("Job Name", "State", "Priority")
+"""The columns of the article's table ("print the queue state")."""
+_WIDE: Final = ("Position", "Pools", "Reason")
+_SHORTEST_REASON = 20
+_COLOURS: Final[Mapping[str, str]] = {
+    "running": "green",
+    "starting": "green",
+    "completed": "green",
+    "preempting": "yellow",
+    "preempted": "yellow",
+    "held": "yellow",
+    "failed": "red",
+    "stopped": "red",
+    "cancelled": "red",
+}
+
+
+def plain(text: str) -> str:
+    """A state without colour."""
+    return text
+
+
+def coloured(state: str) -> str:
+    """A state in its colour; what just waits has none."""
+    return typer.style(state, fg=_COLOURS[state]) if state in _COLOURS else state
+
+
+def in_order(jobs: Iterable[JobView]) -> list[JobView]:
+    """Unfinished jobs as the article prints them, priority down, in the queue's order; then the others as they came."""
+    jobs = list(jobs)
+    open_jobs = [job for job in jobs if job["jobState"] not in ENDED]
+    ended = [job for job in jobs if job["jobState"] in ENDED]
+    return [*sorted(open_jobs, key=lambda job: (-job["priority"], job["entryTime"], job["jobName"])), *ended]
+
+
+def jobs_table(jobs: Sequence[JobView], paint: Paint = plain) -> str:
+    """The article's table."""
+    return _table([_row(job, paint) for job in jobs], HEADERS)
+
+
+def wide_table(jobs: Sequence[JobView], paint: Paint = plain, width: int | None = None) -> str:
+    """The article's table with position, pools and reason; reasons are cut where lines would exceed `width`."""
+    rows = [[*_row(job, paint), position_of(job), demand_of(job), text_of(job["reason"])] for job in jobs]
+    if width is not None:
+        _cut_last(rows, width)
+    return _table(rows, (*HEADERS, *_WIDE))
+
+
+def pools_table(pools: Sequence[PoolView]) -> str:
+    """How each pool stands, in instances."""
+    rows = [
+        [
+            pool["name"],
+            *(pool["cap"], pool["used"], pool["stopping"], pool["held"], pool["foreign"], pool["free"]),
+            "yes" if pool["countForeign"] else "no",
+        ]
+        for pool in pools
+    ]
+    return _table(rows, ("Pool", "Cap", "Used", "Stopping", "Held", "Foreign", "Free", "Counts Foreign"))
+
+
+def attempts_table(attempts: Sequence[AttemptView], now: datetime) -> str:
+    """A job's attempts, with the time that each has run."""
+    rows = [
+        [
+            *(attempt["number"], attempt["trainingJobName"], attempt["outcome"], stamp(attempt["createdAt"])),
+            lasted(attempt["startedAt"], attempt["endedAt"], now),
+            text_of(attempt["reason"]),
+        ]
+        for attempt in attempts
+    ]
+    return _table(rows, ("Attempt", "Training Job", "Outcome", "Created (UTC)", "Ran", "Reason"))
+
+
+def history_table(history: Sequence[HistoryEntry], paint: Paint = plain) -> str:
+    """A job's transitions."""
+    rows = [
+        [stamp(entry["at"]), paint(entry["to"]), entry["attempt"] or "", text_of(entry["reason"])] for entry in history
+    ]
+    return _table(rows, ("Time (UTC)", "State", "Attempt", "Reason"))
+
+
+def facts(rows: Iterable[tuple[str, str]]) -> str:
+    """Names and values, one a line; those without a value are left out."""
+    from tabulate import tabulate
+
+    return tabulate([row for row in rows if row[1]], tablefmt="plain", disable_numparse=True)
+
+
+def position_of(job: JobView) -> str:
+    """The place in the queue: `3`; `1000+` where it is too deep to count."""
+    if job["position"] is not None:
+        return str(job["position"])
+    return f"{job['positionAtLeast']}+" if job["positionAtLeast"] is not None else ""
+
+
+def demand_of(job: JobView) -> str:
+    """What the job asks of pools: `2 x ml.p5.48xlarge`, joined by `+`, alternatives by `or`."""
+    return " or ".join(" + ".join(_units(pool, count) for pool, count in one.items()) for one in job["demand"])
+
+
+def text_of(reason: Reason | str | None) -> str:
+    """A reason's words."""
+    if reason is None:
+        return ""
+    return reason if isinstance(reason, str) else reason["message"]
+
+
+def as_json(value: Any) -> str:
+    """JSON for scripts and people."""
+    readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return json.dumps(value, indent=2, ensure_ascii=not readable)
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Warnings on standard error, a line each, so that output stays data."""
+    for warning in warnings:
+        typer.echo(f"Warning: {' '.join(warning.split())}", err=True)
+
+
+def complain(line: str) -> None:
+    """An error on standard error."""
+    typer.echo(f"Error: {line}", err=True)
+
+
+def terminal_width() -> int:
+    """Columns of the terminal."""
+    return shutil.get_terminal_size().columns
+
+
+def _row(job: JobView, paint: Paint) -> list[Any]:
+    return [job["jobName"], paint(job["jobState"]), job["priority"]]
+
+
+def _units(pool: str, count: int) -> str:
+    return pool if count == 1 else f"{count} x {pool}"
+
+
+def _cut_last(rows: list[list[Any]], width: int) -> None:
+    """Cut the last column so that no line is wider; never to less than a few words."""
+    others = _table([row[:-1] for row in rows], (*HEADERS, *_WIDE[:-1])).splitlines()
+    room = max(width - len(others[1]) - 2, _SHORTEST_REASON)
+    for row in rows:
+        if len(row[-1]) > room:
+            row[-1] = row[-1][: room - 1].rstrip() + "…"
+
+
+def _table(rows: Sequence[Sequence[Any]], headers: Sequence[str]) -> str:
+    """Tabulate, which would take a job named `1e5` for a number: only columns of integers are numbers here."""
+    from tabulate import tabulate
+
+    texts = [index for index in range(len(headers)) if not all(isinstance(row[index], int) for row in rows)]
+    return tabulate(rows, headers=headers, disable_numparse=texts)

@@ -1,0 +1,79 @@
+"""Reads a CreateTrainingJob request from a file or standard input, and sets the tags that options stand for.
+
+It must not check the request's meaning: the queue does, the same for every client.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from trainmaster.client.errors import Refused
+
+PRIORITY_TAG = "priority"
+OPTION_PREFIX = "trainmaster:"
+_HINT = "`aws sagemaker create-training-job --generate-cli-skeleton` prints the form of a request."
+
+
+def read_request(file: str) -> dict[str, Any]:
+    """The request in a file, or on standard input where the file is `-`. Raises Refused."""
+    try:
+        value = json.loads(_text_of(file), parse_constant=_no_number)
+    except ValueError as error:
+        raise _invalid(f"{_called(file)} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise _invalid(f"{_called(file)} holds no JSON object")
+    return value
+
+
+def options_of(texts: Sequence[str]) -> dict[str, str]:
+    """The options `name=value` as tags. Raises typer.BadParameter."""
+    pairs = [text.partition("=") for text in texts]
+    for name, equals, _ in pairs:
+        if not name or not equals:
+            raise typer.BadParameter("write NAME=VALUE, for example preemptible=false", param_hint="'--option'")
+    return {OPTION_PREFIX + name.removeprefix(OPTION_PREFIX): value for name, _, value in pairs}
+
+
+def with_tags(request: Mapping[str, Any], priority: int | None, options: Mapping[str, str]) -> dict[str, Any]:
+    """The request with the tags of the command line, which replace those of the same keys. Raises Refused."""
+    new = dict(options) if priority is None else {PRIORITY_TAG: str(priority), **options}
+    if not new:
+        return dict(request)
+    tags = request.get("Tags", [])
+    if not isinstance(tags, list):
+        raise Refused("The request's tags are no list.", type="InvalidRequest", field="Tags", hint=_HINT)
+    kept = [tag for tag in tags if not (isinstance(tag, dict) and tag.get("Key") in new)]
+    return {**request, "Tags": [*kept, *({"Key": key, "Value": value} for key, value in new.items())]}
+
+
+def _text_of(file: str) -> str:
+    """The file's text, with or without the byte order mark that some editors write."""
+    try:
+        content = typer.get_binary_stream("stdin").read() if file == "-" else Path(file).read_bytes()
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise _invalid(f"{_called(file)} cannot be read: {error.strerror}") from error
+
+
+def _called(file: str) -> str:
+    return "Standard input" if file == "-" else file
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is not a number in JSON")
+
+
+def _invalid(message: str) -> Refused:
+    return Refused(f"{message}.", type="InvalidFile", hint=_HINT)
+
+
+def tell_if_typed(file: str) -> None:
+    """Say that standard input is awaited where a person would otherwise look at a program that does nothing."""
+    if file == "-" and sys.stdin.isatty():
+        typer.echo("Type the request as JSON; end with Ctrl-D.", err=True)

@@ -1,0 +1,74 @@
+"""`trainmaster show`: all that the queue knows of a job."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainmaster.cli.options import Json, Name
+from trainmaster.cli.render import (
+    as_json,
+    attempts_table,
+    coloured,
+    demand_of,
+    facts,
+    history_table,
+    plain,
+    position_of,
+    text_of,
+)
+from trainmaster.cli.times import stamp
+from trainmaster.cli.tools import tools_of
+
+if TYPE_CHECKING:
+    from trainmaster.cli.render import Paint
+    from trainmaster.cli.tools import Tools
+    from trainmaster.client.views import JobDetail
+
+
+def show(
+    context: typer.Context,
+    name: Name,
+    request: Annotated[bool, typer.Option("--request", help="Print the submitted request instead, as JSON.")] = False,
+    json: Json = False,
+) -> None:
+    """Show a job with its attempts and its history.
+
+    With --request it prints the request in the form that submit takes.
+    """
+    tools = tools_of(context)
+    with tools.api() as api:
+        job = api.job(name)
+    if request:
+        typer.echo(as_json(job["jobDetails"]))
+    else:
+        typer.echo(as_json(job) if json else _page(tools, job))
+
+
+def _page(tools: Tools, job: JobDetail) -> str:
+    paint = coloured if tools.colours(sys.stdout) else plain
+    parts = [facts(_facts(job, paint))]
+    if job["attempts"]:
+        parts.append(attempts_table(job["attempts"], tools.now()))
+    parts.append(history_table(job["history"], paint))
+    return "\n\n".join(parts)
+
+
+def _facts(job: JobDetail, paint: Paint) -> list[tuple[str, str]]:
+    start = job["estimatedStart"]
+    return [
+        ("Job Name", job["jobName"]),
+        ("State", paint(job["jobState"])),
+        ("Priority", str(job["priority"])),
+        ("Position", position_of(job)),
+        ("Reason", text_of(job["reason"])),
+        ("Failure", job["failureReason"] or ""),
+        ("Starts at the latest", f"{stamp(start)} UTC" if start else ""),
+        ("Demand", demand_of(job)),
+        ("Preemptible", "yes" if job["preemptible"] else "no"),
+        ("Share", job["share"]),
+        ("Entered", f"{stamp(job['entryTime'])} UTC"),
+        ("Submitted By", job["submittedBy"] or ""),
+    ]

@@ -1,0 +1,58 @@
+"""`trainmaster submit`: puts a request into the queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainmaster.cli.options import File, Json, Options, Priority
+from trainmaster.cli.render import as_json, warn
+from trainmaster.cli.request import options_of, read_request, with_tags
+from trainmaster.cli.tools import tools_of
+from trainmaster.cli.waiting import INTERVAL_SECONDS, Interval, Patience, Timeout, report, wait_for
+from trainmaster.client.wording import sentence_of
+
+if TYPE_CHECKING:
+    from trainmaster.client.views import Submission
+
+
+def submit(  # noqa: PLR0913 - an option each
+    context: typer.Context,
+    file: File,
+    *,
+    priority: Priority = None,
+    option: Options = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end; the exit code tells how it was.")] = False,
+    interval: Interval = INTERVAL_SECONDS,
+    timeout: Timeout = None,
+    json: Json = False,
+) -> None:
+    """Put a training job into the queue.
+
+    The same request again gives the same answer; another request under a name that is taken is refused.
+    Tags of the command line replace those of the request.
+    """
+    request = with_tags(read_request(file), priority, options_of(option or ()))
+    tools = tools_of(context)
+    with tools.api() as api:
+        submission = api.submit(request)
+        if not json:
+            typer.echo(_told(submission))
+        warn(submission["warnings"])
+        if not wait:
+            if json:
+                typer.echo(as_json(submission))
+            return
+        jobs, code = wait_for(tools, api, [submission["jobName"]], Patience(interval, timeout))
+    if json:
+        typer.echo(as_json(jobs[0]))
+    else:
+        report(jobs)
+    raise typer.Exit(code)
+
+
+def _told(submission: Submission) -> str:
+    victims = submission["wouldPreempt"]
+    preempts = f" It preempts {', '.join(victims)}." if victims else ""
+    return f"Submitted {submission['jobName']}: {sentence_of(submission)}{preempts}"

@@ -1,0 +1,97 @@
+"""Waits until jobs have ended, asking the queue again and again, and tells the outcome by the exit code.
+
+It must not change a job: when the waiting is interrupted, the jobs go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainmaster.cli.exits import Code
+from trainmaster.cli.progress import display_for, told
+from trainmaster.client.errors import NotFound
+from trainmaster.client.views import ENDED
+
+if TYPE_CHECKING:
+    from trainmaster.cli.progress import Display
+    from trainmaster.cli.tools import Tools
+    from trainmaster.client.api import ApiClient
+    from trainmaster.client.views import JobDetail
+
+INTERVAL_SECONDS = 5.0
+"""How often the queue is asked, where nothing else is said."""
+
+Interval = Annotated[
+    float, typer.Option("--interval", metavar="SECONDS", min=0.1, help="How often the queue is asked.")
+]
+Timeout = Annotated[
+    float | None, typer.Option("--timeout", metavar="SECONDS", min=0, help="Give up waiting after this time.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often to ask and how long to wait, in seconds; None is for ever."""
+
+    interval: float = INTERVAL_SECONDS
+    timeout: float | None = None
+
+
+def wait_for(tools: Tools, api: ApiClient, names: Sequence[str], patience: Patience) -> tuple[list[JobDetail], Code]:
+    """The jobs when all have ended or the time is up, and the exit code that tells it. Raises ApiError."""
+    names = list(dict.fromkeys(names))
+    try:
+        with display_for(tools) as display:
+            jobs = _follow(tools, _lookups(tools, api, names), display, patience)
+    except KeyboardInterrupt:
+        typer.echo(f"No longer waiting; nothing was cancelled (`trainmaster cancel {names[0]}` does).", err=True)
+        raise
+    return jobs, _outcome(jobs)
+
+
+def report(jobs: Sequence[JobDetail]) -> None:
+    """The outcome of each job, a line each."""
+    for job in jobs:
+        typer.echo(told(job))
+
+
+def _lookups(tools: Tools, api: ApiClient, names: Sequence[str]) -> list[Callable[[], JobDetail]]:
+    """A way to ask for each job, which bears with an outage of the API for a while."""
+    from trainmaster.client.known import KnownJobs
+
+    def lookup(name: str) -> Callable[[], JobDetail]:
+        known = KnownJobs(api, clock=tools.clock)
+        return lambda: _existing(known.look_up(name), name)
+
+    return [lookup(name) for name in names]
+
+
+def _existing(job: JobDetail | None, name: str) -> JobDetail:
+    if job is None:
+        raise NotFound(f"The queue knows no job {name}.", type="JobNotFound")
+    return job
+
+
+def _follow(
+    tools: Tools, lookups: Sequence[Callable[[], JobDetail]], display: Display, patience: Patience
+) -> list[JobDetail]:
+    """Ask for those that have not ended yet, until none is left or the time is up."""
+    begun = tools.clock()
+    jobs = [look_up() for look_up in lookups]
+    while True:
+        display.show(jobs)
+        left = None if patience.timeout is None else begun + patience.timeout - tools.clock()
+        if all(job["jobState"] in ENDED for job in jobs) or (left is not None and left <= 0):
+            return jobs
+        tools.sleep(patience.interval if left is None else min(patience.interval, left))
+        jobs = [job if job["jobState"] in ENDED else look_up() for job, look_up in zip(jobs, lookups, strict=True)]
+
+
+def _outcome(jobs: Sequence[JobDetail]) -> Code:
+    if any(job["jobState"] in ENDED - {"completed"} for job in jobs):
+        return Code.JOB_FAILED
+    return Code.OK if all(job["jobState"] == "completed" for job in jobs) else Code.TIMED_OUT

@@ -1,0 +1,34 @@
+"""`trainmaster why`: one paragraph on why a job is where it is."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+
+import typer
+
+from trainmaster.cli.options import Json, Name
+from trainmaster.cli.render import as_json, terminal_width
+from trainmaster.cli.tools import tools_of
+from trainmaster.cli.words import explanation
+
+_MEMBERS = ("jobName", "jobState", "priority", "position", "positionAtLeast", "reason", "estimatedStart")
+_WIDEST = 100
+
+
+def why(context: typer.Context, name: Name, json: Json = False) -> None:
+    """Say why a job waits, until when, or what else has become of it.
+
+    The estimated start supposes that the jobs before it use all of the time they may: most start earlier.
+    """
+    tools = tools_of(context)
+    with tools.api() as api:
+        job = api.job(name)
+    text = explanation(job, tools.now())
+    if json:
+        members = {key: value for key, value in job.items() if key in _MEMBERS}
+        typer.echo(as_json(members | {"explanation": text}))
+    elif tools.is_terminal(sys.stdout):
+        typer.echo(textwrap.fill(text, min(terminal_width(), _WIDEST), break_on_hyphens=False, break_long_words=False))
+    else:
+        typer.echo(text)

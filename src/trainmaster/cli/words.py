@@ -1,0 +1,175 @@
+"""Tells in a short paragraph where a job is, why, until when, and what comes next: the words of `why`.
+
+It must not look anything up: all that it says is in the job's detail, and now is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from trainmaster.cli.render import demand_of, text_of
+from trainmaster.cli.times import parse, span, told, with_moments
+
+if TYPE_CHECKING:
+    from trainmaster.client.views import AttemptView, HistoryEntry, JobDetail
+
+
+def explanation(job: JobDetail, now: datetime) -> str:
+    """Why the job is in the state in which it is."""
+    tell = _TELLERS.get(job["jobState"], _other)
+    return with_moments(" ".join(sentence for sentence in tell(job, now) if sentence), now)
+
+
+def _pending(job: JobDetail, now: datetime) -> Iterator[str]:
+    yield f"{job['jobName']} waits{_place(job)}, with priority {job['priority']}, since {job['entryTime']}."
+    yield _last_attempt(job)
+    yield from _outlook(job, now)
+
+
+def _preempted(job: JobDetail, now: datetime) -> Iterator[str]:
+    yield f"{job['jobName']} was preempted and waits{_place(job)}, with priority {job['priority']}, to be resumed."
+    yield _last_attempt(job)
+    yield f"Among equals it keeps its place as of {job['entryTime']}."
+    yield from _outlook(job, now)
+
+
+def _held(job: JobDetail, _: datetime) -> Iterator[str]:
+    yield f"{job['jobName']} is held back{_when(job)}."
+    yield _by_what(job)
+    yield f"It keeps its entry time and does not start before `trainmaster release {job['jobName']}`."
+
+
+def _starting(job: JobDetail, _: datetime) -> Iterator[str]:
+    attempt = _newest(job)
+    yield f"{job['jobName']} is starting on {demand_of(job)}, as {_called(attempt)}, since {attempt['createdAt']}."
+    yield "If SageMaker finds no capacity for it, it waits again."
+    yield _stop_asked(job)
+
+
+def _running(job: JobDetail, now: datetime) -> Iterator[str]:
+    attempt = _newest(job)
+    begun = attempt["startedAt"] or attempt["createdAt"]
+    for_long = f" for {span((now - parse(begun)).total_seconds())}" if begun else ""
+    yield f"{job['jobName']} has been running{for_long} on {demand_of(job)}, as {_called(attempt)}."
+    yield "A job of higher priority may preempt it." if job["preemptible"] else "It is not preemptible."
+    yield _stop_asked(job)
+
+
+def _preempting(job: JobDetail, _: datetime) -> Iterator[str]:
+    yield f"{job['jobName']} is being stopped to make room{_when(job)}."
+    yield _by_what(job)
+    yield f"Then it waits at the place of its entry time, {job['entryTime']}, to be resumed from its checkpoint."
+    yield _stop_asked(job)
+
+
+def _completed(job: JobDetail, _: datetime) -> Iterator[str]:
+    count = len(job["attempts"])
+    yield f"{job['jobName']} completed{_when(job)}, after {count} attempt{'s' if count > 1 else ''}."
+
+
+def _failed(job: JobDetail, _: datetime) -> Iterator[str]:
+    yield f"{job['jobName']} failed{_when(job)}."
+    yield _sentence(job["failureReason"] or "")
+
+
+def _ended_by_hand(job: JobDetail, _: datetime) -> Iterator[str]:
+    verb = "was stopped for good" if job["jobState"] == "stopped" else "was cancelled while it waited"
+    yield f"{job['jobName']} {verb}{_when(job)}."
+    yield _by_what(job)
+
+
+def _other(job: JobDetail, _: datetime) -> Iterator[str]:
+    yield f"{job['jobName']} is {job['jobState']}."
+    yield _sentence(text_of(job["reason"]))
+
+
+_TELLERS: Mapping[str, Callable[[JobDetail, datetime], Iterator[str]]] = {
+    "pending": _pending,
+    "preempted": _preempted,
+    "held": _held,
+    "starting": _starting,
+    "running": _running,
+    "preempting": _preempting,
+    "completed": _completed,
+    "failed": _failed,
+    "stopped": _ended_by_hand,
+    "cancelled": _ended_by_hand,
+}
+
+
+# The planner's reasons are predicates without a subject ("waits for 1 x ..."); of others nothing is presumed.
+_SUBJECTS = {
+    "WaitsForCapacity": "it ",
+    "WaitsForRelease": "it ",
+    "Preempts": "it ",
+    "Behind": "it ",
+    "KeptForOther": "it ",
+    "BackingOff": "it is ",
+    "NextPass": "it ",
+    "CanNeverFit": "it ",
+}
+
+
+def _outlook(job: JobDetail, now: datetime) -> Iterator[str]:
+    """Why it waits and when that will be over."""
+    reason, start = job["reason"], job["estimatedStart"]
+    if reason:
+        yield _sentence(_SUBJECTS.get(reason["type"], "") + reason["message"])
+    if start:
+        yield f"It starts at the latest at {told(start, now)}, unless a job comes before it."
+    else:
+        yield "When it can start cannot be foreseen." if reason else "It starts with the next pass."
+
+
+def _place(job: JobDetail) -> str:
+    if job["position"] is not None:
+        return f" at position {job['position']}"
+    return f" at position {job['positionAtLeast']} or later" if job["positionAtLeast"] is not None else ""
+
+
+def _last_attempt(job: JobDetail) -> str:
+    """How the newest attempt of a waiting job ended."""
+    if not job["attempts"]:
+        return ""
+    last = _newest(job)
+    return _sentence(f"Attempt {last['number']}: {text_of(last['reason']) or last['outcome']}")
+
+
+def _called(attempt: AttemptView) -> str:
+    return f"{attempt['trainingJobName']} (attempt {attempt['number']})"
+
+
+def _newest(job: JobDetail) -> AttemptView:
+    return job["attempts"][-1]
+
+
+def _when(job: JobDetail) -> str:
+    """The moment at which the job came into its state."""
+    change = _change(job)
+    return f" at {change['at']}" if change else ""
+
+
+def _by_what(job: JobDetail) -> str:
+    """What brought the job into its state."""
+    change = _change(job)
+    return _sentence(text_of(change["reason"])) if change else ""
+
+
+def _change(job: JobDetail) -> HistoryEntry | None:
+    """The newest change into the job's state; lines that leave the state as it was tell of something else."""
+    state = job["jobState"]
+    return next((line for line in reversed(job["history"]) if line["to"] == state != line["from"]), None)
+
+
+def _stop_asked(job: JobDetail) -> str:
+    """That somebody has asked for the stop of a job that still runs."""
+    last = job["history"][-1] if job["history"] else None
+    asked = last is not None and last["from"] == last["to"] and "stop" in text_of(last["reason"])
+    return _sentence(f"{text_of(last['reason'])} at {last['at']}") if last and asked else ""
+
+
+def _sentence(text: str) -> str:
+    """With a capital letter at its beginning and a full stop at its end."""
+    return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""
