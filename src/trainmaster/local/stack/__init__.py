@@ -1,0 +1,11 @@
+"""The whole service on one machine: the real template in ministack, and the simulator for SageMaker.
+
+Development only. It must never reach beyond the loopback interface, and leaves no process behind, however it ends.
+"""
+
+from trainmaster.local.stack.address import StackAddress
+from trainmaster.local.stack.checkout import Checkout, SetUpMissing
+from trainmaster.local.stack.processes import DidNotStart
+from trainmaster.local.stack.running import LocalStack
+
+__all__ = ["Checkout", "DidNotStart", "LocalStack", "SetUpMissing", "StackAddress"]

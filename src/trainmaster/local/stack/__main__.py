@@ -1,0 +1,48 @@
+"""`python -m trainmaster.local.stack [COMMAND ...]`: the local stack while a command runs, or until Ctrl-C.
+
+The command finds the stack through its environment. It must add nothing to what LocalStack does.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+from trainmaster.local.stack import DidNotStart, LocalStack, SetUpMissing
+from trainmaster.local.stack.address import StackAddress, plain_environment
+
+
+def main(command: list[str]) -> int:
+    """Run the command inside the stack and return its exit code; without a command, wait to be interrupted."""
+    try:
+        with LocalStack(label="by-hand", say=_say) as address:
+            return _run(command, address) if command else _wait(address)
+    except (DidNotStart, SetUpMissing) as error:
+        _say(str(error))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(command: list[str], address: StackAddress) -> int:
+    environment = {**plain_environment(os.environ), **address.environment()}
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+def _wait(address: StackAddress) -> int:
+    for name, value in address.environment().items():
+        sys.stdout.write(f"export {name}={value}\n")
+    sys.stdout.flush()
+    _say("Ctrl-C ends it")
+    threading.Event().wait()
+    return 0
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

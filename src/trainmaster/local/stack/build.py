@@ -1,0 +1,86 @@
+"""`sam build` of the real template, kept by what went into it: a second start of the same code builds nothing.
+
+It must build in the scratch folder only, never in the checkout's own .aws-sam.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from trainmaster.local.stack.checkout import Checkout
+from trainmaster.local.stack.processes import run
+
+_KEPT_BUILDS = 3
+
+
+def built_template(checkout: Checkout, overrides: Mapping[str, str], environment: Mapping[str, str]) -> Path:
+    """The template whose functions are built, from an earlier run if nothing changed. Raises DidNotStart."""
+    builds = checkout.scratch / "builds"
+    build = builds / _key(checkout, overrides)
+    if not (build / "template.yaml").is_file():
+        builds.mkdir(parents=True, exist_ok=True)
+        _build(checkout, build, overrides, environment)
+        _forget_old(builds)
+    os.utime(build)
+    return build / "template.yaml"
+
+
+def local_parameters(checkout: Checkout, changes: Mapping[str, str]) -> dict[str, str]:
+    """The template parameters of samconfig's environment `local`, for this machine, with the changes over them."""
+    local = tomllib.loads(checkout.samconfig.read_text())["local"]["deploy"]["parameters"]["parameter_overrides"]
+    return {
+        **dict(pair.split("=", 1) for pair in local),
+        "Runtime": checkout.runtime,
+        "Architecture": checkout.architecture,
+        **changes,
+    }
+
+
+def as_arguments(overrides: Mapping[str, str]) -> list[str]:
+    """Template parameters as SAM's command line takes them."""
+    return ["--parameter-overrides", *(f"{name}={value}" for name, value in sorted(overrides.items()))]
+
+
+def _build(checkout: Checkout, build: Path, overrides: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """Build beside the place and move there, so that a build broken off is never taken for a whole one."""
+    with tempfile.TemporaryDirectory(dir=build.parent) as made:
+        command: list[str | Path] = [
+            checkout.sam, "build", "--template-file", checkout.template, "--config-file", checkout.samconfig,
+            "--config-env", "local", "--build-dir", f"{made}/build", "--cached",
+            "--cache-dir", checkout.scratch / "cache", *as_arguments(overrides),
+        ]  # fmt: skip
+        run("sam build", command, environment, Path(made) / "log")
+        if not build.exists():
+            (Path(made) / "build").rename(build)
+
+
+def _key(checkout: Checkout, overrides: Mapping[str, str]) -> str:
+    """A name for what goes into a build: every source file, the template and the platform."""
+    digest = hashlib.sha256()
+    for path in sorted([*_sources(checkout.source), checkout.template, checkout.samconfig]):
+        digest.update(f"{path.relative_to(checkout.root)}\n".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    digest.update(f"{overrides['Runtime']} {overrides['Architecture']}".encode())
+    return digest.hexdigest()[:16]
+
+
+def _sources(source: Path) -> Iterator[Path]:
+    for path in source.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield path
+
+
+def _forget_old(builds: Path) -> None:
+    by_age = sorted((path for path in builds.iterdir() if (path / "template.yaml").is_file()), key=_age, reverse=True)
+    for old in by_age[_KEPT_BUILDS:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _age(path: Path) -> float:
+    return path.stat().st_mtime

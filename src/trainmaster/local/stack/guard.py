@@ -1,0 +1,38 @@
+"""Runs a command and ends it, with everything it started, as soon as standard input closes.
+
+Whoever started the guard holds the other end of that pipe: when it dies, even by SIGKILL, the pipe closes and nothing
+stays behind. Standard library only, and run by path, so that any interpreter can start it at once.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+GRACE_SECONDS = 8
+"""Between SIGTERM and SIGKILL."""
+
+
+def main(command: list[str]) -> None:
+    """Run the command in the guard's own process group until it ends or standard input does."""
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(child,), daemon=True).start()
+    sys.stdin.buffer.read()
+    os.killpg(0, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(GRACE_SECONDS)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _end_with(child: "subprocess.Popen[bytes]") -> None:
+    """Tell the starter that the command has ended by itself."""
+    code = child.wait()
+    os._exit(code if code >= 0 else 128 - code)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,121 @@
+"""Processes of the local stack: started under a guard, waited for with a deadline, ended together.
+
+It must not know what they do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from trainmaster.local.stack import guard
+
+_LINES_SHOWN = 25
+
+
+class DidNotStart(Exception):
+    """A part of the local stack ended early, or was not ready in time. The message ends with its last output."""
+
+
+class Guarded:
+    """A process that ends when this object is closed, or when the process that made it dies."""
+
+    def __init__(self, name: str, command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> None:
+        self.name = name
+        self.log = log
+        with log.open("wb") as output:
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", guard.__file__, *map(str, command)],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=dict(environment),
+                start_new_session=True,
+            )
+
+    @property
+    def running(self) -> bool:
+        """Whether the command has not ended yet."""
+        return self._guard.poll() is None
+
+    def wait(self) -> int:
+        """The command's exit code, once it has ended."""
+        return self._guard.wait()
+
+    def close(self) -> None:
+        """End the command and everything that it started in its process group."""
+        if self._guard.stdin:
+            self._guard.stdin.close()
+        try:
+            self._guard.wait(guard.GRACE_SECONDS + 2)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._guard.pid, signal.SIGKILL)
+            self._guard.wait()
+
+    def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
+        """Ask `ready` until it says yes. Raises DidNotStart when the process ends first, or time is up."""
+        deadline = time.monotonic() + seconds
+        while not ready():
+            if not self.running:
+                raise DidNotStart(f"{self.name} ended while starting:\n{last_lines(self.log)}")
+            if time.monotonic() > deadline:
+                raise DidNotStart(f"{self.name} was not ready in {seconds:.0f} seconds:\n{last_lines(self.log)}")
+            time.sleep(0.05)
+
+
+def run(name: str, command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> None:
+    """Run a command to its end, its output in `log`. Raises DidNotStart when it fails."""
+    with contextlib.closing(Guarded(name, command, environment, log)) as process:
+        if process.wait():
+            raise DidNotStart(f"{name} failed:\n{last_lines(log)}")
+
+
+def last_lines(log: Path) -> str:
+    """The end of a log, for an error message."""
+    return "\n".join(log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:])
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def listening(port: int) -> bool:
+    """Whether somebody accepts connections on the loopback port."""
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into SystemExit, so that whatever is open closes; SIGINT already is KeyboardInterrupt.
+
+    Signals reach the main thread only: elsewhere this does nothing, and the guards do what is needed.
+    """
+    try:
+        before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    except ValueError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)

@@ -1,0 +1,174 @@
+"""LocalStack: ministack, the SageMaker simulator and the deployed template, up together and down together.
+
+It must not call the queue beyond asking whether it answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import botocore.session
+import httpx
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from trainmaster.local.stack.address import ACCOUNT, REGION, SECRET, StackAddress, aws_environment, plain_environment
+from trainmaster.local.stack.build import as_arguments, built_template, local_parameters
+from trainmaster.local.stack.checkout import Checkout
+from trainmaster.local.stack.processes import Guarded, ended_by_signals, free_port, listening, run
+
+_START_SECONDS = 60.0
+_STACK = "trainmaster-local"
+_KEYS = Credentials(ACCOUNT, SECRET)
+
+
+def _say_nothing(_step: str) -> None:
+    """For tests: nobody looks."""
+
+
+@dataclass(slots=True)
+class LocalStack:
+    """The service on this machine, as a context manager that yields its StackAddress.
+
+    Attributes:
+        label: names the folder of its logs under `.local/stack/logs`.
+        limits: SageMaker account limits of the simulator, instances by type; the pools' caps are set alike.
+        parameters: template parameters besides those of samconfig's environment `local`.
+        simulator: further arguments for the simulator.
+        say: called with each step, a sentence without its full stop.
+        checkout: the checkout to deploy.
+
+    Raises SetUpMissing or DidNotStart on entry.
+    """
+
+    label: str = "stack"
+    limits: Mapping[str, int] = field(default_factory=lambda: {"ml.p5.48xlarge": 2})
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    simulator: tuple[str, ...] = ()
+    say: Callable[[str], None] = _say_nothing
+    checkout: Checkout = field(default_factory=Checkout.here)
+    _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
+
+    def __enter__(self) -> StackAddress:
+        """Start everything; whatever was started is ended again when a step fails."""
+        with contextlib.ExitStack() as opening:
+            opening.enter_context(ended_by_signals())
+            address = self._start(opening)
+            self._open = opening.pop_all()
+        return address
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End everything, last started first."""
+        self._open.close()
+
+    @property
+    def logs(self) -> Path:
+        """The folder with the output of every part, of the newest run of this label."""
+        return self.checkout.scratch / "logs" / self.label
+
+    def _start(self, opening: contextlib.ExitStack) -> StackAddress:
+        self.logs.mkdir(parents=True, exist_ok=True)
+        work = Path(
+            opening.enter_context(tempfile.TemporaryDirectory(prefix="trainmaster-", ignore_cleanup_errors=True))
+        )
+        aws_port, sagemaker_port = free_port(), free_port()
+        aws, sagemaker = f"http://127.0.0.1:{aws_port}", f"http://127.0.0.1:{sagemaker_port}"
+        environment = {**plain_environment(os.environ), **aws_environment(aws, sagemaker)}
+        self.say("Starting ministack and the SageMaker simulator")
+        ministack = self._ministack(opening, environment, aws_port, work)
+        simulator = self._simulator(opening, environment, sagemaker_port)
+        outputs = self._deploy(environment, aws, ministack)
+        simulator.wait_until(lambda: listening(sagemaker_port), _START_SECONDS)
+        api_url = f"{aws}/restapis/{outputs['ApiId']}/prod/_user_request_"
+        self.say("Waiting for the queue to answer")
+        ministack.wait_until(lambda: _answers(f"{api_url}/pools"), _START_SECONDS)
+        return StackAddress(api_url, aws, sagemaker, outputs)
+
+    def _ministack(
+        self, opening: contextlib.ExitStack, environment: Mapping[str, str], port: int, work: Path
+    ) -> Guarded:
+        """Start ministack. Functions inherit its environment, and with it the simulator's address."""
+        own = {name: value for name, value in environment.items() if name != "AWS_ENDPOINT_URL"} | {
+            "GATEWAY_PORT": str(port),
+            "BIND_HOST": "127.0.0.1",
+            "IOT_MTLS_ENABLED": "0",
+            "TMPDIR": str(work),
+            "STATE_DIR": str(work / "state"),
+            "S3_DATA_DIR": str(work / "s3"),
+        }
+        log = self.logs / "ministack.log"
+        return opening.enter_context(contextlib.closing(Guarded("ministack", [self.checkout.ministack], own, log)))
+
+    def _simulator(self, opening: contextlib.ExitStack, environment: Mapping[str, str], port: int) -> Guarded:
+        limits = [part for kind, most in self.limits.items() for part in ("--limit", f"{kind}={most}")]
+        aws = environment["AWS_ENDPOINT_URL"]
+        command: list[str | Path] = [
+            self.checkout.python, "-m", "trainmaster.local.simulator", "--port", str(port), *limits, "--allow-commands",
+            "--events-endpoint", aws, "--events-bus", "default", "--event-source", "trainmaster.local",
+            "--logs-endpoint", aws, *self.simulator,
+        ]  # fmt: skip
+        log = self.logs / "simulator.log"
+        return opening.enter_context(contextlib.closing(Guarded("the simulator", command, environment, log)))
+
+    def _deploy(self, environment: Mapping[str, str], aws: str, ministack: Guarded) -> dict[str, str]:
+        """Build and deploy the real template; returns the stack's outputs."""
+        pools = ",".join(f"{kind}={most}" for kind, most in self.limits.items())
+        parameters = local_parameters(self.checkout, {"Pools": pools, **self.parameters})
+        sam = {
+            **environment,
+            "PATH": f"{self.checkout.sam.parent}:{environment.get('PATH', os.defpath)}",
+            "SAM_CLI_TELEMETRY": "0",
+            # SAM asks for the stack's state every five seconds otherwise.
+            "SAM_CLI_POLL_DELAY": "0.5",
+        }
+        self.say("Building the functions")
+        template = built_template(self.checkout, parameters, sam)
+        ministack.wait_until(lambda: _healthy(aws), _START_SECONDS)
+        self.say("Deploying template.yaml")
+        command: list[str | Path] = [
+            self.checkout.sam, "deploy", "--template-file", template, "--config-file", self.checkout.samconfig,
+            "--config-env", "local", "--stack-name", _STACK, *as_arguments(parameters),
+        ]  # fmt: skip
+        run("sam deploy", command, sam, self.logs / "deploy.log")
+        return _outputs(aws)
+
+
+def _healthy(aws: str) -> bool:
+    try:
+        return httpx.get(f"{aws}/_ministack/health", timeout=5).is_success
+    except httpx.TransportError:
+        return False
+
+
+def _outputs(aws: str) -> dict[str, str]:
+    # The caller's profile and files are left out: they need not exist, and must not lead elsewhere.
+    nothing = {"profile": (None, None, None, None), "config_file": (None, None, os.devnull, None)}
+    client: Any = botocore.session.Session(session_vars=nothing).create_client(
+        "cloudformation",
+        REGION,
+        endpoint_url=aws,
+        aws_access_key_id=_KEYS.access_key,
+        aws_secret_access_key=_KEYS.secret_key,
+    )
+    stack = client.describe_stacks(StackName=_STACK)["Stacks"][0]
+    return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+
+
+def _answers(url: str) -> bool:
+    """Whether a signed request is answered: API Gateway, the function and the table all work."""
+    request = AWSRequest("GET", url)
+    SigV4Auth(_KEYS, "execute-api", REGION).add_auth(request)
+    try:
+        return httpx.get(url, headers=dict(request.headers.items()), timeout=30).is_success
+    except httpx.TransportError:
+        return False
