@@ -70,7 +70,7 @@ def set_pools(desk: Desk, pools: Sequence[Pool], *, version: int | None = None) 
 def _cancelled(desk: Desk, job: Job, who: str) -> Job:
     if job.state in WAITING or job.state is JobState.HELD:
         return lifecycle.cancel(job, desk.clock.now(), who)
-    if job.stop_requested:
+    if job.stop_requested and job.state not in ENDED:
         return job
     return lifecycle.ask_stop(job, desk.clock.now(), who)
 

@@ -1,0 +1,39 @@
+"""Writes the API's OpenAPI document to docs/reference/openapi.json, or with --check says whether it is up to date.
+
+It must not describe anything: the routes do.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from trainmaster.bootstrap import Application, Settings
+from trainmaster.handlers.api import build_app
+from trainmaster.handlers.openapi import document
+
+COMMITTED = Path(__file__).parent.parent / "docs" / "reference" / "openapi.json"
+
+
+def generated() -> str:
+    """The document as it is committed. No setting matters: nothing is asked of the application."""
+    app = build_app(Application(Settings(queue="none", table="none")))
+    return json.dumps(document(app), indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> int:
+    """Write the document; with --check, only compare it."""
+    text = generated()
+    if "--check" in sys.argv[1:]:
+        same = COMMITTED.exists() and COMMITTED.read_text() == text
+        print("up to date" if same else f"run {Path(__file__).name}: {COMMITTED} is not what the code says")
+        return 0 if same else 1
+    COMMITTED.parent.mkdir(parents=True, exist_ok=True)
+    COMMITTED.write_text(text)
+    print(f"{COMMITTED}: {len(text)} characters")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""The API Lambda: each route parses, asks one use case, and renders its answer.
+
+It must not decide anything, call SageMaker, or log what a request holds: hyperparameters and environment may be
+secrets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import lru_cache
+from http import HTTPStatus
+from inspect import getdoc
+from typing import Annotated, Any, Protocol
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.event_handler.api_gateway import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body
+from aws_lambda_powertools.logging import correlation_paths
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from pydantic import BaseModel
+
+from trainmaster import bootstrap
+from trainmaster.domain.capacity import Pool
+from trainmaster.domain.errors import JobNotFound
+from trainmaster.domain.job import ACTIVE, Job
+from trainmaster.handlers import models, pages, views
+from trainmaster.handlers.errors import unexpected
+from trainmaster.handlers.openapi import OPERATIONS, document, methods_by_rule
+from trainmaster.handlers.parameters import (
+    LISTED,
+    Cursor,
+    JobName,
+    Limit,
+    PoolName,
+    Share,
+    States,
+    known_parameters_only,
+)
+from trainmaster.handlers.resolver import Resolver, caller_of, request_id_of
+from trainmaster.ports import Filter
+from trainmaster.service.change import Desk, cancel, change, set_pools
+from trainmaster.service.door import Door
+from trainmaster.service.submit import plan, submit
+
+# The package's name, so that the lines of all its modules come out structured and with the correlation id.
+logger = Logger(service="trainmaster")
+metrics = Metrics(namespace="Trainmaster", service="api")
+
+Request = Annotated[models.TrainingJobRequest, Body(description="The CreateTrainingJob request.")]
+
+
+class Parts(Protocol):
+    """What the API needs of the application."""
+
+    @property
+    def desk(self) -> Desk:
+        """What the use cases need."""
+
+    @property
+    def door(self) -> Door:
+        """The deployment's rules for requests."""
+
+
+@logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_REST, log_event=False)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Lambda entry point: a REST proxy event in, its answer out."""
+    return answer(_app_of_this_environment, event, context)
+
+
+def answer(app: Callable[[], Resolver], event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """The answer of an app, whatever happens, and a line in the log about it."""
+    try:
+        made = app().resolve(event, context)
+    except Exception as error:  # noqa: BLE001 -- whatever it is, the caller gets the one shape
+        made = unexpected(error, request_id_of(event)).proxy_response()
+    _note(event, made["statusCode"])
+    return made
+
+
+@lru_cache(maxsize=1)
+def _app_of_this_environment() -> Resolver:
+    return build_app(bootstrap.application())
+
+
+def build_app(application: Parts) -> Resolver:
+    """The API over an application's parts: `resolve(event, context)` answers a REST proxy event."""
+    app = Resolver(methods_by_rule())
+    routes = Routes(app, application).by_operation()
+    for name, operation in OPERATIONS.items():
+        app.route(
+            operation.rule,
+            operation.method,
+            summary=operation.summary,
+            description=getdoc(routes[name]),
+            responses=operation.responses(),
+            operation_id=name,
+            middlewares=[known_parameters_only],
+        )(routes[name])
+    return app
+
+
+class Routes:
+    """The routes; what their docstrings say is in the OpenAPI document."""
+
+    def __init__(self, app: Resolver, parts: Parts) -> None:
+        self._app, self._parts = app, parts
+
+    def by_operation(self) -> dict[str, Callable[..., Response[str]]]:
+        """The routes by the names of their operations."""
+        return {
+            "addJob": self.add_job,
+            "listJobs": self.list_jobs,
+            "getJob": self.get_job,
+            "cancelJob": self.cancel_job,
+            "changeJob": self.change_job,
+            "getQueue": self.get_queue,
+            "getPools": self.get_pools,
+            "setPools": self.set_pools,
+            "plan": self.plan,
+            "openapi": self.openapi,
+        }
+
+    def add_job(self, request: Request) -> Response[str]:
+        """Checks the request, stores it and wakes the manager.
+
+        The same name and body again give the same answer (200); the same name with another body is refused (409).
+        """
+        made = submit(self._parts.desk, self._parts.door, request.root, self._caller)
+        return _json(views.submission_view(made), HTTPStatus.ACCEPTED if made.new else HTTPStatus.OK)
+
+    def plan(self, request: Request) -> Response[str]:
+        """Checks the request as a submission would, and says what would come of it. Nothing is stored."""
+        return _json(views.plan_view(*plan(self._parts.desk, self._parts.door, request.root, self._caller)))
+
+    def list_jobs(
+        self,
+        state: States = [],  # noqa: B006 -- Powertools takes its default from here; nobody changes it
+        share: Share = None,
+        pool: PoolName = None,
+        limit: Limit = LISTED,
+        cursor: Cursor = None,
+    ) -> Response[str]:
+        """Jobs that hold capacity, waiting ones in queue order, held ones, then the newest that ended."""
+        return _json(pages.jobs_page(self._parts.desk, Filter(frozenset(state), share, pool), limit, cursor))
+
+    def get_job(self, name: JobName) -> Response[str]:
+        """A job with its attempts, its history and the request that was submitted."""
+        store = self._parts.desk.store
+        job = store.find(name)
+        if job is None:
+            raise JobNotFound(f"The queue knows no job {name}.", field="name", hint="GET /jobs lists the names.")
+        return _json(views.detail_view(job, store.request_of(name), self._standing(job)))
+
+    def cancel_job(self, name: JobName) -> Response[str]:
+        """Takes a waiting job off the queue at once, or has one that holds capacity stopped for good."""
+        job = cancel(self._parts.desk, name, self._who)
+        return _json(views.job_view(job), HTTPStatus.ACCEPTED if job.state in ACTIVE else HTTPStatus.OK)
+
+    def change_job(self, name: JobName, change_: Annotated[models.JobChange, Body()]) -> Response[str]:
+        """Both members at once are one change. A job that is held or released keeps its entry time."""
+        job = change(self._parts.desk, name, self._who, priority=change_.priority, hold=change_.hold)
+        return _json(views.job_view(job, self._standing(job)))
+
+    def get_queue(self, limit: Limit = LISTED, cursor: Cursor = None) -> Response[str]:
+        """Priority down, then entry time up, then name. Held jobs are not in the queue: see GET /jobs?state=held."""
+        return _json(pages.queue_page(self._parts.desk, limit, cursor))
+
+    def get_pools(self) -> Response[str]:
+        """Caps, and what becomes of them, in instances."""
+        return _json(pages.pools(self._parts.desk, self._parts.desk.store.pools()))
+
+    def set_pools(self, settings: Annotated[models.PoolSettings, Body()]) -> Response[str]:
+        """Jobs that hold more than a lowered cap run on; nothing new starts above it."""
+        asked = [Pool(each.instance_type, each.cap, each.count_foreign) for each in settings.pools]
+        return _json(pages.pools(self._parts.desk, set_pools(self._parts.desk, asked, version=settings.version)))
+
+    def openapi(self) -> Response[str]:
+        """This document, in OpenAPI 3.1."""
+        return Response(HTTPStatus.OK.value, "application/json", json.dumps(document(self._app)))
+
+    @property
+    def _caller(self) -> str | None:
+        return caller_of(self._app.current_event.raw_event)
+
+    @property
+    def _who(self) -> str:
+        return self._caller or "an unknown caller"
+
+    def _standing(self, job: Job) -> views.Standing | None:
+        return pages.standings_of(self._parts.desk, [job]).get(job.name)
+
+
+def _json(view: BaseModel, status: HTTPStatus = HTTPStatus.OK) -> Response[str]:
+    # Unset are only the members that a reason of this type does not have.
+    return Response(status.value, "application/json", view.model_dump_json(by_alias=True, exclude_unset=True))
+
+
+def _note(event: dict[str, Any], status: int) -> None:
+    """A line about the request, none of its contents, and metrics."""
+    method, path = event.get("httpMethod"), event.get("path")
+    logger.info("answered", extra={"method": method, "path": path, "status": status, "caller": caller_of(event)})
+    if status == HTTPStatus.ACCEPTED and path == "/add-job":
+        metrics.add_metric(name="Submitted", unit=MetricUnit.Count, value=1)
+        metrics.flush_metrics()

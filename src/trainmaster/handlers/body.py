@@ -1,0 +1,107 @@
+"""Request bodies: text that must be one JSON object, read so that nobody can read it in two ways.
+
+Duplicate keys, NaN and infinite numbers pass Python's reader and mean something else to the next one, so they are
+refused. It must not know any route or field, nor repeat the body's text in a message: it may hold secrets.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.request import shown
+
+DEEPEST = 64
+"""Levels of nesting; CreateTrainingJob has fewer than ten."""
+_HINT = "Send one JSON object, in UTF-8, with Content-Type: application/json."
+_NO_BODY = "The request has no body."
+_TWICE_ENCODED = (
+    "Send the object itself, not its text: with Python's requests, json=job instead of json=json.dumps(job)."
+)
+
+
+def parse_body(text: str) -> dict[str, Any]:
+    """The JSON object that the text is. Raises `InvalidRequest`."""
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        wrong = f"The body is no JSON: {error.msg} (line {error.lineno}, column {error.colno})."
+        raise InvalidRequest(wrong, hint=_HINT) from None
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError:
+        # Python reads integers of some thousand digits at most.
+        raise InvalidRequest("The body has a number too long to read.", hint=_HINT) from None
+    if not isinstance(value, dict):
+        hint = _TWICE_ENCODED if isinstance(value, str) else _HINT
+        raise InvalidRequest(f"The body is {_kind(value)}, not a JSON object.", hint=hint)
+    _check_depth(value)
+    return value
+
+
+def no_body() -> InvalidRequest:
+    """The refusal of a request that needs a body and has none."""
+    return InvalidRequest(_NO_BODY, hint=_HINT)
+
+
+def decoded(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The event with its body as text, where API Gateway passed it on in base64. Raises `InvalidRequest`."""
+    if not event.get("isBase64Encoded") or event.get("body") is None:
+        return dict(event)
+    try:
+        body = base64.b64decode(event["body"], validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise InvalidRequest("The body is not text in UTF-8.", hint=_HINT) from None
+    return {**event, "body": body, "isBase64Encoded": False}
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise InvalidRequest(f"The key {shown(twice)} is there twice in one object.", hint="Give each key once.")
+    return found
+
+
+def _no_number(name: str) -> NoReturn:
+    raise InvalidRequest(f"{name} is no JSON value.", hint="Leave the field out.")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise InvalidRequest("The body has a number too large to hold.", hint=_HINT)
+    return number
+
+
+def _check_depth(value: Any) -> None:
+    level: list[Any] = [value]
+    for _ in range(DEEPEST):
+        level = [child for each in level for child in _children(each)]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _children(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _too_deep() -> InvalidRequest:
+    return InvalidRequest("The body is nested too deeply.", hint=f"At most {DEEPEST} levels are read.")
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, str):
+        return "a string"
+    if isinstance(value, list):
+        return "a list"
+    return "null" if value is None else "a bare value"

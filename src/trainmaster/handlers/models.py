@@ -1,0 +1,261 @@
+"""The shapes that travel: what the API's bodies may say, and what its answers say, member for member.
+
+The OpenAPI document is made of these. Members are camelCase in JSON. It must not know the domain's objects beyond
+the names of states: `views.py` makes answers of them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic.alias_generators import to_camel
+
+from trainmaster.domain.job import PRIORITY_LIMIT, JobState, Outcome
+
+AWS_REQUEST = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateTrainingJob.html"
+INSTANCE_TYPE = r"^ml\.[a-z0-9-]{1,30}\.[a-z0-9-]{1,30}$"
+LARGEST_CAP = 1_000_000
+MOST_POOLS = 200
+
+Units = dict[str, int]
+
+
+class Asked(BaseModel):
+    """What callers send: exactly these members and types, or a refusal."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True, alias_generator=to_camel)
+
+
+class Answer(BaseModel):
+    """What callers get. Every member is always there, null where there is nothing to say, unless it says otherwise."""
+
+    model_config = ConfigDict(hide_input_in_errors=True, alias_generator=to_camel, populate_by_name=True)
+
+
+# ---------------------------------------------------------------- asked
+
+
+class TrainingJobRequest(RootModel[dict[str, Any]]):
+    """A CreateTrainingJob request, as one would send it to SageMaker.
+
+    Its members are SageMaker's. The tag `priority` (an integer) sets the job's priority, tags `trainmaster:<option>`
+    its options.
+    """
+
+    model_config = ConfigDict(
+        hide_input_in_errors=True,
+        json_schema_extra={
+            "externalDocs": {"description": "CreateTrainingJob in the SageMaker API reference", "url": AWS_REQUEST},
+            "required": ["TrainingJobName", "RoleArn", "OutputDataConfig", "ResourceConfig"],
+            "examples": [
+                {
+                    "TrainingJobName": "bert-1",
+                    "AlgorithmSpecification": {
+                        "TrainingImage": "111122223333.dkr.ecr.us-east-1.amazonaws.com/training:1",
+                        "TrainingInputMode": "File",
+                    },
+                    "RoleArn": "arn:aws:iam::111122223333:role/training",
+                    "OutputDataConfig": {"S3OutputPath": "s3://bucket/output"},
+                    "ResourceConfig": {"InstanceType": "ml.p5.48xlarge", "InstanceCount": 1, "VolumeSizeInGB": 100},
+                    "StoppingCondition": {"MaxRuntimeInSeconds": 3600},
+                    "CheckpointConfig": {"S3Uri": "s3://bucket/checkpoints/bert-1"},
+                    "Tags": [{"Key": "priority", "Value": "100"}],
+                }
+            ],
+        },
+    )
+
+
+class JobChange(Asked):
+    """What to change of a job; at least one of the two."""
+
+    priority: Annotated[
+        int | None, Field(ge=-PRIORITY_LIMIT, le=PRIORITY_LIMIT, description="Higher runs first; the entry time stays.")
+    ] = None
+    hold: Annotated[
+        bool | None, Field(description="True keeps a waiting job out of consideration, false releases it.")
+    ] = None
+
+
+class PoolSetting(Asked):
+    """A pool of one instance type."""
+
+    instance_type: Annotated[str, Field(pattern=INSTANCE_TYPE, examples=["ml.p5.48xlarge"])]
+    cap: Annotated[int, Field(ge=0, le=LARGEST_CAP, description="Most instances that jobs may hold at once.")]
+    count_foreign: Annotated[
+        bool, Field(description="Whether training jobs that did not come from the queue count against the cap.")
+    ] = False
+
+
+class PoolSettings(Asked):
+    """All pools: one that is not named is gone. Jobs that hold more than a lowered cap run on."""
+
+    pools: Annotated[list[PoolSetting], Field(max_length=MOST_POOLS)]
+    version: Annotated[
+        int | None, Field(ge=0, description="Where given, refused (409) unless it is still the version in force.")
+    ] = None
+
+
+# ---------------------------------------------------------------- answered
+
+ReasonType = Literal[
+    "WaitsForCapacity",
+    "WaitsForRelease",
+    "Preempts",
+    "Behind",
+    "KeptForOther",
+    "BackingOff",
+    "NextPass",
+    "CanNeverFit",
+    "NotConsideredYet",
+    "Held",
+]
+
+
+class Reason(Answer):
+    """Why a job waits. Of the members after `message`, a reason has those of its type and no others."""
+
+    type: ReasonType
+    message: Annotated[str, Field(description="The reason as a sentence.")]
+    pool: Annotated[str | None, Field(description="Of WaitsForCapacity, Behind, KeptForOther, CanNeverFit.")] = None
+    needed: Annotated[int | None, Field(description="Instances. Of WaitsForCapacity and CanNeverFit.")] = None
+    free: Annotated[int | None, Field(description="Instances free for it now. Of WaitsForCapacity.")] = None
+    cap: Annotated[int | None, Field(description="The pool's cap. Of CanNeverFit.")] = None
+    pools: Annotated[list[str] | None, Field(description="Where jobs are stopping. Of WaitsForRelease.")] = None
+    victims: Annotated[list[str] | None, Field(description="The jobs that step aside for it. Of Preempts.")] = None
+    job: Annotated[str | None, Field(description="The job before it. Of Behind and KeptForOther.")] = None
+    cause: Annotated[str | None, Field(description="What its last start met. Of BackingOff.")] = None
+    until: Annotated[
+        datetime | None,
+        Field(
+            description="When a hold lapses. Of WaitsForRelease, Preempts, KeptForOther; the next try of BackingOff."
+        ),
+    ] = None
+
+
+class Attempt(Answer):
+    """One run of a job on SageMaker."""
+
+    number: int
+    training_job_name: Annotated[str, Field(description="Its name on SageMaker.")]
+    outcome: Outcome
+    created_at: Annotated[datetime, Field(description="When its start was decided.")]
+    started_at: Annotated[datetime | None, Field(description="When SageMaker reported its instances at work.")]
+    ended_at: datetime | None
+    reason: Annotated[str | None, Field(description="Why it ended.")]
+
+
+class Job(Answer):
+    """A job as the queue sees it."""
+
+    job_name: str
+    job_state: JobState
+    priority: int
+    share: str
+    entry_time: datetime
+    pools: Annotated[list[str], Field(description="Every pool that it could take instances from.")]
+    demand: Annotated[
+        list[Units], Field(description="Instances by pool: any one of the alternatives, and all of that one together.")
+    ]
+    preemptible: bool
+    position: Annotated[int | None, Field(description="1 for the first of the queue; null where it is not waiting.")]
+    position_at_least: Annotated[
+        int | None, Field(description="Set instead of position where the queue is too deep to count.")
+    ]
+    reason: Annotated[Reason | None, Field(description="Why it waits; null where the next pass starts it.")]
+    estimated_start: Annotated[
+        datetime | None,
+        Field(description="An upper bound: every job before it uses its whole time limit, and none comes before it."),
+    ]
+    submitted_by: Annotated[str | None, Field(description="ARN of who submitted it.")]
+    failure_reason: Annotated[str | None, Field(description="Why it failed or was stopped.")]
+    training_job_name: Annotated[str | None, Field(description="The newest attempt's name on SageMaker.")]
+    attempts: Annotated[list[Attempt], Field(description="Oldest first.")]
+
+
+class Submission(Job):
+    """A submitted job, what to beware of, and which jobs would step aside for it."""
+
+    warnings: list[str]
+    would_preempt: list[str]
+
+
+class Change(Answer):
+    """One line of a job's history."""
+
+    at: datetime
+    before: Annotated[JobState | None, Field(alias="from", description="Null for the line of the submission.")]
+    after: Annotated[JobState, Field(alias="to")]
+    reason: str
+    attempt: int | None
+
+
+class JobDetail(Job):
+    """A job with its history and the request that was submitted."""
+
+    history: Annotated[list[Change], Field(description="Oldest first.")]
+    job_details: Annotated[dict[str, Any], Field(description="The CreateTrainingJob request as submitted.")]
+
+
+class Jobs(Answer):
+    """One page of jobs."""
+
+    jobs: list[Job]
+    next_cursor: Annotated[str | None, Field(description="Hand it back for the next page; null on the last.")]
+
+
+class Pool(Answer):
+    """How a pool stands, in instances."""
+
+    name: str
+    instance_type: str
+    cap: int
+    used: Annotated[int, Field(description="Held by jobs of the queue, stopping ones included.")]
+    stopping: Annotated[int, Field(description="Of those used: on the way to be free.")]
+    held: Annotated[int, Field(description="Kept for jobs that they were freed for.")]
+    foreign: Annotated[int, Field(description="Held by training jobs that did not come from the queue, where counted.")]
+    free: int
+    count_foreign: bool
+
+
+class Pools(Answer):
+    """All pools, and the version to name when changing them."""
+
+    pools: list[Pool]
+    version: int
+
+
+class Queue(Jobs):
+    """One page of the waiting jobs in queue order, and the pools that they wait for."""
+
+    pools: list[Pool]
+
+
+class Plan(Answer):
+    """What would happen to a request if it were submitted now."""
+
+    decision: Literal["start", "preempt", "wait"]
+    position: int | None
+    reason: Reason | None
+    would_preempt: list[str]
+    estimated_start: datetime | None
+    warnings: list[str]
+
+
+class Trouble(Answer):
+    """What went wrong, and what to do about it."""
+
+    type: Annotated[str, Field(description="For programs; see the table of errors.", examples=["InvalidRequest"])]
+    message: Annotated[str, Field(description="For people: what is wrong, in one sentence.")]
+    field: Annotated[
+        str | None, Field(description="Path of the field at fault.", examples=["ResourceConfig.InstanceCount"])
+    ]
+    hint: Annotated[str | None, Field(description="What to do about it.")]
+
+
+class Error(Answer):
+    """The one shape of every answer that is no success."""
+
+    error: Trouble

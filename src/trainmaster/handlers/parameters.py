@@ -1,0 +1,93 @@
+"""Parameters of paths and queries: what they may say, and what the OpenAPI document says of them.
+
+It must not know what a route does with them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+from urllib.parse import unquote
+
+from aws_lambda_powertools.event_handler.api_gateway import APIGatewayRestResolver, Response
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
+from aws_lambda_powertools.event_handler.openapi.params import Path, Query
+from pydantic import AfterValidator, BeforeValidator
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.job import MAX_NAME, JobState
+from trainmaster.domain.request import did_you_mean, shown
+
+NAME_PATTERN = r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$"
+"""SageMaker's pattern of a training job's name (CreateTrainingJob, `TrainingJobName`)."""
+MOST_LISTED = 100
+LISTED = 50
+_LONGEST_CURSOR = 2_100
+_LONGEST_WORD = 256
+# The same names as NAME_PATTERN's, without its nested repetition.
+_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?")
+
+
+def _name(text: str) -> str:
+    name = unquote(text)
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+        raise InvalidRequest(
+            f"{shown(name)} is no name of a job.",
+            field="name",
+            hint=f"Names have letters, digits and inner hyphens, at most {MAX_NAME} characters.",
+        )
+    return name
+
+
+def _states(value: Any) -> list[JobState]:
+    """States from `running,pending`, from repeated parameters, or both."""
+    words = [word.strip() for text in (value if isinstance(value, list) else [value]) for word in str(text).split(",")]
+    return [_state(word) for word in words if word]
+
+
+def _state(word: str) -> JobState:
+    known = [state.value for state in JobState]
+    if word not in known:
+        meant = did_you_mean(word, known)
+        guess = f"Did you mean '{meant}'? " if meant else ""
+        hint = f"{guess}The states are: {', '.join(known)}."
+        raise InvalidRequest(f"There is no state {shown(word)}.", field="state", hint=hint)
+    return JobState(word)
+
+
+JobName = Annotated[
+    str,
+    AfterValidator(_name),
+    Path(description="The job's name.", json_schema_extra={"pattern": NAME_PATTERN, "maxLength": MAX_NAME}),
+]
+States = Annotated[
+    list[JobState],
+    BeforeValidator(_states),
+    Query(description="Only jobs in these states; several with commas between them, or the parameter repeated."),
+]
+Share = Annotated[str | None, Query(description="Only jobs of this share.", max_length=_LONGEST_WORD)]
+PoolName = Annotated[
+    str | None, Query(description="Only jobs that could take instances from this pool.", max_length=_LONGEST_WORD)
+]
+Limit = Annotated[int, Query(description="Most jobs of the page; it may have fewer.", ge=1, le=MOST_LISTED)]
+Cursor = Annotated[
+    str | None, Query(description="The `nextCursor` of the page before, unchanged.", max_length=_LONGEST_CURSOR)
+]
+
+
+def known_parameters_only(app: APIGatewayRestResolver, next_middleware: NextMiddleware) -> Response[Any]:
+    """Refuse a query parameter that the route does not have: a misspelt filter would list everything."""
+    event = app.current_event
+    known = [each.alias for each in app.context["_route"].dependant.query_params]
+    for name in {**event.query_string_parameters, **event.multi_value_query_string_parameters}:
+        # A request signed in its query carries the signature there.
+        if name not in known and not name.casefold().startswith("x-amz-"):
+            raise _unknown(name, known)
+    return next_middleware(app)
+
+
+def _unknown(name: str, known: list[str]) -> InvalidRequest:
+    meant = did_you_mean(name, known)
+    listed = f"The parameters are: {', '.join(known)}." if known else "This route takes none."
+    hint = f"Did you mean '{meant}'? {listed}" if meant else listed
+    return InvalidRequest(f"There is no parameter {shown(name)}.", field=name, hint=hint)

@@ -1,0 +1,158 @@
+"""Answers made of the domain's values: jobs, standings in the queue, pools, plans.
+
+It must not read anything, decide anything or know HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, cast
+
+from trainmaster.domain.capacity import Pool
+from trainmaster.domain.job import Attempt, Job, JobState
+from trainmaster.domain.plan import Reason
+from trainmaster.handlers import models
+from trainmaster.ports import Request
+from trainmaster.service.explain import Explanation, Usage
+from trainmaster.service.submit import Submission
+
+NOT_CONSIDERED_YET = (
+    "waits beyond the jobs that a pass looks at, behind more of its lane than could start; "
+    "its turn to be considered comes as they leave"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a job stands while it waits; all None for one that does not."""
+
+    position: int | None = None
+    at_least: int | None = None
+    reason: models.Reason | None = None
+    estimated_start: datetime | None = None
+
+
+def standing_of(explanation: Explanation | None) -> Standing:
+    """What the plan says of a job. Without an exact position the jobs before it are not all known, so no estimate."""
+    if explanation is None:
+        return Standing()
+    return Standing(
+        explanation.position,
+        explanation.at_least,
+        reason_view(explanation.reason),
+        None if explanation.position is None else explanation.estimated_start,
+    )
+
+
+def not_considered(at_least: int) -> Standing:
+    """A job so deep in its lane that a pass does not look at it."""
+    return Standing(None, at_least, models.Reason(type="NotConsideredYet", message=NOT_CONSIDERED_YET))
+
+
+def reason_view(reason: Reason | None) -> models.Reason | None:
+    """A reason of the plan: its type, its words, and its own members."""
+    if reason is None:
+        return None
+    own: dict[str, Any] = {each.name: _listed(getattr(reason, each.name)) for each in fields(reason)}
+    return models.Reason(type=cast("models.ReasonType", type(reason).__name__), message=reason.words(), **own)
+
+
+def job_view(job: Job, standing: Standing | None = None) -> models.Job:
+    """A job, with what the plan says of it where it waits."""
+    return models.Job(**_members(job, standing))
+
+
+def submission_view(submission: Submission) -> models.Submission:
+    """A submitted job, what to beware of, and whom it would preempt."""
+    explanation = submission.explanation
+    return models.Submission(
+        **_members(submission.job, standing_of(explanation)),
+        warnings=list(submission.warnings),
+        would_preempt=[] if explanation is None else list(explanation.would_preempt),
+    )
+
+
+def detail_view(job: Job, request: Request, standing: Standing | None) -> models.JobDetail:
+    """A job with its history and its request."""
+    history = [
+        models.Change(at=line.at, before=line.before, after=line.after, reason=line.reason, attempt=line.attempt)
+        for line in job.history
+    ]
+    return models.JobDetail(**_members(job, standing), history=history, job_details=dict(request))
+
+
+def plan_view(explanation: Explanation, warnings: Sequence[str]) -> models.Plan:
+    """What would happen to a request."""
+    standing = standing_of(explanation)
+    preempts = list(explanation.would_preempt)
+    return models.Plan(
+        decision="start" if explanation.starts else "preempt" if preempts else "wait",
+        position=standing.position,
+        reason=standing.reason,
+        would_preempt=preempts,
+        estimated_start=standing.estimated_start,
+        warnings=list(warnings),
+    )
+
+
+def pool_view(pool: Pool, usage: Usage) -> models.Pool:
+    """How a pool stands."""
+    return models.Pool(
+        name=pool.name,
+        instance_type=pool.instance_type,
+        cap=pool.cap,
+        used=usage.used,
+        stopping=usage.stopping,
+        held=usage.held,
+        foreign=usage.foreign,
+        free=usage.free,
+        count_foreign=pool.count_foreign,
+    )
+
+
+def _members(job: Job, standing: Standing | None) -> dict[str, Any]:
+    standing = standing or _of_itself(job)
+    return {
+        "job_name": job.name,
+        "job_state": job.state,
+        "priority": job.priority,
+        "share": job.share,
+        "entry_time": job.entry_time,
+        "pools": list(job.demand.pools),
+        "demand": [dict(units) for units in job.demand.alternatives],
+        "preemptible": job.preemptible,
+        "position": standing.position,
+        "position_at_least": standing.at_least,
+        "reason": standing.reason,
+        "estimated_start": standing.estimated_start,
+        "submitted_by": job.submitted_by,
+        "failure_reason": job.failure,
+        "training_job_name": None if job.attempt is None else job.attempt.training_job_name,
+        "attempts": [_attempt_view(attempt) for attempt in job.attempts],
+    }
+
+
+def _of_itself(job: Job) -> Standing:
+    """What can be said without a plan: a held job waits for a person."""
+    if job.state is not JobState.HELD:
+        return Standing()
+    held_by = next((line.reason for line in reversed(job.history) if line.after is JobState.HELD), "held")
+    return Standing(reason=models.Reason(type="Held", message=f"{held_by}, until it is released"))
+
+
+def _attempt_view(attempt: Attempt) -> models.Attempt:
+    return models.Attempt(
+        number=attempt.number,
+        training_job_name=attempt.training_job_name,
+        outcome=attempt.outcome,
+        created_at=attempt.created_at,
+        started_at=attempt.started_at,
+        ended_at=attempt.ended_at,
+        reason=attempt.reason,
+    )
+
+
+def _listed(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
