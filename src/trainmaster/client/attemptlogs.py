@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     import weakref
 
     import boto3
+    from botocore.hooks import BaseEventHooks
     from botocore.model import OperationModel
 
 _GROUP = "/aws/sagemaker/TrainingJobs"
+_EVENTS = tuple(f"before-call.cloudwatch-logs.{operation}" for operation in ("DescribeLogStreams", "GetLogEvents"))
 _MARK = "trainmaster"
 
 
@@ -36,6 +38,20 @@ class AttemptLogs:
         self._route = route
         self._session = session
         self._readers: dict[str, Any] = {}
+
+    def attach(self, events: BaseEventHooks) -> None:
+        """Register on a session's or a client's events; again is the same as once."""
+        for event in _EVENTS:
+            handler: Any = self.before  # the stubs do not know that a handler may answer
+            events.register(event, handler, unique_id=self._id_of(event))
+
+    def detach(self, events: BaseEventHooks) -> None:
+        """Take the handlers away again."""
+        for event in _EVENTS:
+            events.unregister(event, unique_id=self._id_of(event))
+
+    def _id_of(self, event: str) -> str:
+        return f"trainmaster:{id(self)}:{event}"
 
     def before(
         self, model: OperationModel, params: dict[str, Any], context: dict[str, Any], **_: object
@@ -94,9 +110,7 @@ class AttemptLogs:
         """A logs client of the same session that is not routed, to ask CloudWatch itself."""
         if region not in self._readers:
             client: Any = session.client("logs", region_name=region)
-            for operation in ("DescribeLogStreams", "GetLogEvents"):
-                event = f"before-call.cloudwatch-logs.{operation}"
-                client.meta.events.unregister(event, unique_id=f"trainmaster:{event}")
+            self.detach(client.meta.events)
             self._readers[region] = client
         return self._readers[region]
 

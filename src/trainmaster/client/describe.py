@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from trainmaster.client.views import JobDetail
 
 _ENDINGS = {"completed": "Completed", "failed": "Failed", "stopped": "Stopped", "cancelled": "Stopped"}
+# What SageMaker fills in where a request leaves it open; SDK 2's `attach` relies on it.
+_DEFAULTS: dict[str, Any] = {
+    "StoppingCondition": {"MaxRuntimeInSeconds": 86_400},
+    "EnableNetworkIsolation": False,
+    "EnableInterContainerTrafficEncryption": False,
+    "EnableManagedSpotTraining": False,
+}
+_OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
 # What waiters take for an end: SDK v2's wait_for_job stops at anything but InProgress.
 _LOOKS_ENDED = frozenset({"Stopping", "Stopped", "Failed"})
 
@@ -39,8 +47,9 @@ def described(job: JobDetail, region: str, members: Collection[str]) -> dict[str
     status, secondary = _status_of(job)
     entered = _seconds(job["entryTime"])
     transition = {"Status": secondary, "StartTime": entered, "StatusMessage": sentence_of(job)}
-    answer = {name: value for name, value in request.items() if name in members}
+    answer = _DEFAULTS | {name: value for name, value in request.items() if name in members}
     answer |= {
+        "OutputDataConfig": _OUTPUT_DEFAULTS | request["OutputDataConfig"],
         "TrainingJobArn": arn_of(request, region),
         # The model requires it; there is none before an attempt has completed.
         "ModelArtifacts": {"S3ModelArtifacts": ""},

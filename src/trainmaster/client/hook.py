@@ -17,6 +17,7 @@ from trainmaster.client.attemptlogs import AttemptLogs
 from trainmaster.client.describe import arn_of, corrected, described, is_unstarted, misleads
 from trainmaster.client.errors import ApiError, Conflict, NotFound
 from trainmaster.client.known import KnownJobs
+from trainmaster.client.story import Stories
 from trainmaster.client.wire import Answer, answer, overwrite, refusal, request_of, rewrite
 from trainmaster.client.wording import sentence_of
 
@@ -32,19 +33,19 @@ logger = logging.getLogger("trainmaster")
 
 _JOB = "trainmaster_job"
 _TRAINING_JOB_ARN = ":training-job/"
-_LOG_OPERATIONS = ("DescribeLogStreams", "GetLogEvents")
 
 
 class Route:
-    """The way of one boto3 session's training jobs into the queue; made by `route_to_queue`.
+    """A way for training jobs into the queue, with what is known of the jobs that went it.
 
-    `announce` is called with the job at every DescribeTrainingJob of a job that the queue knows.
+    `session` reads logs. `announce` is called with the job at every DescribeTrainingJob of a job that the queue knows.
     """
 
     def __init__(self, session: boto3.session.Session, api: ApiClient) -> None:
         self.enabled = True
         self.announce: Callable[[JobView], None] = _say_nothing
         self.known = KnownJobs(api)
+        self._stories = Stories()
         self._logs = AttemptLogs(self, weakref.ref(session))
         self._dealings: dict[str, Callable[[OperationModel, dict[str, Any], dict[str, Any]], Answer | None]] = {
             "CreateTrainingJob": self._create,
@@ -65,15 +66,21 @@ class Route:
             self.known = KnownJobs(api)
 
     def attach(self, events: BaseEventHooks) -> None:
-        """Register on a session's or a client's events; again is the same as once."""
-        self.detach(events)
+        """Register on a session's or a client's events, in the place of any other route; again is the same as once."""
         for event, handler in self._handlers():
+            events.unregister(event, unique_id=_id_of(event))
             events.register(event, handler, unique_id=_id_of(event))
+        self._logs.attach(events)
+
+    def attach_logs(self, events: BaseEventHooks) -> None:
+        """Register only what joins the logs of attempts, beside other routes: it touches no job that is not its own."""
+        self._logs.attach(events)
 
     def detach(self, events: BaseEventHooks) -> None:
-        """Take the handlers away, whichever route registered them."""
+        """Take the handlers away again."""
         for event, _ in self._handlers():
             events.unregister(event, unique_id=_id_of(event))
+        self._logs.detach(events)
 
     def submit(self, request: dict[str, Any]) -> Submission:
         """Put a CreateTrainingJob request into the queue and tell what it answers. Raises ApiError."""
@@ -89,8 +96,6 @@ class Route:
         for operation in self._dealings:
             yield f"before-call.sagemaker.{operation}", self._before
         yield "after-call.sagemaker.DescribeTrainingJob", self._after_describe
-        for operation in _LOG_OPERATIONS:
-            yield f"before-call.cloudwatch-logs.{operation}", self._logs.before
 
     def _before(
         self, model: OperationModel, params: dict[str, Any], context: dict[str, Any], **_: object
@@ -116,7 +121,7 @@ class Route:
             return None
         self.announce(job)
         if is_unstarted(job):
-            return _described(model, job, context)
+            return self._described(model, job, context)
         context[_JOB] = job
         rewrite(params, TrainingJobName=_newest(job))
         return None
@@ -135,9 +140,19 @@ class Route:
         if http_response.status_code >= 300:
             # Its name is committed before SageMaker hears of it, and a job may end there: then the queue knows best.
             if _is_missing(parsed):
-                overwrite(http_response, parsed, _described(model, job, context))
+                overwrite(http_response, parsed, self._described(model, job, context))
             return
-        overwrite(http_response, parsed, (http_response, corrected(parsed, self._judge(parsed, job))))
+        job = self._judge(parsed, job)
+        overwrite(http_response, parsed, self._continued(job, (http_response, corrected(parsed, job))))
+
+    def _described(self, model: OperationModel, job: JobDetail, context: dict[str, Any]) -> Answer:
+        members = model.output_shape.members if model.output_shape else {}
+        return self._continued(job, answer(model, described(job, context["client_region"], members)))
+
+    def _continued(self, job: JobDetail, one: Answer) -> Answer:
+        """Add what was told of earlier attempts."""
+        chapter = one[1].get("SecondaryStatusTransitions", [])
+        return one[0], one[1] | {"SecondaryStatusTransitions": self._stories.continued(job, chapter)}
 
     def _judge(self, told: dict[str, Any], job: JobDetail) -> JobDetail:
         """The job as it is after SageMaker answered: a preemption may have begun between the two questions."""
@@ -190,7 +205,7 @@ def route_to_queue(
     the API and is otherwise the same as once. Jobs of the queue keep their names for Describe, Stop and waiters.
     """
     known = _routes.get(session, lambda: None)()
-    chosen = api if isinstance(api, ApiClient) else ApiClient(api, session=session)
+    chosen = client_for(api, session)
     route = known or Route(session, chosen)
     if api is not None:
         route.api = chosen
@@ -209,14 +224,14 @@ def unroute(session: boto3.session.Session) -> None:
         route.detach(session.events)
 
 
+def client_for(api: ApiClient | str | None, session: boto3.session.Session) -> ApiClient:
+    """The API that is meant: one handed in, or one at a URL (or found), called with the session's credentials."""
+    return api if isinstance(api, ApiClient) else ApiClient(api, session=session)
+
+
 def takes(request: dict[str, Any]) -> bool:
     """Whether a CreateTrainingJob request is for the queue: a serverless customisation job uses no instances."""
     return "ResourceConfig" in request or "ServerlessJobConfig" not in request
-
-
-def _described(model: OperationModel, job: JobDetail, context: dict[str, Any]) -> Answer:
-    members = model.output_shape.members if model.output_shape else {}
-    return answer(model, described(job, context["client_region"], members))
 
 
 def _newest(job: JobDetail) -> str:

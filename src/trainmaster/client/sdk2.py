@@ -11,7 +11,7 @@ import boto3
 from sagemaker.session import Session  # type: ignore[import-not-found]
 
 from trainmaster.client.errors import ApiError
-from trainmaster.client.hook import route_to_queue, takes
+from trainmaster.client.hook import Route, client_for, takes
 from trainmaster.client.waiting import Progress, QueueWait
 from trainmaster.client.wire import client_error
 
@@ -25,7 +25,8 @@ class QueueSession(Session):  # type: ignore[misc]
     """A SageMaker Session whose training jobs go through the queue; every other call is the SDK's.
 
     `api` is an ApiClient or the API's URL (None: found as `ApiClient()` finds it). All other arguments are the SDK's.
-    The boto session (the SDK's default one, if none is given) is routed as by `route_to_queue`.
+    `queue` is the API. Only this session's own SageMaker client is routed: other clients of the same boto session
+    start jobs at once.
     """
 
     def __init__(
@@ -36,12 +37,10 @@ class QueueSession(Session):  # type: ignore[misc]
         **kwargs: Any,
     ) -> None:
         super().__init__(boto_session, *args, **kwargs)
-        self._route = route_to_queue(self.boto_session, api, clients=[self.sagemaker_client])
-
-    @property
-    def queue(self) -> ApiClient:
-        """The queue's API."""
-        return self._route.api
+        self.queue: ApiClient = client_for(api, self.boto_session)
+        self._route = Route(self.boto_session, self.queue)
+        self._route.attach(self.sagemaker_client.meta.events)
+        self._route.attach_logs(self.boto_session.events)
 
     def _intercept_create_request(
         self, request: dict[str, Any], create: Callable[..., Any], func_name: str | None = None

@@ -14,7 +14,7 @@ from sagemaker.core.helper.session_helper import Session  # type: ignore[import-
 from sagemaker.core.resources import Base  # type: ignore[import-not-found]
 from sagemaker.core.utils.logs import CloudWatchLogsClient  # type: ignore[import-not-found]
 
-from trainmaster.client.hook import route_to_queue
+from trainmaster.client.hook import Route, client_for
 from trainmaster.client.waiting import Progress
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ class QueueSession(Session):  # type: ignore[misc]
     """A SageMaker Session whose training jobs go through the queue; every other call is the SDK's.
 
     `api` is an ApiClient or the API's URL (None: found as `ApiClient()` finds it). All other arguments are the SDK's.
-    The boto session (the SDK's default one, if none is given) is routed as by `route_to_queue`, and with it the clients
-    that `sagemaker.core` keeps: up to 3.22 those are one for the process, so that then every training job is routed.
+    `queue` is the API. Routed are this session's own SageMaker client and the one that `sagemaker.core` keeps for its
+    boto session. Up to 3.22 that is one client for the whole process, so that there every ModelTrainer's jobs go to
+    the queue.
     """
 
     def __init__(
@@ -38,24 +39,30 @@ class QueueSession(Session):  # type: ignore[misc]
         api: ApiClient | str | None = None,
         **kwargs: Any,
     ) -> None:
+        self._route: Route | None = None  # until the SDK has made the clients
         super().__init__(boto_session, *args, **kwargs)
-        clients = [
-            self.sagemaker_client,
-            Base.get_sagemaker_client(session=self.boto_session),
-            *_logs_client(),
-        ]
-        self._route = route_to_queue(self.boto_session, api, clients=clients)
+        self.queue: ApiClient = client_for(api, self._boto_session)
+        self._route = Route(self._boto_session, self.queue)
         # `rich` redraws its panel below what is printed, so lines are never changed in place.
         self._route.announce = Progress(in_place=False)
+        self._route.attach(self.sagemaker_client.meta.events)
+        for client in _logs_client():
+            self._route.attach_logs(client.meta.events)
 
     @property
-    def queue(self) -> ApiClient:
-        """The queue's API."""
-        return self._route.api
+    def boto_session(self) -> boto3.session.Session:
+        """The boto session, by which `TrainingJob.create` finds its client: so that one is routed before it is used."""
+        if self._route is not None:
+            self._route.attach(Base.get_sagemaker_client(session=self._boto_session).meta.events)
+        return self._boto_session
+
+    @boto_session.setter
+    def boto_session(self, session: boto3.session.Session) -> None:
+        self._boto_session = session
 
 
 def _logs_client() -> list[Any]:
-    """The client through which the SDK reads logs; it wants a Region from the environment, or shows none."""
+    """The process's client for logs; it takes its Region from the environment, and cannot be made without one."""
     try:
         return [CloudWatchLogsClient().client]
     except NoRegionError:

@@ -65,6 +65,7 @@ def test_a_waiting_job_is_described_from_its_request(sagemaker: Any) -> None:
     assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("InProgress", "Pending")
     assert isinstance(job["CreationTime"], datetime)
     assert job["TrainingJobArn"] == ARN
+    request["OutputDataConfig"] |= {"KmsKeyId": "", "CompressionType": "GZIP"}
     assert {key: job[key] for key in request if key != "Tags"} == {k: v for k, v in request.items() if k != "Tags"}
     required = sagemaker.meta.service_model.operation_model("DescribeTrainingJob").output_shape.required_members
     assert set(required) <= set(job)
@@ -72,6 +73,17 @@ def test_a_waiting_job_is_described_from_its_request(sagemaker: Any) -> None:
     assert transition["StatusMessage"] == (
         "Waiting in the queue; position 1; estimated start 2030-01-01 12:00:00 UTC; no free ml.m5.large."
     )
+
+
+def test_what_the_request_leaves_open_is_told_as_sagemaker_fills_it_in(sagemaker: Any) -> None:
+    request = request_for("job1")
+    del request["StoppingCondition"]
+    sagemaker.create_training_job(**request)
+
+    job = describe(sagemaker)
+
+    assert job["StoppingCondition"] == {"MaxRuntimeInSeconds": 86_400}
+    assert job["EnableManagedSpotTraining"] is False
 
 
 @pytest.mark.parametrize(
@@ -126,7 +138,11 @@ def test_a_preempted_job_never_looks_ended_and_keeps_its_name(sagemaker: Any, wo
     assert (second["TrainingJobName"], second["SecondaryStatus"]) == ("job1", "Training")
     assert second["TrainingJobArn"].endswith("job1-qstamp-2")
     world.end("job1")
-    assert describe(sagemaker)["ModelArtifacts"]["S3ModelArtifacts"].endswith("/job1-qstamp-2/output/model.tar.gz")
+    done = describe(sagemaker)
+    assert done["ModelArtifacts"]["S3ModelArtifacts"].endswith("/job1-qstamp-2/output/model.tar.gz")
+    statuses = [transition["Status"] for transition in done["SecondaryStatusTransitions"]]
+    first, resumed = ["Training", "Stopping", "Stopped", "Interrupted"], ["Training", "Completed"]
+    assert statuses == [*first, "Pending", *resumed]
 
 
 def test_a_preemption_between_the_two_questions_is_noticed(sagemaker: Any, world: World) -> None:

@@ -1,0 +1,188 @@
+"""Real estimators of the SageMaker SDK 2 against a scripted queue: real HTTP, no patching."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from client_stage import BUCKET, Stage, meanwhile
+from client_world import ROLE
+from sagemaker.estimator import Estimator
+from sagemaker.exceptions import UnexpectedStatusException
+from sagemaker.pytorch import PyTorch
+from sagemaker.tuner import ContinuousParameter, HyperparameterTuner
+
+from trainmaster import QueueSession
+
+
+@pytest.fixture
+def session(stage: Stage) -> Any:
+    return QueueSession(default_bucket=BUCKET)
+
+
+def an_estimator(session: Any, **changes: Any) -> Estimator:
+    arguments = {
+        "image_uri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/image:1",
+        "role": ROLE,
+        "instance_type": "ml.m5.large",
+        "instance_count": 1,
+        "tags": [{"Key": "priority", "Value": "100"}],
+        "checkpoint_s3_uri": f"s3://{BUCKET}/checkpoints",
+        "sagemaker_session": session,
+    }
+    return Estimator(**arguments | changes)
+
+
+def test_the_articles_estimator_is_queued_by_fit(session: Any, stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    estimator = PyTorch(
+        role=ROLE,
+        entry_point="train.py",
+        source_dir=str(tmp_path),
+        instance_type="ml.p5.48xlarge",
+        instance_count=1,
+        framework_version="2.0.1",
+        py_version="py310",
+        tags=[{"Key": "priority", "Value": "100"}],
+        keep_alive_period_in_seconds=60,
+        sagemaker_session=session,
+    )
+
+    estimator.fit(wait=False)
+
+    (job,) = stage.world.jobs.values()
+    assert job["priority"] == 100
+    assert job["jobName"] == estimator.latest_training_job.name
+    assert job["jobDetails"]["ResourceConfig"]["KeepAlivePeriodInSeconds"] == 60
+    assert job["jobDetails"]["HyperParameters"]["sagemaker_program"] == '"train.py"'
+    assert stage.world.trainings == {}
+    assert session.describe_training_job(job["jobName"])["SecondaryStatus"] == "Pending"
+
+
+def test_fit_waits_through_the_queue_and_shows_the_logs_of_all_attempts(
+    session: Any, stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estimator = an_estimator(session)
+
+    def script() -> None:
+        stage.asked("long-job")
+        stage.write(stage.world.start("long-job"), "step 1", "step 2", "saved a checkpoint")
+        stage.asked("long-job", 2)
+        stage.world.preempt("long-job")
+        stage.world.settle("long-job")
+        stage.asked("long-job")
+        stage.write(stage.world.start("long-job"), "resumed at step 2", "step 3")
+        stage.world.end("long-job")
+
+    with meanwhile(script):
+        estimator.fit(job_name="long-job")
+
+    shown = capsys.readouterr().out
+    assert "long-job: Waiting in the queue; position 1; estimated start 2030-01-01 12:00:00 UTC" in shown
+    assert "Preempted, waiting in the queue to resume" in shown
+    places = [shown.index(line) for line in ("step 1", "step 2", "saved", "resumed at step 2", "step 3")]
+    assert places == sorted(places)
+    assert [shown.count(line) for line in ("step 1", "resumed at", "step 3")] == [1, 1, 1]
+    assert estimator.model_data == "s3://bucket/out/long-job-qstamp-2/output/model.tar.gz"
+
+
+def test_fit_without_logs_waits_for_the_real_end(session: Any, stage: Stage) -> None:
+    estimator = an_estimator(session)
+
+    def script() -> None:
+        stage.asked("job1")
+        stage.world.start("job1")
+        stage.asked("job1")
+        stage.preempted("job1")
+        stage.world.start("job1")
+        stage.asked("job1")
+        stage.world.end("job1")
+
+    with meanwhile(script):
+        estimator.fit(job_name="job1", logs=False)
+    assert estimator.model_data.endswith("/job1-qstamp-2/output/model.tar.gz")
+
+
+def test_a_failure_is_raised_as_the_sdk_does(session: Any, stage: Stage) -> None:
+    an_estimator(session).fit(job_name="job1", wait=False)
+
+    def script() -> None:
+        stage.asked("job1")
+        stage.world.start("job1")
+        stage.asked("job1")
+        stage.world.end("job1", "Failed", "AlgorithmError: exit code 1")
+
+    with meanwhile(script), pytest.raises(UnexpectedStatusException, match="AlgorithmError: exit code 1"):
+        session.wait_for_job("job1", poll=1)
+
+
+def test_a_job_cancelled_while_it_waits_ends_the_wait(
+    session: Any, stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estimator = an_estimator(session)
+    estimator.fit(job_name="job1", wait=False)
+
+    def script() -> None:
+        stage.asked("job1")
+        estimator.latest_training_job.stop()
+
+    with meanwhile(script):
+        session.logs_for_job("job1", wait=True, poll=1)
+    assert stage.world.jobs["job1"]["jobState"] == "cancelled"
+    assert "Cancelled while it waited in the queue" in capsys.readouterr().out
+
+
+def test_stopping_a_running_job_ends_it_for_good(session: Any, stage: Stage) -> None:
+    estimator = an_estimator(session)
+    estimator.fit(job_name="job1", wait=False)
+    stage.world.start("job1")
+    session.stop_training_job("job1")
+    assert stage.world.count("DELETE", "/jobs/job1") == 1
+    assert stage.world.count("POST", "StopTrainingJob") == 0
+    stage.world.end("job1", "Stopped")
+    assert session.wait_for_job("job1", poll=1)["TrainingJobStatus"] == "Stopped"
+
+
+def test_the_wait_has_the_sdks_timeout(session: Any, stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    an_estimator(session).fit(job_name="job1", wait=False)
+    with pytest.raises(UnexpectedStatusException, match="InProgress"):
+        session.logs_for_job("job1", wait=True, poll=1, timeout=2)
+    assert "Timeout Exceeded" in capsys.readouterr().out
+
+
+def test_attach_finds_a_waiting_job_and_waits_for_it(session: Any, stage: Stage) -> None:
+    an_estimator(session, hyperparameters={"lr": 0.1}).fit(job_name="job1", wait=False)
+
+    def script() -> None:
+        stage.asked("job1", 2)
+        stage.world.start("job1")
+        stage.world.end("job1")
+
+    with meanwhile(script):
+        attached = Estimator.attach("job1", sagemaker_session=session)
+    assert attached.hyperparameters() == {"lr": "0.1"}
+    assert attached.tags == [{"Key": "priority", "Value": "100"}]
+    assert attached.model_data == "s3://bucket/out/job1/output/model.tar.gz"
+
+
+def test_a_refused_job_is_a_client_error_with_our_hint(session: Any, stage: Stage) -> None:
+    with pytest.raises(ClientError) as caught:
+        an_estimator(session, instance_count=100).fit(wait=False)
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+    assert "Ask for fewer." in str(caught.value)
+    assert stage.world.jobs == {}
+
+
+def test_tuning_passes_through_untouched(session: Any, stage: Stage) -> None:
+    estimator = an_estimator(session, metric_definitions=[{"Name": "loss", "Regex": "loss=(.*)"}])
+    tuner = HyperparameterTuner(
+        estimator, "loss", {"lr": ContinuousParameter(0, 1)}, estimator.metric_definitions, max_jobs=2
+    )
+    tuner.fit(job_name="tuning", wait=False)
+    assert stage.world.jobs == {}
+    assert ("POST", "CreateHyperParameterTuningJob") in stage.world.calls
+
+
+def test_the_session_gives_the_queue_itself(session: Any, stage: Stage) -> None:
+    an_estimator(session).fit(job_name="job1", wait=False)
+    assert [job["jobName"] for job in session.queue.all_queued()] == ["job1"]
