@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 import launcher_contract
+import boto3
+import botocore.session
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ReadTimeoutError
@@ -29,6 +31,7 @@ from launcher_contract import (
 
 import trainmaster.adapters.sagemaker
 from builders import P5, a_request
+from trainmaster.adapters.request_model import use_trimmed_model
 from trainmaster.adapters.sagemaker import SageMakerLauncher
 from trainmaster.adapters.sagemaker_observation import observation_of_event
 from trainmaster.domain.observation import Status
@@ -219,3 +222,22 @@ def test_a_retry_of_botocores_own_after_a_lost_answer_is_already_there():
         "DescribeTrainingJob",
         "ListTags",
     ]
+
+
+def test_the_trimmed_model_that_is_deployed_serves_every_verb():
+    bench = SimulatorBench("ValidationException")
+    session = use_trimmed_model(botocore.session.Session())
+    client = boto3.Session(botocore_session=session).client(
+        "sagemaker", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
+    )
+    bench.simulator.attach(client)
+    bench.launcher = SageMakerLauncher(client, QUEUE)
+    assert create(bench) is Created.NEW
+    assert create(bench) is Created.ALREADY_THERE
+    bench.let(READY)
+    bench.launcher.end_warm_pool("job1")
+    assert bench.launcher.describe("job1").at_work
+    assert bench.launcher.units_of("job1") == {P5: 1}
+    assert open_names(bench) == ["job1"]
+    assert bench.launcher.stop("job1", end_warm_pool=True)
+    assert {operation for operation, _ in bench.calls} == calls_in_the_adapter()

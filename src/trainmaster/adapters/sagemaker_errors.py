@@ -60,7 +60,7 @@ def create_trouble(error: AwsError) -> ServiceTrouble:
     `RequestRefused` ends the job, so a refusal that another try may not meet must not become one.
     """
     found = trouble(error)
-    if code_of(error) in _VALIDATION and not isinstance(found, Unavailable):
+    if code_of(error) in _VALIDATION:
         return _by_words(error, found)
     return AccountLimitReached(str(found)) if code_of(error) == "ResourceLimitExceeded" else found
 

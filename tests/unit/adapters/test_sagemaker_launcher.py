@@ -240,8 +240,18 @@ def test_a_limit_beside_a_strangers_namesake_is_a_limit(bench):
         bench.create()
 
 
-def test_missing_ec2_capacity_at_creation_is_no_fault_of_the_request(bench):
-    bench.refuses("create_training_job", "ValidationException", "CapacityError: Unable to provision")
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("ValidationException", "CapacityError: no room"),
+        ("ValidationException", "Unable to provision requested ML compute capacity."),
+        ("ValidationException", "InsufficientCapacityError"),
+        ("CapacityError", "no room"),
+        ("ServiceQuotaExceededException", "no room"),
+    ],
+)
+def test_missing_ec2_capacity_at_creation_is_no_fault_of_the_request(bench, code, message):
+    bench.refuses("create_training_job", code, message)
     bench.refuses("describe_training_job", *NOT_THERE)
     with pytest.raises(CapacityExhausted):
         bench.create()

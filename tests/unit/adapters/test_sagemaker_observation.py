@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -124,6 +125,20 @@ def test_a_time_may_be_milliseconds_or_iso(value):
     report = seen(TrainingStartTime=value)
     assert report.started_at == START
     assert report.started_at.tzinfo is UTC
+
+
+@pytest.fixture
+def in_tokyo(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_tokyo")
+def test_a_time_without_zone_is_utc_wherever_the_queue_runs():
+    assert seen(TrainingStartTime=START.replace(tzinfo=None).isoformat()).started_at == START
 
 
 def test_the_last_stop_counts():
@@ -271,8 +286,8 @@ EITHER = [{"InstanceType": P5, "InstanceCount": 2}, {"InstanceType": G5, "Instan
             {P5: 3, G5: 3},
         ),
         (
-            {"InstancePreferences": EITHER, "SelectedInstanceType": G5, "SelectedInstanceCount": 8},
-            {G5: 8},
+            {"InstancePreferences": EITHER, "SelectedInstanceType": G5, "SelectedInstanceCount": 4},
+            {G5: 4},
         ),
         ({"InstancePreferences": EITHER, "SelectedInstanceType": P5}, {P5: 2}),
         ({}, {}),
