@@ -39,6 +39,18 @@ def check_request(value: Any, shape: Shape) -> None:
         raise invalid(report.generate_report())
 
 
+def check_answer(value: Any, shape: Shape | None) -> None:
+    """Raise `AssertionError` where an answer is not what the model promises: the simulator would teach lies."""
+    if shape is None:
+        if value:
+            raise AssertionError(f"an answer where the model has none: {value}")
+        return
+    report = ParamValidator().validate(value, shape)
+    found = list(violations(value, shape, "")) if not report.has_errors() else [report.generate_report()]
+    if found:
+        raise AssertionError("; ".join(found))
+
+
 def violations(value: Any, shape: Shape, path: str) -> Iterator[str]:
     """Every constraint that the value breaks, in the service's words."""
     if isinstance(shape, StructureShape):

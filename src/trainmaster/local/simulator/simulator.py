@@ -19,7 +19,7 @@ from botocore.config import Config
 from trainmaster.local.simulator import client as clients
 from trainmaster.local.simulator.capacity import Ec2, Quotas
 from trainmaster.local.simulator.clock import Clock, VirtualClock
-from trainmaster.local.simulator.constraints import check_request
+from trainmaster.local.simulator.constraints import check_answer, check_request
 from trainmaster.local.simulator.demand import Market
 from trainmaster.local.simulator.engine import Account, Engine
 from trainmaster.local.simulator.events import AWS_SOURCE, Envelope, Sink
@@ -57,6 +57,7 @@ class SageMakerSimulator:
         rng: where the events' ids come from.
         grace: from SIGTERM to SIGKILL.
         containers: run real commands; needs a wall clock.
+        check_answers: hold every answer against the service model too; for tests.
     """
 
     def __init__(  # noqa: PLR0913 - an account has that many knobs; all have defaults and names
@@ -78,10 +79,12 @@ class SageMakerSimulator:
         rng: random.Random | None = None,
         grace: timedelta = GRACE,
         containers: Containers | None = None,
+        check_answers: bool = False,
     ) -> None:
         self.clock = clock or VirtualClock()
         self.account = account or Account()
         self.on_call = on_call
+        self._check_answers = check_answers
         self.scripts = Scripts(profile or Profile(), speed)
         self.faults = Faults()
         self.throttle = Throttle(_rates(rates or {}))
@@ -216,6 +219,8 @@ class SageMakerSimulator:
             raise fault.error
         result = self._engine.call(operation, request, now)
         self._catch_up()
+        if self._check_answers:
+            check_answer(result, service_model().operation_model(operation).output_shape)
         if fault is not None:
             raise fault.error
         return result
