@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 
-GRACE_SECONDS = 8
+GRACE_SECONDS = 6
 """Between SIGTERM and SIGKILL."""
 
 

@@ -1,0 +1,182 @@
+"""The local stack's own machinery: processes that end when they must, builds kept by content, a clean environment."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from trainmaster.local.stack.address import StackAddress, plain_environment
+from trainmaster.local.stack.build import _key, as_arguments, local_parameters
+from trainmaster.local.stack.checkout import Checkout, SetUpMissing
+from trainmaster.local.stack.processes import DidNotStart, Guarded, ended_by_signals, free_port, listening, run
+
+SOON = 15.0
+"""Seconds after which something that should have happened has not."""
+
+PARENT = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def eventually(condition):
+    deadline = time.monotonic() + SOON
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def alive(pid):
+    """Whether the process runs; one that has ended and waits for its parent does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.fixture
+def start(tmp_path):
+    with contextlib.ExitStack() as opened:
+
+        def starter(code, name="a process"):
+            log = tmp_path / f"{name}.log"
+            command = [sys.executable, "-c", code]
+            return opened.enter_context(contextlib.closing(Guarded(name, command, dict(os.environ), log)))
+
+        yield starter
+
+
+def test_closing_ends_the_process_and_those_that_it_started(start):
+    process = start(PARENT)
+    process.wait_until(process.log.read_text, SOON)
+    grandchild = int(process.log.read_text())
+    assert alive(grandchild)
+    process.close()
+    assert not process.running
+    eventually(lambda: not alive(grandchild))
+
+
+def test_a_process_dies_with_the_one_that_started_it_even_by_sigkill(tmp_path):
+    script = f"""
+import os, sys, time
+from pathlib import Path
+from trainmaster.local.stack.processes import Guarded
+process = Guarded("parent", [sys.executable, "-c", {PARENT!r}], dict(os.environ), Path({str(tmp_path / "log")!r}))
+print("started", flush=True)
+time.sleep(600)
+"""
+    log = tmp_path / "log"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as starter:
+        assert starter.stdout.readline() == b"started\n"
+        eventually(log.read_text)
+        grandchild = int(log.read_text())
+        starter.send_signal(signal.SIGKILL)
+    eventually(lambda: not alive(grandchild))
+
+
+def test_one_that_ignores_sigterm_is_killed(start):
+    process = start(STUBBORN)
+    process.wait_until(process.log.read_text, SOON)
+    began = time.monotonic()
+    process.close()
+    assert not process.running
+    assert time.monotonic() - began < SOON
+
+
+def test_an_early_end_is_told_with_the_last_output(start):
+    process = start("print('no such table'); raise SystemExit(3)")
+    with pytest.raises(DidNotStart, match="a process ended while starting:\nno such table"):
+        process.wait_until(lambda: False, SOON)
+
+
+def test_a_late_start_is_told_with_the_deadline(start):
+    with pytest.raises(DidNotStart, match="was not ready in 0 seconds"):
+        start("import time; time.sleep(600)").wait_until(lambda: False, 0.1)
+
+
+def test_a_failed_command_is_told_with_its_output(tmp_path):
+    with pytest.raises(DidNotStart, match="sam failed:\nbad template"):
+        run("sam", [sys.executable, "-c", "print('bad template'); raise SystemExit(1)"], os.environ, tmp_path / "log")
+    run("sam", [sys.executable, "-c", ""], os.environ, tmp_path / "log")
+
+
+def interrupted(closed):
+    with ended_by_signals(), contextlib.ExitStack() as opened:
+        opened.callback(closed.append, "closed")
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_sigterm_leaves_in_order():
+    closed = []
+    with pytest.raises(SystemExit) as left:
+        interrupted(closed)
+    assert (left.value.code, closed) == (128 + signal.SIGTERM, ["closed"])
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_free_port_is_one_that_nobody_listens_on():
+    assert not listening(free_port())
+
+
+def test_nothing_of_the_callers_aws_settings_or_proxies_reaches_the_stack():
+    environ = {"PATH": "/bin", "AWS_PROFILE": "mine", "https_proxy": "x", "TRAINMASTER_API_URL": "x", "PYTHONPATH": "x"}
+    assert plain_environment(environ) == {"PATH": "/bin"}
+
+
+def test_a_client_is_told_the_queue_and_nothing_that_leads_to_aws():
+    environment = StackAddress("http://api", "http://aws", "http://sagemaker").environment()
+    assert environment["TRAINMASTER_API_URL"] == "http://api"
+    assert environment["AWS_ENDPOINT_URL"] == "http://aws"
+    assert environment["AWS_ENDPOINT_URL_SAGEMAKER"] == "http://sagemaker"
+    assert environment["AWS_SHARED_CREDENTIALS_FILE"] == "/dev/null"
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    (tmp_path / "src" / "trainmaster").mkdir(parents=True)
+    (tmp_path / "src" / "trainmaster" / "a.py").write_text("1")
+    (tmp_path / "template.yaml").write_text("Resources:")
+    (tmp_path / "samconfig.toml").write_text(
+        '[local.deploy.parameters]\nparameter_overrides = ["Runtime=python3.9", "Pools=ml.p5.48xlarge=2"]\n'
+    )
+    return Checkout(tmp_path)
+
+
+def test_parameters_are_the_local_ones_for_this_machine_with_the_changes(checkout):
+    parameters = local_parameters(checkout, {"HoldSeconds": "60"})
+    assert parameters == {
+        "Runtime": f"python3.{sys.version_info.minor}",
+        "Architecture": checkout.architecture,
+        "Pools": "ml.p5.48xlarge=2",
+        "HoldSeconds": "60",
+    }
+    assert as_arguments({"B": "2", "A": "x=1"}) == ["--parameter-overrides", "A=x=1", "B=2"]
+
+
+def test_a_build_is_kept_until_something_that_it_is_made_of_changes(checkout):
+    platform = {"Runtime": "python3.13", "Architecture": "arm64"}
+    before = _key(checkout, platform)
+    (checkout.source / "trainmaster" / "__pycache__").mkdir()
+    (checkout.source / "trainmaster" / "__pycache__" / "a.pyc").write_bytes(b"x")
+    assert _key(checkout, {**platform, "Pools": "ml.p5.48xlarge=3"}) == before
+    assert _key(checkout, {**platform, "Architecture": "x86_64"}) != before
+    (checkout.source / "trainmaster" / "a.py").write_text("2")
+    assert _key(checkout, platform) != before
+
+
+def test_a_missing_environment_is_told_with_the_command_that_makes_it(checkout):
+    with pytest.raises(SetUpMissing, match=r"\.venv-ministack/bin/ministack is missing: run `make install-all`"):
+        _ = checkout.ministack

@@ -1,0 +1,281 @@
+"""template.yaml against the code that it deploys: names, routes, permissions, and the limits that hang together."""
+
+import ast
+import json
+import re
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from botocore import xform_name
+from cfnlint.api import lint_all
+from cfnlint.decode import decode
+
+from trainmaster import bootstrap
+from trainmaster.handlers.manager import consume
+from trainmaster.handlers.openapi import OPERATIONS
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "trainmaster"
+TEMPLATE, _ = decode(str(ROOT / "template.yaml"))
+RESOURCES = TEMPLATE["Resources"]
+PARAMETERS = TEMPLATE["Parameters"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+SAMCONFIG = tomllib.loads((ROOT / "samconfig.toml").read_text())
+
+WITHOUT_RESOURCE = {"sagemaker:ListTrainingJobs", "xray:PutTraceSegments", "xray:PutTelemetryRecords"}
+"""Actions for which IAM knows no resource (service authorization reference)."""
+IMPLIED = {
+    "sagemaker:AddTags",  # CreateTrainingJob with Tags
+    "dynamodb:ConditionCheckItem",  # TransactWriteItems is allowed by the actions within
+    "sqs:ReceiveMessage",  # Lambda's own polling of the wake queue
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "iam:PassRole",
+}
+
+
+def of_type(kind):
+    return {name: each for name, each in RESOURCES.items() if each["Type"] == kind}
+
+
+def statements(role):
+    """Every statement of a role, those under a condition too."""
+    for policy in RESOURCES[role]["Properties"]["Policies"]:
+        document = policy["Fn::If"][1] if "Fn::If" in policy else policy
+        yield from document["PolicyDocument"]["Statement"]
+
+
+def listed(value):
+    return value if isinstance(value, list) else [value]
+
+
+def actions(role, service):
+    return {
+        action for each in statements(role) for action in listed(each["Action"]) if action.startswith(f"{service}:")
+    }
+
+
+def calls_of(*modules):
+    """AWS operations that adapters call, by the names of their client methods."""
+    trees = [ast.parse(path.read_text()) for module in modules for path in (SOURCE / "adapters").glob(module)]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    methods = {node.attr for node in nodes if isinstance(node, ast.Attribute) and is_client(node.value)}
+    paged = {
+        node.args[0].value
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get_paginator"
+    }
+    return methods - {"get_paginator", "exceptions"} | paged
+
+
+def is_client(node):
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return name.lstrip("_") in {"client", "iam"}
+
+
+def as_methods(permitted):
+    return {xform_name(action.split(":")[1]) for action in permitted - IMPLIED}
+
+
+def test_cfn_lint_finds_nothing():
+    found = lint_all((ROOT / "template.yaml").read_text())
+    assert [str(match) for match in found if match.rule.severity != "informational"] == []
+
+
+def test_the_functions_are_told_exactly_the_settings_that_the_code_reads():
+    told = TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]
+    assert {name for name in told if name.startswith(bootstrap.PREFIX)} == {
+        bootstrap.PREFIX + name for name in bootstrap._READERS
+    }
+
+
+def test_the_defaults_are_settings_that_the_code_accepts():
+    environ = {
+        "TRAINMASTER_QUEUE": PARAMETERS["QueueName"]["Default"],
+        "TRAINMASTER_TABLE": PARAMETERS["QueueName"]["Default"],
+        "TRAINMASTER_POOLS": "ml.p5.48xlarge=2,ml.g5.2xlarge=8",
+        "TRAINMASTER_ROLE_MAPPING": PARAMETERS["RoleMapping"]["Default"],
+        "TRAINMASTER_CHECK_PASS_ROLE": PARAMETERS["CheckPassRole"]["Default"],
+        "TRAINMASTER_ALLOW_NON_PREEMPTIBLE": PARAMETERS["AllowNonPreemptible"]["Default"],
+        "TRAINMASTER_HOLD_SECONDS": str(PARAMETERS["HoldSeconds"]["Default"]),
+    }
+    settings = bootstrap.Settings.from_env(environ)
+    assert (settings.check_pass_role, settings.hold_seconds) == (True, 3600)
+    assert re.fullmatch(PARAMETERS["Pools"]["AllowedPattern"], environ["TRAINMASTER_POOLS"])
+
+
+@pytest.mark.parametrize("function", ["ApiFunction", "ManagerFunction"])
+def test_each_handler_exists(function):
+    module, _, name = RESOURCES[function]["Properties"]["Handler"].rpartition(".")
+    assert callable(getattr(import_module(module), name))
+
+
+def test_every_route_of_the_api_is_deployed_and_no_other():
+    events = [event["Properties"] for event in RESOURCES["ApiFunction"]["Properties"]["Events"].values()]
+    deployed = {(event["Method"].upper(), event["Path"]) for event in events}
+    assert deployed == {(each.method, re.sub("<(.*?)>", r"{\1}", each.rule)) for each in OPERATIONS.values()}
+
+
+def test_every_route_needs_a_signature():
+    auth = RESOURCES["QueueApi"]["Properties"]["Auth"]
+    assert (auth["DefaultAuthorizer"], auth["InvokeRole"]) == ("AWS_IAM", "NONE")
+    events = RESOURCES["ApiFunction"]["Properties"]["Events"].values()
+    assert not [event for event in events if "Auth" in event["Properties"]]
+
+
+def test_the_api_may_not_call_sagemaker_nor_pass_roles():
+    assert actions("ApiRole", "sagemaker") == set()
+    assert "iam:PassRole" not in actions("ApiRole", "iam")
+
+
+@pytest.mark.parametrize("role", ["ApiRole", "ManagerRole", "TickRole"])
+def test_no_permission_is_wide(role):
+    for each in statements(role):
+        assert not [action for action in listed(each["Action"]) if "*" in action]
+        if "*" in listed(each["Resource"]):
+            assert set(listed(each["Action"])) <= WITHOUT_RESOURCE
+
+
+def test_the_manager_may_call_of_sagemaker_what_the_code_calls():
+    assert as_methods(actions("ManagerRole", "sagemaker")) == calls_of("sagemaker*.py")
+
+
+def test_both_functions_may_call_of_dynamodb_what_the_code_calls():
+    called = calls_of("dynamodb*.py") - {"transact_write_items"}
+    assert as_methods(actions("ManagerRole", "dynamodb")) == called
+    assert as_methods(actions("ApiRole", "dynamodb")) == called
+
+
+def test_both_functions_may_send_what_the_code_sends():
+    assert as_methods(actions("ApiRole", "sqs")) == calls_of("sqs.py")
+    assert as_methods(actions("ManagerRole", "sqs")) == calls_of("sqs.py")
+
+
+def test_the_api_may_ask_of_iam_what_the_code_asks():
+    assert as_methods(actions("ApiRole", "iam")) == calls_of("iam.py")
+
+
+def test_roles_are_passed_to_sagemaker_alone_and_only_those_allowed():
+    (statement,) = [each for each in statements("ManagerRole") if each["Action"] == "iam:PassRole"]
+    assert statement["Resource"] == {"Ref": "AllowedRoles"}
+    assert statement["Condition"] == {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
+
+
+def test_a_batch_is_hidden_six_times_as_long_as_the_manager_may_take():
+    timeout = RESOURCES["ManagerFunction"]["Properties"]["Timeout"]
+    assert RESOURCES["WakeQueue"]["Properties"]["VisibilityTimeout"] >= 6 * timeout
+    assert RESOURCES["ApiFunction"]["Properties"]["Timeout"] <= 29
+
+
+def test_what_cannot_give_a_deduplication_id_does_not_need_to():
+    assert RESOURCES["WakeQueue"]["Properties"]["ContentBasedDeduplication"] is True
+    rule = RESOURCES["TrainingJobRule"]["Properties"]["Targets"][0]
+    tick = RESOURCES["Tick"]["Properties"]["Target"]
+    assert rule["SqsParameters"] == tick["SqsParameters"] == {"MessageGroupId": "manager"}
+
+
+class Quiet:
+    """An application whose manager is asked only what a message means to it."""
+
+    def observation_of(self, event):
+        raise AssertionError("a tick is no event")
+
+    class Seen(Exception):
+        pass
+
+    @property
+    def hands(self):
+        raise self.Seen
+
+
+def test_the_tick_is_a_message_that_makes_the_manager_run_a_pass():
+    body = RESOURCES["Tick"]["Properties"]["Target"]["Input"]
+    assert json.loads(body)["time"] == "<aws.scheduler.scheduled-time>"
+    with pytest.raises(Quiet.Seen):
+        consume(Quiet(), {"Records": [{"messageId": "1", "body": body}]}, None)
+
+
+def test_the_rule_sees_a_job_start_and_end():
+    pattern = RESOURCES["TrainingJobRule"]["Properties"]["EventPattern"]
+    assert pattern["source"] == [{"Ref": "EventSource"}]
+    assert PARAMETERS["EventSource"]["Default"] == "aws.sagemaker"
+    assert {"InProgress", "Completed", "Failed", "Stopped"} <= set(pattern["detail"]["TrainingJobStatus"])
+
+
+@pytest.mark.parametrize("queue", of_type("AWS::SQS::Queue"))
+def test_queues_are_encrypted(queue):
+    assert RESOURCES[queue]["Properties"]["SqsManagedSseEnabled"] is True
+
+
+def test_the_table_outlives_the_stack():
+    table = RESOURCES["QueueTable"]
+    assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
+    assert table["Properties"]["DeletionProtectionEnabled"] is True
+    assert table["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+
+
+def test_every_dead_letter_and_every_function_has_an_alarm():
+    watched = {
+        (alarm["Properties"]["MetricName"], json.dumps(alarm["Properties"]["Dimensions"][0]["Value"]))
+        for alarm in of_type("AWS::CloudWatch::Alarm").values()
+    }
+    dead = [name for name in of_type("AWS::SQS::Queue") if "DeadLetter" in name]
+    functions = list(of_type("AWS::Serverless::Function"))
+    assert len(dead) == len(functions) == 2
+    for queue in dead:
+        arn = json.dumps({"Fn::GetAtt": [queue, "QueueName"]})
+        assert ("ApproximateNumberOfMessagesVisible", arn) in watched
+    for function in functions:
+        for metric in ("Errors", "Throttles"):
+            assert (metric, json.dumps({"Ref": function})) in watched
+
+
+def test_alarms_need_no_metric_math():
+    """ministack knows none, and would refuse the template."""
+    assert not [name for name, alarm in of_type("AWS::CloudWatch::Alarm").items() if "Metrics" in alarm["Properties"]]
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_every_parameter_is_described_and_limited(name):
+    parameter = PARAMETERS[name]
+    assert parameter["Description"].endswith(".")
+    limits = {"AllowedPattern", "AllowedValues", "MinValue"}
+    assert limits & parameter.keys() or name == "AllowedPrincipals", "any ARN pattern is one that IAM matches"
+
+
+def test_every_parameter_stands_in_a_group():
+    groups = TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+    assert sorted(name for group in groups for name in group["Parameters"]) == sorted(PARAMETERS)
+
+
+def test_private_arm_and_the_newest_of_the_usual_runtimes_by_default():
+    defaults = {name: PARAMETERS[name]["Default"] for name in ("EndpointType", "Architecture", "Runtime")}
+    assert defaults == {"EndpointType": "PRIVATE", "Architecture": "arm64", "Runtime": "python3.13"}
+
+
+def test_every_skipped_check_says_why():
+    skipped = [
+        skip for each in RESOURCES.values() for skip in each.get("Metadata", {}).get("checkov", {}).get("skip", [])
+    ]
+    assert skipped
+    assert not [skip["id"] for skip in skipped if len(skip["comment"]) < 30]
+
+
+def test_the_local_configuration_gives_parameters_that_the_template_accepts():
+    given = dict(pair.split("=", 1) for pair in SAMCONFIG["local"]["deploy"]["parameters"]["parameter_overrides"])
+    for name, value in given.items():
+        parameter = PARAMETERS[name]
+        assert value in [str(each) for each in parameter.get("AllowedValues", [value])]
+        assert re.fullmatch(parameter.get("AllowedPattern", ".*"), value)
+    needed = {name for name, parameter in PARAMETERS.items() if "Default" not in parameter}
+    assert needed <= given.keys()
+    assert not given["EventSource"].startswith("aws.")
+
+
+def test_the_bundle_is_the_extra_that_the_project_names():
+    lines = (ROOT / "src" / "requirements.txt").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == PROJECT["project"]["optional-dependencies"][
+        "service"
+    ]
