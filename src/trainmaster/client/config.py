@@ -20,6 +20,7 @@ ID_VARIABLE = "TRAINMASTER_API_ID"
 STACK_VARIABLE = "TRAINMASTER_STACK"
 DEFAULT_STACK = "trainmaster"
 
+_URL = re.compile(r"https?://([\w.-]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?(/[^\s?#]*)?", re.ASCII)
 _REGION_IN_HOST = re.compile(r"\.execute-api\.([a-z0-9-]+)\.(?:vpce\.)?amazonaws\.com")
 _HOW = (
     f"Pass the address, set {URL_VARIABLE} (and {ID_VARIABLE} behind a VPC endpoint), "
@@ -61,7 +62,7 @@ def find_address(
     url = url or url_there
     if not url:
         return _address_of_stack(session, environ.get(STACK_VARIABLE) or DEFAULT_STACK)
-    if not url.startswith(("https://", "http://")):
+    if not _URL.fullmatch(url):
         raise NotConfigured(f"{url!r} is not a URL of the API.", hint="It begins with https:// and ends in the stage.")
     return Address(url.rstrip("/"), api_id or id_there or None)
 

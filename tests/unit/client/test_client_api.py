@@ -124,7 +124,7 @@ def test_without_credentials_or_region_it_says_what_is_missing(client_on: Make) 
 
     with pytest.raises(Forbidden, match="log in"):
         client_on(Recorder(), session=boto3.session.Session(region_name="us-east-1")).jobs()
-    with pytest.raises(NotConfigured, match="AWS_REGION"):
+    with pytest.raises(NotConfigured, match="AWS_DEFAULT_REGION"):
         client_on(Recorder(), url="https://queue.example/prod", session=a_session(None)).jobs()
 
 

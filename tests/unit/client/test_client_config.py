@@ -37,9 +37,14 @@ def test_the_host_name_tells_the_region(url: str, region: str | None) -> None:
     assert Address(url).region == region
 
 
-def test_what_is_no_url_is_refused() -> None:
+@pytest.mark.parametrize("text", ["a1b2c3", "https://", "https:///prod", "https://host/pr od", "ftp://host/prod"])
+def test_what_is_no_url_is_refused(text: str) -> None:
     with pytest.raises(NotConfigured, match="https://"):
-        find_address("a1b2c3", None, a_session(), {})
+        find_address(text, None, a_session(), {})
+
+
+def test_an_address_may_have_a_port_and_be_a_number() -> None:
+    assert find_address("http://[::1]:4566/prod/", None, a_session(), {}).url == "http://[::1]:4566/prod"
 
 
 @pytest.fixture
