@@ -6,9 +6,9 @@ import ast
 import re
 from pathlib import Path
 
-import launcher_contract
 import boto3
 import botocore.session
+import launcher_contract
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ReadTimeoutError
@@ -31,12 +31,11 @@ from launcher_contract import (
 
 import trainmaster.adapters.sagemaker
 from builders import P5, a_request
-from trainmaster.adapters.request_model import use_trimmed_model
 from trainmaster.adapters.sagemaker import SageMakerLauncher
 from trainmaster.adapters.sagemaker_observation import observation_of_event
+from trainmaster.adapters.service_model import use_trimmed_model
 from trainmaster.domain.observation import Status
-from trainmaster.local.simulator.engine import Account
-from trainmaster.local.simulator.simulator import SageMakerSimulator
+from trainmaster.local.simulator import Account, SageMakerSimulator
 from trainmaster.ports import Created
 
 CODES = {

@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import G5, P5, at
@@ -235,6 +235,7 @@ MOMENTS = st.none() | st.builds(
 )
 
 
+@settings(deadline=None)
 @given(JSON | st.builds(an_event, JSON) | DAMAGED.map(lambda damage: an_event(a_detail(**damage))))
 def test_any_json_is_an_observation_nothing_or_refused_with_its_field(event):
     before = repr(event)
@@ -251,6 +252,7 @@ def outcome_of(event):
         return None, refusal.field
 
 
+@settings(deadline=None)
 @given(status=st.sampled_from(Status), started=MOMENTS, stopping=MOMENTS)
 def test_an_event_and_a_describe_answer_say_the_same(status, started, stopping):
     def told(form):

@@ -9,7 +9,7 @@ import pytest
 from botocore.loaders import create_loader
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import G5, P5, a_job, a_request, an_attempt
@@ -152,6 +152,7 @@ def cases(draw):
     return a_job(name), attempt, request, draw(st.text(min_size=1, max_size=300))
 
 
+@settings(deadline=None)
 @given(cases())
 def test_no_member_is_lost_none_is_changed_but_ours_and_sagemaker_takes_it(case):
     job, attempt, request, queue = case

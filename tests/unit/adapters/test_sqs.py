@@ -10,7 +10,7 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.stub import Stubber
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
 
@@ -115,6 +115,7 @@ def test_the_same_message_is_set_aside_once_and_another_on_its_own(fifo):
 TAKEN = re.compile("[\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
 
 
+@settings(deadline=None)
 @given(
     st.text(st.characters()) | st.text(max_size=3).map(lambda text: text * 2000),
     st.sampled_from([1, 1000, LARGEST_MESSAGE - 300, LARGEST_MESSAGE - 12, LARGEST_MESSAGE]),
