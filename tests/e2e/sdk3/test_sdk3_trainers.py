@@ -1,0 +1,156 @@
+"""Real ModelTrainers of the SageMaker SDK 3 against a scripted queue: real HTTP, no patching."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from client_stage import BUCKET, Stage, meanwhile
+from client_world import ROLE
+from sagemaker.core.helper.session_helper import Session
+from sagemaker.core.resources import TrainingJob
+from sagemaker.core.utils.exceptions import FailedStatusError
+from sagemaker.train import ModelTrainer
+from sagemaker.train.configs import CheckpointConfig, Compute, OutputDataConfig, SourceCode, Tag
+
+from trainmaster import QueueSession
+
+
+@pytest.fixture
+def session(stage: Stage) -> Any:
+    return QueueSession(default_bucket=BUCKET)
+
+
+def a_trainer(session: Any, name: str = "job1", **changes: Any) -> ModelTrainer:
+    arguments = {
+        "training_image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/image:1",
+        "role": ROLE,
+        "base_job_name": name,
+        "compute": Compute(instance_type="ml.m5.large", instance_count=1),
+        "tags": [Tag(key="priority", value="100")],
+        "checkpoint_config": CheckpointConfig(s3_uri=f"s3://{BUCKET}/checkpoints"),
+        "output_data_config": OutputDataConfig(s3_output_path="s3://bucket/out"),
+        "sagemaker_session": session,
+    }
+    return ModelTrainer(**arguments | changes)
+
+
+def test_train_puts_the_job_into_the_queue(session: Any, stage: Stage, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "train.py").write_text("print('hello')\n")
+    trainer = a_trainer(session, source_code=SourceCode(source_dir=str(source), entry_script="train.py"))
+
+    trainer.train(wait=False)
+
+    (job,) = stage.world.jobs.values()
+    assert job["priority"] == 100
+    assert stage.world.trainings == {}
+    assert trainer._latest_training_job.training_job_name == job["jobName"]
+    assert trainer._latest_training_job.secondary_status == "Pending"
+
+
+def the_queued(stage: Stage) -> str:
+    """Block until a job is in the queue; its name."""
+    stage.world.await_calls("POST", "/add-job", 1)
+    (name,) = stage.world.jobs
+    return name
+
+
+def test_train_waits_through_the_queue_and_shows_the_logs_of_all_attempts(
+    session: Any, stage: Stage, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    trainer = a_trainer(session)
+
+    def script() -> None:
+        name = the_queued(stage)
+        stage.asked(name)
+        stage.write(stage.world.start(name), "step 1", "step 2")
+        stage.asked(name, 2)
+        stage.write(name, "saved a checkpoint")
+        stage.preempted(name)
+        stage.write(stage.world.start(name), "resumed at step 2", "step 3")
+        stage.asked(name, 2)
+        stage.write(f"{name}-qstamp-2", "step 4")
+        stage.world.end(name)
+
+    with caplog.at_level(logging.INFO, logger="sagemaker.core"), meanwhile(script):
+        trainer.train(wait=True, logs=True)
+
+    shown = capsys.readouterr().out
+    assert "Waiting in the queue; position 1; estimated start 2030-01-01 12:00:00 UTC" in shown
+    assert "Preempted, waiting in the queue to resume" in shown
+    logged = "\n".join(record.getMessage() for record in caplog.records if "algo-1" in record.getMessage())
+    lines = ("step 1", "step 2", "saved a checkpoint", "resumed at step 2", "step 3", "step 4")
+    places = [logged.index(f":\n{line}") for line in lines]
+    assert places == sorted(places)
+    assert [logged.count(f":\n{line}") for line in lines] == [1] * len(lines)
+    job = trainer._latest_training_job
+    assert job.training_job_status == "Completed"
+    assert job.model_artifacts.s3_model_artifacts.endswith("-qstamp-2/output/model.tar.gz")
+
+
+def test_a_failure_is_raised_as_the_sdk_does(session: Any, stage: Stage) -> None:
+    def script() -> None:
+        name = the_queued(stage)
+        stage.asked(name)
+        stage.world.start(name)
+        stage.asked(name)
+        stage.world.end(name, "Failed", "AlgorithmError: exit code 1")
+
+    with meanwhile(script), pytest.raises(FailedStatusError, match="AlgorithmError: exit code 1"):
+        a_trainer(session).train(wait=True, logs=False)
+
+
+def test_a_waiting_job_is_stopped_through_the_queue(session: Any, stage: Stage) -> None:
+    trainer = a_trainer(session)
+    trainer.train(wait=False)
+    job = trainer._latest_training_job
+
+    job.stop()
+    job.wait(poll=1)
+
+    assert job.training_job_status == "Stopped"
+    assert stage.world.jobs[job.training_job_name]["jobState"] == "cancelled"
+
+
+def test_a_refused_job_is_a_client_error_with_our_hint(session: Any, stage: Stage) -> None:
+    with pytest.raises(ClientError) as caught:
+        a_trainer(session, compute=Compute(instance_type="ml.m5.large", instance_count=100)).train(wait=False)
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+    assert "Ask for fewer." in str(caught.value)
+    assert stage.world.jobs == {}
+
+
+def test_another_boto_session_starts_its_jobs_at_once(session: Any, stage: Stage) -> None:
+    """The clients that sagemaker.core keeps are those of a boto session: another's are not routed."""
+    a_trainer(session, "queued").train(wait=False)
+    plain = Session(boto3.session.Session(), default_bucket=BUCKET)
+    a_trainer(plain, "at-once").train(wait=False)
+    assert [name.startswith("queued") for name in stage.world.jobs] == [True]
+    assert [name.startswith("at-once") for name in stage.world.trainings] == [True]
+
+
+def test_a_client_that_was_made_before_is_routed_as_well(stage: Stage) -> None:
+    boto_session = boto3.session.Session()
+    a_trainer(Session(boto_session, default_bucket=BUCKET), "before").train(wait=False)
+    a_trainer(QueueSession(boto_session, default_bucket=BUCKET), "queued").train(wait=False)
+    assert [name.startswith("queued") for name in stage.world.jobs] == [True]
+
+
+def test_a_job_is_found_again_by_its_name(session: Any, stage: Stage) -> None:
+    trainer = a_trainer(session)
+    trainer.train(wait=False)
+    name = trainer._latest_training_job.training_job_name
+    stage.world.start(name)
+    stage.world.preempt(name)
+    stage.world.settle(name)
+    stage.world.start(name)
+
+    found = TrainingJob.get(name, session=session.boto_session)
+
+    assert found.training_job_name == name
+    assert found.secondary_status == "Training"
+    assert [job["jobName"] for job in session.queue.all_jobs("running")] == [name]
