@@ -1,0 +1,47 @@
+"""Engines for the contract suite, each with a table of its own for every test."""
+
+from __future__ import annotations
+
+import boto3
+import pytest
+from engines import DynamoEngine, Dynoxide, MemoryEngine, OneAtATime
+from moto import mock_aws
+
+
+@pytest.fixture(scope="session")
+def dynoxide():
+    engine = Dynoxide()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="session")
+def dynoxide_client(dynoxide):
+    client = dynoxide.client()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def dynoxide_engine(dynoxide_client):
+    return DynamoEngine(dynoxide_client)
+
+
+@pytest.fixture(scope="module")
+def moto_client():
+    with mock_aws():
+        client = boto3.session.Session().client(
+            "dynamodb", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
+        )
+        yield OneAtATime(client)
+        client.close()
+
+
+@pytest.fixture
+def moto_engine(moto_client):
+    return DynamoEngine(moto_client)
+
+
+@pytest.fixture
+def memory_engine():
+    return MemoryEngine()

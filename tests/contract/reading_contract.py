@@ -1,0 +1,117 @@
+"""Snapshots: what a pass sees of lanes, active jobs and pools."""
+
+from __future__ import annotations
+
+import pytest
+
+import builders as b
+from trainmaster.domain import lifecycle
+
+
+def fill(store, jobs):
+    for job in jobs:
+        store.submit(job, b.a_request(job.name))
+    return list(jobs)
+
+
+def in_lane(count, *, prefix="job", **fields):
+    return [b.a_job(f"{prefix}{n:04d}", entry_time=b.at(n), **fields) for n in range(count)]
+
+
+class ReadingContract:
+    def test_waiting_jobs_come_in_queue_order_over_all_lanes(self, store):
+        jobs = fill(
+            store,
+            [
+                b.a_job("late", entry_time=b.at(2)),
+                b.a_job("low", priority=-1_000_000, units={b.G5: 1}),
+                b.a_job("early", entry_time=b.at(-2), units={b.G5: 1}),
+                b.a_job("a-same-time", entry_time=b.at(2), share="research"),
+                b.a_job("high", priority=1_000_000, entry_time=b.at(9)),
+                b.a_job("micro", entry_time=b.at(1.999999)),
+                b.a_job("minus", priority=-1),
+                b.a_job("ten", priority=10),
+                b.a_job("nine", priority=9),
+            ],
+        )
+        assert store.begin_pass().waiting == tuple(sorted(jobs, key=lambda job: job.order))
+        assert store.survey().waiting == store.begin_pass().waiting
+
+    def test_a_pass_sees_active_and_waiting_jobs_apart(self, store):
+        running, preempting = b.a_running_job("running"), b.a_preempting_job("preempting")
+        pending, preempted = b.a_job("pending"), b.a_preempted_job("preempted", entry_time=b.at(-1))
+        fill(store, [running, preempting, pending, preempted, b.a_held_job("held"), b.an_ended_job("ended")])
+        snapshot = store.begin_pass()
+        assert {job.name: job for job in snapshot.active} == {"running": running, "preempting": preempting}
+        assert snapshot.waiting == (preempted, pending)
+        assert not snapshot.cut_lanes
+
+    def test_a_deep_lane_is_read_at_its_head_only(self, store):
+        jobs = fill(store, in_lane(40))
+        lone = b.a_job("lone", units={b.G5: 1}, priority=-5)
+        store.submit(lone, b.a_request("lone"))
+        snapshot = store.begin_pass()
+        assert snapshot.waiting == (*jobs[:32], lone)
+        assert snapshot.cut_lanes == {jobs[0].lane}
+        assert store.survey().cut_lanes == {jobs[0].lane}
+
+    def test_a_lane_that_is_read_to_its_end_is_not_cut(self, store):
+        jobs = fill(store, in_lane(32))
+        snapshot = store.begin_pass()
+        assert snapshot.waiting == tuple(jobs)
+        assert not snapshot.cut_lanes
+
+    def test_a_lane_is_read_as_far_as_jobs_could_start(self, engine):
+        store = engine.open(pools=[b.a_pool(cap=50)], parameter="fifty")
+        fill(store, in_lane(4, prefix="run-", state=b.JobState.RUNNING, attempt=b.an_attempt(), priority=9))
+        weak = in_lane(3, prefix="weak", state=b.JobState.RUNNING, attempt=b.an_attempt(), priority=-1)
+        fixed = in_lane(2, prefix="fix", state=b.JobState.RUNNING, attempt=b.an_attempt(), preemptible=False)
+        stopping = b.an_attempt(stop_asked_at=b.NOW)
+        fill(store, [*weak, *fixed, b.a_job("going", state=b.JobState.RUNNING, attempt=stopping, priority=9)])
+        jobs = fill(store, in_lane(60))
+        snapshot = store.begin_pass()
+        # 50 units, 6 of them held by jobs that cannot be made to go, and 8 to spare.
+        assert snapshot.waiting == tuple(jobs[: 50 - 6 + 8])
+        assert snapshot.cut_lanes == {jobs[0].lane}
+
+    def test_foreign_units_are_not_counted_on(self, engine):
+        store = engine.open(pools=[b.a_pool(cap=50, count_foreign=True)], parameter="fifty")
+        store.note_foreign({"other": {b.P5: 10}})
+        jobs = fill(store, in_lane(60))
+        assert store.begin_pass().waiting == tuple(jobs[:48])
+
+    def test_lanes_whose_names_are_alike_do_not_mix(self, store):
+        shares = ["a", "a$", "a#b", "a%23b", "a!", "a/b", "b", "", "#", "$", "a#", "é", "\U0001f682", "~"]
+        jobs = [
+            b.a_job(f"job-{number}-{n:02d}", share=share, entry_time=b.at(number + 100 * n))
+            for number, share in enumerate(shares)
+            for n in range(34 if number % 3 == 0 else 2)
+        ]
+        fill(store, jobs)
+        snapshot = store.begin_pass()
+        by_lane = {}
+        for job in jobs:
+            by_lane.setdefault(job.lane, []).append(job)
+        expected = [job for lane in by_lane.values() for job in lane[:32]]
+        assert snapshot.waiting == tuple(sorted(expected, key=lambda job: job.order))
+        assert snapshot.cut_lanes == {lane for lane, members in by_lane.items() if len(members) > 32}
+
+    @pytest.mark.parametrize("entry", [1, 59_999_999, 86_400 * 365 * 100])
+    def test_order_holds_at_the_ends_of_time_and_priority(self, store, entry):
+        jobs = [
+            b.a_job(f"{name}{priority}", priority=priority, entry_time=b.at(entry + later))
+            for name in ("a", "aa", "b")
+            for priority in (-1_000_000, -999_999, -1, 0, 1, 999_999, 1_000_000)
+            for later in (0,)
+        ]
+        fill(store, jobs)
+        assert store.begin_pass().waiting == tuple(sorted(jobs, key=lambda job: job.order))
+
+    def test_a_snapshot_carries_what_it_needs_to_commit(self, store):
+        fill(store, [b.a_job("job1"), b.a_running_job("job2")])
+        snapshot = store.begin_pass()
+        (waiting,), (active,) = snapshot.waiting, snapshot.active
+        started = lifecycle.start(waiting, {b.P5: 1}, (), b.NOW)
+        stepping = lifecycle.preempt(active, "job1", b.NOW)
+        assert store.transition([(active, stepping), (waiting, started)], fence=snapshot.pass_number)
+        assert (store.find("job1"), store.find("job2")) == (started, stepping)
