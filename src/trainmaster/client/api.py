@@ -176,7 +176,9 @@ class ApiClient:
     def _region(self, address: Address) -> str:
         region = address.region or self.session.region_name
         if not region:
-            raise NotConfigured("No AWS Region to sign for.", hint="Set AWS_DEFAULT_REGION, or give the session a Region.")
+            raise NotConfigured(
+                "No AWS Region to sign for.", hint="Set AWS_DEFAULT_REGION, or give the session a Region."
+            )
         return region
 
     def _change(
