@@ -1,7 +1,7 @@
 """A whole Trainmaster on a virtual clock: API use cases, wake queue, manager and simulated SageMaker in one process.
 
-The manager is the shipped handler over the shipped adapters; DynamoDB is moto (or any client handed in), SageMaker
-the simulator. `Faults` kills the manager after, or fails, any one of its AWS calls. It must not hold any rule of the
+The manager is the shipped handler over the shipped adapters; DynamoDB is moto, any other client, or the in-memory
+store, SageMaker the simulator. `Faults` kills the manager after, or fails, any one of its AWS calls. It must not hold any rule of the
 queue.
 """
 
@@ -18,16 +18,19 @@ from typing import Any
 import boto3
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
-from builders import IMAGE, P5, ROLE
 
-from trainmaster.adapters.dynamodb import DynamoDBStore
+from builders import IMAGE, P5, ROLE
+from trainmaster.adapters.dynamodb import DynamoStore
+from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.adapters.request_model import problems
 from trainmaster.adapters.sagemaker import SageMakerLauncher
 from trainmaster.bootstrap import Application, Settings, parse_pools
 from trainmaster.domain.job import ENDED, Job
 from trainmaster.domain.plan import Policy
-from trainmaster.handlers.manager import consume
+from trainmaster.handlers.manager import consume, metrics
+from trainmaster.local.memory import MemoryStore, MemoryTable
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
+from trainmaster.ports import Store
 from trainmaster.service import Door, submit
 from trainmaster.service.change import Desk
 
@@ -121,10 +124,8 @@ class Faults:
     armed: bool = False
 
     def watch(self, client: Any) -> Any:
-        service = client.meta.service_model.service_name
         client.meta.events.register("before-call.*.*", self._before)
         client.meta.events.register("after-call.*.*", self._after)
-        assert service
         return client
 
     def _before(self, model: Any, **_: Any) -> tuple[AWSResponse, dict[str, Any]] | None:
@@ -153,11 +154,14 @@ class Context:
 
 
 class World:
-    """Everything, wired; time moves only in `run`."""
+    """Everything, wired; time moves only in `run`.
+
+    `dynamodb` is a client of an engine with the table in it; without one the in-memory store is used.
+    """
 
     def __init__(
         self,
-        dynamodb: Any,
+        dynamodb: Any = None,
         *,
         pools: str = f"{P5}=2",
         limits: dict[str, int] | None = None,
@@ -166,13 +170,15 @@ class World:
         **simulator: Any,
     ) -> None:
         self.clock = VirtualClock(EPOCH)
-        self.simulator = SageMakerSimulator(
-            clock=self.clock, limits=limits or {}, event_sink=self._on_event, **simulator
-        )
+        self.training_jobs: dict[str, dict[str, Any]] = {}
+        self.opened: list[str] = []
+        self.simulator = SageMakerSimulator(self.clock, limits=limits, sink=self._on_event, **simulator)
         self.faults = faults or Faults()
         self.dynamodb = dynamodb
         self.sagemaker = self.faults.watch(self.simulator.client())
-        self.faults.watch(dynamodb)
+        self.memory = MemoryTable()
+        if dynamodb is not None:
+            self.faults.watch(dynamodb)
         self.pools = pools
         self.queue = WakeQueue(self.clock.now)
         self.events_seen = 0
@@ -181,6 +187,7 @@ class World:
         self.next_tick = EPOCH + TICK
         self.killed = 0
         self.peaks: Counter[str] = Counter()
+        self.doubles: set[str] = set()
         self.desk = Desk(self._store(), self.queue, self)
         self.door = Door(shape_problems=problems, allowed_roles=("*",))
 
@@ -210,7 +217,6 @@ class World:
         self.settle()
         while self.clock.now() < end:
             self.simulator.advance(min(step, (end - self.clock.now()).total_seconds()))
-            self._measure()
             self.settle()
 
     def run_until_ended(self, *names: str, limit: float = 20_000) -> None:
@@ -248,6 +254,7 @@ class World:
                 self._pass_over(VISIBILITY)
         finally:
             self.faults.armed = False
+            metrics.clear_metrics()
 
     def application(self) -> Application:
         """A fresh process: nothing is remembered from one invocation to the next."""
@@ -258,19 +265,18 @@ class World:
         application.__dict__["launcher"] = SageMakerLauncher(self.sagemaker, QUEUE)
         return application
 
-    def _store(self) -> DynamoDBStore:
-        return DynamoDBStore(
-            self.dynamodb,
-            TABLE,
-            default_pools=parse_pools(self.pools),
-            parameter=self.pools,
-            policy=Policy(hold_for=timedelta(minutes=20)),
-            sleep=lambda seconds: None,
-        )
+    def _store(self) -> Store:
+        settings = {
+            "default_pools": parse_pools(self.pools),
+            "parameter": self.pools,
+            "policy": Policy(hold_for=timedelta(minutes=20)),
+        }
+        if self.dynamodb is None:
+            return MemoryStore(table=self.memory, **settings)
+        return DynamoStore(Table(self.dynamodb, TABLE, lambda seconds: None), **settings)
 
     def _pass_over(self, time: timedelta) -> None:
         self.simulator.advance(time.total_seconds())
-        self._measure()
 
     def _tick(self) -> None:
         while self.next_tick <= self.clock.now():
@@ -278,27 +284,39 @@ class World:
             self.next_tick += TICK
 
     def _on_event(self, event: dict[str, Any]) -> None:
+        """Every change at SageMaker passes here in its order, whether or not the manager hears of it."""
+        detail = event["detail"]
+        name = detail["TrainingJobName"]
+        if name not in self.training_jobs:
+            self.opened.append(name)
+        self.training_jobs[name] = detail
+        self._measure()
         self.events_seen += 1
         for delay in self.delivery(self.events_seen, event):
             self.due.append((self.clock.now() + timedelta(seconds=delay), json.dumps(event)))
 
     def _measure(self) -> None:
-        """The most instances of each type that training jobs have held at once, as SageMaker sees it."""
+        """The most instances that training jobs have held at once, and jobs of which two attempts ran at once."""
         for kind, count in self.in_use().items():
             self.peaks[kind] = max(self.peaks[kind], count)
+        running = Counter(job["Tags"].get("trainmaster:job", name) for name, job in self._open())
+        self.doubles |= {name for name, count in running.items() if count > 1}
+
+    def _open(self) -> list[tuple[str, dict[str, Any]]]:
+        return [
+            (name, job)
+            for name, job in self.training_jobs.items()
+            if job["TrainingJobStatus"] in ("InProgress", "Stopping")
+        ]
 
     def in_use(self) -> Counter[str]:
+        """Instances that open training jobs hold, as SageMaker tells it."""
         used: Counter[str] = Counter()
-        for job in self.training_jobs():
-            if job["TrainingJobStatus"] in ("InProgress", "Stopping"):
-                config = job["ResourceConfig"]
-                for group in config.get("InstanceGroups") or [config]:
-                    used[group["InstanceType"]] += group["InstanceCount"]
+        for _, job in self._open():
+            config = job["ResourceConfig"]
+            for group in config.get("InstanceGroups") or [config]:
+                used[group["InstanceType"]] += group["InstanceCount"]
         return used
-
-    def training_jobs(self) -> list[dict[str, Any]]:
-        """Every training job as DescribeTrainingJob tells it."""
-        raise NotImplementedError
 
 
 def dynamodb_client() -> Any:

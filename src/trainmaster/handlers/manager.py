@@ -70,14 +70,23 @@ def _take_over_all(application: bootstrap.Application, records: list[dict[str, A
     work = Work()
     for index, record in enumerate(records):
         try:
-            _take_over(application, _parsed(record), work)
-        except InvalidRequest as error:
-            _set_aside(application, record, error)
+            _take_over_or_set_aside(application, record, work)
         except ServiceTrouble:
             logger.exception("could not take over a message; it comes again")
             work.failed = tuple(r["messageId"] for r in records[index:])
             break
     return work
+
+
+def _take_over_or_set_aside(application: bootstrap.Application, record: dict[str, Any], work: Work) -> None:
+    """In the queue, a message that can never be handled would block all behind it; set aside, people find it."""
+    try:
+        _take_over(application, _parsed(record), work)
+    except InvalidRequest as error:
+        cause = error.message
+        logger.error("a message cannot be handled", extra={"message_id": record.get("messageId"), "cause": cause})
+        metrics.add_metric(name="MessagesSetAside", unit=MetricUnit.Count, value=1)
+        application.publisher.set_aside(record["body"], cause)
 
 
 def _parsed(record: dict[str, Any]) -> dict[str, Any]:
@@ -102,13 +111,6 @@ def _take_over(application: bootstrap.Application, message: dict[str, Any], work
             work.wanted = True
     else:
         raise InvalidRequest("the message is neither a wake, a tick nor an event", field="kind")
-
-
-def _set_aside(application: bootstrap.Application, record: dict[str, Any], error: InvalidRequest) -> None:
-    """Put a message that can never be handled where people find it; in the queue it would block all behind it."""
-    logger.error("a message cannot be handled", extra={"message_id": record.get("messageId"), "cause": error.message})
-    metrics.add_metric(name="MessagesSetAside", unit=MetricUnit.Count, value=1)
-    application.publisher.set_aside(record["body"], error.message)
 
 
 def _run_passes(application: bootstrap.Application, context: LambdaContext, *, tick: bool) -> None:

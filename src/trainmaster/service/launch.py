@@ -77,9 +77,17 @@ def take_over(hands: Hands, job: Job, seen: Observation) -> Job:
     after = lifecycle.observe(job, seen, hands.clock.now())
     if after is None:
         return job
-    if seen.terminal and seen.warm_pool and (job.stopping or after.state is JobState.PREEMPTED):
-        hands.launcher.end_warm_pool(seen.training_job_name)
+    if seen.terminal and seen.warm_pool and job.stopping:
+        _end_warm_pool(hands, seen.training_job_name)
     return _commit(hands, job, after)
+
+
+def _end_warm_pool(hands: Hands, training_job_name: str) -> None:
+    """A permission that is missing must not keep the report from being taken over: the job has ended all the same."""
+    try:
+        hands.launcher.end_warm_pool(training_job_name)
+    except NotPermitted as error:
+        log.warning("may not end a warm pool", extra={"trainingJob": training_job_name, "cause": str(error)})
 
 
 def finish_unfinished(hands: Hands, active: tuple[Job, ...]) -> tuple[Job, ...]:

@@ -21,7 +21,7 @@ def observe(hands: Hands, seen: Observation) -> bool:
     name = seen.job_name or seen.training_job_name.split(STAMP)[0]
     for _ in range(MOST_TRIES):
         job = hands.store.find(name)
-        if job is None or not job.units:
+        if job is None or not job.units or _may_be_a_stranger(job, seen):
             return False
         after = take_over(hands, job, seen)
         if after == job:
@@ -34,3 +34,8 @@ def observe(hands: Hands, seen: Observation) -> bool:
 def _is_told(job: Job, seen: Observation) -> bool:
     """Whether the job now knows what the report said."""
     return not seen.terminal or not job.units
+
+
+def _may_be_a_stranger(job: Job, seen: Observation) -> bool:
+    """Before we know that SageMaker has the attempt, an untagged training job of its name may be somebody else's."""
+    return seen.job_name is None and job.attempt is not None and not job.attempt.launched

@@ -1,0 +1,198 @@
+"""A manager that is killed after any one of its AWS calls, or whose call fails, or that hears events wrongly.
+
+Each scenario is run once untouched, to count the manager's calls, then once for every call and every kind of trouble.
+At the end nothing may be lost, started twice or over a cap.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from builders import G5, P5
+from trainmaster.domain.errors import IllegalTransition
+from trainmaster.domain.job import ENDED, Outcome
+from trainmaster.service import cancel
+from world import Faults, World, dynamodb_client, make_table
+
+CHUNKS = 8
+CAPS = {P5: 2, G5: 4}
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """Thousands of warnings about injected trouble say nothing."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@contextmanager
+def a_world(**arguments: Any) -> Iterator[World]:
+    """A world on DynamoDB, where the manager's calls are to be counted or to fail."""
+    with mock_aws():
+        client = dynamodb_client()
+        make_table(client)
+        yield World(client, **arguments)
+
+
+def article(world: World) -> list[str]:
+    """The article's four jobs, shortened."""
+    for name, priority, seconds in (("job1", 1, 400), ("job2", 2, 300), ("job3", 1, 60), ("job4", 3, 200)):
+        world.submit(name, priority=priority, training_seconds=seconds)
+        world.run(120, step=20)
+    names = ["job1", "job2", "job3", "job4"]
+    world.run_until_ended(*names)
+    return names
+
+
+def crowd(world: World, seed: int) -> list[str]:
+    """Gangs, two pools, priorities, a failing job, a cancelled one, one stopped in the console, at random times."""
+    rng = random.Random(seed)
+    names = []
+    for index in range(9):
+        kind = rng.choice((P5, G5, G5))
+        world.submit(
+            f"j{index}",
+            priority=rng.randint(0, 2),
+            kind=kind,
+            count=rng.randint(1, CAPS[kind]),
+            training_seconds=rng.randint(20, 300),
+            outcome=rng.choice(("completed", "completed", "failed")),
+        )
+        names.append(f"j{index}")
+        world.run(rng.choice((0, 20, 80)), step=20)
+    try_to(lambda: cancel(world.desk, rng.choice(names), "ada"))
+    running = [name for name, job in world.training_jobs.items() if job["TrainingJobStatus"] == "InProgress"]
+    if running:
+        world.simulator.call("StopTrainingJob", TrainingJobName=rng.choice(running))
+    world.run_until_ended(*names)
+    return names
+
+
+def try_to(act: Callable[[], Any]) -> None:
+    """A person whose wish comes too late is told so."""
+    try:
+        act()
+    except IllegalTransition:
+        pass
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    play: Callable[[World], list[str]]
+    pools: str = f"{P5}=2,{G5}=4"
+
+
+ARTICLE = Scenario("article", article)
+CROWD = Scenario("crowd", lambda world: crowd(world, 7))
+
+
+def check(world: World, names: list[str]) -> None:
+    """The invariants at the end of every story."""
+    for kind, peak in world.peaks.items():
+        assert peak <= CAPS[kind], f"{peak} x {kind} at once"
+    assert not world.doubles, f"two attempts at once: {world.doubles}"
+    assert not world.in_use(), "training jobs run on after the queue is empty"
+    attempts = {a.training_job_name: a for name in names for a in world.job(name).attempts}
+    assert set(world.training_jobs) == {n for n, a in attempts.items() if a.launched}, "an attempt nobody started"
+    for name in names:
+        job = world.job(name)
+        assert job.state in ENDED
+        assert all(attempt.outcome is not Outcome.ACTIVE for attempt in job.attempts)
+    assert not world.queue.aside
+
+
+def check_article(world: World, names: list[str]) -> None:
+    check(world, names)
+    assert set(world.states(*names).values()) == {"completed"}, world.states(*names)
+
+
+def calls_of(scenario: Scenario) -> int:
+    with a_world(pools=scenario.pools) as world:
+        check(world, scenario.play(world))
+        return len(world.faults.calls)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("scenario", [ARTICLE, pytest.param(CROWD, marks=pytest.mark.slow)], ids=lambda s: s.name)
+def test_a_manager_killed_after_any_aws_call_loses_nothing(scenario, chunk):
+    for number in range(chunk + 1, calls_of(scenario) + 1, CHUNKS):
+        with a_world(pools=scenario.pools, faults=Faults(kill_after=number)) as world:
+            names = scenario.play(world)
+            assert world.killed == 1
+            (check_article if scenario is ARTICLE else check)(world, names)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize(
+    ("scenario", "code"),
+    [
+        pytest.param(ARTICLE, "ThrottlingException", id="throttled"),
+        pytest.param(ARTICLE, "InternalServerError", id="5xx", marks=pytest.mark.slow),
+        pytest.param(CROWD, "ThrottlingException", id="crowd-throttled", marks=pytest.mark.slow),
+        pytest.param(CROWD, "InternalServerError", id="crowd-5xx", marks=pytest.mark.slow),
+    ],
+)
+def test_any_aws_call_may_fail(scenario, code, chunk):
+    for number in range(chunk + 1, calls_of(scenario) + 1, CHUNKS):
+        with a_world(pools=scenario.pools, faults=Faults(fail={number: code})) as world:
+            names = scenario.play(world)
+            (check_article if scenario is ARTICLE else check)(world, names)
+
+
+TROUBLES = {"duplicated": [0.0, 0.0], "repeated much later": [0.0, 700.0], "dropped": [], "delayed": [400.0]}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_any_event_may_be_told_wrongly(trouble):
+    world = World(pools=ARTICLE.pools)
+    ARTICLE.play(world)
+    for number in range(1, world.events_seen + 1):
+        delivery = lambda seen, event, wrong=number: TROUBLES[trouble] if seen == wrong else [0.0]  # noqa: E731
+        told = World(pools=ARTICLE.pools, events=delivery)
+        check_article(told, ARTICLE.play(told))
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_all_events_may_be_told_wrongly(trouble):
+    world = World(pools=ARTICLE.pools, events=lambda seen, event: TROUBLES[trouble])
+    check_article(world, ARTICLE.play(world))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_events_may_come_in_any_order(seed):
+    rng = random.Random(seed)
+    world = World(pools=CROWD.pools, events=lambda seen, event: [rng.uniform(0, 500)])
+    check(world, crowd(world, seed))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_troubles_at_once(seed):
+    rng = random.Random(seed)
+    codes = ("ThrottlingException", "InternalServerError")
+    fail = {number: rng.choice(codes) for number in range(1, 400) if rng.random() < 0.08}
+    faults = Faults(fail=fail, kill_after=rng.randint(1, 100))
+    late = lambda seen, event: rng.choice(([], [0.0], [0.0, 90.0], [rng.uniform(0, 600)]))  # noqa: E731
+    with a_world(pools=CROWD.pools, faults=faults, events=late) as world:
+        check(world, crowd(world, seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_random_crowds_with_random_troubles(chunk):
+    for seed in itertools.chain(range(100 + chunk, 180, CHUNKS)):
+        rng = random.Random(seed)
+        fail = {number: "ThrottlingException" for number in range(1, 600) if rng.random() < 0.05}
+        faults = Faults(fail=fail, kill_after=rng.randint(1, 200))
+        with a_world(pools=CROWD.pools, faults=faults) as world:
+            check(world, crowd(world, seed))
