@@ -7,6 +7,7 @@ secrets.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from functools import lru_cache
 from http import HTTPStatus
@@ -47,6 +48,10 @@ from trainmaster.service.submit import plan, submit
 # The package's name, so that the lines of all its modules come out structured and with the correlation id.
 logger = Logger(service="trainmaster")
 metrics = Metrics(namespace="Trainmaster", service="api")
+
+# At DEBUG they write down what they are given: requests with their hyperparameters and environment.
+for _talkative in ("aws_lambda_powertools", "botocore", "urllib3"):
+    logging.getLogger(_talkative).setLevel(logging.INFO)
 
 Request = Annotated[models.TrainingJobRequest, Body(description="The CreateTrainingJob request.")]
 

@@ -7,7 +7,6 @@ refused. It must not know any route or field, nor repeat the body's text in a me
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
 from collections.abc import Mapping
@@ -49,15 +48,31 @@ def no_body() -> InvalidRequest:
     return InvalidRequest(_NO_BODY, hint=_HINT)
 
 
-def decoded(event: Mapping[str, Any]) -> dict[str, Any]:
-    """The event with its body as text, where API Gateway passed it on in base64. Raises `InvalidRequest`."""
-    if not event.get("isBase64Encoded") or event.get("body") is None:
-        return dict(event)
+def as_json(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The event with its body as text, which Powertools will read as JSON or not at all.
+
+    It would take a form for an object, and knows application/json in lower case only. Raises `InvalidRequest` where
+    API Gateway passed on in base64 what is no text.
+    """
+    headers = {name: _media_type(name, value) for name, value in (event.get("headers") or {}).items()}
+    return {**event, "headers": headers, "body": _text(event), "isBase64Encoded": False}
+
+
+def _media_type(name: str, value: str) -> str:
+    if name.casefold() != "content-type" or not value:
+        return value
+    essence = value.partition(";")[0].strip().casefold()
+    return essence if essence == "application/json" else "application/octet-stream"
+
+
+def _text(event: Mapping[str, Any]) -> str | None:
+    body: str | None = event.get("body")
+    if not event.get("isBase64Encoded") or body is None:
+        return body
     try:
-        body = base64.b64decode(event["body"], validate=True).decode()
-    except (binascii.Error, ValueError):
+        return base64.b64decode(body, validate=True).decode()
+    except ValueError:
         raise InvalidRequest("The body is not text in UTF-8.", hint=_HINT) from None
-    return {**event, "body": body, "isBase64Encoded": False}
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -31,12 +31,17 @@ _NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?")
 def _name(text: str) -> str:
     name = unquote(text)
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):
-        raise InvalidRequest(
-            f"{shown(name)} is no name of a job.",
-            field="name",
-            hint=f"Names have letters, digits and inner hyphens, at most {MAX_NAME} characters.",
-        )
+        raise wrong_name(name)
     return name
+
+
+def wrong_name(name: str) -> InvalidRequest:
+    """The refusal of a name that no job can have."""
+    return InvalidRequest(
+        f"{shown(name)} is no name of a job.",
+        field="name",
+        hint=f"Names have letters, digits and inner hyphens, at most {MAX_NAME} characters.",
+    )
 
 
 def _states(value: Any) -> list[JobState]:

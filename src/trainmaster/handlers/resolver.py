@@ -14,8 +14,9 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from trainmaster.domain.errors import Refused
-from trainmaster.handlers.body import decoded, parse_body
+from trainmaster.handlers.body import as_json, parse_body
 from trainmaster.handlers.errors import no_route, trouble_of
+from trainmaster.handlers.parameters import wrong_name
 
 
 class Resolver(APIGatewayRestResolver):
@@ -35,7 +36,7 @@ class Resolver(APIGatewayRestResolver):
     def resolve(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         """The answer to an API Gateway proxy event."""
         try:
-            return super().resolve(decoded(event), context)
+            return super().resolve(as_json(event), context)
         except Refused as error:
             return trouble_of(error, request_id_of(event)).proxy_response()
 
@@ -43,8 +44,11 @@ class Resolver(APIGatewayRestResolver):
         return trouble_of(error, request_id_of(self.current_event.raw_event)).response()
 
     def _no_route(self, _: NotFoundError) -> Response[str]:
-        path = self.current_event.path
+        method, path = self.current_event.http_method.upper(), self.current_event.path
         takes = next((takes for rule, takes in self._methods if rule.fullmatch(path)), ())
+        if method in takes:
+            # Powertools knows no route for some of the characters that no name has.
+            return self._trouble(wrong_name(path.rsplit("/", 1)[-1]))
         return no_route(takes).response()
 
 

@@ -35,14 +35,14 @@ class Standing:
 
 
 def standing_of(explanation: Explanation | None) -> Standing:
-    """What the plan says of a job. Without an exact position the jobs before it are not all known, so no estimate."""
+    """What the plan says of a job."""
     if explanation is None:
         return Standing()
     return Standing(
         explanation.position,
         explanation.at_least,
         reason_view(explanation.reason),
-        None if explanation.position is None else explanation.estimated_start,
+        explanation.estimated_start,
     )
 
 

@@ -18,6 +18,8 @@ from trainmaster.planner.order import in_order
 from trainmaster.planner.schedule import schedule
 from trainmaster.ports import Clock, Store
 
+_Order = tuple[int, datetime, str]
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -68,23 +70,31 @@ def explain_in(snapshot: Snapshot, now: datetime, jobs: Iterable[Job]) -> Mappin
     """Explanations in a given snapshot; jobs that it does not hold yet are put in their place."""
     wanted = {job.name: job for job in jobs}
     known = {job.name for job in snapshot.waiting}
+    sure_up_to = _sure_up_to(snapshot)
     snapshot = replace(
         snapshot, waiting=tuple(in_order([*snapshot.waiting, *(wanted[n] for n in wanted if n not in known)]))
     )
     plan = schedule(snapshot, now, _rng(snapshot))
     starts = forecast(snapshot, now, _rng(snapshot), schedule, frozenset(wanted))
-    positions = _positions(snapshot.waiting, snapshot.cut_lanes)
+    positions = _positions(snapshot.waiting, sure_up_to)
     reasons = {wait.job.name: wait.reason for wait in plan.waits}
     started = {start.job.name for start in plan.starts}
+    # Where not all jobs before it were read, what was foreseen beyond the next pass is too early.
+    sure_starts = {name: at for name, at in starts.items() if name in started or positions[name][0] is not None}
     return {
-        name: Explanation(*positions[name], name in started, reasons.get(name), starts.get(name)) for name in wanted
+        name: Explanation(*positions[name], name in started, reasons.get(name), sure_starts.get(name))
+        for name in wanted
     }
 
 
-def _positions(waiting: Sequence[Job], cut_lanes: frozenset[str]) -> dict[str, tuple[int | None, int | None]]:
+def _sure_up_to(snapshot: Snapshot) -> _Order | None:
+    """The last place before which every job was read: where the first lane was cut."""
+    last_read = {job.lane: job.order for job in snapshot.waiting if job.lane in snapshot.cut_lanes}
+    return min(last_read.values(), default=None)
+
+
+def _positions(waiting: Sequence[Job], sure_up_to: _Order | None) -> dict[str, tuple[int | None, int | None]]:
     """Positions are exact up to the point where a lane was not read to its end."""
-    last_read = {job.lane: job.order for job in waiting if job.lane in cut_lanes}
-    sure_up_to = min(last_read.values(), default=None)
     return {
         job.name: (index, None) if sure_up_to is None or job.order <= sure_up_to else (None, index)
         for index, job in enumerate(waiting, start=1)
