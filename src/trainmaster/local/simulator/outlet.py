@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from trainmaster.local.simulator.events import Envelope, Sink
@@ -16,6 +17,10 @@ from trainmaster.local.simulator.world import Changed, Message, SignalContainer,
 
 class Containers(Protocol):
     """What runs real commands as training scripts; it reports their ends to the simulator."""
+
+    def report_to(self, exited: Callable[[str, int, str | None], None]) -> None:
+        """Tell this one when a script has ended: job, run, and why it failed, None that it did not."""
+        ...
 
     def start(self, job: TrainingJob, run: int) -> None:
         """Start the job's script."""

@@ -69,6 +69,11 @@ FIELDS = tuple(field.name for field in dataclasses.fields(Profile))
 """Every field that a variable can set."""
 
 
+def profile_from(fields: Mapping[str, str]) -> Profile:
+    """The default profile with some fields as text. Raises `ApiError` where one has no meaning."""
+    return Profile(**{name: _parsed(name, value) for name, value in fields.items()})
+
+
 class Scripts:
     """Which profile a training job follows: its own variables, else one given for its name, else the default.
 

@@ -97,6 +97,8 @@ class SageMakerSimulator:
         envelope = Envelope(self.account, rng or random.Random(0), source)  # noqa: S311 - ids, not secrets
         self._outlet = Outlet(world.outbox, envelope, sink, containers)
         virtual = isinstance(self.clock, VirtualClock)
+        if containers is not None:
+            containers.report_to(self.exited)
         self._ticker = None if virtual else Ticker(self._seconds_left, self.tick)
 
     # --- time -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,150 @@
+"""`python -m trainmaster.local.simulator`: the simulator as a server on this machine, for the local stack.
+
+Prints one line when it is ready (`ready http://127.0.0.1:PORT`) and ends on SIGINT or SIGTERM, leaving nothing
+behind. It must not listen anywhere but where it is told; the default is the loopback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from trainmaster.local.simulator.clock import WallClock
+from trainmaster.local.simulator.delivery import event_courier, log_courier
+from trainmaster.local.simulator.engine import Account
+from trainmaster.local.simulator.events import AWS_SOURCE
+from trainmaster.local.simulator.runner import CommandRunner, LogSink
+from trainmaster.local.simulator.script import PREFIX, profile_from
+from trainmaster.local.simulator.server import serve
+from trainmaster.local.simulator.simulator import SageMakerSimulator
+
+INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR")
+"""What scripts get of the server's own environment: none of its credentials or endpoints."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until told to end."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING, format="simulator: %(levelname)s %(message)s")
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    with _simulator(options) as simulator:
+        server = serve(simulator, options.host, options.port)
+        thread = threading.Thread(target=server.serve_forever, name="simulator-server", daemon=True)
+        thread.start()
+        sys.stdout.write(f"ready http://{options.host}:{server.server_port}\n")
+        sys.stdout.flush()
+        ended.wait()
+        server.shutdown()
+        server.server_close()
+    return 0
+
+
+@contextlib.contextmanager
+def _simulator(options: argparse.Namespace) -> Iterator[SageMakerSimulator]:
+    """The simulator with all that it needs, taken down in the reverse order."""
+    with contextlib.ExitStack() as stack:
+        clock = WallClock()
+        sink = logs = containers = None
+        if options.events_endpoint:
+            courier = event_courier(_client("events", options.events_endpoint, options), options.events_bus)
+            stack.callback(courier.close)
+            sink = courier.put
+        if options.logs_endpoint:
+            lines = log_courier(_client("logs", options.logs_endpoint, options))
+            stack.callback(lines.close)
+            logs = lines.put
+        if options.allow_commands:
+            containers = _runner(options, clock, logs, stack)
+        yield stack.enter_context(
+            SageMakerSimulator(
+                clock,
+                limits=dict(options.limit),
+                spot_limits=dict(options.spot_limit) if options.spot_limit else None,
+                capacity=dict(options.capacity),
+                rates=dict(options.rate),
+                profile=profile_from(dict(options.course)),
+                speed=options.speed,
+                account=Account(options.account, options.region),
+                source=options.event_source,
+                sink=sink,
+                grace=timedelta(seconds=options.grace),
+                containers=containers,
+            )
+        )
+
+
+def _runner(
+    options: argparse.Namespace, clock: WallClock, logs: LogSink | None, stack: contextlib.ExitStack
+) -> CommandRunner:
+    root = options.work_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainmaster-")))
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    return CommandRunner(root.resolve(), clock, logs=logs, inherited=inherited)
+
+
+def _client(service: Any, endpoint: str, options: argparse.Namespace) -> Any:
+    return boto3.client(
+        service,
+        endpoint_url=endpoint,
+        region_name=options.region,
+        aws_access_key_id=options.account,
+        aws_secret_access_key="local",  # noqa: S106 - for endpoints on this machine
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m trainmaster.local.simulator", description=__doc__)
+    add = parser.add_argument
+    add("--host", default="127.0.0.1", help="where to listen")
+    add("--port", type=int, default=0, help="0 (the default) takes any free one")
+    add("--limit", type=_count, action="append", default=[], metavar="TYPE=N", help="the account's limit for a type")
+    add("--spot-limit", type=_count, action="append", default=[], metavar="TYPE=N", help="the same for spot")
+    add("--capacity", type=_count, action="append", default=[], metavar="TYPE=N", help="EC2's instances of a type")
+    add("--rate", type=_rate, action="append", default=[], metavar="OPERATION=N", help="calls a second; none: no limit")
+    course = f"the course of every job, such as starting_seconds=1; a request's {PREFIX}* variables come first"
+    add("--course", type=_pair, action="append", default=[], metavar="FIELD=VALUE", help=course)
+    add("--speed", type=float, default=1.0, help="divides all durations of the course")
+    add("--grace", type=float, default=120.0, help="seconds from SIGTERM to SIGKILL")
+    add("--allow-commands", action="store_true", help="run a request's ContainerEntrypoint on this machine")
+    add("--work-dir", type=Path, help="where jobs' directories and checkpoints stay; else they go with the server")
+    add("--events-endpoint", metavar="URL", help="where to put events")
+    add("--events-bus", default="default", metavar="NAME")
+    add("--event-source", default=AWS_SOURCE, help="a source that the bus accepts")
+    add("--logs-endpoint", metavar="URL", help="the CloudWatch Logs for the output of commands")
+    add("--account", default=Account().number)
+    add("--region", default=Account().region)
+    return parser
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise argparse.ArgumentTypeError(f"'{text}' is not of the form name=value")
+    return name, value
+
+
+def _count(text: str) -> tuple[str, int]:
+    name, value = _pair(text)
+    return name, int(value)
+
+
+def _rate(text: str) -> tuple[str, float | None]:
+    name, value = _pair(text)
+    return name, None if value == "none" else float(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
