@@ -103,16 +103,16 @@ test-unit: .venv/.stamp $(DYNOXIDE) ## Run the tests that need no deployed stack
 	$(BIN)/python -m pytest -n $(WORKERS) $(MARKED) --ignore=tests/e2e $(ARGS)
 
 .PHONY: test-stack
-test-stack: $(STACK) ## Run the tests of the deployed stack
+test-stack: $(STACK) .venv-sdk2/.stamp .venv-sdk3/.stamp ## Run the tests of the deployed stack
 	$(BIN)/python -m pytest $(MARKED) tests/e2e --ignore=tests/e2e/sdk2 --ignore=tests/e2e/sdk3 $(ARGS)
 
 .PHONY: test-sdk2
-test-sdk2: $(STACK) .venv-sdk2/.stamp ## Run the tests of the client beside SageMaker SDK v2
-	.venv-sdk2/bin/python -m pytest $(MARKED) tests/e2e/sdk2 $(ARGS)
+test-sdk2: .venv-sdk2/.stamp ## Run the tests of the client beside SageMaker SDK v2
+	.venv-sdk2/bin/python -m pytest tests/e2e/sdk2 $(ARGS)
 
 .PHONY: test-sdk3
-test-sdk3: $(STACK) .venv-sdk3/.stamp ## Run the tests of the client beside SageMaker SDK v3
-	.venv-sdk3/bin/python -m pytest $(MARKED) tests/e2e/sdk3 $(ARGS)
+test-sdk3: .venv-sdk3/.stamp ## Run the tests of the client beside SageMaker SDK v3
+	.venv-sdk3/bin/python -m pytest tests/e2e/sdk3 $(ARGS)
 
 .PHONY: lint
 lint: .venv/.stamp ## Check style and types
