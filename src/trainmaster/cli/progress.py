@@ -20,11 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.console import Console
+    from rich.constrain import Constrain
     from rich.table import Table
+    from rich.text import Text
 
     from trainmaster.cli.tools import Tools
     from trainmaster.client.views import JobView
 
+_HEADINGS = ("", "Job Name", "State", "Position", "Starts By", "Attempts", "Reason")
 _STYLES = {"completed": "green", "failed": "red", "stopped": "red", "cancelled": "red", "running": "green"}
 
 
@@ -94,14 +97,24 @@ class Moving:
 
     def show(self, jobs: Sequence[JobView]) -> None:
         """Draw the jobs."""
-        self._live.update(self._table(jobs), refresh=True)
+        self._live.update(self.picture(jobs), refresh=True)
+
+    def picture(self, jobs: Sequence[JobView]) -> Constrain:
+        """The jobs as a table that leaves some columns free.
+
+        A terminal echoes Ctrl-C as `^C`: in a full line that would wrap, and the wiping miss a line.
+        """
+        from rich.constrain import Constrain
+
+        return Constrain(self._table(jobs), self._live.console.width - len("^C") - 1)
 
     def _table(self, jobs: Sequence[JobView]) -> Table:
         from rich.table import Table
 
         table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
-        for heading in ("", "Job Name", "State", "Position", "Starts", "Attempts", "Reason"):
-            table.add_column(heading, no_wrap=True, overflow="ellipsis", ratio=1 if heading == "Reason" else None)
+        for heading in _HEADINGS:
+            # Where room is short, those that may wrap give way; their cells are cut instead.
+            table.add_column(heading, no_wrap=heading not in ("Job Name", "Reason"))
         for job in jobs:
             table.add_row(self._mark(job), *_cells(job, self._now()))
         return table
@@ -109,26 +122,26 @@ class Moving:
     def _mark(self, job: JobView) -> Any:
         """A spinner that goes on through redraws; a mark for a job that has ended."""
         from rich.spinner import Spinner
-        from rich.text import Text
 
         if job["jobState"] in ENDED:
-            done = job["jobState"] == "completed"
-            return Text("✓" if done else "✗", style="green" if done else "red")
+            return _text("✓" if job["jobState"] == "completed" else "✗", _STYLES[job["jobState"]])
         return self._spinners.setdefault(job["jobName"], Spinner("dots"))
 
 
-def _cells(job: JobView, now: datetime) -> list[Any]:
+def _cells(job: JobView, now: datetime) -> list[Text]:
+    start = job["estimatedStart"]
+    return [
+        _text(job["jobName"]),
+        _text(job["jobState"], _STYLES.get(job["jobState"], "yellow")),
+        _text(position_of(job)),
+        _text(distance(parse(start) - now) if start else ""),
+        _text(str(len(job["attempts"]) or "")),
+        _text(text_of(job["reason"]) or job["failureReason"] or "", "dim"),
+    ]
+
+
+def _text(content: str, style: str = "") -> Text:
+    """A cell that is cut rather than wrapped, and never read as markup."""
     from rich.text import Text
 
-    state = job["jobState"]
-    start = job["estimatedStart"]
-    starts = f"{distance(parse(start) - now)} at the latest" if start else ""
-    why = text_of(job["reason"]) or (job["failureReason"] or "")
-    return [
-        Text(job["jobName"]),
-        Text(state, style=_STYLES.get(state, "yellow")),
-        position_of(job),
-        starts,
-        str(len(job["attempts"]) or ""),
-        Text(why, style="dim"),
-    ]
+    return Text(content, style=style, no_wrap=True, overflow="ellipsis")

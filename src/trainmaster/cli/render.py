@@ -175,4 +175,7 @@ def _table(rows: Sequence[Sequence[Any]], headers: Sequence[str]) -> str:
     from tabulate import tabulate
 
     texts = [index for index in range(len(headers)) if not all(isinstance(row[index], int) for row in rows)]
-    return tabulate(rows, headers=headers, disable_numparse=texts)
+    # Positions are texts because of `1000+`, and line up as numbers nevertheless.
+    right = {index for index, heading in enumerate(headers) if heading == "Position" or index not in texts}
+    align = ["right" if index in right else "left" for index in range(len(headers))]
+    return tabulate(rows, headers=headers, disable_numparse=texts, colalign=align if rows else None)

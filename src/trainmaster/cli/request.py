@@ -17,7 +17,7 @@ from trainmaster.client.errors import Refused
 
 PRIORITY_TAG = "priority"
 OPTION_PREFIX = "trainmaster:"
-_HINT = "`aws sagemaker create-training-job --generate-cli-skeleton` prints the form of a request."
+_HINT = "Write it as `aws sagemaker create-training-job --generate-cli-skeleton` does."
 
 
 def read_request(file: str) -> dict[str, Any]:
@@ -55,10 +55,10 @@ def with_tags(request: Mapping[str, Any], priority: int | None, options: Mapping
 def _text_of(file: str) -> str:
     """The file's text, with or without the byte order mark that some editors write."""
     try:
-        content = typer.get_binary_stream("stdin").read() if file == "-" else Path(file).read_bytes()
+        content = _awaited() if file == "-" else Path(file).read_bytes()
         return content.decode("utf-8-sig")
     except OSError as error:
-        raise _invalid(f"{_called(file)} cannot be read: {error.strerror}") from error
+        raise Refused(f"{_called(file)} cannot be read: {error.strerror}.", type="InvalidFile") from error
 
 
 def _called(file: str) -> str:
@@ -73,7 +73,8 @@ def _invalid(message: str) -> Refused:
     return Refused(f"{message}.", type="InvalidFile", hint=_HINT)
 
 
-def tell_if_typed(file: str) -> None:
-    """Say that standard input is awaited where a person would otherwise look at a program that does nothing."""
-    if file == "-" and sys.stdin.isatty():
-        typer.echo("Type the request as JSON; end with Ctrl-D.", err=True)
+def _awaited() -> bytes:
+    """What comes on standard input; a person at a terminal is told that it is awaited."""
+    if sys.stdin.isatty():
+        typer.echo("Type the request in JSON, then Ctrl-D.", err=True)
+    return typer.get_binary_stream("stdin").read()

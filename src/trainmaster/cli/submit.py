@@ -9,11 +9,14 @@ import typer
 from trainmaster.cli.options import File, Json, Options, Priority
 from trainmaster.cli.render import as_json, warn
 from trainmaster.cli.request import options_of, read_request, with_tags
+from trainmaster.cli.times import with_moments
 from trainmaster.cli.tools import tools_of
 from trainmaster.cli.waiting import INTERVAL_SECONDS, Interval, Patience, Timeout, report, wait_for
 from trainmaster.client.wording import sentence_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from trainmaster.client.views import Submission
 
 
@@ -38,7 +41,7 @@ def submit(  # noqa: PLR0913 - an option each
     with tools.api() as api:
         submission = api.submit(request)
         if not json:
-            typer.echo(_told(submission))
+            typer.echo(_told(submission, tools.now()))
         warn(submission["warnings"])
         if not wait:
             if json:
@@ -52,7 +55,5 @@ def submit(  # noqa: PLR0913 - an option each
     raise typer.Exit(code)
 
 
-def _told(submission: Submission) -> str:
-    victims = submission["wouldPreempt"]
-    preempts = f" It preempts {', '.join(victims)}." if victims else ""
-    return f"Submitted {submission['jobName']}: {sentence_of(submission)}{preempts}"
+def _told(submission: Submission, now: datetime) -> str:
+    return f"Submitted {submission['jobName']}: {with_moments(sentence_of(submission), now)}"

@@ -36,7 +36,7 @@ def _preempted(job: JobDetail, now: datetime) -> Iterator[str]:
 
 
 def _held(job: JobDetail, _: datetime) -> Iterator[str]:
-    yield f"{job['jobName']} is held back{_when(job)}."
+    yield f"{job['jobName']} was held back{_when(job)}."
     yield _by_what(job)
     yield f"It keeps its entry time and does not start before `trainmaster release {job['jobName']}`."
 
@@ -51,7 +51,8 @@ def _starting(job: JobDetail, _: datetime) -> Iterator[str]:
 def _running(job: JobDetail, now: datetime) -> Iterator[str]:
     attempt = _newest(job)
     begun = attempt["startedAt"] or attempt["createdAt"]
-    for_long = f" for {span((now - parse(begun)).total_seconds())}" if begun else ""
+    # The API's clock may be a little ahead of this one.
+    for_long = f" for {span(max((now - parse(begun)).total_seconds(), 0))}" if begun else ""
     yield f"{job['jobName']} has been running{for_long} on {demand_of(job)}, as {_called(attempt)}."
     yield "A job of higher priority may preempt it." if job["preemptible"] else "It is not preemptible."
     yield _stop_asked(job)
@@ -75,8 +76,8 @@ def _failed(job: JobDetail, _: datetime) -> Iterator[str]:
 
 
 def _ended_by_hand(job: JobDetail, _: datetime) -> Iterator[str]:
-    verb = "was stopped for good" if job["jobState"] == "stopped" else "was cancelled while it waited"
-    yield f"{job['jobName']} {verb}{_when(job)}."
+    end = " for good" if job["jobState"] == "stopped" else ", while it waited"
+    yield f"{job['jobName']} was {job['jobState']}{_when(job)}{end}."
     yield _by_what(job)
 
 
@@ -109,6 +110,7 @@ _SUBJECTS = {
     "BackingOff": "it is ",
     "NextPass": "it ",
     "CanNeverFit": "it ",
+    "NotConsideredYet": "it ",
 }
 
 

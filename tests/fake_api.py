@@ -1,0 +1,277 @@
+"""The queue's API as a small WSGI application, for the command line's tests: scripted, not scheduled.
+
+The test says what becomes of a job (`start`, `preempt`, `end`). Behind `httpx.WSGITransport` it needs no network,
+behind werkzeug it is a real server. It imports nothing of Trainmaster: it is a reading of the API's contract.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qs
+
+import httpx
+from werkzeug.serving import make_server
+
+STAGE = "/prod"
+P5 = "ml.p5.48xlarge"
+G5 = "ml.g5.2xlarge"
+ROLE = "arn:aws:iam::123456789012:role/trainer"
+ANN = "arn:aws:iam::123456789012:user/ann"
+ENDED = ("completed", "failed", "stopped", "cancelled")
+WAITING = ("pending", "preempted")
+ACTIVE = ("starting", "running", "preempting", "resizing")
+ENTERED = "2026-11-20T12:00:00Z"
+
+
+def a_request(name: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "TrainingJobName": name,
+        "RoleArn": ROLE,
+        "ResourceConfig": {"InstanceType": P5, "InstanceCount": 1, "VolumeSizeInGB": 30},
+        "Tags": [{"Key": "team", "Value": "vision"}],
+    } | changes
+
+
+def a_view(name: str, state: str = "pending", priority: int = 0, **changes: Any) -> dict[str, Any]:
+    """What the API says of a job."""
+    return {
+        "jobName": name,
+        "jobState": state,
+        "priority": priority,
+        "share": "default",
+        "entryTime": ENTERED,
+        "pools": [P5],
+        "demand": [{P5: 1}],
+        "preemptible": True,
+        "position": None,
+        "positionAtLeast": None,
+        "reason": None,
+        "estimatedStart": None,
+        "submittedBy": ANN,
+        "failureReason": None,
+        "trainingJobName": None,
+        "attempts": [],
+        "history": [{"at": ENTERED, "from": None, "to": "pending", "reason": f"submitted by {ANN}", "attempt": None}],
+        "jobDetails": a_request(name),
+    } | changes
+
+
+def an_attempt(name: str, number: int = 1, **changes: Any) -> dict[str, Any]:
+    return {
+        "number": number,
+        "trainingJobName": name if number == 1 else f"{name}-qstamp-{number}",
+        "outcome": "active",
+        "createdAt": "2026-11-20T12:00:05Z",
+        "startedAt": "2026-11-20T12:01:00Z",
+        "endedAt": None,
+        "reason": None,
+    } | changes
+
+
+def waits_for_capacity(free: int = 0) -> dict[str, Any]:
+    message = f"waits for 1 x {P5}: {free} free for it now"
+    return {"type": "WaitsForCapacity", "message": message, "pool": P5, "needed": 1, "free": free}
+
+
+def a_pool(name: str, cap: int, **changes: Any) -> dict[str, Any]:
+    figures = {"used": 0, "stopping": 0, "held": 0, "foreign": 0, "free": cap}
+    return {"name": name, "instanceType": name, "cap": cap, "countForeign": False} | figures | changes
+
+
+class Refusal(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status: int, kind: str, message: str, field: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error = {"type": kind, "message": message, "field": field, "hint": hint}
+
+
+class FakeApi:
+    """The queue's state, the ways to move it on, and the WSGI application."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, dict[str, Any]] = {}
+        self.pools = {"pools": [a_pool(P5, 2)], "version": 1}
+        self.calls: list[tuple[str, str, Any]] = []
+        self.outage: list[int] = []
+        self.page_length = 2
+        self.changed = threading.Condition()
+        self.on_set_pools: Callable[[], None] = lambda: None
+
+    # -- what the test does
+
+    def add(self, name: str, state: str = "pending", priority: int = 0, **changes: Any) -> dict[str, Any]:
+        self.jobs[name] = a_view(name, state, priority, **changes)
+        return self.jobs[name]
+
+    def move(self, name: str, state: str, why: str = "", **changes: Any) -> None:
+        """The job comes into another state."""
+        with self.changed:
+            job = self.jobs[name]
+            line = {"at": "2026-11-20T12:30:00Z", "from": job["jobState"], "to": state, "reason": why}
+            job["history"].append(line | {"attempt": len(job["attempts"]) or None})
+            job |= {"jobState": state, "position": None, "reason": None, "estimatedStart": None} | changes
+
+    def start(self, name: str) -> None:
+        job = self.jobs[name]
+        job["attempts"].append(an_attempt(name, len(job["attempts"]) + 1))
+        self.move(name, "running", "instances at work", trainingJobName=job["attempts"][-1]["trainingJobName"])
+
+    def preempt(self, name: str) -> None:
+        self.jobs[name]["attempts"][-1] |= {"outcome": "preempted", "reason": "preempted for job4"}
+        self.move(name, "preempted", "preempted for job4", position=1, reason=waits_for_capacity())
+
+    def end(self, name: str, state: str = "completed", failure: str | None = None) -> None:
+        if self.jobs[name]["attempts"]:
+            self.jobs[name]["attempts"][-1] |= {"outcome": state, "endedAt": "2026-11-20T12:30:00Z"}
+        self.move(name, state, failure or state, failureReason=failure)
+
+    def await_calls(self, times: int, method: str = "GET", seconds: float = 30.0) -> None:
+        """Block until so many calls have come; fails after so many seconds."""
+        with self.changed:
+            seen = self.changed.wait_for(lambda: sum(call[0] == method for call in self.calls) >= times, seconds)
+        assert seen, f"only {self.calls}"
+
+    # -- the application
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        status, body = self._answer(environ)
+        content = json.dumps(body).encode()
+        headers = [("content-type", "application/json"), ("content-length", str(len(content)))]
+        start_response(f"{status} {httpx.codes.get_reason_phrase(status) or 'Unknown'}", headers)
+        return [content]
+
+    def _answer(self, environ: dict[str, Any]) -> tuple[int, Any]:
+        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"].removeprefix(STAGE)
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        body = json.loads(environ["wsgi.input"].read(length)) if length else None
+        query = {key: values[0] for key, values in parse_qs(environ.get("QUERY_STRING", "")).items()}
+        with self.changed:
+            self.calls.append((method, path, body if body is not None else query))
+            self.changed.notify_all()
+            if self.outage:
+                return self.outage.pop(0), {"message": "outage"}
+            if "execute-api" not in environ.get("HTTP_AUTHORIZATION", ""):
+                return 403, {"message": "Missing Authentication Token"}
+            try:
+                return self._route(method, path, query, body)
+            except Refusal as refusal:
+                return refusal.status, {"error": refusal.error}
+
+    def _route(self, method: str, path: str, query: dict[str, str], body: Any) -> tuple[int, Any]:
+        _, root, *rest = path.split("/")
+        verb = f"{method.lower()}_{root.replace('-', '_')}" + ("_one" if rest else "")
+        return getattr(self, verb)(*rest, body if body is not None else query)
+
+    def post_add_job(self, request: dict[str, Any]) -> tuple[int, Any]:
+        old = self._check(request)
+        name = request["TrainingJobName"]
+        tags = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
+        job = old or self.add(name, "pending", int(tags.get("priority", 0)), jobDetails=request, position=1)
+        job["reason"] = waits_for_capacity()
+        warnings = ["The job has no CheckpointConfig: preempted, it would begin anew."]
+        return (200 if old else 202), _brief(job) | {"warnings": warnings, "wouldPreempt": ["job1"]}
+
+    def post_plan(self, request: dict[str, Any]) -> tuple[int, Any]:
+        self._check(request)
+        return 200, {
+            "decision": "wait",
+            "position": 3,
+            "reason": waits_for_capacity(),
+            "wouldPreempt": [],
+            "estimatedStart": "2026-11-20T16:00:00Z",
+            "warnings": ["no CheckpointConfig"],
+        }
+
+    def get_jobs(self, query: dict[str, str]) -> tuple[int, Any]:
+        states = query["state"].split(",") if "state" in query else None
+        parts = [ACTIVE, WAITING, ("held",), ENDED]
+        listed = [job for part in parts for job in self.jobs.values() if job["jobState"] in part]
+        found = [
+            _brief(job)
+            for job in listed
+            if (states is None or job["jobState"] in states)
+            and query.get("share", job["share"]) == job["share"]
+            and query.get("pool", job["pools"][0]) in job["pools"]
+        ]
+        first = int(query.get("cursor", 0))
+        after = first + self.page_length
+        return 200, {"jobs": found[first:after], "nextCursor": str(after) if after < len(found) else None}
+
+    def get_jobs_one(self, name: str, _: object) -> tuple[int, Any]:
+        return 200, self._job(name)
+
+    def delete_jobs_one(self, name: str, _: object) -> tuple[int, Any]:
+        job = self._job(name)
+        if job["jobState"] in ENDED:
+            raise Refusal(409, "IllegalTransition", f"job {name} is {job['jobState']}", "jobState")
+        if job["jobState"] in ACTIVE:
+            return 202, _brief(job)
+        self.move(name, "cancelled", f"cancelled by {ANN}")
+        return 200, _brief(job)
+
+    def patch_jobs_one(self, name: str, change: dict[str, Any]) -> tuple[int, Any]:
+        job = self._job(name)
+        if change.get("hold") is False and job["jobState"] != "held":
+            raise Refusal(409, "IllegalTransition", f"job {name} is {job['jobState']}, not held", "hold")
+        if "hold" in change:
+            self.move(name, "held" if change["hold"] else "pending", f"held by {ANN}")
+        job["priority"] = change.get("priority", job["priority"])
+        return 200, _brief(job)
+
+    def get_pools(self, _: object) -> tuple[int, Any]:
+        return 200, self.pools
+
+    def put_pools(self, wanted: dict[str, Any]) -> tuple[int, Any]:
+        self.on_set_pools()
+        if wanted["version"] != self.pools["version"]:
+            raise Refusal(409, "VersionConflict", "The pools were changed meanwhile.", "version")
+        pools = [
+            a_pool(pool["instanceType"], pool["cap"], countForeign=pool.get("countForeign", False))
+            for pool in wanted["pools"]
+        ]
+        self.pools = {"pools": pools, "version": self.pools["version"] + 1}
+        return 200, self.pools
+
+    def _check(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """The job that has been submitted with this very request."""
+        if request.get("RoleArn") != ROLE:
+            raise Refusal(403, "RoleNotAllowed", "The queue may not pass this role.", "RoleArn", "Use another role.")
+        if request["ResourceConfig"]["InstanceCount"] > self.pools["pools"][0]["cap"]:
+            field = "ResourceConfig.InstanceCount"
+            raise Refusal(422, "NeverFits", "The pool's cap is 2.", field, "Ask for fewer instances.")
+        name = request["TrainingJobName"]
+        old = self.jobs.get(name)
+        if old and old["jobDetails"] != request:
+            said = f"{name} belongs to a job with another request."
+            raise Refusal(409, "NameTaken", said, "TrainingJobName", "Choose another name.")
+        return old
+
+    def _job(self, name: str) -> dict[str, Any]:
+        if name not in self.jobs:
+            hint = "GET /jobs lists the names."
+            raise Refusal(404, "JobNotFound", f"The queue knows no job {name}.", "name", hint)
+        return self.jobs[name]
+
+
+def _brief(job: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in job.items() if key not in ("history", "jobDetails")}
+
+
+@contextmanager
+def served(api: FakeApi) -> Iterator[str]:
+    """The API behind a real HTTP server on the loopback; gives its address with the stage."""
+    server = make_server("127.0.0.1", 0, api, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}{STAGE}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

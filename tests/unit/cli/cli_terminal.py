@@ -1,0 +1,48 @@
+"""Runs commands inside this process, on an API client that is handed in and a clock that only waiting moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from typer.testing import CliRunner, Result
+
+from trainmaster.cli.main import build
+from trainmaster.cli.tools import Tools
+from trainmaster.client.api import ApiClient
+
+NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
+
+
+@dataclass
+class Terminal:
+    """Runs commands on an API; its clock moves only when a command sleeps, and then `meanwhile` happens."""
+
+    api: ApiClient
+    meanwhile: list[Callable[[], object]] = field(default_factory=list)
+    environ: dict[str, str] = field(default_factory=dict)
+    started: list[list[str]] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)
+    seconds: float = 0.0
+
+    def __call__(self, *arguments: str, stdin: str | None = None) -> Result:
+        tools = Tools(
+            connect=lambda where, environ: self.api,
+            environ=self.environ,
+            now=lambda: NOW + timedelta(seconds=self.seconds),
+            clock=lambda: self.seconds,
+            sleep=self._sleep,
+            become=lambda arguments: self.started.append(list(arguments)),
+            installed=lambda module: module not in self.missing,
+        )
+        result = CliRunner().invoke(build(), list(arguments), input=stdin, obj=tools, prog_name="trainmaster")
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    def _sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        if not self.meanwhile:
+            raise AssertionError("the command waits for something that the test does not foresee")
+        self.meanwhile.pop(0)()

@@ -1,0 +1,180 @@
+"""Reading commands: ls, show, why."""
+
+import json
+
+import pytest
+from cli_terminal import Terminal
+
+from fake_api import ANN, G5, P5, FakeApi, a_request, an_attempt, waits_for_capacity
+from trainmaster.domain.job import JobState
+
+
+def test_ls_prints_the_articles_first_table(world: FakeApi, run: Terminal) -> None:
+    """Article, "use case example": after job1, job2 and job3 were submitted."""
+    world.add("job1", "running", 1)
+    world.add("job2", "running", 2)
+    world.add("job3", "pending", 1, entryTime="2026-11-20T12:05:00Z")
+
+    assert run("ls").stdout == (
+        "Job Name    State      Priority\n"
+        "----------  -------  ----------\n"
+        "job2        running           2\n"
+        "job1        running           1\n"
+        "job3        pending           1\n"
+    )
+
+
+def test_ls_prints_the_articles_second_table(world: FakeApi, run: Terminal) -> None:
+    """Article, "use case example": job4 has preempted job1, which keeps its place before job3."""
+    world.add("job3", "pending", 1, entryTime="2026-11-20T12:05:00Z")
+    world.add("job1", "preempted", 1)
+    world.add("job2", "running", 2)
+    world.add("job4", "running", 3, entryTime="2026-11-20T12:10:00Z")
+
+    assert run("ls").stdout == (
+        "Job Name    State        Priority\n"
+        "----------  ---------  ----------\n"
+        "job4        running             3\n"
+        "job2        running             2\n"
+        "job1        preempted           1\n"
+        "job3        pending             1\n"
+    )
+
+
+def test_ls_of_an_empty_queue_has_the_head_of_the_table(run: Terminal) -> None:
+    assert run("ls").stdout == "Job Name    State    Priority\n----------  -------  ----------\n"
+
+
+@pytest.mark.parametrize("name", ["1e5", "007", "nan", "inf", "0x10"])
+def test_ls_prints_names_that_look_like_numbers_as_they_are(world: FakeApi, run: Terminal, name: str) -> None:
+    world.add(name)
+    assert run("ls").stdout.splitlines()[2].split() == [name, "pending", "0"]
+
+
+def test_ls_shows_unfinished_jobs_and_with_all_the_finished_after_them(world: FakeApi, run: Terminal) -> None:
+    for state in JobState:
+        world.add(f"is-{state}", state, priority=1 if state is JobState.FAILED else 0)
+
+    unfinished = _names(run("ls").stdout)
+    assert set(unfinished) == {f"is-{s}" for s in JobState if s not in ("completed", "failed", "stopped", "cancelled")}
+    everything = _names(run("ls", "--all").stdout)
+    assert everything[: len(unfinished)] == unfinished
+    assert set(everything) == {f"is-{state}" for state in JobState}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "query"),
+    [
+        (["--state", "running", "--state", "held"], {"state": "running,held"}),
+        (["--share", "vision", "--all"], {"share": "vision"}),
+        (["--pool", G5, "--state", "failed"], {"pool": G5, "state": "failed"}),
+    ],
+)
+def test_ls_filters_at_the_api(world: FakeApi, run: Terminal, arguments: list[str], query: dict[str, str]) -> None:
+    assert run("ls", *arguments).exit_code == 0
+    assert world.calls == [("GET", "/jobs", query)]
+
+
+def test_ls_refuses_a_state_that_does_not_exist_and_lists_those_that_do(run: Terminal) -> None:
+    result = run("ls", "--state", "done")
+    assert (result.exit_code, "completed" in result.stderr) == (2, True)
+
+
+def test_ls_help_names_every_state(run: Terminal) -> None:
+    text = run("ls", "--help").stdout
+    assert [state for state in JobState if state not in text] == []
+
+
+def test_ls_reads_only_the_pages_that_it_shows_and_says_that_there_is_more(world: FakeApi, run: Terminal) -> None:
+    for number in range(9):
+        world.add(f"job{number}")
+
+    result = run("ls", "--limit", "3")
+
+    assert _names(result.stdout) == ["job0", "job1", "job2"]
+    assert "more than these 3" in result.stderr
+    assert len(world.calls) == 2
+    assert run("ls", "--limit", "9").stderr == ""
+
+
+def test_ls_wide_adds_position_pools_and_reason(world: FakeApi, run: Terminal) -> None:
+    world.add("a", position=1, reason=waits_for_capacity(), demand=[{P5: 2, G5: 1}, {G5: 8}])
+    world.add("b", positionAtLeast=1000)
+
+    head, _, first, second = run("ls", "--wide").stdout.splitlines()
+
+    assert head.split() == ["Job", "Name", "State", "Priority", "Position", "Pools", "Reason"]
+    assert f" 1  2 x {P5} + {G5} or 8 x {G5}  waits for 1 x {P5}: 0 free for it now" in first
+    assert "1000+  ml.p5.48xlarge" in second
+
+
+def test_ls_as_json_is_what_the_api_said_in_the_order_of_the_table(world: FakeApi, run: Terminal) -> None:
+    low, high = world.add("low", priority=-1), world.add("high", priority=1)
+    brief = [{k: v for k, v in job.items() if k not in ("history", "jobDetails")} for job in (high, low)]
+    assert json.loads(run("ls", "--json").stdout) == brief
+
+
+def test_show_has_the_jobs_facts_attempts_and_history(world: FakeApi, run: Terminal) -> None:
+    world.add("job1", "running", -3, attempts=[
+        an_attempt("job1", 1, outcome="preempted", endedAt="2026-11-20T12:20:05Z", reason="preempted for job4"),
+        an_attempt("job1", 2, createdAt="2026-11-20T12:30:00Z", startedAt="2026-11-20T12:59:00Z"),
+    ])  # fmt: skip
+    world.jobs["job1"]["submittedBy"] = ANN
+
+    result = run("show", "job1")
+
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["State", "running"] in lines
+    assert ["Priority", "-3"] in lines
+    assert ["Submitted", "By", ANN] in lines
+    assert ["1", "job1", "preempted", "2026-11-20", "12:00:05", "0:19:05", "preempted", "for", "job4"] in lines
+    assert ["2", "job1-qstamp-2", "active", "2026-11-20", "12:30:00", "0:01:00"] in lines
+    assert ["2026-11-20", "12:00:00", "pending", "submitted", "by", ANN] in lines
+    assert not [line for line in lines if line[:1] == ["Position"]]
+
+
+def test_show_request_prints_what_submit_takes(world: FakeApi, run: Terminal) -> None:
+    world.add("job1", jobDetails=a_request("job1", HyperParameters={"name": "größer"}))
+    assert json.loads(run("show", "job1", "--request").stdout) == world.jobs["job1"]["jobDetails"]
+    assert "größer" in run("show", "job1", "--request").stdout
+
+
+def test_show_as_json_is_what_the_api_said(world: FakeApi, run: Terminal) -> None:
+    job = world.add("job1")
+    assert json.loads(run("show", "job1", "--json").stdout) == job
+
+
+def test_why_is_one_paragraph_of_state_position_reason_and_outlook(world: FakeApi, run: Terminal) -> None:
+    world.add("job3", priority=1, position=2, reason=waits_for_capacity(), estimatedStart="2026-11-20T14:30:00Z")
+
+    assert run("why", "job3").stdout == (
+        "job3 waits at position 2, with priority 1, since 2026-11-20 12:00:00 UTC (60 minutes ago). "
+        "It waits for 1 x ml.p5.48xlarge: 0 free for it now. "
+        "It starts at the latest at 2026-11-20 14:30:00 UTC (in 2 hours), unless a job comes before it.\n"
+    )
+
+
+def test_why_as_json_has_the_facts_and_the_words(world: FakeApi, run: Terminal) -> None:
+    world.add("job3", position=2, reason=waits_for_capacity())
+    answer = json.loads(run("why", "job3", "--json").stdout)
+    assert answer.pop("explanation").startswith("job3 waits at position 2")
+    assert answer == {
+        "jobName": "job3",
+        "jobState": "pending",
+        "priority": 0,
+        "position": 2,
+        "positionAtLeast": None,
+        "reason": waits_for_capacity(),
+        "estimatedStart": None,
+    }
+
+
+@pytest.mark.parametrize("command", ["show", "why", "wait"])
+def test_a_job_that_does_not_exist_is_told_in_one_line(run: Terminal, command: str) -> None:
+    result = run(command, "nope")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr == "Error: JobNotFound: The queue knows no job nope. See `trainmaster ls --all`.\n"
+
+
+def _names(table: str) -> list[str]:
+    return [line.split()[0] for line in table.splitlines()[2:]]
