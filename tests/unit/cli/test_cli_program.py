@@ -1,0 +1,188 @@
+"""The program around the commands: global options, exit codes, start-up, the demo, the reference."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import TokenRetrievalError
+from cli_terminal import Terminal
+
+from fake_api import FakeApi
+from trainmaster import __version__
+from trainmaster.cli.exits import Code, code_of, expected, line_of
+from trainmaster.cli.main import globals_first
+from trainmaster.cli.tools import Where, connect
+from trainmaster.client.config import Address
+from trainmaster.client.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    NotConfigured,
+    NotFound,
+    Refused,
+    Unreachable,
+)
+
+ROOT = Path(__file__).parents[3]
+COMMANDS = ("submit", "ls", "show", "why", "wait", "cancel", "hold", "release", "priority", "pools", "plan", "demo")
+
+
+# -- help, version, reference
+
+
+def test_every_command_has_help(run: Terminal) -> None:
+    listed = run("--help").stdout
+    for command in COMMANDS:
+        assert f"\n  {command} " in listed
+        assert run(command, "--help").stdout.startswith(f"Usage: trainmaster {command} ")
+
+
+def test_the_help_documents_the_exit_codes(run: Terminal) -> None:
+    text = run("--help").stdout
+    assert [code for code in Code if f"\n  {code:>5}  " not in text] == [Code.BROKEN_PIPE]
+
+
+def test_the_version(run: Terminal) -> None:
+    assert run("--version").stdout == f"trainmaster {__version__}\n"
+
+
+def test_the_reference_is_what_the_help_texts_say() -> None:
+    script = ROOT / "scripts" / "cli_reference.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_reference_has_every_command_and_every_exit_code() -> None:
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text()
+    for command in (*COMMANDS, "pools set", "pools remove"):
+        assert f"\n## trainmaster {command}\n" in page
+    assert [code for code in Code if f"\n| {code} | " not in page] == [Code.BROKEN_PIPE]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["submit", "--help"], ["--version"], ["nonsense"]])
+def test_nothing_heavy_is_imported_before_a_request_is_made(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom trainmaster.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print([m for m in ('boto3', 'botocore', 'httpx', 'rich', 'tabulate') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+# -- global options
+
+
+@pytest.mark.parametrize(
+    ("given", "ordered"),
+    [
+        ("ls --region r --wide", "--region r ls --wide"),
+        ("ls --api-url=u --profile p", "--api-url=u --profile p ls"),
+        ("--stack s ls --api-id i", "--stack s --api-id i ls"),
+        ("submit - --option a=b --profile demo", "--profile demo submit - --option a=b"),
+        ("priority job1 -5 --region r", "--region r priority job1 -5"),
+        ("priority job1 -- -5 --region", "priority job1 -- -5 --region"),
+        ("demo --region r", "demo --region r"),
+        ("--region r demo --stack s", "--region r demo --stack s"),
+        ("show demo --region r", "--region r show demo"),
+        ("ls --region", "ls --region"),
+        ("", ""),
+    ],
+)
+def test_global_options_may_stand_behind_the_command(given: str, ordered: str) -> None:
+    assert globals_first(given.split()) == ordered.split()
+
+
+@pytest.fixture
+def no_aws_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+
+
+@pytest.mark.usefixtures("no_aws_configuration")
+def test_the_options_lead_to_the_api_as_the_callers_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "config"
+    config.write_text("[profile team]\nregion = eu-west-1\naws_access_key_id = AK\naws_secret_access_key = s\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+
+    api = connect(Where(api_url="https://host/prod", api_id="a1", profile="team"), {})
+    assert api.address == Address("https://host/prod", "a1")
+    assert api.session.region_name == "eu-west-1"
+    assert connect(Where(profile="team", region="us-east-2"), {}).session.region_name == "us-east-2"
+
+
+@pytest.mark.usefixtures("no_aws_configuration")
+def test_a_profile_that_does_not_exist_is_told() -> None:
+    with pytest.raises(NotConfigured, match=r"nope.*aws configure list-profiles"):
+        connect(Where(profile="nope"), {})
+
+
+@pytest.mark.usefixtures("no_aws_configuration")
+def test_the_environment_tells_the_api_unless_a_stack_is_named() -> None:
+    environ = {"TRAINMASTER_API_URL": "https://host/prod", "TRAINMASTER_API_ID": "a1", "TRAINMASTER_STACK": "other"}
+    assert connect(Where(), environ).address == Address("https://host/prod", "a1")
+    with pytest.raises(NotConfigured, match="the stack 'mine' tells none"):
+        _ = connect(Where(stack="mine"), environ).address
+
+
+# -- errors
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (Refused, 2),
+        (NotConfigured, 2),
+        (NotFound, 3),
+        (Conflict, 4),
+        (Forbidden, 5),
+        (Unreachable, 6),
+        (ApiError, 6),
+    ],
+)
+def test_each_kind_of_error_has_its_code(kind: type[ApiError], code: int) -> None:
+    assert code_of(kind("no")) == code
+
+
+def test_an_error_is_one_line() -> None:
+    error = Refused("It is\n  wrong.", type="InvalidRequest", field="Tags[0].Key", hint="Mend\nit.")
+    assert line_of(error) == "InvalidRequest: It is wrong (field Tags[0].Key). Mend it."
+    assert line_of(Refused("It is wrong.")) == "Refused: It is wrong."
+
+
+def test_expired_credentials_are_no_bug() -> None:
+    known = expected(TokenRetrievalError(provider="sso", error_msg="Token has expired and refresh failed"))
+    assert known is not None
+    assert code_of(known) == Code.NOT_ALLOWED
+    assert "Token has expired" in line_of(known)
+    assert "Log in again" in line_of(known)
+
+
+def test_a_bug_is_not_taken_for_anything_else(world: FakeApi, run: Terminal) -> None:
+    world.jobs["job1"] = {"jobName": "job1"}
+    with pytest.raises(KeyError):
+        run("show", "job1")
+
+
+# -- the demo
+
+
+def test_demo_becomes_the_demo_with_all_further_arguments(run: Terminal) -> None:
+    assert run("demo", "--seconds", "3", "-q", "--region", "x", "--", "--help").exit_code == 0
+    assert run.started == [
+        [sys.executable, "-m", "trainmaster.local.demo", "--seconds", "3", "-q", "--region", "x", "--help"]
+    ]
+
+
+def test_demo_says_how_to_install_what_is_missing(run: Terminal) -> None:
+    run.missing = {"moto"}
+    result = run("demo")
+    assert (result.exit_code, run.started) == (2, [])
+    assert result.stderr == (
+        "Error: NotInstalled: The demo needs packages that are not installed (moto). "
+        'Install them with `pip install "trainmaster[local]"`.\n'
+    )
