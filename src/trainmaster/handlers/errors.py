@@ -189,13 +189,16 @@ _HINTS = {
 }
 
 
+_LONGEST_NAME = 64
+
+
 def path_of(where: Sequence[str | int]) -> str | None:
     """A place in a body such as `pools[0].cap`; None for the body itself."""
     path = ""
     for part in where:
         if isinstance(part, int):
             path += f"[{part}]"
-        elif part.isidentifier() and part.isascii():
+        elif part.isidentifier() and part.isascii() and len(part) <= _LONGEST_NAME:
             path += f".{part}" if path else part
         else:
             path += f"[{shown(part)}]"

@@ -1,0 +1,165 @@
+"""Every file of `events/`, replayed through the handler that its prefix names; they are also the docs' examples."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from api_world import ALICE, ApiWorld, read
+from builders import NOW, P5, a_job, a_preempted_job, a_running_job, an_observation, at
+from trainmaster.domain import lifecycle
+from trainmaster.handlers.api import answer
+from trainmaster.handlers.manager import consume, metrics
+from trainmaster.handlers.openapi import OPERATIONS
+from trainmaster.ports import Created, OpenJobs
+
+EVENTS = Path(__file__).parent.parent.parent / "events"
+API = sorted(EVENTS.glob("api-*.json"))
+MANAGER = sorted(EVENTS.glob("sqs-*.json"))
+
+
+class Context:
+    """The Lambda context that both handlers look at."""
+
+    function_name = "sagemaker-queue-manager"
+
+    def get_remaining_time_in_millis(self):
+        return 60_000
+
+
+class ObedientLauncher:
+    """SageMaker doing at once what it is told."""
+
+    def __init__(self):
+        self.created, self.stopped = [], []
+
+    def create(self, job, attempt, request):
+        self.created.append(attempt.training_job_name)
+        return Created.NEW
+
+    def stop(self, training_job_name, *, end_warm_pool):
+        self.stopped.append(training_job_name)
+        return True
+
+    def end_warm_pool(self, training_job_name):
+        pass
+
+    def describe(self, training_job_name):
+        return None
+
+    def open_jobs(self, since, token=None):
+        return OpenJobs(())
+
+    def units_of(self, training_job_name):
+        return {}
+
+
+def a_world():
+    """job1 runs, job3 waits, one P5 is free."""
+    world = ApiWorld()
+    world.seed(a_running_job("job1", priority=1, entry_time=at(-40)), a_job("job3", priority=1, entry_time=at(-10)))
+    world.application.launcher = ObedientLauncher()
+    return world
+
+
+def load(path):
+    return json.loads(path.read_text())
+
+
+STATUS = {
+    "api-add-job": 202,
+    "api-cancel-job": 200,
+    "api-change-job": 200,
+    "api-get-job": 200,
+    "api-get-pools": 200,
+    "api-get-queue": 200,
+    "api-list-jobs": 200,
+    "api-openapi": 200,
+    "api-plan": 200,
+    "api-set-pools": 200,
+}
+
+
+@pytest.mark.parametrize("path", API, ids=lambda path: path.stem)
+def test_an_api_event_is_answered(path):
+    world = a_world()
+    reply = read(answer(lambda: world.app, load(path), Context()))
+    assert reply.status == STATUS[path.stem], reply.body
+    assert "error" not in reply.body
+
+
+def test_what_the_api_events_ask_for_is_done():
+    world = a_world()
+
+    def play(name):
+        return read(answer(lambda: world.app, load(EVENTS / f"api-{name}.json"), Context())).body
+
+    assert play("plan")["decision"] == "start"
+    assert play("add-job")["submittedBy"] == ALICE
+    assert [job["jobName"] for job in play("get-queue")["jobs"]] == ["job4", "job3"]
+    assert [job["jobName"] for job in play("list-jobs")["jobs"]] == ["job1", "job4", "job3"]
+    assert play("change-job")["jobState"] == "held"
+    assert play("cancel-job")["jobState"] == "cancelled"
+    assert play("get-job")["jobName"] == "job1"
+    assert {pool["name"]: pool["cap"] for pool in play("set-pools")["pools"]} == {P5: 3, "ml.g5.2xlarge": 8}
+    assert play("get-pools")["version"] == 1
+    assert play("openapi")["openapi"].startswith("3.1")
+
+
+def test_there_is_one_api_event_for_each_route():
+    routes = {(event["httpMethod"], event["resource"]) for event in map(load, API)}
+    assert routes == {(each.method, each.rule.replace("<", "{").replace(">", "}")) for each in OPERATIONS.values()}
+    assert len(API) == len(OPERATIONS)
+
+
+@pytest.mark.parametrize("path", API, ids=lambda path: path.stem)
+def test_an_api_event_is_one_of_an_iam_signed_request(path):
+    event = load(path)
+    identity = event["requestContext"]["identity"]
+    assert identity["userArn"] == ALICE
+    assert {"accessKey", "accountId", "caller", "sourceIp", "user", "userAgent", "vpceId"} <= identity.keys()
+    assert event["requestContext"]["path"] == f"/prod{event['path']}"
+
+
+AFTERWARDS = {
+    "sqs-job-completed": ("job1", "completed"),
+    "sqs-job-failed": ("job1", "failed"),
+    "sqs-job-in-progress": ("job1", "running"),
+    "sqs-job-stopped": ("job1", "stopped"),
+    "sqs-mixed-batch-with-a-bad-message": ("job3", "starting"),
+    "sqs-tick": ("job3", "starting"),
+    "sqs-wake": ("job3", "starting"),
+}
+
+
+def second_attempt():
+    """job1 in its second attempt."""
+    again = lifecycle.launched(lifecycle.start(a_preempted_job("job1"), {P5: 1}, (), NOW))
+    return lifecycle.observe(again, an_observation(again, secondary="Training", started_at=NOW), NOW)
+
+
+@pytest.mark.parametrize("path", MANAGER, ids=lambda path: path.stem)
+def test_a_manager_event_is_consumed(path):
+    world = a_world()
+    event = load(path)
+    if "job1-qstamp-2" in json.dumps(event):
+        now = world.memory.find("job1")
+        assert world.memory.transition([(now, second_attempt())])
+    bad = sum(not is_message(record["body"]) for record in event["Records"])
+    try:
+        assert consume(world.application, event, Context()) == {"batchItemFailures": []}
+    finally:
+        metrics.clear_metrics()
+    assert len(world.publisher.aside) == bad
+    name, state = AFTERWARDS.get(path.stem, ("job1", world.memory.find("job1").state))
+    assert world.memory.find(name).state == state
+
+
+def is_message(body):
+    try:
+        message = json.loads(body)
+    except ValueError:
+        return False
+    return "kind" in message or isinstance(message.get("detail"), dict)

@@ -1,0 +1,199 @@
+"""Answers made of domain values, member for member as they travel."""
+
+from __future__ import annotations
+
+import json
+from typing import get_args
+
+import pytest
+
+from builders import (
+    G5,
+    NOW,
+    P5,
+    UNTIL,
+    a_cancelled_job,
+    a_demand,
+    a_held_job,
+    a_job,
+    a_pool,
+    a_preempted_job,
+    a_preempting_job,
+    a_starting_job,
+    an_ended_job,
+    at,
+)
+from trainmaster.domain import lifecycle, plan
+from trainmaster.domain.observation import Status
+from trainmaster.handlers import models, views
+from trainmaster.service.explain import Explanation, Usage
+from trainmaster.service.submit import Submission
+
+UNTIL_TEXT = "2026-11-21T13:00:00Z"
+
+
+def as_json(view):
+    return json.loads(view.model_dump_json(by_alias=True, exclude_unset=True))
+
+
+REASONS = {
+    plan.WaitsForCapacity(P5, 2, 1): {
+        "message": "waits for 2 x ml.p5.48xlarge: 1 free for it now",
+        "pool": P5,
+        "needed": 2,
+        "free": 1,
+    },
+    plan.WaitsForRelease((G5, P5), UNTIL): {
+        "message": f"waits for jobs that are stopping on {G5}, {P5}; kept for it until {UNTIL_TEXT}",
+        "pools": [G5, P5],
+        "until": UNTIL_TEXT,
+    },
+    plan.Preempts(("a", "b"), UNTIL): {
+        "message": f"preempts a, b; the capacity is kept for it until {UNTIL_TEXT}",
+        "victims": ["a", "b"],
+        "until": UNTIL_TEXT,
+    },
+    plan.Behind("a", P5): {
+        "message": f"waits behind a, which is before it in the queue for {P5}",
+        "job": "a",
+        "pool": P5,
+    },
+    plan.KeptForOther("a", P5, UNTIL): {
+        "message": f"waits: the free {P5} is kept for a until {UNTIL_TEXT}",
+        "job": "a",
+        "pool": P5,
+        "until": UNTIL_TEXT,
+    },
+    plan.KeptForOther("a", P5, None): {
+        "message": f"waits: the free {P5} is kept for a",
+        "job": "a",
+        "pool": P5,
+        "until": None,
+    },
+    plan.BackingOff(UNTIL, "no capacity"): {
+        "message": f"tried again at {UNTIL_TEXT}: no capacity",
+        "until": UNTIL_TEXT,
+        "cause": "no capacity",
+    },
+    plan.NextPass(): {"message": "starts with the next pass"},
+    plan.CanNeverFit(P5, 3, 2): {
+        "message": f"can never fit: needs 3 x {P5}, the pool's cap is 2",
+        "pool": P5,
+        "needed": 3,
+        "cap": 2,
+    },
+}
+
+
+@pytest.mark.parametrize(("reason", "expected"), REASONS.items(), ids=lambda each: type(each).__name__)
+def test_a_reason_has_its_type_its_words_and_its_own_members(reason, expected):
+    assert as_json(views.reason_view(reason)) == {"type": type(reason).__name__} | expected
+
+
+def test_every_reason_of_the_plan_can_travel():
+    of_the_plan = {kind.__name__ for kind in get_args(plan.Reason)}
+    assert of_the_plan == {type(reason).__name__ for reason in REASONS}
+    assert set(get_args(models.ReasonType)) == of_the_plan | {"NotConsideredYet", "Held"}
+
+
+def test_a_job_in_one_of_several_pools_shows_its_alternatives():
+    job = a_job(demand=a_demand({P5: 2, G5: 1}, {G5: 4}))
+    shown = as_json(views.job_view(job))
+    assert (shown["pools"], shown["demand"]) == ([G5, P5], [{P5: 2, G5: 1}, {G5: 4}])
+
+
+def test_a_job_of_several_attempts_shows_them_oldest_first():
+    resumed = lifecycle.start(a_preempted_job("job1", now=at(10)), {P5: 1}, (), at(60))
+    shown = as_json(views.job_view(resumed))
+    assert (shown["jobState"], shown["trainingJobName"]) == ("starting", "job1-qstamp-2")
+    first, second = shown["attempts"]
+    assert first == {
+        "number": 1,
+        "trainingJobName": "job1",
+        "outcome": "preempted",
+        "createdAt": "2026-11-21T12:00:10Z",
+        "startedAt": "2026-11-21T12:00:10Z",
+        "endedAt": "2026-11-21T12:00:10Z",
+        "reason": "preempted for job9",
+    }
+    assert second == {
+        "number": 2,
+        "trainingJobName": "job1-qstamp-2",
+        "outcome": "active",
+        "createdAt": "2026-11-21T12:01:00Z",
+        "startedAt": None,
+        "endedAt": None,
+        "reason": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("job", "state", "failure"),
+    [
+        (a_job(), "pending", None),
+        (a_starting_job(), "starting", None),
+        (a_preempting_job(), "preempting", None),
+        (a_preempted_job(), "preempted", None),
+        (a_held_job(), "held", None),
+        (a_cancelled_job(), "cancelled", None),
+        (an_ended_job(), "completed", None),
+        (an_ended_job(status=Status.STOPPED), "stopped", "stopped outside the queue"),
+        (an_ended_job(status=Status.FAILED), "failed", "SageMaker gave no reason"),
+    ],
+    ids=lambda each: str(each)[:9],
+)
+def test_a_job_shows_its_state_and_why_it_failed(job, state, failure):
+    shown = as_json(views.job_view(job))
+    assert (shown["jobState"], shown["failureReason"]) == (state, failure)
+    assert (shown["reason"] is not None) == (state == "held")
+
+
+def test_a_held_job_says_who_holds_it():
+    shown = as_json(views.job_view(a_held_job(who="ada")))
+    assert shown["reason"] == {"type": "Held", "message": "held by ada, until it is released"}
+
+
+def test_a_standing_is_shown():
+    explanation = Explanation(None, 40, starts=False, reason=plan.Behind("a", P5), estimated_start=None)
+    shown = as_json(views.job_view(a_job(), views.standing_of(explanation)))
+    assert (shown["position"], shown["positionAtLeast"], shown["estimatedStart"]) == (None, 40, None)
+    assert shown["reason"]["type"] == "Behind"
+
+
+def test_a_submission_of_a_job_that_does_not_wait_has_no_standing():
+    shown = as_json(views.submission_view(Submission(a_starting_job(), new=False, explanation=None, warnings=("w",))))
+    assert (shown["position"], shown["reason"], shown["wouldPreempt"], shown["warnings"]) == (None, None, [], ["w"])
+
+
+@pytest.mark.parametrize(
+    ("starts", "reason", "decision"),
+    [
+        (True, None, "start"),
+        (False, plan.Preempts(("a",), UNTIL), "preempt"),
+        (False, plan.Behind("a", P5), "wait"),
+        (False, None, "wait"),
+    ],
+)
+def test_a_plan_is_to_start_to_preempt_or_to_wait(starts, reason, decision):
+    explanation = Explanation(1, None, starts=starts, reason=reason, estimated_start=NOW)
+    assert views.plan_view(explanation, ["w"]).decision == decision
+
+
+def test_a_pool_is_shown():
+    usage = Usage(used=5, stopping=2, held=1, foreign=3, free=0)
+    assert as_json(views.pool_view(a_pool(P5, 4, count_foreign=True), usage)) == {
+        "name": P5,
+        "instanceType": P5,
+        "cap": 4,
+        "used": 5,
+        "stopping": 2,
+        "held": 1,
+        "foreign": 3,
+        "free": 0,
+        "countForeign": True,
+    }
+
+
+def test_times_keep_their_microseconds():
+    job = a_job(entry_time=NOW.replace(microsecond=123456))
+    assert as_json(views.job_view(job))["entryTime"] == "2026-11-21T12:00:00.123456Z"
