@@ -1,0 +1,86 @@
+"""Trouble on the way to a real engine: lost answers, lost requests, throttling, conflicts. botocore sees them as AWS's.
+
+Hooked into botocore where it sends, so that its own retries are part of what is tested.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
+from botocore.httpsession import URLLib3Session
+
+Fault = Callable[[Any, Callable[[], Any]], Any]
+"""Given a request and how to send it: returns a response, raises, or returns None to let botocore send it."""
+
+
+def answer_lost(request: Any, send: Callable[[], Any]) -> Any:
+    """It happened, and nobody heard of it."""
+    send()
+    raise ReadTimeoutError(endpoint_url=request.url)
+
+
+def request_lost(request: Any, send: Callable[[], Any]) -> Any:
+    """It did not happen."""
+    raise ConnectionClosedError(endpoint_url=request.url)
+
+
+def trouble_after(request: Any, send: Callable[[], Any]) -> Any:
+    """It happened, and the answer is a 500."""
+    send()
+    return _refusal(request, 500, {"__type": "com.amazonaws.dynamodb#InternalServerError", "message": "oops"})
+
+
+def throttled(request: Any, send: Callable[[], Any]) -> Any:
+    """It did not happen: ask again later."""
+    return _refusal(request, 400, {"__type": "com.amazon.coral#ThrottlingException", "message": "slow down"})
+
+
+def conflict(request: Any, send: Callable[[], Any]) -> Any:
+    """It did not happen: another transaction is at one of the rows. Reads never meet that."""
+    operation = request.headers["X-Amz-Target"].decode().partition(".")[2]
+    if operation == "TransactWriteItems":
+        reasons = [{"Code": "None"}, {"Code": "TransactionConflict"}]
+        body = {"__type": "x#TransactionCanceledException", "Message": "cancelled", "CancellationReasons": reasons}
+        return _refusal(request, 400, body)
+    if operation in {"PutItem", "UpdateItem", "DeleteItem"}:
+        return _refusal(request, 400, {"__type": "x#TransactionConflictException", "message": "conflict"})
+    return None
+
+
+class Disturbed:
+    """Lets requests through, but for those whose number is given: these meet a fault."""
+
+    def __init__(self, client: Any, fault: Fault, numbers: set[int]) -> None:
+        self.sent = 0
+        self.met = 0
+        self._fault = fault
+        self._numbers = numbers
+        self._session = URLLib3Session()
+        client.meta.events.register("before-send.dynamodb.*", self._meet)
+
+    def _meet(self, request: Any, **_: Any) -> Any:
+        self.sent += 1
+        if self.sent not in self._numbers:
+            return None
+        self.met += 1
+        return self._fault(request, lambda: self._session.send(request))
+
+
+class _Body:
+    """The least of urllib3's response that botocore reads."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def stream(self) -> Any:
+        yield self._content
+
+
+def _refusal(request: Any, status: int, body: dict[str, Any]) -> AWSResponse:
+    return AWSResponse(
+        request.url, status, {"content-type": "application/x-amz-json-1.0"}, _Body(json.dumps(body).encode())
+    )

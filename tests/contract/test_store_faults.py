@@ -1,0 +1,134 @@
+"""Trouble at DynamoDB: whatever one request meets, the outcome is the undisturbed one, or an honest error."""
+
+from __future__ import annotations
+
+import pytest
+from engines import DynamoEngine
+from faults import Disturbed, answer_lost, conflict, request_lost, throttled, trouble_after
+
+import builders as b
+from trainmaster.domain import lifecycle
+from trainmaster.domain.errors import Throttled, TrainmasterError, Unavailable
+from trainmaster.domain.observation import Status
+from trainmaster.ports import Filter, Store
+
+
+def a_life(store: Store) -> list[object]:
+    """A job's life through every kind of write, and what each call answered."""
+    job, long = b.a_job("job1"), b.a_job("job2", history=tuple(b.a_job("job2").history * 41))
+    answers: list[object] = [
+        store.submit(job, b.a_request("job1")) is job,
+        store.submit(b.a_job("job1", priority=5), b.a_request("job1")) == job,
+        store.submit(long, b.a_request("job2", Environment={"NOISE": "".join(map(chr, range(32, 12_000)))})) is long,
+        store.set_pools([b.a_pool(cap=9)], version=store.pools().version).by_name,
+        store.note_foreign({"other": {b.P5: 1}, "another": {b.P5: 1}}),
+        store.note_foreign({}, gone=["other"]),
+    ]
+    snapshot = store.begin_pass()
+    started = lifecycle.start(job, {b.P5: 1}, (), b.at(1))
+    launched = lifecycle.launched(started)
+    running = lifecycle.observe(launched, b.an_observation(launched, secondary="Training"), b.at(2))
+    ended = lifecycle.observe(running, b.an_observation(running, status=Status.COMPLETED), b.at(3))
+    raised = lifecycle.reprioritise(long, 5, b.at(1), "ada")
+    answers += [
+        store.transition([(job, started), (long, lifecycle.keep_for(long, b.a_hold()))], fence=snapshot.pass_number),
+        store.transition([(started, launched)]),
+        store.transition([(launched, running)]),
+        store.transition([(running, ended)]),
+        store.transition([(job, lifecycle.cancel(job, b.at(4), "bob"))]),
+        store.transition([(lifecycle.keep_for(long, b.a_hold()), raised)]),
+        store.find("job1"),
+        store.find("job2"),
+        store.request_of("job2"),
+        store.browse(Filter(), limit=10).jobs,
+        store.survey().waiting,
+    ]
+    return answers
+
+
+# Every second request: each call's first one, the next one being the next try. botocore waits half a second for each
+# that is throttled, so only a few are; a conflict spares reads, after which the others are the first.
+EVERY_CALL = range(1, 1_000, 2)
+A_FEW = range(1, 14, 2)
+THE_OTHERS = range(2, 1_000, 2)
+
+
+@pytest.mark.parametrize(
+    ("fault", "numbers"),
+    [
+        (answer_lost, EVERY_CALL),
+        (request_lost, EVERY_CALL),
+        (trouble_after, EVERY_CALL),
+        (throttled, A_FEW),
+        (conflict, EVERY_CALL),
+        (conflict, THE_OTHERS),
+    ],
+)
+def test_whatever_each_request_meets_the_outcome_is_the_same(dynoxide, dynoxide_client, fault, numbers):
+    expected = a_life(DynamoEngine(dynoxide_client).open())
+    client = dynoxide.client()
+    engine = DynamoEngine(client)
+    disturbed = Disturbed(client, fault, set(numbers))
+    assert a_life(engine.open()) == expected
+    assert disturbed.met >= len(A_FEW)
+    client.close()
+
+
+@pytest.mark.parametrize("fault", [answer_lost, trouble_after])
+def test_where_botocore_gives_up_it_may_have_happened_and_the_error_says_so(dynoxide, dynoxide_engine, fault):
+    client = dynoxide.client(retries={"mode": "standard", "total_max_attempts": 2})
+    disturbed = Disturbed(client, fault, {1, 2})
+    store, job = dynoxide_engine.open(client=client), b.a_job("job1")
+    with pytest.raises(Unavailable) as trouble:
+        store.submit(job, b.a_request("job1"))
+    assert trouble.value.__cause__ is not None
+    assert store.submit(b.a_job("job1"), b.a_request("job1")) == job
+    started = lifecycle.start(job, {b.P5: 1}, (), b.at(1))
+    disturbed._numbers = {disturbed.sent + 1, disturbed.sent + 2}
+    with pytest.raises(Unavailable):
+        store.transition([(job, started)])
+    assert store.find("job1") == started
+    client.close()
+
+
+@pytest.mark.parametrize("fault", [throttled, conflict])
+def test_where_it_goes_on_nothing_has_happened_and_the_error_says_so(dynoxide, dynoxide_engine, fault):
+    client = dynoxide.client(retries={"mode": "standard", "total_max_attempts": 2})
+    disturbed = Disturbed(client, fault, set(range(1, 50)))
+    store, job = dynoxide_engine.open(client=client), b.a_job("job1")
+    with pytest.raises(Throttled) as trouble:
+        store.submit(job, b.a_request("job1"))
+    assert trouble.value.__cause__ is not None
+    disturbed._numbers = set()
+    assert store.find("job1") is None
+    running = b.a_running_job("job1")
+    store.submit(running, b.a_request("job1"))
+    disturbed._numbers = set(range(disturbed.sent, disturbed.sent + 50))
+    with pytest.raises(Throttled):
+        store.transition([(running, lifecycle.ask_stop(running, b.at(1), "ada"))])
+    client.close()
+
+
+def test_every_verb_raises_errors_of_the_domain_only(dynoxide, dynoxide_engine):
+    client = dynoxide.client(retries={"mode": "standard", "total_max_attempts": 1})
+    dynoxide_engine.open().submit(b.a_job("job1"), b.a_request("job1"))
+    Disturbed(client, request_lost, set(range(1, 1_000)))
+    store, job = dynoxide_engine.open(client=client), b.a_running_job("job1")
+    after = lifecycle.ask_stop(job, b.at(1), "ada")
+    calls = [
+        lambda: store.submit(b.a_job("job2"), {}),
+        store.begin_pass,
+        store.survey,
+        lambda: store.transition([(job, after)]),
+        lambda: store.transition([(job, after)], fence=1),
+        lambda: store.find("job1"),
+        lambda: store.request_of("job1"),
+        lambda: store.browse(Filter(), limit=1),
+        store.pools,
+        lambda: store.set_pools([]),
+        lambda: store.note_foreign({"other": {b.P5: 1}}),
+    ]
+    for call in calls:
+        with pytest.raises(TrainmasterError):
+            call()
+    client.close()
