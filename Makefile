@@ -30,6 +30,9 @@ install: .venv/.stamp ## Make .venv, the environment to develop in
 .PHONY: install-all
 install-all: $(STACK) $(DYNOXIDE) .venv-sdk2/.stamp .venv-sdk3/.stamp ## Make every environment that demo and test use
 
+.PHONY: install-demo
+install-demo: $(STACK) .venv-sdk2/.stamp ## Make the environments that the demo uses
+
 # Makes the environment $(1) and installs $(2) in it.
 define environment
 	test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
@@ -80,7 +83,7 @@ $(DYNOXIDE):
 # ---------------------------------------------------------------- run
 
 .PHONY: demo
-demo: $(STACK) .venv-sdk2/.stamp ## Run the article's four jobs through a queue deployed on this machine
+demo: install-demo ## Run the article's four jobs through a queue deployed on this machine
 	@$(BIN)/python -m trainmaster demo
 
 .PHONY: bench

@@ -12,22 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-import botocore.session
 import httpx
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
 
-from trainmaster.local.stack.address import ACCOUNT, REGION, SECRET, StackAddress, aws_environment, plain_environment
+from trainmaster.local.stack.address import ACCOUNT, REGION, StackAddress, aws_environment, plain_environment
 from trainmaster.local.stack.build import as_arguments, built_template, local_parameters
 from trainmaster.local.stack.checkout import Checkout
 from trainmaster.local.stack.processes import Guarded, ended_by_signals, free_port, listening, run
+from trainmaster.local.stack.signed import client, get
 
 _START_SECONDS = 60.0
 _STACK = "trainmaster-local"
-_KEYS = Credentials(ACCOUNT, SECRET)
 
 
 def _say_nothing(_step: str) -> None:
@@ -114,6 +109,7 @@ class LocalStack:
         aws = environment["AWS_ENDPOINT_URL"]
         command: list[str | Path] = [
             self.checkout.python, "-m", "trainmaster.local.simulator", "--port", str(port), *limits, "--allow-commands",
+            "--account", ACCOUNT, "--region", REGION,
             "--events-endpoint", aws, "--events-bus", "default", "--event-source", "trainmaster.local",
             "--logs-endpoint", aws, *self.simulator,
         ]  # fmt: skip
@@ -151,24 +147,13 @@ def _healthy(aws: str) -> bool:
 
 
 def _outputs(aws: str) -> dict[str, str]:
-    # The caller's profile and files are left out: they need not exist, and must not lead elsewhere.
-    nothing = {"profile": (None, None, None, None), "config_file": (None, None, os.devnull, None)}
-    client: Any = botocore.session.Session(session_vars=nothing).create_client(
-        "cloudformation",
-        REGION,
-        endpoint_url=aws,
-        aws_access_key_id=_KEYS.access_key,
-        aws_secret_access_key=_KEYS.secret_key,
-    )
-    stack = client.describe_stacks(StackName=_STACK)["Stacks"][0]
+    stack = client("cloudformation", aws).describe_stacks(StackName=_STACK)["Stacks"][0]
     return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
 
 def _answers(url: str) -> bool:
     """Whether a signed request is answered: API Gateway, the function and the table all work."""
-    request = AWSRequest("GET", url)
-    SigV4Auth(_KEYS, "execute-api", REGION).add_auth(request)
     try:
-        return httpx.get(url, headers=dict(request.headers.items()), timeout=30).is_success
+        return get(url).is_success
     except httpx.TransportError:
         return False

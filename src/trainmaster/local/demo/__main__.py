@@ -1,0 +1,109 @@
+"""`python -m trainmaster.local.demo`: plays the article's example on a local stack and ends by itself.
+
+It must fail, with the reason, where the queue does not do what the article says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+
+from trainmaster.local.demo.queue import Queue, Row
+from trainmaster.local.demo.show import Show
+from trainmaster.local.demo.story import INSTANCES, SCENES, Scene
+from trainmaster.local.demo.submitter import Submitter
+from trainmaster.local.stack import Checkout, DidNotStart, LocalStack, SetUpMissing
+
+_COURSE = {
+    "seeking_seconds": 0.2,
+    "starting_seconds": 0.5,
+    "downloading_seconds": 0.2,
+    "uploading_seconds": 0.3,
+}
+"""What takes minutes at SageMaker takes no time here; the training itself is real."""
+_SCENE_SECONDS = 90.0
+_ASK_EVERY_SECONDS = 0.3
+
+
+class NotAsTold(Exception):
+    """The queue did not come to the states that the article shows."""
+
+
+def main() -> int:
+    """Play, and return the exit code: 0 as told, 1 not, 130 interrupted."""
+    argparse.ArgumentParser(prog="trainmaster demo", description=__doc__).parse_args()
+    try:
+        with Show() as show:
+            _play(show)
+    except (DidNotStart, SetUpMissing, NotAsTold) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted; nothing is left running.\n")
+        return 130
+    return 0
+
+
+def _play(show: Show) -> None:
+    checkout = Checkout.here()
+    _install(checkout, show)
+    course = tuple(part for name, value in _COURSE.items() for part in ("--course", f"{name}={value}"))
+    stack = LocalStack(label="demo", limits=INSTANCES, simulator=course, say=show.step, checkout=checkout)
+    with stack as address, Submitter(checkout, address, stack.logs) as submitter:
+        queue = Queue(address)
+        for scene in SCENES:
+            _play_scene(scene, queue, submitter, show)
+        show.attempts("Every attempt, and the steps that it counted", _attempts(queue))
+        show.step("Shutting down")
+
+
+def _install(checkout: Checkout, show: Show) -> None:
+    """Have `make` set up what is missing; its own output tells how that goes."""
+    try:
+        _ = checkout.ministack, checkout.sam, checkout.sdk2_python
+    except SetUpMissing:
+        show.step("Installing what the demonstration needs")
+        made = subprocess.run(["make", "-C", str(checkout.root), "install-demo"], stdout=sys.stderr, check=False)
+        if made.returncode:
+            raise SetUpMissing("`make install-demo` failed") from None
+
+
+def _play_scene(scene: Scene, queue: Queue, submitter: Submitter, show: Show) -> None:
+    for job in scene.submitted:
+        show.step(f"Submitting {job.name}, priority {job.priority}, through the SageMaker SDK")
+        submitter.submit(job)
+    show.step("Waiting for the queue")
+    show.queue(scene.told, _await(scene, queue, show))
+
+
+def _await(scene: Scene, queue: Queue, show: Show) -> list[Row]:
+    deadline = time.monotonic() + _SCENE_SECONDS
+    while True:
+        jobs = queue.jobs()
+        states = {job["jobName"]: job["jobState"] for job in jobs}
+        if states == scene.states:
+            return jobs
+        if time.monotonic() > deadline:
+            raise NotAsTold(f"expected {dict(scene.states)}, but the queue stays at {states}")
+        show.states(jobs)
+        time.sleep(_ASK_EVERY_SECONDS)
+
+
+def _attempts(queue: Queue) -> list[list[object]]:
+    names = [job.name for scene in SCENES for job in scene.submitted]
+    return [
+        [name, attempt["number"], attempt["trainingJobName"], attempt["outcome"], _span(queue, attempt)]
+        for name in names
+        for attempt in queue.job(name)["attempts"]
+    ]
+
+
+def _span(queue: Queue, attempt: Row) -> str:
+    steps = queue.steps(attempt["trainingJobName"])
+    return f"{steps[0]} to {steps[1]}" if steps else "none"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

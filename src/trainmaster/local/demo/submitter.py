@@ -1,0 +1,75 @@
+"""The process that submits jobs as a user's script does, beside SageMaker SDK v2.
+
+It must not submit by itself: the script is `examples/submit_jobs.py`, told line by line what to submit. When this
+process dies, the script's input closes, and it ends too.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from trainmaster.local.demo.story import Submission
+from trainmaster.local.stack import Checkout, DidNotStart, StackAddress
+from trainmaster.local.stack.address import plain_environment
+from trainmaster.local.stack.processes import last_lines
+
+_NO_TELEMETRY = '{"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": true}}}}'
+_PATIENCE_SECONDS = 5.0
+
+
+class Submitter:
+    """A script with a QueueSession, waiting for jobs to submit."""
+
+    def __init__(self, checkout: Checkout, address: StackAddress, logs: Path) -> None:
+        settings = logs / "sagemaker.yaml"
+        settings.write_text(_NO_TELEMETRY)
+        self._log = logs / "submit.log"
+        environment = {
+            **plain_environment(os.environ),
+            **address.environment(),
+            # The SDK would report each call to AWS.
+            "SAGEMAKER_USER_CONFIG_OVERRIDE": str(settings),
+            "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": str(settings),
+        }
+        with self._log.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [checkout.sdk2_python, checkout.root / "examples" / "submit_jobs.py"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+                # Ctrl-C is for the demonstration, which then closes the script's input.
+                start_new_session=True,
+                text=True,
+            )
+
+    def submit(self, job: Submission) -> None:
+        """Have a job submitted; returns when the queue has taken it. Raises DidNotStart when the script fails."""
+        if self._process.stdin is None or self._process.stdout is None:
+            raise DidNotStart("the submitting script has no pipes")
+        self._process.stdin.write(f"{job.name} {job.priority} {job.steps}\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line == f"submitted {job.name}\n":
+                return
+        raise DidNotStart(f"submitting {job.name} failed:\n{last_lines(self._log)}")
+
+    def __enter__(self) -> Self:
+        """The script has been started already."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the script's input and see it end."""
+        if kind is not None:
+            self._process.kill()
+        try:
+            self._process.communicate(timeout=_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()

@@ -1,0 +1,40 @@
+"""Asks the local stack: signed requests to the queue's API, and clients for the services beside it.
+
+It must reach the local stack only: no profile and no file of the caller's counts.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import botocore.session
+import httpx
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from trainmaster.local.stack.address import ACCOUNT, REGION, SECRET
+
+_KEYS = Credentials(ACCOUNT, SECRET)
+_SECONDS = 30.0
+"""A first call waits for the function's cold start."""
+
+
+def get(url: str) -> httpx.Response:
+    """The answer to a signed GET. Raises httpx.TransportError where nobody answers."""
+    request = AWSRequest("GET", url)
+    SigV4Auth(_KEYS, "execute-api", REGION).add_auth(request)
+    return httpx.get(url, headers=dict(request.headers.items()), timeout=_SECONDS)
+
+
+def client(service: str, endpoint: str) -> Any:
+    """A client of one of the stack's services."""
+    nothing = {"profile": (None, None, None, None), "config_file": (None, None, os.devnull, None)}
+    return botocore.session.Session(session_vars=nothing).create_client(
+        service,
+        REGION,
+        endpoint_url=endpoint,
+        aws_access_key_id=_KEYS.access_key,
+        aws_secret_access_key=_KEYS.secret_key,
+    )
