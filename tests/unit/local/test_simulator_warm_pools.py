@@ -234,3 +234,9 @@ def test_keep_alive_is_refused_with_spot_and_with_instance_groups(kind):
         code, text = refusal(account.create, ResourceConfig=config)
     assert code == "ValidationException"
     assert "KeepAlivePeriodInSeconds" in text
+
+
+def test_a_spot_job_cannot_be_given_a_keep_alive_later():
+    account = Account()
+    account.spot()
+    assert refusal(account.keep_alive, "job1", 60)[0] == "ValidationException"

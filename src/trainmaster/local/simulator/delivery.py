@@ -72,7 +72,7 @@ class Courier(Generic[T]):
         """Deliver what is queued, within reason, and stop."""
         self._closing.set()
         try:
-            self._queue.put_nowait(None)
+            self._queue.put(None, timeout=LAST_CALL_SECONDS)
         except queue.Full:
             log.warning("the receiver is too slow: what is queued may be lost")
         self._thread.join(LAST_CALL_SECONDS)

@@ -21,6 +21,8 @@ from trainmaster.local.simulator.job import TrainingJob
 HOST = "algo-1"
 """The only host: a job of several instances runs as one process."""
 OPT_ML = PurePosixPath("/opt/ml")
+LIKE_AWS_IMAGES = {"PYTHONUNBUFFERED": "1"}
+"""What AWS's training images set: without it a line of output would wait for thousands of others."""
 SHOWN = 40
 """Characters of the URI's last part that the directory's name shows."""
 
@@ -43,7 +45,12 @@ def build(root: Path, job: TrainingJob, inherited: Mapping[str, str]) -> Contain
         (base / "input/data" / channel).mkdir(exist_ok=True)
     checkpoints = _link_checkpoints(root, base, job)
     _write_config(base / "input/config", job)
-    environment = {**inherited, **job.request.get("Environment", {}), **_variables(base, checkpoints, job)}
+    environment = {
+        **LIKE_AWS_IMAGES,
+        **inherited,
+        **job.request.get("Environment", {}),
+        **_variables(base, checkpoints, job),
+    }
     return Container(base / "code", environment, base / "output/failure")
 
 

@@ -27,7 +27,7 @@ from trainmaster.local.simulator.layout import Container, build
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 LONGEST_LINE = 200_000
 """Bytes: CloudWatch Logs takes 256 KB an event."""
-LAST_WORDS_SECONDS = 2.0
+LAST_WORDS_SECONDS = 1.0
 """How long `close` waits between SIGTERM and SIGKILL, and for the rest of a script's output."""
 NOT_STARTED = 127
 """The exit code that a shell would give a command that cannot be started."""
