@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trainmaster.domain.capacity import Pool, Units, covers, total
+from trainmaster.domain.capacity import Units, covers, total
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
 
@@ -28,11 +28,12 @@ class Claim:
 class Ledger:
     """Working figures of one plan, by pool name. Made by `open_ledger`, thrown away with the plan."""
 
-    pools: Mapping[str, Pool]
+    caps: Mapping[str, int]
     free: dict[str, int]
     coming: dict[str, int]
     lapse: dict[str, datetime]
     claims: dict[str, Claim] = field(default_factory=dict)
+    claims_on: dict[str, dict[str, Claim]] = field(default_factory=dict)
     claimed: dict[str, int] = field(default_factory=dict)
     barriers: dict[str, Job] = field(default_factory=dict)
 
@@ -58,7 +59,7 @@ class Ledger:
 
     def could_ever(self, units: Units) -> bool:
         """Whether the pools could hold these units if nothing else ran."""
-        return covers({name: pool.cap for name, pool in self.pools.items()}, units)
+        return covers(self.caps, units)
 
     def take(self, units: Units) -> None:
         """A job starts on these units."""
@@ -76,12 +77,14 @@ class Ledger:
         self.drop_claim(claim.job)
         self.claims[claim.job] = claim
         for pool, count in claim.units.items():
+            self.claims_on.setdefault(pool, {})[claim.job] = claim
             self.claimed[pool] = self.claimed.get(pool, 0) + count
 
     def drop_claim(self, job: str) -> None:
         """The job no longer needs units kept for it (it is being considered itself)."""
         claim = self.claims.pop(job, None)
         for pool, count in {} if claim is None else claim.units.items():
+            del self.claims_on[pool][job]
             self.claimed[pool] -= count
 
     def bar(self, job: Job) -> None:
@@ -105,7 +108,7 @@ class Ledger:
 
     def claimant(self, pool: str) -> Claim | None:
         """Whose claim weighs on a pool; the newest, where there are several."""
-        return next((c for c in reversed(self.claims.values()) if pool in c.units), None)
+        return next(reversed(self.claims_on.get(pool, {}).values()), None)
 
 
 def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:
@@ -115,8 +118,9 @@ def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:
     waits for them any more: a stop that never ends must not keep the rest of a pool idle.
     """
     used = total(job.units for job in snapshot.active)
-    free = {name: pool.cap - used.get(name, 0) - snapshot.foreign.get(name, 0) for name, pool in snapshot.pools.items()}
-    ledger = Ledger(pools=snapshot.pools, free=free, coming={}, lapse={})
+    caps = {name: pool.cap for name, pool in snapshot.pools.items()}
+    free = {name: cap - used.get(name, 0) - snapshot.foreign.get(name, 0) for name, cap in caps.items()}
+    ledger = Ledger(caps=caps, free=free, coming={}, lapse={})
     for job in snapshot.active:
         attempt = job.attempt
         if attempt is not None and attempt.stop_asked_at is not None:

@@ -7,11 +7,12 @@ victim is taken that was not needed (the reverse pass is Kueue's `fillBackWorklo
 
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.job import Job, JobState
@@ -62,10 +63,12 @@ class Candidates:
         priorities, sums = self._sums[pool]
         return sums[bisect_left(priorities, below)]
 
-    def victims(self, missing: Units, below: int) -> tuple[Job, ...] | None:
-        """An irreducible set of jobs that frees `missing`; None where even all of them would not."""
-        if any(self.available(pool, below) < count for pool, count in missing.items()):
-            return None
+    def suffice(self, missing: Units, below: int) -> bool:
+        """Whether all candidates of a priority below this one together would free `missing`."""
+        return all(self.available(pool, below) >= count for pool, count in missing.items())
+
+    def victims(self, missing: Units, below: int) -> tuple[Job, ...]:
+        """An irreducible set of jobs that frees `missing`, where they suffice."""
         return self._without_needless(self._greedy(dict(missing), below), missing)
 
     def remove(self, victims: Iterable[Job]) -> None:
@@ -76,21 +79,27 @@ class Candidates:
             self._sums.pop(pool, None)
 
     def _greedy(self, missing: dict[str, int], below: int) -> list[Job]:
-        eligible = {job.name: job for pool in missing for job in self._below(pool, below)}
+        """The first in order that bring something still missing, until nothing is.
+
+        Read one by one, not collected first: a pool may have thousands of candidates where one or two are enough.
+        """
         taken: list[Job] = []
-        for job in sorted(eligible.values(), key=self.rank):
-            if not any(count > 0 for count in missing.values()):
-                break
+        for job in heapq.merge(*(self._below(pool, below) for pool in missing), key=self.rank):
+            # A job of several pools comes once for each, one behind the other, since no two have the same rank.
+            if taken and taken[-1] is job:
+                continue
             if any(missing.get(pool, 0) > 0 for pool in job.units):
                 taken.append(job)
                 for pool, count in job.units.items():
                     if pool in missing:
                         missing[pool] -= count
+            if not any(count > 0 for count in missing.values()):
+                break
         return taken
 
-    def _below(self, pool: str, below: int) -> list[Job]:
+    def _below(self, pool: str, below: int) -> Iterator[Job]:
         jobs = self.by_pool.get(pool, [])
-        return jobs[: bisect_left(jobs, below, key=lambda job: job.priority)]
+        return islice(jobs, bisect_left(jobs, below, key=lambda job: job.priority))
 
     def _without_needless(self, taken: list[Job], missing: Units) -> tuple[Job, ...]:
         """Walk the set from the job that would be missed most, and spare each one that is not needed."""

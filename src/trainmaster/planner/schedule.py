@@ -113,15 +113,18 @@ class _Planning:
         return Wait(job, WaitsForRelease(pools, until))
 
     def _preempt_or_wait(self, job: Job, alternatives: list[Units]) -> Iterator[Decision]:
-        best = self._cheapest(job, alternatives)
-        if best is None:
+        within_reach = [units for units in alternatives if self._suffice(job, units)]
+        if not within_reach:
             yield Wait(job, self._short(alternatives[0]))
             self.ledger.bar(job)
         elif self._spent():
             yield Wait(job, NextPass())
             self.ledger.bar(job)
         else:
-            yield from self._preempt(job, *best)
+            yield from self._preempt(job, *self._cheapest(job, within_reach))
+
+    def _suffice(self, job: Job, units: Units) -> bool:
+        return self.candidates.suffice(self.ledger.missing(units), job.priority)
 
     def _preempt(self, job: Job, units: Units, victims: tuple[Job, ...]) -> Iterator[Decision]:
         self.actions += len(victims)
@@ -133,16 +136,13 @@ class _Planning:
             yield Preempt(job, victims[first : first + MOST_VICTIMS], Hold(units, until))
         yield Wait(job, Preempts(tuple(victim.name for victim in victims), until))
 
-    def _cheapest(self, job: Job, alternatives: list[Units]) -> tuple[Units, tuple[Job, ...]] | None:
+    def _cheapest(self, job: Job, alternatives: list[Units]) -> tuple[Units, tuple[Job, ...]]:
         """The alternative whose victims matter least: by their highest priority, then by the work they lose."""
         found = []
         for index, units in enumerate(alternatives):
             victims = self.candidates.victims(self.ledger.missing(units), job.priority)
-            if victims is not None:
-                ranks = [self.candidates.rank(victim) for victim in victims]
-                found.append((max(r[0] for r in ranks), sum(r[1] for r in ranks), index, units, victims))
-        if not found:
-            return None
+            ranks = [self.candidates.rank(victim) for victim in victims]
+            found.append((max(r[0] for r in ranks), sum(r[1] for r in ranks), index, units, victims))
         *_, units, victims = min(found, key=lambda entry: entry[:3])
         return units, victims
 
@@ -161,7 +161,7 @@ class _Planning:
         return self.actions >= self.snapshot.policy.most_actions
 
     def _never(self, job: Job) -> Reason:
-        caps = {name: pool.cap for name, pool in self.ledger.pools.items()}
+        caps = self.ledger.caps
         lacking = (
             CanNeverFit(pool, count, caps.get(pool, 0))
             for pool, count in job.demand.alternatives[0].items()
