@@ -28,8 +28,7 @@ class QueueSession(Session):  # type: ignore[misc]
 
     `api` is an ApiClient or the API's URL (None: found as `ApiClient()` finds it). All other arguments are the SDK's.
     `queue` is the API. Routed are this session's own SageMaker client and the one that `sagemaker.core` keeps for its
-    boto session. Up to 3.22 that is one client for the whole process, so that there every ModelTrainer's jobs go to
-    the queue.
+    boto session. Where that is one client for the whole process (in 3.22), every ModelTrainer's jobs go to the queue.
     """
 
     def __init__(

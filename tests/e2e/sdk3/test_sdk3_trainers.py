@@ -13,7 +13,7 @@ from sagemaker.core.helper.session_helper import Session
 from sagemaker.core.resources import TrainingJob
 from sagemaker.core.utils.exceptions import FailedStatusError
 from sagemaker.train import ModelTrainer
-from sagemaker.train.configs import CheckpointConfig, Compute, OutputDataConfig, SourceCode, Tag
+from sagemaker.train.configs import CheckpointConfig, Compute, InputData, OutputDataConfig, SourceCode, Tag
 
 from trainmaster import QueueSession
 
@@ -31,6 +31,7 @@ def a_trainer(session: Any, name: str = "job1", **changes: Any) -> ModelTrainer:
         "compute": Compute(instance_type="ml.m5.large", instance_count=1),
         "tags": [Tag(key="priority", value="100")],
         "checkpoint_config": CheckpointConfig(s3_uri=f"s3://{BUCKET}/checkpoints"),
+        "input_data_config": [InputData(channel_name="training", data_source="s3://bucket/data")],
         "output_data_config": OutputDataConfig(s3_output_path="s3://bucket/out"),
         "sagemaker_session": session,
     }

@@ -38,8 +38,8 @@ def environment(world_url: str, moto_url: str, directory: Path) -> dict[str, str
         "AWS_ENDPOINT_URL_SAGEMAKER": world_url,
         "SAGEMAKER_USER_CONFIG_OVERRIDE": str(config),
         "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": str(config),
-        # SDK 3 would ask IAM to simulate the role's policies, which moto cannot.
-        "SAGEMAKER_VALIDATE_ROLE": "false",
+        # SDK 3 asks IAM to simulate the role's policies, which moto cannot; the world denies it, as many accounts do.
+        "AWS_ENDPOINT_URL_IAM": world_url,
         "TRAINMASTER_API_URL": f"{world_url}/prod",
     }
 

@@ -27,6 +27,7 @@ REGION = "us-east-1"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/trainer"
 WAITING = ("pending", "preempted", "held")
 ENDED = ("completed", "failed", "stopped", "cancelled")
+IAM_DENIES = b"<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>"
 Reply = tuple[int, dict[str, Any]]
 
 
@@ -347,10 +348,12 @@ def served(world: World) -> Iterator[str]:
 
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
-            status, reply = world.handle(self.command, self.path, dict(self.headers.items()), body)
-            content = json.dumps(reply).encode()
+            if body.startswith(b"Action="):
+                status, content = 403, IAM_DENIES
+            else:
+                status, reply = world.handle(self.command, self.path, dict(self.headers.items()), body)
+                content = json.dumps(reply).encode()
             self.send_response(status)
-            self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
