@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from trainmaster.cli.render import demand_of, text_of
@@ -54,8 +55,8 @@ def _running(job: JobDetail, now: datetime) -> Iterator[str]:
     # The API's clock may be a little ahead of this one.
     for_long = f" for {span(max((now - parse(begun)).total_seconds(), 0))}" if begun else ""
     yield f"{job['jobName']} has been running{for_long} on {demand_of(job)}, as {_called(attempt)}."
-    yield "A job of higher priority may preempt it." if job["preemptible"] else "It is not preemptible."
-    yield _stop_asked(job)
+    outlook = "A job of higher priority may preempt it." if job["preemptible"] else "It is not preemptible."
+    yield _stop_asked(job) or outlook
 
 
 def _preempting(job: JobDetail, _: datetime) -> Iterator[str]:
@@ -166,10 +167,10 @@ def _change(job: JobDetail) -> HistoryEntry | None:
 
 
 def _stop_asked(job: JobDetail) -> str:
-    """That somebody has asked for the stop of a job that still runs."""
-    last = job["history"][-1] if job["history"] else None
-    asked = last is not None and last["from"] == last["to"] and "stop" in text_of(last["reason"])
-    return _sentence(f"{text_of(last['reason'])} at {last['at']}") if last and asked else ""
+    """That somebody has asked for the stop of a job that still holds capacity."""
+    since = takewhile(lambda line: line["from"] == line["to"], reversed(job["history"]))
+    asked = next((line for line in since if "stop" in text_of(line["reason"])), None)
+    return _sentence(f"{text_of(asked['reason'])} at {asked['at']}") if asked else ""
 
 
 def _sentence(text: str) -> str:

@@ -73,9 +73,16 @@ def test_a_running_job_whose_start_lies_ahead_of_our_clock_runs_for_no_time() ->
 
 
 def test_a_running_job_whose_stop_was_asked_says_so() -> None:
-    lines = [SUBMITTED, _line("running", "running", f"stop asked by {ANN}", "2026-11-20T12:59:30Z")]
+    asked = _line("running", "running", f"stop asked by {ANN}", "2026-11-20T12:59:30Z")
+    lines = [SUBMITTED, asked, _line("running", "running", "priority 0 -> 1 by x")]
     text = _why("running", attempts=[an_attempt("job1")], history=lines)
-    assert text.endswith(f"Stop asked by {ANN} at 2026-11-20 12:59:30 UTC (30 seconds ago).")
+    assert text.endswith(f"(attempt 1). Stop asked by {ANN} at 2026-11-20 12:59:30 UTC (30 seconds ago).")
+
+
+def test_a_stop_that_was_asked_of_an_earlier_attempt_is_past() -> None:
+    lines = [SUBMITTED, _line("running", "running", "stop asked"), _line("starting", "running", "at work")]
+    text = _why("running", attempts=[an_attempt("job1")], history=lines)
+    assert text.endswith("A job of higher priority may preempt it.")
 
 
 def test_a_job_that_steps_aside_says_for_whom() -> None:
