@@ -76,6 +76,8 @@ class TrainingJob:
         chosen: which alternative SageMaker selected, for a job with preferences.
         ran: time on instances in earlier runs (spot interruptions and retries).
         keep_alive: seconds that its instances are to be kept after its end.
+        market: where its instances come from.
+        alternatives: what it may run on, best first.
         chain_start: when the instances that it runs on were first started, over all jobs of a warm pool.
     """
 
@@ -109,16 +111,13 @@ class TrainingJob:
     pool_ended: datetime | None = None
     chain_start: datetime | None = None
     retries: int = 0
+    market: Market = field(init=False)
+    alternatives: tuple[Units, ...] = field(init=False)
 
-    @property
-    def market(self) -> Market:
-        """Where its instances come from."""
-        return market(self.request)
-
-    @property
-    def alternatives(self) -> tuple[Units, ...]:
-        """What it may run on, best first."""
-        return alternatives(self.request)
+    def __post_init__(self) -> None:
+        # Read once: those that wait for capacity are asked about whenever any is freed.
+        self.market = market(self.request)
+        self.alternatives = alternatives(self.request)
 
     @property
     def terminal(self) -> bool:
