@@ -1,8 +1,8 @@
 """A whole Trainmaster on a virtual clock: API use cases, wake queue, manager and simulated SageMaker in one process.
 
 The manager is the shipped handler over the shipped adapters; DynamoDB is moto, any other client, or the in-memory
-store, SageMaker the simulator. `Faults` kills the manager after, or fails, any one of its AWS calls. It must not hold any rule of the
-queue.
+store, SageMaker the simulator. `Faults` kills the manager after any one of its AWS calls, fails the call, or lets
+another manager overtake it there. It must not hold any rule of the queue.
 """
 
 from __future__ import annotations
@@ -119,6 +119,8 @@ class Faults:
     """What goes wrong in the manager's AWS calls, by their number; counts them all."""
 
     kill_after: int | None = None
+    overtake_after: int | None = None
+    overtake: Callable[[], None] = lambda: None
     fail: dict[int, str] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     armed: bool = False
@@ -141,7 +143,14 @@ class Faults:
         return response, parsed
 
     def _after(self, **_: Any) -> None:
-        if self.armed and len(self.calls) == self.kill_after:
+        if not self.armed:
+            return
+        if len(self.calls) == self.overtake_after:
+            self.overtake_after = None
+            self.armed = False
+            self.overtake()
+            self.armed = True
+        if len(self.calls) == self.kill_after:
             self.kill_after = None
             raise Killed
 
@@ -174,6 +183,7 @@ class World:
         self.opened: list[str] = []
         self.simulator = SageMakerSimulator(self.clock, limits=limits, sink=self._on_event, **simulator)
         self.faults = faults or Faults()
+        self.faults.overtake = self.second_manager
         self.dynamodb = dynamodb
         self.sagemaker = self.faults.watch(self.simulator.client())
         self.memory = MemoryTable()
@@ -186,6 +196,7 @@ class World:
         self.due: list[tuple[datetime, str]] = []
         self.next_tick = EPOCH + TICK
         self.killed = 0
+        self.overtaken = 0
         self.peaks: Counter[str] = Counter()
         self.doubles: set[str] = set()
         self.desk = Desk(self._store(), self.queue, self)
@@ -245,7 +256,7 @@ class World:
         except Killed:
             self.killed += 1
             self._pass_over(VISIBILITY)
-        except Exception:  # the Lambda service: an error redelivers the batch
+        except Exception:  # noqa: BLE001 -- as the Lambda service: any error redelivers the batch
             self._pass_over(VISIBILITY)
         else:
             failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
@@ -255,6 +266,12 @@ class World:
         finally:
             self.faults.armed = False
             metrics.clear_metrics()
+
+    def second_manager(self) -> None:
+        """A whole tick of another manager, as when a message becomes visible again while its first reader works on."""
+        body = json.dumps({"kind": "tick", "time": "late"})
+        consume(self.application(), {"Records": [{"messageId": "other", "body": body}]}, Context())  # type: ignore[arg-type]
+        self.overtaken += 1
 
     def application(self) -> Application:
         """A fresh process: nothing is remembered from one invocation to the next."""

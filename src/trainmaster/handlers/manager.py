@@ -84,7 +84,7 @@ def _take_over_or_set_aside(application: bootstrap.Application, record: dict[str
         _take_over(application, _parsed(record), work)
     except InvalidRequest as error:
         cause = error.message
-        logger.error("a message cannot be handled", extra={"message_id": record.get("messageId"), "cause": cause})
+        logger.warning("a message cannot be handled", extra={"message_id": record.get("messageId"), "cause": cause})
         metrics.add_metric(name="MessagesSetAside", unit=MetricUnit.Count, value=1)
         application.publisher.set_aside(record["body"], cause)
 
