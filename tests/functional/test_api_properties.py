@@ -69,12 +69,13 @@ def answered(reply):
 
 
 @given(WITH_BODY, VALUES)
+@settings(deadline=None)
 def test_any_json_is_answered(route, body):
     answered(a_world().event(*route, json.dumps(body)))
 
 
 @given(broken_requests(), st.sampled_from(["/add-job", "/plan"]))
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 def test_any_request_like_a_good_one_is_answered_and_stored_only_when_accepted(request_, path):
     world = a_world()
     reply = answered(world.post(path, request_))
@@ -83,11 +84,13 @@ def test_any_request_like_a_good_one_is_answered_and_stored_only_when_accepted(r
 
 
 @given(WITH_BODY, st.text() | st.binary().map(lambda raw: base64.b64encode(raw).decode()), st.booleans())
+@settings(deadline=None)
 def test_any_text_is_answered(route, body, encoded):
     answered(a_world().event(*route, body, isBase64Encoded=encoded))
 
 
 @given(st.sampled_from(["GET", "DELETE", "PATCH", "POST", "BREW"]), NAMES)
+@settings(deadline=None)
 def test_any_name_is_answered(method, name):
     reply = answered(a_world().event(method, f"/jobs/{name}", {"priority": 1}))
     assert reply.status in (200, 202, 400, 404, 405)
@@ -101,5 +104,6 @@ def test_any_name_is_answered(method, name):
         max_size=3,
     ),
 )
+@settings(deadline=None)
 def test_any_query_is_answered(path, query):
     assert answered(a_world().get(path, **query)).status in (200, 400)

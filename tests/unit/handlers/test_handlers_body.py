@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainmaster.domain.errors import InvalidRequest
@@ -18,11 +18,13 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(s
 
 
 @given(st.dictionaries(st.text(), VALUES))
+@settings(deadline=None)
 def test_an_object_is_read_as_it_was_written(value):
     assert parse_body(json.dumps(value)) == value
 
 
 @given(st.text() | VALUES.map(json.dumps))
+@settings(deadline=None)
 def test_any_text_is_an_object_or_refused(text):
     with suppress(InvalidRequest):
         assert isinstance(parse_body(text), dict)
