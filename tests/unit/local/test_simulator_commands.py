@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 from simulated import Account
 from wall import COUNTER, WallAccount, a_command, alive, wait_until_gone
 
+from builders import a_request
 from trainmaster.local.simulator.layout import checkpoint_directory
 
 
@@ -221,6 +222,18 @@ def test_a_job_without_a_command_follows_its_script_under_a_wall_clock_too(accou
     )
     account.wait_for("job1", "Completed")
     assert account.lines.things == []
+
+
+def test_time_goes_on_after_a_sink_has_failed(account, caplog):
+    def fail_once(event):
+        account.events.put(event)
+        if event["detail"]["SecondaryStatus"] == "Uploading":
+            raise RuntimeError("the receiver died")
+
+    account.simulator.sink = fail_once
+    account.client.create_training_job(**a_request("job1", Environment={"SIMULATOR_TRAINING_SECONDS": "0.05"}))
+    account.wait_for("job1", "Completed")
+    assert "the receiver died" in caplog.text
 
 
 def test_without_a_runner_a_command_is_not_run(tmp_path):

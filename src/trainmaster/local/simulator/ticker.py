@@ -5,9 +5,11 @@ It must not know what is due.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
+log = logging.getLogger(__name__)
 LONGEST_SLEEP = 3600.0
 """Seconds; threads cannot wait for arbitrarily long."""
 
@@ -45,4 +47,12 @@ class Ticker:
             self._nudged.wait(LONGEST_SLEEP if left is None else min(max(left, 0.0), LONGEST_SLEEP))
             self._nudged.clear()
             if not self._closed:
-                self._tick()
+                self._tick_once()
+
+    def _tick_once(self) -> None:
+        try:
+            self._tick()
+        except Exception:
+            # Whatever a receiver of events has done wrong, time must go on, and the events behind that one too.
+            log.exception("the simulator's clock went on after an error")
+            self._nudged.set()
