@@ -1,0 +1,118 @@
+"""The command line as a process against the deployed stack: signed requests, real waiting, a preemption to watch.
+
+It brings a pool of its own, so that it waits for no other test's jobs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+POOL = "ml.c5.xlarge"
+SPEED = 40
+
+
+@pytest.fixture
+def trainmaster(deployed):
+    def run(*arguments):
+        return deployed.run(sys.executable, "-m", "trainmaster", *arguments)
+
+    return run
+
+
+@pytest.fixture
+def pool(trainmaster):
+    assert trainmaster("pools", "set", f"{POOL}=1").returncode == 0
+    yield POOL
+    assert trainmaster("pools", "remove", POOL).returncode == 0
+
+
+@pytest.fixture
+def request_file(tmp_path):
+    def write(name, seconds=2):
+        """A request in a file; the job trains for so many seconds at the simulator's speed."""
+        request = {
+            "TrainingJobName": name,
+            "RoleArn": "arn:aws:iam::000000000000:role/trainer",
+            "AlgorithmSpecification": {
+                "TrainingImage": "000000000000.dkr.ecr.us-east-1.amazonaws.com/x:1",
+                "TrainingInputMode": "File",
+            },
+            "Environment": {"SIMULATOR_TRAINING_SECONDS": str(seconds * SPEED)},
+            "OutputDataConfig": {"S3OutputPath": "s3://training/output"},
+            "ResourceConfig": {"InstanceType": POOL, "InstanceCount": 1, "VolumeSizeInGB": 30},
+            "StoppingCondition": {"MaxRuntimeInSeconds": 3600},
+            "CheckpointConfig": {"S3Uri": f"s3://training/checkpoints/{name}"},
+        }
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(request))
+        return path
+
+    return write
+
+
+def test_a_preemption_as_the_command_line_shows_it(deployed, trainmaster, pool, request_file):
+    low, high = request_file("cli-low", seconds=20), request_file("cli-high")
+    assert trainmaster("plan", low).stdout == "It would start at once.\n"
+    assert trainmaster("submit", low, "--priority", "-5").returncode == 0
+    deployed.state("cli-low", "running")
+
+    submitted = trainmaster("submit", high, "--priority", "5", "--option", "preemptible=false", "--wait")
+
+    assert (submitted.returncode, submitted.stderr.count("Traceback")) == (0, 0)
+    assert "preempts cli-low" in submitted.stdout
+    assert submitted.stdout.splitlines()[-1] == "cli-high: Completed."
+    told = submitted.stderr.splitlines()
+    assert told[-1] == "cli-high: Completed."
+    assert "preempted" in trainmaster("show", "cli-low").stdout
+    assert [line.split() for line in trainmaster("ls", "--pool", pool).stdout.splitlines()[2:]] in (
+        [["cli-low", state, "-5"]] for state in ("preempted", "starting", "running")
+    )
+    waited = trainmaster("wait", "cli-low", "cli-high", "--interval", "0.5")
+    assert (waited.returncode, waited.stdout) == (0, "cli-low: Completed. Attempt 2.\ncli-high: Completed.\n")
+
+
+def test_hold_release_and_cancel(deployed, trainmaster, pool, request_file):
+    assert trainmaster("submit", request_file("cli-first", seconds=600)).returncode == 0
+    deployed.state("cli-first", "running")
+    assert trainmaster("submit", request_file("cli-second")).returncode == 0
+    why = trainmaster("why", "cli-second").stdout
+    assert "cli-second waits at position" in why
+    assert f"It waits for 1 x {pool}: 0 free for it now." in why
+
+    assert trainmaster("hold", "cli-second").returncode == 0
+    assert trainmaster("why", "cli-second").stdout.startswith("cli-second was held back at ")
+    assert trainmaster("priority", "cli-second", "-7").returncode == 0
+    assert trainmaster("release", "cli-second").returncode == 0
+    assert trainmaster("cancel", "cli-second", "cli-first").returncode == 0
+    ended = trainmaster("wait", "cli-first", "cli-second", "--interval", "0.5", "--json")
+    assert ended.returncode == 1
+    assert [(job["jobState"], job["priority"]) for job in json.loads(ended.stdout)] == [
+        ("stopped", 0),
+        ("cancelled", -7),
+    ]
+    assert trainmaster("cancel", "cli-first").returncode == 4
+    assert "cli-first was stopped at" in trainmaster("why", "cli-first").stdout
+
+
+def test_a_request_that_the_door_refuses(trainmaster, request_file):
+    path = request_file("cli-wrong")
+    path.write_text(path.read_text().replace(POOL, "ml.p3.2xlarge"))
+    refused = trainmaster("submit", path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("Error: NeverFits: ")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_credentials_that_are_missing_are_told(deployed):
+    nobody = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+    refused = deployed.run(sys.executable, "-m", "trainmaster", "ls", env=nobody)
+    assert refused.returncode == 5
+    assert refused.stderr.startswith("Error: Forbidden: There are no AWS credentials")
+
+
+def test_a_stack_that_is_not_there_is_told(trainmaster):
+    shown = trainmaster("--stack", "no-such-stack", "pools")
+    assert (shown.returncode, "no-such-stack" in shown.stderr) == (2, True)
