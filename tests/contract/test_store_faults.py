@@ -5,46 +5,12 @@ from __future__ import annotations
 import pytest
 from engines import DynamoEngine
 from faults import Disturbed, answer_lost, conflict, request_lost, throttled, trouble_after
+from lives import a_life
 
 import builders as b
 from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import Throttled, TrainmasterError, Unavailable
-from trainmaster.domain.observation import Status
-from trainmaster.ports import Filter, Store
-
-
-def a_life(store: Store) -> list[object]:
-    """A job's life through every kind of write, and what each call answered."""
-    job, long = b.a_job("job1"), b.a_job("job2", history=tuple(b.a_job("job2").history * 41))
-    answers: list[object] = [
-        store.submit(job, b.a_request("job1")) is job,
-        store.submit(b.a_job("job1", priority=5), b.a_request("job1")) == job,
-        store.submit(long, b.a_request("job2", Environment={"NOISE": "".join(map(chr, range(32, 12_000)))})) is long,
-        store.set_pools([b.a_pool(cap=9)], version=store.pools().version).by_name,
-        store.note_foreign({"other": {b.P5: 1}, "another": {b.P5: 1}}),
-        store.note_foreign({}, gone=["other"]),
-    ]
-    snapshot = store.begin_pass()
-    started = lifecycle.start(job, {b.P5: 1}, (), b.at(1))
-    launched = lifecycle.launched(started)
-    running = lifecycle.observe(launched, b.an_observation(launched, secondary="Training"), b.at(2))
-    ended = lifecycle.observe(running, b.an_observation(running, status=Status.COMPLETED), b.at(3))
-    raised = lifecycle.reprioritise(long, 5, b.at(1), "ada")
-    answers += [
-        store.transition([(job, started), (long, lifecycle.keep_for(long, b.a_hold()))], fence=snapshot.pass_number),
-        store.transition([(started, launched)]),
-        store.transition([(launched, running)]),
-        store.transition([(running, ended)]),
-        store.transition([(job, lifecycle.cancel(job, b.at(4), "bob"))]),
-        store.transition([(lifecycle.keep_for(long, b.a_hold()), raised)]),
-        store.find("job1"),
-        store.find("job2"),
-        store.request_of("job2"),
-        store.browse(Filter(), limit=10).jobs,
-        store.survey().waiting,
-    ]
-    return answers
-
+from trainmaster.ports import Filter
 
 # Every second request: each call's first one, the next one being the next try. botocore waits half a second for each
 # that is throttled, so only a few are; a conflict spares reads, after which the others are the first.

@@ -1,0 +1,178 @@
+"""What the store costs, in units as the engine reports them, and what no depth of the queue may change."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from engines import DynamoEngine
+from lives import a_life
+from meter import Meter
+
+import builders as b
+from trainmaster.adapters.dynamodb_rows import row_of
+from trainmaster.domain import lifecycle
+from trainmaster.domain.job import Change, JobState
+from trainmaster.domain.observation import Status
+from trainmaster.ports import Filter
+
+BY = "arn:aws:sts::111122223333:assumed-role/DataScientist/ada"
+NAME = "vision-resnet-50-2026-11-21-09-13-43-123"
+
+
+def a_request_of_4_kb(name=NAME):
+    """As the SageMaker SDK writes them, filled up with hyperparameters."""
+    request = b.a_request(
+        name,
+        priority=100,
+        HyperParameters={
+            "sagemaker_submit_directory": f'"s3://sagemaker-us-east-1-111122223333/{name}/source/sourcedir.tar.gz"',
+            "sagemaker_program": '"train.py"',
+            "sagemaker_job_name": f'"{name}"',
+            "sagemaker_region": '"us-east-1"',
+        },
+        InputDataConfig=[
+            {
+                "ChannelName": channel,
+                "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://datasets/{channel}/v7"}},
+            }
+            for channel in ("train", "validation")
+        ],
+        VpcConfig={"SecurityGroupIds": ["sg-0a1b2c3d4e5f60718"], "Subnets": ["subnet-0a1b2c3d4e5f60718"]},
+    )
+    number = 0
+    while len(json.dumps(request)) < 4_096:
+        request["HyperParameters"][f"model_parameter_{number}"] = f'"{1 / (number + 7):.6f}"'
+        number += 1
+    return request
+
+
+@pytest.fixture
+def meter(dynoxide):
+    client = dynoxide.client()
+    yield Meter(client), DynamoEngine(client).open()
+    client.close()
+
+
+def test_a_jobs_whole_life_costs_at_most_25_write_and_25_read_units(meter):
+    meter, store = meter
+    history = (Change(b.NOW, None, JobState.PENDING, f"submitted by {BY}"),)
+    job = b.a_job(NAME, priority=100, submitted_by=BY, history=history)
+    spent = {}
+
+    def measured(step, call):
+        with meter.measured() as cost:
+            result = call()
+        assert result
+        spent[step] = (cost.write_units, cost.read_units, cost.calls)
+        return result
+
+    def commit(step, before, after, fence=None):
+        assert measured(step, lambda: store.transition([(before, after)], fence=fence))
+        return after
+
+    measured("submit", lambda: store.submit(job, a_request_of_4_kb()))
+    measured("wake", store.survey)
+    first = measured("pass", store.begin_pass)
+    started = commit("start", job, lifecycle.start(job, {b.P5: 1}, (), b.at(3.3)), first.pass_number)
+    measured("request", lambda: store.request_of(NAME))
+    launched = commit("launched", started, lifecycle.launched(started))
+    measured("find", lambda: store.find(NAME))
+    running = lifecycle.observe(launched, b.an_observation(launched, secondary="Training"), b.at(200.5))
+    commit("running", launched, running)
+    measured("pass after start", store.begin_pass)
+    measured("find again", lambda: store.find(NAME))
+    ended = lifecycle.observe(running, b.an_observation(running, status=Status.COMPLETED), b.at(86_000.25))
+    commit("ended", running, ended)
+    measured("pass after end", store.begin_pass)
+
+    own = {step: units for step, (units, _, _) in spent.items() if "pass" not in step}
+    assert own == {
+        "submit": 6,  # identity with request (2 KB), waiting row; twice for being a transaction
+        "wake": 0,
+        "start": 6,  # one row deleted, one written, the fence checked; twice
+        "request": 0,
+        "launched": 1,
+        "find": 0,
+        "running": 1,
+        "find again": 0,
+        "ended": 5,  # one row deleted, one written; twice; and once in the index
+    }
+    assert sum(units for units, _, _ in spent.values()) <= 22
+    assert sum(units for _, units, _ in spent.values()) <= 11
+    assert sum(calls for _, _, calls in spent.values()) <= 23
+
+
+def test_a_job_that_is_preempted_and_resumed_costs_a_fixed_amount_more(meter):
+    meter, store = meter
+    job = b.a_running_job(NAME, submitted_by=BY)
+    store.submit(job, a_request_of_4_kb())
+    preempting = lifecycle.preempt(job, "job9", b.at(10))
+    preempted = lifecycle.observe(preempting, b.an_observation(preempting, status=Status.STOPPED), b.at(20))
+    started = lifecycle.start(preempted, {b.P5: 1}, (), b.at(30))
+    with meter.measured() as cost:
+        assert store.transition([(job, preempting)], fence=store.begin_pass().pass_number)
+        assert store.transition([(preempting, preempted)])
+        assert store.transition([(preempted, started)], fence=store.begin_pass().pass_number)
+    assert cost.write_units <= 18
+
+
+def fill(engine, count):
+    """Waiting jobs, written without the store to save time: their rows are all that a pass reads."""
+    rows = [row_of(b.a_job(f"{NAME[:-6]}{n:06d}", entry_time=b.at(n), submitted_by=BY)) for n in range(count)]
+    for start in range(0, count, 25):
+        writes = [{"PutRequest": {"Item": row}} for row in rows[start : start + 25]]
+        engine.client.batch_write_item(RequestItems={engine.name: writes})
+
+
+def test_a_pass_costs_the_same_however_deep_the_queue(dynoxide):
+    costs = []
+    client = dynoxide.client()
+    meter = Meter(client)
+    for depth in (100, 1_000, 5_000):
+        engine = DynamoEngine(client)
+        fill(engine, depth)
+        store = engine.open()
+        with meter.measured() as cost:
+            snapshot = store.begin_pass()
+        assert len(snapshot.waiting) == 32
+        costs.append((cost.read_units, cost.write_units, cost.calls))
+    client.close()
+    assert costs[0] == costs[1] == costs[2]
+    assert costs[0][0] <= 8
+
+
+def test_going_on_in_a_listing_costs_the_same_however_far_it_has_come(dynoxide):
+    client = dynoxide.client()
+    meter, engine = Meter(client), DynamoEngine(client)
+    fill(engine, 300)
+    store, cursor, costs = engine.open(), None, []
+    while True:
+        with meter.measured() as cost:
+            page = store.browse(Filter(), limit=20, cursor=cursor)
+        cursor = page.cursor
+        if cursor is None:
+            break
+        costs.append(cost.read_units)
+    client.close()
+    assert len(costs) == 14
+    assert max(costs[1:]) <= min(costs[1:]) + 1 <= 6
+
+
+def test_nothing_is_ever_scanned(dynoxide):
+    client = dynoxide.client()
+    engine, used = DynamoEngine(client), set()
+    client.meta.events.register("before-call.dynamodb.*", lambda model, **_: used.add(model.name))
+    a_life(engine.open())
+    client.close()
+    assert used <= {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem"}
+
+
+@pytest.mark.parametrize(
+    ("build", "most"),
+    [(b.a_job, 500), (b.a_held_job, 520), (b.a_starting_job, 600), (b.a_running_job, 700), (b.an_ended_job, 1_000)],
+)
+def test_rows_are_small(build, most):
+    row = row_of(build(NAME, submitted_by=BY, priority=100, entry_time=b.at(-0.123456)))
+    size = sum(len(name) + len(next(iter(value.values())).encode()) for name, value in row.items())
+    assert size <= most

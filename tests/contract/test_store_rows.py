@@ -1,0 +1,98 @@
+"""Rows, keys and cursors: whatever goes in comes out, and keys sort as jobs do."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jobs import jobs, priorities, times
+
+import builders as b
+from trainmaster.adapters.dynamodb_rows import (
+    finished_at,
+    history_of,
+    history_row,
+    job_of,
+    lane_end,
+    lane_key,
+    lane_of,
+    place,
+    row_of,
+    waiting_key,
+)
+from trainmaster.domain.errors import InvalidRequest, TooLarge
+from trainmaster.domain.job import JobState
+from trainmaster.domain.listing import Cursor
+
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@unhurried
+@given(jobs)
+def test_any_job_comes_back_from_its_row_as_it_was(job):
+    assert job_of(row_of(job)) == job
+
+
+@unhurried
+@given(jobs)
+def test_a_history_kept_apart_comes_back_as_it_was(job):
+    assert history_of(history_row(job, 0, job.history), job.entry_time) == job.history
+
+
+@unhurried
+@given(jobs)
+def test_a_cursor_behind_any_job_comes_back_as_it_was(job):
+    cursor = Cursor.behind(job)
+    assert Cursor.read(cursor.text()) == cursor
+
+
+@given(st.lists(st.tuples(priorities, times, st.text("ab-0", min_size=1, max_size=5)), min_size=2, max_size=8))
+def test_keys_in_a_lane_sort_as_the_jobs_do(orders):
+    ranked = [(-priority, entry, name) for priority, entry, name in orders]
+    keys = [waiting_key("lane", order).encode() for order in ranked]
+    assert sorted(keys) == [waiting_key("lane", order).encode() for order in sorted(ranked)]
+
+
+@given(st.lists(st.tuples(times, st.text("ab-0", min_size=1, max_size=5)), min_size=2, max_size=8))
+def test_keys_of_ended_jobs_sort_as_the_jobs_do(places):
+    assert sorted(map(finished_at, places)) == [finished_at(place) for place in sorted(places)]
+
+
+@unhurried
+@given(jobs, jobs)
+def test_a_lane_lies_between_its_ends_and_no_other_lane_does(one, other):
+    one, other = replace(one, state=JobState.PENDING), replace(other, state=JobState.PENDING)
+    lane = lane_key(one.lane)
+    inside = lane < place(other)[1] < lane_end(lane)
+    assert inside == (one.lane == other.lane)
+    assert lane_of(row_of(other)) == lane_key(other.lane)
+
+
+@pytest.mark.parametrize("priority", [1_000_001, -1_000_001])
+def test_a_priority_that_keys_cannot_order_is_refused(priority):
+    with pytest.raises(InvalidRequest):
+        place(b.a_job(priority=priority))
+
+
+def test_a_lane_too_long_for_a_key_is_refused():
+    longest = place(b.a_job("j" * 63, share="s" * 685))[1]
+    assert 780 < len(longest.encode()) < 1_024
+    with pytest.raises(TooLarge):
+        place(b.a_job(share="s" * 700))
+
+
+def test_what_a_newer_version_has_added_to_a_row_does_not_disturb():
+    row = row_of(b.a_job("job1"))
+    row["added"] = {"S": "later"}
+    row["job"]["S"] = row["job"]["S"].replace("{", '{"added":"later",', 1)
+    assert job_of(row) == b.a_job("job1")
+
+
+def test_a_thousand_rows_are_read_in_an_instant():
+    rows = [row_of(b.a_running_job(f"job{n:04d}", entry_time=b.at(-1.5))) for n in range(1_000)]
+    began = time.process_time()
+    assert len([job_of(row) for row in rows]) == 1_000
+    assert time.process_time() - began < 0.5, "it takes about 15 ms on a quiet machine"

@@ -1,0 +1,203 @@
+"""Random histories: the table must answer as memory does, call by call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from engines import DynamoEngine, MemoryEngine
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from listing_contract import everything
+
+import builders as b
+from trainmaster.domain import lifecycle
+from trainmaster.domain.errors import Fenced, IllegalTransition, TrainmasterError
+from trainmaster.domain.job import Job, JobState
+from trainmaster.domain.observation import Status
+from trainmaster.ports import Filter
+
+SHARES = ["default", "a#b", "a"]
+DEMANDS = [
+    b.a_demand({b.P5: 1}),
+    b.a_demand({b.G5: 2}),
+    b.a_demand({b.P5: 1, b.G5: 1}),
+    b.a_demand({b.P5: 2}, {b.G5: 8}),
+]
+numbers = st.integers(0, 11)
+moments = st.integers(0, 5)
+
+
+def seen(status: Status, **fields):
+    return lambda job, now: lifecycle.observe(job, b.an_observation(job, status=status, **fields), now)
+
+
+MOVES = [
+    lambda job, now: lifecycle.start(job, job.demand.alternatives[0], (), now),
+    lambda job, now: lifecycle.launched(job),
+    lambda job, now: lifecycle.preempt(job, "job0", now),
+    lambda job, now: lifecycle.keep_for(job, b.a_hold(until=now)),
+    lambda job, now: lifecycle.ask_stop(job, now, "ada"),
+    lambda job, now: lifecycle.stop_sent(job),
+    lambda job, now: lifecycle.cancel(job, now, "ada"),
+    lambda job, now: lifecycle.hold(job, now, "ada"),
+    lambda job, now: lifecycle.release(job, now, "ada"),
+    lambda job, now: lifecycle.reprioritise(job, job.priority + 1, now, "ada"),
+    lambda job, now: lifecycle.reprioritise(job, -3, now, "ada"),
+    lambda job, now: lifecycle.give_back(job, now, "no room"),
+    seen(Status.IN_PROGRESS, secondary="Training"),
+    seen(Status.STOPPED),
+    seen(Status.COMPLETED),
+]
+
+
+def outcome(call):
+    """What a call answers or raises, comparable."""
+    try:
+        return call()
+    except TrainmasterError as error:
+        return type(error)
+
+
+def shown(snapshot):
+    """A snapshot without what a store may leave out of it: all but the newest history."""
+    trimmed = {
+        name: tuple(replace(j, history=j.history[-20:]) for j in getattr(snapshot, name))
+        for name in ("active", "waiting")
+    }
+    return replace(snapshot, **trimmed)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """The same calls to memory and to the table."""
+
+    def __init__(self, client) -> None:
+        super().__init__()
+        engines = MemoryEngine(), DynamoEngine(client)
+        self.stores = [engine.open(pools=[b.a_pool(cap=4), b.a_pool(b.G5, 8)]) for engine in engines]
+        self.versions: dict[str, list[Job]] = {}
+        self.passes = 0
+
+    def both(self, call):
+        """Both answers, which must be equal."""
+        memory, table = (outcome(lambda store=store: call(store)) for store in self.stores)
+        assert table == memory
+        return memory
+
+    @initialize(count=st.integers(0, 36))
+    def a_lane_is_there(self, count):
+        for n in range(count):
+            self.submit_job(b.a_job(f"first{n:02d}", entry_time=b.at(n % 4)))
+
+    @rule(
+        n=numbers,
+        priority=st.integers(-2, 2),
+        entry=moments,
+        share=st.sampled_from(SHARES),
+        demand=st.sampled_from(DEMANDS),
+    )
+    def submit(self, n, priority, entry, share, demand):
+        self.submit_job(b.a_job(f"job{n}", priority=priority, entry_time=b.at(entry), share=share, demand=demand))
+
+    def submit_job(self, job):
+        stored = self.both(lambda store: store.submit(job, {"n": job.name}))
+        self.versions.setdefault(job.name, [job])
+        assert stored == self.versions[job.name][-1]
+
+    @rule()
+    def begin_pass(self):
+        self.passes += 1
+        self.both(lambda store: shown(store.begin_pass()))
+
+    @rule(
+        picks=st.lists(
+            st.tuples(st.integers(0, 50), st.sampled_from(MOVES), st.integers(0, 9)), min_size=1, max_size=4
+        ),
+        late=st.integers(-1, 1),
+        now=moments,
+    )
+    def move(self, picks, late, now):
+        changes = {}
+        for pick, step, staleness in picks:
+            if self.versions:
+                name = sorted(self.versions)[pick % len(self.versions)]
+                known = self.versions[name]
+                before = known[max(0, len(known) - 2)] if staleness == 0 else known[-1]
+                try:
+                    after = step(before, b.at(100 + now))
+                except IllegalTransition:
+                    continue
+                if after is not None:
+                    changes[name] = (before, after)
+        fence = None if late < 0 else self.passes - late
+        won = self.both(lambda store: store.transition(list(changes.values()), fence=fence))
+        assert won is not Fenced or not self.passes or fence != self.passes
+        if won is True:
+            for name, (_, after) in changes.items():
+                self.versions[name].append(after)
+
+    @rule(pick=st.integers(0, 50), turns=st.integers(18, 30))
+    def grow_old(self, pick, turns):
+        """A history longer than a row keeps, written from what is found and from what a snapshot has."""
+        name = sorted(self.versions)[pick % len(self.versions)] if self.versions else ""
+        for turn in range(turns if name else 0):
+            befores = [self.known_to(store, name, from_snapshot=turn % 2 == 0) for store in self.stores]
+            if befores[0].state not in (JobState.PENDING, JobState.HELD):
+                return
+            afters = [lifecycle.reprioritise(before, turn, b.at(turn), "bob") for before in befores]
+            for store, before, after in zip(self.stores, befores, afters, strict=True):
+                assert store.transition([(before, after)])
+            self.versions[name].append(self.stores[0].find(name))
+
+    def known_to(self, store, name, *, from_snapshot):
+        waiting = store.survey().waiting if from_snapshot else ()
+        return next((job for job in waiting if job.name == name), None) or store.find(name)
+
+    @rule(cap=st.integers(0, 60), version=st.none() | st.integers(0, 4))
+    def set_pools(self, cap, version):
+        pools = [b.a_pool(cap=cap, count_foreign=cap % 2 == 0), b.a_pool(b.G5, 8)]
+        self.both(lambda store: store.set_pools(pools, version=version))
+
+    @rule(n=numbers, units=st.integers(1, 3), gone=st.lists(numbers, max_size=3))
+    def note_foreign(self, n, units, gone):
+        self.both(lambda store: store.note_foreign({f"other{n}": {b.P5: units}}, [f"other{g}" for g in gone]))
+
+    @rule(
+        states=st.sets(st.sampled_from(JobState), max_size=3),
+        share=st.none() | st.sampled_from(SHARES),
+        pool=st.sampled_from([None, b.P5, b.G5]),
+        limit=st.integers(1, 9),
+    )
+    def browse(self, states, share, pool, limit):
+        which = Filter(frozenset(states), share, pool)
+        shown = self.both(lambda store: [(job.name, job.version) for job in everything(store, which, limit)])
+        assert sorted(shown) == sorted(
+            (name, known[-1].version) for name, known in self.versions.items() if which.matches(known[-1])
+        )
+
+    @invariant()
+    def nothing_is_lost(self):
+        self.both(lambda store: shown(store.survey()))
+
+    def teardown(self):
+        for name, known in self.versions.items():
+            assert self.both(lambda store, name=name: store.find(name)) == known[-1]
+            assert self.both(lambda store, name=name: store.request_of(name)) == {"n": name}
+
+
+@pytest.mark.parametrize(
+    ("engine", "examples"), [("dynoxide", 10), ("moto", 3), pytest.param("dynoxide", 100, marks=pytest.mark.slow)]
+)
+def test_the_table_answers_as_memory_does(request, engine, examples):
+    client = request.getfixturevalue(f"{engine}_client")
+    run_state_machine_as_test(
+        lambda: StoreMachine(client),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=15,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            print_blob=True,
+        ),
+    )
