@@ -1,0 +1,55 @@
+"""The deployed local stack, started once for all tests of the main environment.
+
+Each test takes an instance type of its own, so that no test waits for another's jobs. Nothing here is read where the
+SDK suites run: they bring their own stages.
+"""
+
+from pathlib import Path
+
+import boto3
+import pytest
+from deployed_stack import Deployed
+
+from trainmaster import ApiClient
+from trainmaster.local.stack import Checkout, LocalStack
+from trainmaster.local.stack.address import ACCOUNT, REGION, SECRET
+
+TYPES = [f"ml.{family}.{size}" for family in ("g4dn", "g5", "g6", "g6e") for size in ("xlarge", "2xlarge", "4xlarge")]
+"""Instance types for tests to take; the cap of each is one, and the account's limit two."""
+SPEED = "40"
+"""A job is at work a few seconds after it was started."""
+
+
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.stack)
+
+
+@pytest.fixture(scope="session")
+def deployed():
+    caps = {"Pools": ",".join(f"{each}=1" for each in TYPES)}
+    limits = dict.fromkeys(TYPES, 2)
+    session = boto3.session.Session(aws_access_key_id=ACCOUNT, aws_secret_access_key=SECRET, region_name=REGION)
+    with (
+        LocalStack(label="e2e", limits=limits, parameters=caps, simulator=("--speed", SPEED)) as address,
+        ApiClient(address.api_url, session=session) as api,
+    ):
+        yield Deployed(address, api)
+
+
+@pytest.fixture(scope="session")
+def _types():
+    return iter(TYPES)
+
+
+@pytest.fixture
+def instance_type(_types):
+    """An instance type that no other test uses, with a cap of one."""
+    return next(_types)
+
+
+@pytest.fixture(scope="session")
+def checkout():
+    return Checkout.here()
