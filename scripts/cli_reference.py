@@ -64,7 +64,8 @@ def _commands(path: str, group: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _section(path: str, command: Any) -> list[str]:
-    names = [param.metavar for param in command.params if param.param_type_name == "argument"]
+    arguments = [param for param in command.params if param.param_type_name == "argument"]
+    names = [f"{param.metavar}{'...' if param.nargs < 0 else ''}" for param in arguments]
     usage = " ".join([path, "[OPTIONS]", *names])
     return [f"## {path}", f"```text\n{usage}\n```", command.help, _arguments(command), _options(command)]
 

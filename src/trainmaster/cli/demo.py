@@ -19,9 +19,9 @@ _NEEDS = ("moto", "aws_lambda_powertools", "pydantic")
 def demo(context: typer.Context) -> None:
     """Run the queue on this machine.
 
-    It is deployed into a stand-in for AWS and gets the article's four jobs. That needs no AWS account, but the extra
-    packages of `pip install "trainmaster[local]"`. Further arguments go to the demo: `trainmaster demo -- --help`
-    lists them. Ctrl-C leaves nothing running.
+    It is deployed into a stand-in for AWS, gets the article's four jobs, and shows the article's tables as they
+    happen. That needs no AWS account, but a checkout of the project, in which `make demo` installs all that it takes.
+    Ctrl-C leaves nothing running.
     """
     tools = tools_of(context)
     missing = [module for module in _NEEDS if not tools.installed(module)]
@@ -29,6 +29,6 @@ def demo(context: typer.Context) -> None:
         raise NotConfigured(
             f"The demo needs packages that are not installed ({', '.join(missing)}).",
             type="NotInstalled",
-            hint='Install them with `pip install "trainmaster[local]"`.',
+            hint='`make demo` in a checkout of the project installs them, or `pip install "trainmaster[local]"`.',
         )
     tools.become([sys.executable, "-m", MODULE, *context.args])

@@ -13,7 +13,7 @@ from trainmaster.domain.job import PRIORITY_LIMIT
 
 Json = Annotated[bool, typer.Option("--json", help="Print the API's answer as JSON.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The job's name.")]
-Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="The jobs' names.")]
+Names = Annotated[list[str], typer.Argument(metavar="NAME", help="The jobs' names.")]
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="A CreateTrainingJob request in JSON; - reads standard input.")
 ]

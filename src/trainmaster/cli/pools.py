@@ -37,13 +37,13 @@ def pools(context: typer.Context, json: Json = False) -> None:
 @app.command("set")
 def set_caps(
     context: typer.Context,
-    caps: Annotated[list[str], typer.Argument(metavar="TYPE=CAP...", help="Instance types and how many of each.")],
+    caps: Annotated[list[str], typer.Argument(metavar="TYPE=CAP", help="Instance types and how many of each.")],
     count_foreign: Annotated[
         bool | None,
         typer.Option(
             "--count-foreign/--no-count-foreign",
-            help="Whether training jobs that did not come from the queue count against these caps.",
-            show_default="as it is",
+            help="Whether training jobs that did not come from the queue count; without it as before.",
+            show_default=False,
         ),
     ] = None,
     json: Json = False,
@@ -64,7 +64,7 @@ def set_caps(
 @app.command("remove")
 def remove(
     context: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="TYPE...", help="The pools' instance types.")],
+    names: Annotated[list[str], typer.Argument(metavar="TYPE", help="The pools' instance types.")],
     json: Json = False,
 ) -> None:
     """Remove pools.
