@@ -1,0 +1,85 @@
+"""The docs say what the code does: links lead somewhere, and every name that users meet is explained."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from trainmaster.bootstrap import _READERS, PREFIX
+from trainmaster.domain.job import TRANSITIONS, JobState
+from trainmaster.domain.request.tags import _OPTIONS, OPTION_PREFIX
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def text_of(*names: str) -> str:
+    return "\n".join((ROOT / name).read_text() for name in names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(page):
+    for target in LINK.findall(page.read_text()):
+        if "://" not in target and not target.startswith("mailto:"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_job_state_is_in_the_glossary_with_what_comes_next():
+    glossary = text_of("docs/glossary.md")
+    for state in JobState:
+        assert f"`{state}`" in glossary
+    for state, following in TRANSITIONS.items():
+        row = next(line for line in glossary.splitlines() if line.startswith("|") and f"`{state}`" in line)
+        for after in following:
+            assert after in row, f"{state} -> {after} is not in the glossary"
+
+
+def test_every_option_is_in_the_readme():
+    for option in _OPTIONS:
+        assert OPTION_PREFIX + option in text_of("README.md")
+
+
+def test_every_setting_is_given_by_the_template():
+    template = text_of("template.yaml")
+    for name in _READERS:
+        assert PREFIX + name in template, f"{PREFIX}{name} is not in template.yaml"
+
+
+def test_every_template_parameter_is_in_the_deploy_page():
+    block = text_of("template.yaml").split("\nParameters:\n")[1].split("\nConditions:")[0].split("\nGlobals:")[0]
+    names = re.findall(r"^  ([A-Z]\w+):$", block, re.MULTILINE)
+    assert names
+    page = text_of("docs/how-to/deploy.md")
+    for name in names:
+        assert f"`{name}`" in page, f"{name} is not in docs/how-to/deploy.md"
+
+
+def test_every_make_target_that_is_named_exists():
+    targets = set(re.findall(r"^([a-z][a-z0-9-]*):", text_of("Makefile"), re.MULTILINE))
+    for page in PAGES:
+        for target in re.findall(r"`?make ([a-z][a-z-]+)`", page.read_text()):
+            assert target in targets, f"{page.name} names make {target}"
+
+
+def test_every_event_file_is_json_and_says_which_handler_it_is_for():
+    files = sorted((ROOT / "events").glob("*.json"))
+    assert files
+    for file in files:
+        assert file.name.startswith(("api-", "sqs-"))
+        json.loads(file.read_text())
+
+
+def test_every_decision_record_says_what_it_found_and_decided():
+    for page in (ROOT / "docs" / "adr").glob("*.md"):
+        text = page.read_text()
+        assert re.search(r"^Status: ", text, re.MULTILINE), page.name
+        for heading in ("## Found", "## Decided"):
+            assert heading in text, f"{page.name} lacks {heading}"
+
+
+def test_the_changelog_has_something_unreleased():
+    assert "## Unreleased" in text_of("CHANGELOG.md")
