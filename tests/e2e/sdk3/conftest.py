@@ -37,3 +37,17 @@ def stage(moto: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         for name, value in environment(url, moto, tmp_path).items():
             monkeypatch.setenv(name, value)
         yield Stage(world)
+
+
+@pytest.fixture
+def deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client's environment for a queue that is really deployed."""
+    import client_deployed
+
+    if not client_deployed.is_there():
+        pytest.skip("no deployed queue was handed over: tests/e2e/test_sdks.py does")
+    wanted = client_deployed.environment(tmp_path)
+    for name in [name for name in os.environ if name.startswith(("AWS_", "TRAINMASTER_", "SAGEMAKER_"))]:
+        monkeypatch.delenv(name)
+    for name, value in wanted.items():
+        monkeypatch.setenv(name, value)

@@ -1,0 +1,39 @@
+"""A queue that is really deployed, for the SDKs' tests: its addresses come in `TRAINMASTER_E2E_*` variables.
+
+Two say what the tests may take there: an instance type with a cap of one, and the simulator's speed. Each other one
+carries a variable of a client's environment: `TRAINMASTER_E2E_AWS_ENDPOINT_URL` is `AWS_ENDPOINT_URL` there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+PREFIX = "TRAINMASTER_E2E_"
+COUNT_STEPS = Path(__file__).parents[3] / "examples" / "count_steps.py"
+ROLE = "arn:aws:iam::000000000000:role/trainer"
+INSTANCE = os.environ.get(f"{PREFIX}INSTANCE_TYPE", "")
+SPEED = int(os.environ.get(f"{PREFIX}SPEED", "1"))
+
+
+def is_there(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a deployed queue was handed to this process."""
+    return any(name.startswith(PREFIX) for name in environ)
+
+
+def environment(directory: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What a client process needs to reach it; the SDK reports no call to AWS."""
+    config = directory / "sagemaker.yaml"
+    settings = {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": True}}}}
+    config.write_text(json.dumps(settings))
+    handed = {name.removeprefix(PREFIX): value for name, value in environ.items() if name.startswith(PREFIX)}
+    for name in ("INSTANCE_TYPE", "SPEED"):
+        handed.pop(name, None)
+    return {
+        **handed,
+        "SAGEMAKER_USER_CONFIG_OVERRIDE": str(config),
+        "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": str(config),
+        "SAGEMAKER_VALIDATE_ROLE": "false",
+    }
