@@ -163,6 +163,22 @@ def test_a_manager_overtaken_by_another_before_or_after_any_act_does_no_harm(chu
             check_article(world, names)
 
 
+def test_the_fence_keeps_a_slow_manager_from_giving_away_what_another_gave_since():
+    """While the first is between any two calls, a better job arrives and a second manager starts it."""
+    number, overtaken = 0, True
+    while overtaken:
+        number += 1
+        with a_world(pools=f"{P5}=1", faults=Faults(overtake_after=number)) as world:
+            world.faults.overtake = lambda w=world: (w.submit("high", priority=5), w.second_manager())
+            world.submit("low", training_seconds=60)
+            world.settle()
+            overtaken = world.overtaken == 1
+            if overtaken:
+                world.run_until_ended("low", "high")
+            assert world.peaks[P5] <= 1
+    assert number > 4
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_a_manager_overtaken_by_another_after_any_call_does_no_harm(chunk):
