@@ -44,9 +44,10 @@ def error_of(response: httpx.Response, *, retried: bool) -> ApiError:
     body = _json_or_none(response)
     ours = body.get("error")
     if isinstance(ours, dict):
-        return _kind(response.status_code)(
+        kind = str(ours.get("type", ""))
+        return _kind(response.status_code, kind)(
             str(ours.get("message", "")),
-            type=str(ours.get("type", "")),
+            type=kind,
             field=ours.get("field"),
             hint=ours.get("hint"),
             status=response.status_code,
@@ -67,7 +68,9 @@ def _foreign_error(response: httpx.Response, message: str) -> ApiError:
     return Unreachable(text, hint=_LATER if transient else _NOT_OURS, status=status)
 
 
-def _kind(status: int) -> type[ApiError]:
+def _kind(status: int, name: str) -> type[ApiError]:
+    if status == HTTPStatus.NOT_FOUND and name != "JobNotFound":
+        return Unreachable  # a route that is not there tells nothing of a job
     return _KINDS.get(status) or (Unreachable if status >= HTTPStatus.INTERNAL_SERVER_ERROR else Refused)
 
 

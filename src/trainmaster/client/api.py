@@ -188,10 +188,9 @@ class ApiClient:
         try:
             return cast("JobView", self._call(method, _path_of(name), body=body))
         except Conflict as error:
-            job: JobView = self.job(name)
-            if error.retried and done(job):
-                return job
-            raise
+            if not error.retried or not done(job := self.job(name)):
+                raise
+            return job
 
     def _call(
         self,

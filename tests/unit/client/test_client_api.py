@@ -133,7 +133,7 @@ def test_without_credentials_or_region_it_says_what_is_missing(client_on: Make) 
     [
         (400, Refused),
         (403, Forbidden),
-        (404, NotFound),
+        (404, Unreachable),
         (409, Conflict),
         (413, Refused),
         (422, Refused),
@@ -151,6 +151,14 @@ def test_an_error_keeps_all_that_the_api_said(status: int, kind: type[ApiError],
     found = pickle.loads(pickle.dumps(caught.value))
     assert (found.type, found.message, found.field, found.hint, found.status) == (*error.values(), status)
     assert str(found) == "NeverFits: 3 of 2 (field ResourceConfig) Ask for 2."
+
+
+def test_only_a_missing_job_is_not_found(api: ApiClient, client_on: Make) -> None:
+    with pytest.raises(NotFound, match="JobNotFound: no job nobody"):
+        api.job("nobody")
+    missing = httpx.Response(404, json={"error": {"type": "RouteNotFound", "message": "There is no such route."}})
+    with pytest.raises(Unreachable, match="RouteNotFound"):
+        client_on(Recorder(missing)).job("job1")
 
 
 @pytest.mark.parametrize(
