@@ -6,9 +6,9 @@ import time
 from dataclasses import replace
 
 import pytest
+from any_jobs import jobs, priorities, times
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from jobs import jobs, priorities, times
 
 import builders as b
 from trainmaster.adapters.dynamodb_rows import (

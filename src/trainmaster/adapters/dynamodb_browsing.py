@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from trainmaster.adapters.dynamodb_lanes import Lane, heads, rest
+from trainmaster.adapters.dynamodb_lanes import Lane, heads, pages, rest
 from trainmaster.adapters.dynamodb_rows import (
     ACTIVE_ROWS,
     HELD,
@@ -39,9 +39,9 @@ def _jobs(table: Table, which: Filter, limit: int, start: Cursor) -> Iterator[Jo
         elif part is Part.WAITING:
             yield from _waiting(table, which, limit, start.queue if start.part is part else None)
         elif part is Part.HELD:
-            yield from _held(table, limit, start.name or "")
+            yield from _held(table, limit + 1, start.name or "")
         else:
-            yield from _ended(table, limit, finished_at(start.ended) if start.ended else "")
+            yield from _ended(table, limit + 1, finished_at(start.ended) if start.ended else "")
 
 
 def _active(table: Table, start: QueuePlace | None) -> list[Job]:
@@ -74,17 +74,11 @@ def _lane(table: Table, lane: Lane, size: int, start: QueuePlace | None) -> Iter
         yield from map(job_of, rest(table, lane.key, after, size))
 
 
-def _held(table: Table, limit: int, after: str) -> Iterator[Job]:
-    more = True
-    while more:
-        rows, more = table.query(HELD, after=after, limit=limit + 1)
-        yield from map(job_of, rows)
-        after = rows[-1]["sk"]["S"] if rows else after
+def _held(table: Table, size: int, after: str) -> Iterator[Job]:
+    return map(job_of, pages(lambda after, room: table.query(HELD, after=after, limit=room), "sk", after, size))
 
 
-def _ended(table: Table, limit: int, before: str) -> Iterator[Job]:
-    more = True
-    while more:
-        rows, more = table.finished(before=before, limit=limit + 1)
-        yield from map(job_of, rows)
-        before = rows[-1]["finishedAt"]["S"] if rows else before
+def _ended(table: Table, size: int, before: str) -> Iterator[Job]:
+    return map(
+        job_of, pages(lambda before, room: table.finished(before=before, limit=room), "finishedAt", before, size)
+    )

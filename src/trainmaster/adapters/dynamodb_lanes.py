@@ -13,6 +13,9 @@ from trainmaster.adapters.dynamodb_rows import WAIT, Row, job_of, lane_end, lane
 from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.domain.job import Job
 
+_LARGEST_PAGE = 250
+"""Rows of one query in a listing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lane:
@@ -52,12 +55,26 @@ def heads(
 
 
 def rest(table: Table, lane: str, after: str, size: int) -> Iterator[Row]:
-    """The lane's rows behind a sort key, strongly consistent, page by page of this size."""
+    """The lane's rows behind a sort key, strongly consistent, page by page; the first one has this size."""
+    return pages(
+        lambda after, room: table.query(WAIT, after=after, until=lane_end(lane), limit=room), "sk", after, size
+    )
+
+
+def pages(read: Callable[[str, int], tuple[list[Row], bool]], place: str, after: str, size: int) -> Iterator[Row]:
+    """Rows page by page, each page twice the size of the one before: who comes this far is looking for something rare.
+
+    Args:
+        read: one page behind a place, of at most so many rows, and whether there may be more.
+        place: the attribute that says where a row is.
+        after: where to begin.
+        size: rows of the first page.
+    """
     more = True
     while more:
-        rows, more = table.query(WAIT, after=after, until=lane_end(lane), limit=size)
+        rows, more = read(after, size)
         yield from rows
-        after = rows[-1]["sk"]["S"] if rows else after
+        after, size = rows[-1][place]["S"] if rows else after, min(2 * size, _LARGEST_PAGE)
 
 
 def _skim(table: Table, first: int, *, consistent: bool) -> list[tuple[str, list[Row]]]:

@@ -1,0 +1,90 @@
+"""Deep queues: a rare match costs several calls, not one long one; and memory stays quick."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from listing_contract import walk
+
+import builders as b
+from trainmaster.adapters.dynamodb_rows import row_of
+from trainmaster.domain import lifecycle
+from trainmaster.domain.job import JobState
+from trainmaster.domain.listing import MOST_EXAMINED
+from trainmaster.local.ordered import Ordered
+from trainmaster.ports import Filter
+
+RARE = b.a_preempted_job("rare", entry_time=b.at(100_000))
+
+
+@pytest.fixture(params=["memory", "dynoxide"])
+def deep(request):
+    """A store with 2,500 pending jobs and a preempted one behind them."""
+    engine = request.getfixturevalue(f"{request.param}_engine")
+    store = engine.open()
+    jobs = [*(b.a_job(f"job{n:05d}", entry_time=b.at(n)) for n in range(2_500)), RARE]
+    if request.param == "memory":
+        for job in jobs:
+            store.submit(job, {})
+    else:
+        for start in range(0, len(jobs), 25):
+            writes = [{"PutRequest": {"Item": row_of(job)}} for job in jobs[start : start + 25]]
+            engine.client.batch_write_item(RequestItems={engine.name: writes})
+    return store
+
+
+def test_a_rare_match_is_found_over_several_short_pages(deep):
+    pages = walk(deep, Filter(states=frozenset({JobState.PREEMPTED})), 10)
+    assert [list(page) for page in pages] == [[], [], [RARE]]
+    assert MOST_EXAMINED == 1_000
+
+
+def test_a_page_looks_no_further_than_it_needs_to(deep):
+    page = deep.browse(Filter(states=frozenset({JobState.PENDING})), limit=5)
+    assert [job.name for job in page.jobs] == [f"job{n:05d}" for n in range(5)]
+    assert page.cursor is not None
+
+
+def test_memory_reads_a_pass_in_an_instant_however_many_wait(memory_engine):
+    store = memory_engine.open()
+    for n in range(50_000):
+        store.submit(b.a_job(f"job{n:05d}", entry_time=b.at(n), priority=n % 7, share=f"share{n % 3}"), {})
+    began = time.process_time()
+    snapshot = store.begin_pass()
+    assert time.process_time() - began < 0.1, "it takes about a millisecond on a quiet machine"
+    assert len(snapshot.waiting) == 3 * 32
+    assert all(one.order < other.order for one, other in pairwise(snapshot.waiting))
+    for job in snapshot.waiting:
+        assert store.transition([(job, lifecycle.hold(job, b.NOW, "ada"))])
+
+
+class TestOrdered:
+    def test_it_keeps_keys_in_order_through_many_chunks(self):
+        keys = [(n * 7_919) % 10_007 for n in range(10_000)]
+        ordered = Ordered[int]()
+        for key in keys:
+            ordered.add(key)
+        assert list(ordered.after()) == sorted(keys)
+        assert list(ordered.before()) == sorted(keys, reverse=True)
+        for key in keys[::2]:
+            ordered.remove(key)
+        left = sorted(keys[1::2])
+        assert list(ordered.after()) == left
+        assert len(ordered) == len(left)
+        for place in (left[0] - 1, left[0], left[2_500], left[2_500] + 1, left[-1], left[-1] + 1):
+            assert list(ordered.after(place)) == [key for key in left if key > place]
+            assert list(ordered.before(place)) == [key for key in reversed(left) if key < place]
+
+    def test_it_is_false_when_empty_and_knows_what_it_has_not(self):
+        ordered = Ordered[str]()
+        assert not ordered
+        assert list(ordered.after()) == list(ordered.before()) == list(ordered.before("a")) == []
+        ordered.add("a")
+        with pytest.raises(KeyError):
+            ordered.remove("b")
+        with pytest.raises(KeyError):
+            ordered.remove("")
+        ordered.remove("a")
+        assert not ordered

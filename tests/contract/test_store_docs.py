@@ -1,0 +1,54 @@
+"""docs/reference/table.md names every row, attribute and member that is ever written."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from engines import ROOT
+from lives import a_life
+
+import builders as b
+from trainmaster.adapters.dynamodb_rows import row_of
+from trainmaster.domain.job import Change, JobState
+
+
+def names_in(row) -> set[str]:
+    """Attributes, members of JSON objects in them, and what the sort key begins with."""
+    found = set(row)
+    for value in row.values():
+        if value.get("S", "").startswith("{"):
+            found |= set(json.loads(value["S"]))
+    if row["pk"]["S"].startswith(("JOB#", "STATE")):
+        found.add(re.match(r"[a-z]+#?", row["sk"]["S"])[0])
+    return found
+
+
+def test_every_attribute_and_member_is_in_the_page(dynoxide_engine):
+    a_life(dynoxide_engine.open())
+    everything = b.a_preempting_job(
+        "job1",
+        demand=b.a_demand({b.P5: 1}, {b.G5: 1}),
+        choices=(b.P5, b.G5),
+        share="research",
+        preemptible=False,
+        max_runtime=b.at(60) - b.NOW,
+        max_pending=b.at(60) - b.NOW,
+        keep_alive=True,
+        submitted_by="ada",
+        past=(b.a_past_attempt(training_job_name="other", stop_asked_at=b.NOW, stop_sent=True),),
+        hold=b.a_hold(),
+        retry_at=b.NOW,
+        returns=1,
+        stop_requested=True,
+        failure="it broke",
+        ended_at=b.NOW,
+        history=tuple(Change(b.NOW, None, JobState.PENDING, "submitted") for _ in range(50)),
+    )
+    full = row_of(everything)
+    job = json.loads(full["job"]["S"])
+    written = set().union(*map(names_in, [*dynoxide_engine.rows(), full]), job["attempt"], *job["past"]) - {b.P5}
+    page = (ROOT / "docs" / "reference" / "table.md").read_text()
+    named = set(re.findall(r"`([a-zA-Z]+#?)(?:<[^`]*>)?`", page))
+    assert written - named == set()
+    assert len(written) >= 50
