@@ -85,7 +85,14 @@ def test_the_demo_shows_the_articles_tables_and_each_jobs_attempts(checkout):
     assert marked("whole") == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, marks=pytest.mark.slow),
+    ],
+)
 def test_an_interrupted_demo_leaves_nothing_running(checkout, number):
     mark = f"interrupted-{number}"
     with started(checkout, mark) as demo:

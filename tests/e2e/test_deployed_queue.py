@@ -11,6 +11,8 @@ from deployed_stack import eventually
 
 from trainmaster.client.errors import Conflict, Forbidden, Refused
 
+SOME_TICKS = 420.0
+"""Seconds: ministack ticks every 60 to 70 seconds, and a starting job is looked at every other minute."""
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -273,11 +275,11 @@ def test_train_of_sdk_3_waits_until_the_job_has_ended(deployed, checkout, quiet_
 
 @pytest.mark.slow
 def test_the_tick_finds_out_what_no_event_told(deployed, instance_type):
-    events = deployed.aws("events")
-    deployed.api.submit(a_request("unheard", instance_type, seconds=3))
-    deployed.state("unheard", "running")
-    events.disable_rule(Name=deployed.address.outputs["TrainingJobRuleName"])
+    events, rule = deployed.aws("events"), deployed.address.outputs["TrainingJobRuleName"]
+    events.disable_rule(Name=rule)
     try:
-        deployed.state("unheard", "completed")
+        deployed.api.submit(a_request("unheard", instance_type))
+        deployed.state("unheard", "starting")
+        deployed.state("unheard", "completed", seconds=SOME_TICKS)
     finally:
-        events.enable_rule(Name=deployed.address.outputs["TrainingJobRuleName"])
+        events.enable_rule(Name=rule)
