@@ -11,7 +11,7 @@ from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome
 
 texts = st.text(max_size=20)
 keys = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
-names = st.from_regex(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,20}", fullmatch=True)
+names = st.from_regex(r"[a-zA-Z0-9](-{0,2}[a-zA-Z0-9]){0,20}", fullmatch=True)
 times = st.integers(0, 4 * 10**15).map(lambda micros: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros))
 spans = st.timedeltas(timedelta(0), timedelta(days=365))
 units = st.dictionaries(keys, st.integers(1, 1_000), min_size=1, max_size=3)

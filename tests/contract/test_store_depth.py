@@ -19,6 +19,13 @@ from trainmaster.ports import Filter
 RARE = b.a_preempted_job("rare", entry_time=b.at(100_000))
 
 
+def write(engine, jobs):
+    """Rows without the store, to save time."""
+    for start in range(0, len(jobs), 25):
+        writes = [{"PutRequest": {"Item": row_of(job)}} for job in jobs[start : start + 25]]
+        engine.client.batch_write_item(RequestItems={engine.name: writes})
+
+
 @pytest.fixture(params=["memory", "dynoxide"])
 def deep(request):
     """A store with 2,500 pending jobs and a preempted one behind them."""
@@ -29,9 +36,7 @@ def deep(request):
         for job in jobs:
             store.submit(job, {})
     else:
-        for start in range(0, len(jobs), 25):
-            writes = [{"PutRequest": {"Item": row_of(job)}} for job in jobs[start : start + 25]]
-            engine.client.batch_write_item(RequestItems={engine.name: writes})
+        write(engine, jobs)
     return store
 
 
@@ -45,6 +50,16 @@ def test_a_page_looks_no_further_than_it_needs_to(deep):
     page = deep.browse(Filter(states=frozenset({JobState.PENDING})), limit=5)
     assert [job.name for job in page.jobs] == [f"job{n:05d}" for n in range(5)]
     assert page.cursor is not None
+
+
+def test_more_active_jobs_than_one_query_returns_are_all_seen(dynoxide_engine):
+    """A query returns at most 1 MB."""
+    jobs = [b.a_running_job(f"job{n:04d}", submitted_by="a" * 500) for n in range(1_200)]
+    assert sum(len(str(row_of(job))) for job in jobs) > 1.2 * 2**20
+    write(dynoxide_engine, jobs)
+    snapshot = dynoxide_engine.open().begin_pass()
+    assert snapshot.active == tuple(jobs)
+    assert len(dynoxide_engine.open().browse(Filter(), limit=1_000).jobs) == 1_000
 
 
 def test_memory_reads_a_pass_in_an_instant_however_many_wait(memory_engine):

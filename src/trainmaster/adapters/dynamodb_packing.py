@@ -15,6 +15,9 @@ from trainmaster.domain.capacity import Demand
 from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome, attempt_name
 
 Seconds: TypeAlias = int | float
+STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
+"""Several times as quick as calling the enumeration, which matters for a thousand rows."""
+_OUTCOMES: Mapping[str, Outcome] = {outcome.value: outcome for outcome in Outcome}
 _DAY = timedelta(days=1)
 
 
@@ -135,7 +138,7 @@ def _read_attempt(value: Mapping[str, Any], name: str, entry: datetime) -> Attem
         units=value["units"],
         created_at=entry + timedelta(seconds=value["at"]),
         choices=tuple(get("choices", ())),
-        outcome=Outcome(get("outcome", Outcome.ACTIVE)),
+        outcome=_OUTCOMES[get("outcome", "active")],
         launched=get("launched", False),
         started_at=_at(entry, get("started")),
         stop_asked_at=_at(entry, get("stopAsked")),
@@ -156,16 +159,10 @@ def _read_history(value: list[Any], _name: str, entry: datetime) -> tuple[Change
 
 def _read_line(value: list[Any], entry: datetime) -> Change:
     seconds, before, after, reason, *attempt = value
-    return Change(
-        entry + timedelta(seconds=seconds),
-        _STATES[before],
-        JobState(after),
-        reason,
-        attempt[0] if attempt else None,
-    )
+    at = entry + timedelta(seconds=seconds)
+    return Change(at, before and STATES[before], STATES[after], reason, attempt[0] if attempt else None)
 
 
-_STATES: Mapping[str | None, JobState | None] = {None: None, **{state.value: state for state in JobState}}
 _READERS: Mapping[str, tuple[str, Callable[[Any, str, datetime], Any]]] = {
     "demand": ("demand", _read_demand),
     "digest": ("digest", _same),

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypedDict
 
-from trainmaster.adapters.dynamodb_packing import packed, packed_lines, unpacked, unpacked_lines
+from trainmaster.adapters.dynamodb_packing import STATES, packed, packed_lines, unpacked, unpacked_lines
 from trainmaster.domain.capacity import Pool, Units
 from trainmaster.domain.errors import InvalidRequest, TooLarge
 from trainmaster.domain.job import ACTIVE, ENDED, PRIORITY_LIMIT, Change, Job, JobState
@@ -147,7 +147,7 @@ def job_of(row: Row) -> Job:
         name=name,
         entry_time=entry,
         priority=int(row["priority"]["N"]),
-        state=JobState(row["jobState"]["S"]),
+        state=STATES[row["jobState"]["S"]],
         version=int(row["version"]["N"]),
         **unpacked(row["job"]["S"], name, entry),
     )
