@@ -100,6 +100,7 @@ class FakeApi:
         self.calls: list[tuple[str, str, Any]] = []
         self.outage: list[int] = []
         self.page_length = 2
+        self.planned: dict[str, Any] = {}
         self.changed = threading.Condition()
         self.on_set_pools: Callable[[], None] = lambda: None
 
@@ -186,7 +187,7 @@ class FakeApi:
             "wouldPreempt": [],
             "estimatedStart": "2026-11-20T16:00:00Z",
             "warnings": ["no CheckpointConfig"],
-        }
+        } | self.planned
 
     def get_jobs(self, query: dict[str, str]) -> tuple[int, Any]:
         states = query["state"].split(",") if "state" in query else None

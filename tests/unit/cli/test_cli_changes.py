@@ -148,6 +148,31 @@ def test_plan_says_what_would_happen_and_stores_nothing(world: FakeApi, run: Ter
     assert world.calls[0][2]["Tags"][-1] == {"Key": "priority", "Value": "-2"}
 
 
+def test_plan_of_what_starts_at_once_says_no_more(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
+    world.planned = {"decision": "start", "position": 1, "reason": None, "estimatedStart": "2026-11-20T13:00:00Z"}
+    assert run("plan", _file(tmp_path, a_request("job1"))).stdout == "It would start at once.\n"
+
+
+def test_plan_of_a_preemption_names_who_steps_aside(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
+    world.planned = {
+        "decision": "preempt",
+        "wouldPreempt": ["job7", "job8"],
+        "estimatedStart": "2026-11-20T13:03:00Z",
+        "warnings": [],
+    }
+    assert run("plan", _file(tmp_path, a_request("job1"))).stdout == (
+        "It would preempt job7, job8 and start in the freed capacity. "
+        "It would start at the latest at 2026-11-20 13:03:00 UTC (in 3 minutes).\n"
+    )
+
+
+def test_plan_without_an_estimate_promises_none(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
+    world.planned = {"position": None, "estimatedStart": None}
+    assert run("plan", _file(tmp_path, a_request("job1"))).stdout == (
+        "It would wait: waits for 1 x ml.p5.48xlarge: 0 free for it now.\n"
+    )
+
+
 def test_plan_as_json_is_the_answer(run: Terminal, tmp_path: Path) -> None:
     answer = json.loads(run("plan", _file(tmp_path, a_request("job1")), "--json").stdout)
     assert (answer["decision"], answer["position"]) == ("wait", 3)

@@ -41,6 +41,15 @@ def test_ls_prints_the_articles_second_table(world: FakeApi, run: Terminal) -> N
     )
 
 
+def test_ls_orders_equals_by_entry_then_name(world: FakeApi, run: Terminal) -> None:
+    world.add("c")
+    world.add("b", entryTime="2026-11-20T11:59:59Z")
+    world.add("a", entryTime="2026-11-20T12:00:01Z")
+    world.add("d", priority=1, entryTime="2026-11-20T12:00:02Z")
+    world.add("bb")
+    assert _names(run("ls").stdout) == ["d", "b", "bb", "c", "a"]
+
+
 def test_ls_of_an_empty_queue_has_the_head_of_the_table(run: Terminal) -> None:
     assert run("ls").stdout == "Job Name    State    Priority\n----------  -------  ----------\n"
 
