@@ -86,6 +86,10 @@ $(DYNOXIDE):
 demo: install-demo ## Run the article's four jobs through a queue deployed on this machine
 	@$(BIN)/python -m trainmaster demo
 
+.PHONY: stack
+stack: $(STACK) ## Keep the deployed stack running on this machine until Ctrl-C
+	@$(BIN)/python -m trainmaster.local.stack
+
 .PHONY: bench
 bench: $(STACK) $(DYNOXIDE) ## Measure what a pass costs at 100, 10,000 and 1,000,000 waiting jobs
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -93,7 +97,11 @@ bench: $(STACK) $(DYNOXIDE) ## Measure what a pass costs at 100, 10,000 and 1,00
 # ---------------------------------------------------------------- prove
 
 .PHONY: test
-test: install-all test-unit test-stack test-sdk2 test-sdk3 ## Run the tests
+test: install-all ## Run the tests
+	$(MAKE) test-unit
+	$(MAKE) test-stack
+	@# They mostly wait: side by side they take the time of one. Each one's output comes when it has ended.
+	$(MAKE) --jobs=2 --output-sync=target test-sdk2 test-sdk3
 
 .PHONY: test-all
 test-all: ## Run the tests and the longer proofs

@@ -1,8 +1,6 @@
-"""The real template, deployed into ministack, with the real handlers: over HTTP, signed, as users meet it."""
+"""The real template, deployed into ministack, with the real handlers: over HTTP, signed, as clients meet it."""
 
-import json
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -181,96 +179,6 @@ def test_a_cap_above_the_accounts_limit_puts_the_job_back_without_burning_an_att
     assert "ResourceLimitExceeded" in returned[0]["reason"]
     for name in names:
         deployed.api.cancel(name)
-
-
-def test_the_command_line_as_a_process(deployed, tmp_path, instance_type):
-    path = tmp_path / "request.json"
-    path.write_text(json.dumps(a_request("from-cli", instance_type, priority=3, seconds=600)))
-    program = Path(sys.executable).with_name("trainmaster")
-
-    def trainmaster(*arguments):
-        return deployed.run(program, *arguments)
-
-    submitted = trainmaster("submit", path)
-    assert submitted.returncode == 0, submitted.stderr
-    listed = json.loads(trainmaster("ls", "--json").stdout)
-    assert "from-cli" in json.dumps(listed)
-    why = trainmaster("why", "from-cli")
-    assert why.returncode == 0, why.stderr
-    assert trainmaster("cancel", "from-cli").returncode == 0
-    assert trainmaster("show", "no-such-job").returncode == 3
-
-
-SDK2 = """
-import sys
-from sagemaker.estimator import Estimator
-from trainmaster import QueueSession
-name, instance_type, script = sys.argv[1:]
-Estimator(
-    image_uri="000000000000.dkr.ecr.us-east-1.amazonaws.com/x:1", role="arn:aws:iam::000000000000:role/trainer",
-    instance_type=instance_type, instance_count=1, container_entry_point=[sys.executable, script],
-    hyperparameters={"steps": 60}, output_path="s3://training/output",
-    checkpoint_s3_uri=f"s3://training/checkpoints/{name}", sagemaker_session=QueueSession(),
-    tags=[{"Key": "priority", "Value": "1"}],
-).fit(wait=True, logs="All", job_name=name)
-"""
-SDK3 = """
-import sys
-from sagemaker.train import ModelTrainer
-from sagemaker.train.configs import CheckpointConfig, Compute, OutputDataConfig, Tag
-from trainmaster import QueueSession
-name, instance_type = sys.argv[1:]
-trainer = ModelTrainer(
-    training_image="000000000000.dkr.ecr.us-east-1.amazonaws.com/x:1", role="arn:aws:iam::000000000000:role/trainer",
-    base_job_name=name, compute=Compute(instance_type=instance_type, instance_count=1),
-    environment={"SIMULATOR_TRAINING_SECONDS": "120"}, tags=[Tag(key="priority", value="5")],
-    checkpoint_config=CheckpointConfig(s3_uri=f"s3://training/checkpoints/{name}"),
-    output_data_config=OutputDataConfig(s3_output_path="s3://training/output"),
-    sagemaker_session=QueueSession(default_bucket="training"),
-)
-trainer.train(wait=True, logs=False)
-job = trainer._latest_training_job
-print("ended", job.training_job_name, job.training_job_status)
-"""
-
-
-@pytest.fixture
-def quiet_sdk(tmp_path):
-    """The SDKs would report each call to AWS; the one of version 3 would have IAM simulate the role's policies."""
-    settings = tmp_path / "sagemaker.yaml"
-    opted_out = {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": True}}}}
-    settings.write_text(json.dumps(opted_out))
-    return {
-        "SAGEMAKER_USER_CONFIG_OVERRIDE": str(settings),
-        "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": str(settings),
-        "SAGEMAKER_VALIDATE_ROLE": "false",
-    }
-
-
-def test_fit_of_sdk_2_waits_and_streams_logs_across_a_preemption(deployed, checkout, quiet_sdk, instance_type):
-    command = [checkout.sdk2_python, "-c", SDK2, "with-sdk2", instance_type, EXAMPLES / "count_steps.py"]
-    with ThreadPoolExecutor() as pool:
-        fitting = pool.submit(deployed.run, *command, env=quiet_sdk)
-        eventually(lambda: [job for job in deployed.api.all_jobs() if job["jobName"] == "with-sdk2"])
-        deployed.state("with-sdk2", "running")
-        eventually(lambda: len(deployed.lines("with-sdk2")) > 3)
-        deployed.api.submit(a_request("pushes-in", instance_type, priority=2, steps=5))
-        ended = fitting.result()
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    said = ended.stdout + ended.stderr
-    assert "step 1 of 60" in said
-    assert "resumed after step" in said
-    assert "step 60 of 60" in said
-
-
-def test_train_of_sdk_3_waits_until_the_job_has_ended(deployed, checkout, quiet_sdk, instance_type):
-    ended = deployed.run(checkout.root / ".venv-sdk3/bin/python", "-c", SDK3, "with-sdk3", instance_type, env=quiet_sdk)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    (line,) = [line for line in ended.stdout.splitlines() if line.startswith("ended ")]
-    _, name, status = line.split()
-    assert status == "Completed"
-    assert deployed.api.job(name)["jobState"] == "completed"
-    assert deployed.api.job(name)["priority"] == 5
 
 
 @pytest.mark.slow
