@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from client_docs import example, run
 from client_stage import BUCKET, Stage, meanwhile
 from client_world import ROLE
 from sagemaker.estimator import Estimator
@@ -33,7 +34,30 @@ def an_estimator(session: Any, **changes: Any) -> Estimator:
     return Estimator(**arguments | changes)
 
 
-def test_the_articles_estimator_is_queued_by_fit(session: Any, stage: Stage, tmp_path: Path) -> None:
+def test_the_example_of_the_how_to_page(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    monkeypatch.chdir(tmp_path)
+
+    def script() -> None:
+        stage.world.await_calls("POST", "/add-job", 1)
+        (name,) = stage.world.jobs
+        stage.asked(name)
+        stage.write(stage.world.start(name), "hello from the container")
+        stage.world.end(name)
+
+    with meanwhile(script):
+        estimator = run(example("SDK 2: estimators", BUCKET))["estimator"]
+
+    (job,) = stage.world.jobs.values()
+    assert job["priority"] == 100
+    assert job["jobName"] == estimator.latest_training_job.name
+    assert job["jobDetails"]["HyperParameters"]["sagemaker_program"] == '"train.py"'
+    assert "hello from the container" in capsys.readouterr().out
+
+
+def test_the_articles_estimator_is_queued_at_once(session: Any, stage: Stage, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('hello')\n")
     estimator = PyTorch(
         role=ROLE,
@@ -51,10 +75,7 @@ def test_the_articles_estimator_is_queued_by_fit(session: Any, stage: Stage, tmp
     estimator.fit(wait=False)
 
     (job,) = stage.world.jobs.values()
-    assert job["priority"] == 100
-    assert job["jobName"] == estimator.latest_training_job.name
     assert job["jobDetails"]["ResourceConfig"]["KeepAlivePeriodInSeconds"] == 60
-    assert job["jobDetails"]["HyperParameters"]["sagemaker_program"] == '"train.py"'
     assert stage.world.trainings == {}
     assert session.describe_training_job(job["jobName"])["SecondaryStatus"] == "Pending"
 

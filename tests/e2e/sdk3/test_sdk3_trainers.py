@@ -7,13 +7,14 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from client_docs import example, run
 from client_stage import BUCKET, Stage, meanwhile
 from client_world import ROLE
 from sagemaker.core.helper.session_helper import Session
 from sagemaker.core.resources import TrainingJob
 from sagemaker.core.utils.exceptions import FailedStatusError
 from sagemaker.train import ModelTrainer
-from sagemaker.train.configs import CheckpointConfig, Compute, InputData, OutputDataConfig, SourceCode, Tag
+from sagemaker.train.configs import CheckpointConfig, Compute, InputData, OutputDataConfig, Tag
 
 from trainmaster import QueueSession
 
@@ -38,18 +39,30 @@ def a_trainer(session: Any, name: str = "job1", **changes: Any) -> ModelTrainer:
     return ModelTrainer(**arguments | changes)
 
 
-def test_train_puts_the_job_into_the_queue(session: Any, stage: Stage, tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "train.py").write_text("print('hello')\n")
-    trainer = a_trainer(session, source_code=SourceCode(source_dir=str(source), entry_script="train.py"))
+def test_the_example_of_the_how_to_page(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "train.py").write_text("print('hello')\n")
+    monkeypatch.chdir(tmp_path)
 
-    trainer.train(wait=False)
+    def script() -> None:
+        name = the_queued(stage)
+        stage.asked(name)
+        stage.world.start(name)
+        stage.world.end(name)
+
+    with meanwhile(script):
+        trainer = run(example("SDK 3: ModelTrainer", BUCKET))["trainer"]
 
     (job,) = stage.world.jobs.values()
     assert job["priority"] == 100
-    assert stage.world.trainings == {}
     assert trainer._latest_training_job.training_job_name == job["jobName"]
+    assert trainer._latest_training_job.training_job_status == "Completed"
+
+
+def test_train_without_waiting_returns_at_once(session: Any, stage: Stage) -> None:
+    trainer = a_trainer(session)
+    trainer.train(wait=False)
+    assert stage.world.trainings == {}
     assert trainer._latest_training_job.secondary_status == "Pending"
 
 

@@ -1,0 +1,26 @@
+"""The examples of docs/how-to/submit-from-the-sdk.md, to be run as they stand but for account, bucket and role."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from client_world import ROLE
+
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "submit-from-the-sdk.md"
+HEADINGS = ("SDK 2: estimators", "SDK 3: ModelTrainer", "Plain boto3", "Ask before you submit")
+
+
+def example(heading: str, bucket: str = "my-bucket") -> str:
+    """The one example under a heading of the page."""
+    section = PAGE.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    return str(code).replace("arn:aws:iam::111122223333:role/training", ROLE).replace("my-bucket", bucket)
+
+
+def run(code: str) -> dict[str, Any]:
+    """Run an example as a script; gives its variables."""
+    variables: dict[str, Any] = {"__name__": "example"}
+    exec(compile(code, str(PAGE), "exec"), variables)
+    return variables

@@ -1,0 +1,50 @@
+"""What the suites of both SDKs are given; their conftests take it from here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import client_deployed
+import pytest
+from client_stage import Stage, World, environment, moto_served, served
+
+
+def installed_sdk() -> str:
+    """The major version of the SageMaker SDK; empty where none is installed."""
+    try:
+        return version("sagemaker").partition(".")[0]
+    except PackageNotFoundError:
+        return ""
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[str]:
+    with moto_served() as url:
+        yield url
+
+
+@pytest.fixture
+def stage(moto: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    """The scripted queue and SageMaker, and moto for all else."""
+    world = World()
+    with served(world) as url:
+        _only(monkeypatch, environment(url, moto, tmp_path))
+        yield Stage(world)
+
+
+@pytest.fixture
+def deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client's environment for a queue that is really deployed."""
+    if not client_deployed.is_there():
+        pytest.skip("no deployed queue was handed over: tests/e2e/test_sdks.py does")
+    _only(monkeypatch, client_deployed.environment(tmp_path))
+
+
+def _only(monkeypatch: pytest.MonkeyPatch, wanted: Mapping[str, str]) -> None:
+    for name in [name for name in os.environ if name.startswith(("AWS_", "TRAINMASTER_", "SAGEMAKER_"))]:
+        monkeypatch.delenv(name)
+    for name, value in wanted.items():
+        monkeypatch.setenv(name, value)
