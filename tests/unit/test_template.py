@@ -13,7 +13,8 @@ from cfnlint.api import lint_all
 from cfnlint.decode import decode
 
 from trainmaster import bootstrap
-from trainmaster.handlers.manager import consume
+from trainmaster.bootstrap import Settings
+from trainmaster.handlers.manager import consume, metrics
 from trainmaster.handlers.openapi import OPERATIONS
 
 ROOT = Path(__file__).parents[2]
@@ -145,7 +146,8 @@ def test_the_manager_may_call_of_sagemaker_what_the_code_calls():
 def test_both_functions_may_call_of_dynamodb_what_the_code_calls():
     called = calls_of("dynamodb*.py") - {"transact_write_items"}
     assert as_methods(actions("ManagerRole", "dynamodb")) == called
-    assert as_methods(actions("ApiRole", "dynamodb")) == called
+    # Only a pass is fenced.
+    assert as_methods(actions("ApiRole", "dynamodb")) == called - {"condition_check_item"}
 
 
 def test_both_functions_may_send_what_the_code_sends():
@@ -163,9 +165,15 @@ def test_roles_are_passed_to_sagemaker_alone_and_only_those_allowed():
     assert statement["Condition"] == {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
 
 
-def test_a_batch_is_hidden_six_times_as_long_as_the_manager_may_take():
+def test_the_manager_may_wake_itself_and_set_messages_aside():
+    (statement,) = [each for each in statements("ManagerRole") if each["Action"] == "sqs:SendMessage"]
+    targets = [{"Fn::GetAtt": [queue, "Arn"]} for queue in ("WakeQueue", "WakeDeadLetterQueue")]
+    assert statement["Resource"] == targets
+
+
+def test_a_batch_is_hidden_longer_than_the_manager_may_take_but_not_for_long():
     timeout = RESOURCES["ManagerFunction"]["Properties"]["Timeout"]
-    assert RESOURCES["WakeQueue"]["Properties"]["VisibilityTimeout"] >= 6 * timeout
+    assert 2 * timeout <= RESOURCES["WakeQueue"]["Properties"]["VisibilityTimeout"] <= 180
     assert RESOURCES["ApiFunction"]["Properties"]["Timeout"] <= 29
 
 
@@ -184,6 +192,8 @@ class Quiet:
 
     class Seen(Exception):
         pass
+
+    settings = Settings(queue="sagemaker-queue", table="sagemaker-queue")
 
     @property
     def hands(self):
@@ -228,8 +238,16 @@ def test_every_dead_letter_and_every_function_has_an_alarm():
         arn = json.dumps({"Fn::GetAtt": [queue, "QueueName"]})
         assert ("ApproximateNumberOfMessagesVisible", arn) in watched
     for function in functions:
-        for metric in ("Errors", "Throttles"):
-            assert (metric, json.dumps({"Ref": function})) in watched
+        assert ("Throttles", json.dumps({"Ref": function})) in watched
+    assert ("Errors", json.dumps({"Ref": "ManagerFunction"})) in watched
+    # The API's function answers its own failures, so only the API counts them.
+    assert ("5XXError", json.dumps(RESOURCES["QueueApi"]["Properties"]["Name"])) in watched
+
+
+def test_the_alarm_of_a_silent_manager_watches_what_the_manager_writes():
+    alarm = RESOURCES["ManagerSilentAlarm"]["Properties"]
+    assert (alarm["Namespace"], alarm["TreatMissingData"]) == (metrics.namespace, "breaching")
+    assert [each["Name"] for each in alarm["Dimensions"]] == ["queue", "service"]
 
 
 def test_alarms_need_no_metric_math():

@@ -57,12 +57,17 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 def consume(application: bootstrap.Application, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Take over every message of the batch, then run passes while there is more to do and time to do it.
 
-    Raises `ServiceTrouble` where a pass could not even read: SQS then delivers the whole batch again, which does
-    no harm, since everything in it can be taken over twice.
+    A pass that AWS does not let through is left to the next tick: delivering its batch again would hide the whole
+    message group, ticks and all, for the visibility time, and the batch's reports have been taken over already.
     """
+    metrics.set_default_dimensions(queue=application.settings.queue)
     work = _take_over_all(application, event.get("Records", []))
     if work.wanted:
-        _run_passes(application, context, tick=work.tick)
+        try:
+            _run_passes(application, context, tick=work.tick)
+        except ServiceTrouble:
+            logger.exception("a pass did not go through; the next tick tries again")
+            metrics.add_metric(name="PassesFailed", unit=MetricUnit.Count, value=1)
     return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in work.failed]}
 
 
