@@ -1,0 +1,118 @@
+"""What others do between two requests of one call: the answer must be one that was true at some moment of it."""
+
+from __future__ import annotations
+
+import pytest
+
+import builders as b
+from trainmaster.domain import lifecycle
+from trainmaster.domain.observation import Status
+
+
+class Between:
+    """A client that lets somebody act before its n-th request, and tells what it was asked."""
+
+    def __init__(self, client):
+        self.client = client
+        self.sent = 0
+        self.acts = {}
+        self.asked = []
+        client.meta.events.register("before-send.dynamodb.*", self._before)
+        client.meta.events.register("provide-client-params.dynamodb.*", self._note)
+
+    def _before(self, **_):
+        self.sent += 1
+        act = self.acts.pop(self.sent, None)
+        if act is not None:
+            act()
+
+    def _note(self, params, model, **_):
+        self.asked.append((model.name, params))
+
+
+@pytest.fixture
+def between(dynoxide):
+    client = dynoxide.client()
+    yield Between(client)
+    client.close()
+
+
+def life_of(store, name):
+    """A job's moves one by one; each call makes the next one, and returns the job."""
+    job = b.a_job(name)
+    store.submit(job, b.a_request(name))
+    yield job
+    for turn in range(1, 100):
+        for step in (
+            lambda j: lifecycle.start(j, {b.P5: 1}, (), b.at(1)),
+            lambda j: lifecycle.give_back(j, b.at(2), "no room"),
+            lambda j, turn=turn: lifecycle.reprioritise(j, turn, b.at(3), "ada"),
+            lambda j: lifecycle.hold(j, b.at(4), "ada"),
+            lambda j: lifecycle.release(j, b.at(5), "ada"),
+        ):
+            before, job = job, step(job)
+            assert store.transition([(before, job)])
+            yield job
+
+
+@pytest.mark.parametrize("moved_before", range(1, 6))
+@pytest.mark.parametrize("moves_made", range(5))
+def test_a_job_that_moves_between_two_reads_is_found(dynoxide_engine, between, moves_made, moved_before):
+    life = life_of(dynoxide_engine.open(), "job1")
+    states = [next(life) for _ in range(moves_made + 1)]
+    between.acts = {number: lambda: states.append(next(life)) for number in range(moved_before, moved_before + 3)}
+    found = dynoxide_engine.open(client=between.client).find("job1")
+    assert found in states[moves_made:]
+
+
+def test_a_job_is_seen_once_though_it_stops_between_two_reads(dynoxide_engine, between):
+    other = dynoxide_engine.open()
+    job = b.a_preempting_job("job1")
+    other.submit(job, b.a_request("job1"))
+    stopped = lifecycle.observe(job, b.an_observation(job, status=Status.STOPPED), b.at(9))
+    # Counting up, reading the state, then the lanes: here.
+    between.acts = {3: lambda: other.transition([(job, stopped)])}
+    snapshot = dynoxide_engine.open(client=between.client).begin_pass()
+    assert not between.acts
+    assert (snapshot.active, snapshot.waiting) == ((), (stopped,))
+
+
+def test_a_history_that_is_put_apart_between_two_reads_is_found_whole(dynoxide_engine, between):
+    other = dynoxide_engine.open()
+    now = b.a_running_job("job1")
+    other.submit(now, b.a_request("job1"))
+
+    def write(count):
+        nonlocal now
+        for n in range(count):
+            before, now = now, lifecycle.reprioritise(now, n, b.at(n), "ada")
+            assert other.transition([(before, now)])
+
+    write(60)
+    # The live row is read first: what is written after that is not in it, but may put more lines apart.
+    between.acts = {2: lambda: write(30)}
+    found = dynoxide_engine.open(client=between.client).find("job1")
+    assert len(found.history) == found.version - 1  # being launched writes no line
+    assert found.history == now.history[: len(found.history)]
+
+
+@pytest.mark.parametrize("verb", ["begin_pass", "pools", "find", "request_of"])
+def test_what_decisions_rest_on_is_read_with_strong_consistency(dynoxide_engine, between, verb):
+    store = dynoxide_engine.open(client=between.client)
+    store.submit(b.a_job("job1"), b.a_request("job1"))
+    between.asked.clear()
+    getattr(store, verb)(*(["job1"] if verb in {"find", "request_of"} else []))
+    reads = [params for name, params in between.asked if name in {"Query", "GetItem"}]
+    assert reads
+    assert all(params["ConsistentRead"] for params in reads)
+
+
+def test_a_survey_reads_the_pass_number_last_and_with_strong_consistency(dynoxide_engine, between):
+    other = dynoxide_engine.open()
+    other.submit(b.a_job("job1"), b.a_request("job1"))
+    other.begin_pass()
+    between.acts = {3: other.begin_pass}
+    assert dynoxide_engine.open(client=between.client).survey().pass_number == 2
+    *queries, (last, params) = between.asked
+    assert (last, params["ConsistentRead"]) == ("GetItem", True)
+    assert [(name, params["ConsistentRead"]) for name, params in queries] == [("Query", False), ("Query", False)]
