@@ -86,6 +86,8 @@ class Route:
         """Put a CreateTrainingJob request into the queue and tell what it answers. Raises ApiError."""
         job = self.api.submit(request)
         logger.info("Training job %s is in the queue. %s", job["jobName"], sentence_of(job))
+        if job["wouldPreempt"]:
+            logger.info("Training job %s makes step aside: %s", job["jobName"], ", ".join(job["wouldPreempt"]))
         for warning in job["warnings"]:
             logger.warning("Training job %s: %s", job["jobName"], warning)
         return job

@@ -198,7 +198,10 @@ class World:
         self._check(request)
         if not old:
             self.jobs[name] = self._new_job(name, request)
-        return (200 if old else 202), self.jobs[name] | {"warnings": ["no CheckpointConfig"], "wouldPreempt": []}
+        return (200 if old else 202), self.jobs[name] | {
+            "warnings": ["no CheckpointConfig"],
+            "wouldPreempt": [other for other in self.jobs if other.startswith("victim") and other != name],
+        }
 
     def _check(self, request: dict[str, Any]) -> None:
         if request["RoleArn"] != ROLE:

@@ -56,6 +56,17 @@ def test_a_created_job_goes_to_the_queue_and_not_to_sagemaker(sagemaker: Any, wo
     assert world.trainings == {}
 
 
+def test_what_the_queue_says_of_a_submission_is_logged(sagemaker: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="trainmaster"):
+        sagemaker.create_training_job(**request_for("victim1"))
+        sagemaker.create_training_job(**request_for("job1"))
+    assert [(record.levelname, record.getMessage().partition("; ")[0]) for record in caplog.records[-3:]] == [
+        ("INFO", "Training job job1 is in the queue. Waiting in the queue"),
+        ("INFO", "Training job job1 makes step aside: victim1"),
+        ("WARNING", "Training job job1: no CheckpointConfig"),
+    ]
+
+
 def test_a_waiting_job_is_described_from_its_request(sagemaker: Any) -> None:
     request = request_for("job1", HyperParameters={"lr": "0.1"}, Environment={"A": "b"})
     sagemaker.create_training_job(**request)
