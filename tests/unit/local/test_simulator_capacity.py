@@ -99,6 +99,18 @@ def test_new_capacity_is_taken_at_once():
     assert account.passed() == ["Starting", "Pending", "Downloading"]
 
 
+def test_a_job_that_got_capacity_gives_up_no_longer_and_takes_it_once():
+    account = Account(capacity={P5: 0})
+    account.simulator.script("job1", training_seconds=5000)
+    account.create()
+    account.advance(500)
+    account.simulator.set_capacity(P5, 2)
+    account.simulator.set_capacity(P5, 3)
+    account.advance(1000)
+    assert account.status() == ("InProgress", "Training")
+    assert account.simulator._ec2.running(P5) == 1
+
+
 def test_without_capacity_for_long_a_job_fails_with_capacity_error():
     account = Account(capacity={P5: 0})
     account.create()

@@ -165,6 +165,28 @@ def test_a_job_stopped_before_its_script_runs_stops_without_training(seconds, wh
     assert "Training" not in account.passed()
 
 
+def test_a_job_without_a_running_script_needs_no_grace_to_stop():
+    account = Account()
+    account.simulator.script("job1", stopping_seconds=100)
+    account.create()
+    account.stop()
+    account.advance(5)
+    assert account.status() == ("Stopped", "Stopped")
+
+
+def test_the_end_of_a_script_that_is_not_running_changes_nothing():
+    account = Account()
+    account.create()
+    account.advance(50)
+    account.simulator.exited("job1", 99, None)
+    account.simulator.exited("nobody", 1, None)
+    assert account.status() == ("InProgress", "Training")
+    account.simulator.exited("job1", 1, "AlgorithmError: it did")
+    account.simulator.exited("job1", 1, None)
+    account.simulator.run_until_idle()
+    assert account.status() == ("Failed", "Failed")
+
+
 def test_a_job_stopped_while_it_uploads_ends_as_stopped():
     account = Account()
     account.create()

@@ -69,6 +69,10 @@ def test_what_breaks_the_model_is_refused_in_the_services_words(members, constra
     assert constraint in text
 
 
+def test_a_single_violation_is_told_in_the_singular():
+    assert refusal(Account().create, name="a_b")[1].startswith("1 validation error detected: ")
+
+
 def test_every_violation_is_told_at_once():
     account = Account().unvalidated()
     text = refusal(account.create, name="a_b", RoleArn="nobody-at-all-1234567")[1]

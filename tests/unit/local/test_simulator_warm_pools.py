@@ -101,6 +101,7 @@ def test_keep_alive_can_be_asked_for_while_the_job_runs():
     account.create()
     account.advance(50)
     account.keep_alive("job1", 600)
+    assert account.describe()["ResourceConfig"]["KeepAlivePeriodInSeconds"] == 600
     account.advance(ENDED_AT - 50)
     assert account.warm_status()["Status"] == "Available"
 
