@@ -211,7 +211,10 @@ class World:
 
     # -- people -----------------------------------------------------------------------------------------------------
     def submit(self, name: str, **request: Any) -> Job:
-        return submit(self.desk, self.door, a_request(name, **request), "arn:aws:iam::111122223333:user/ada").job
+        return self.submit_request(a_request(name, **request))
+
+    def submit_request(self, request: dict[str, Any]) -> Job:
+        return submit(self.desk, self.door, request, "arn:aws:iam::111122223333:user/ada").job
 
     def job(self, name: str) -> Job:
         found = self.desk.store.find(name)
@@ -330,10 +333,18 @@ class World:
         """Instances that open training jobs hold, as SageMaker tells it."""
         used: Counter[str] = Counter()
         for _, job in self._open():
-            config = job["ResourceConfig"]
-            for group in config.get("InstanceGroups") or [config]:
-                used[group["InstanceType"]] += group["InstanceCount"]
+            for kind, count in _held(job["ResourceConfig"]):
+                used[kind] += count
         return used
+
+
+def _held(config: dict[str, Any]) -> list[tuple[str, int]]:
+    """Instances that a job's configuration holds; among preferences, those that SageMaker has chosen."""
+    if "InstancePreferences" in config:
+        chosen = config.get("SelectedInstanceType")
+        return [(chosen, config["SelectedInstanceCount"])] if chosen else []
+    groups = config.get("InstanceGroups") or [config]
+    return [(group["InstanceType"], group["InstanceCount"]) for group in groups]
 
 
 def dynamodb_client() -> Any:

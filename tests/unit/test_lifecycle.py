@@ -152,10 +152,17 @@ def test_a_job_starts_to_run_when_its_instances_are_at_work():
     assert seen(job, Status.IN_PROGRESS, secondary="Downloading").state is JobState.RUNNING
 
 
-def test_a_stop_seen_from_outside_counts_as_the_users_and_as_capacity_on_the_way():
+def test_a_stop_seen_from_outside_is_capacity_on_the_way_and_ends_the_job():
     job = seen(a_running_job(), Status.STOPPING)
-    assert (job.state, job.stopping, job.stop_requested) == (JobState.RUNNING, True, True)
-    assert seen(job, Status.STOPPED).state is JobState.STOPPED
+    assert (job.state, job.stopping) == (JobState.RUNNING, True)
+    assert seen(job, Status.STOPPED).failure == "stopped outside the queue"
+
+
+def test_a_stop_that_was_seen_beginning_may_still_turn_out_to_be_a_limit_of_sagemaker():
+    timed_out = seen(seen(a_running_job(), Status.STOPPING), Status.STOPPED, secondary="MaxRuntimeExceeded")
+    assert "MaxRuntimeExceeded" in timed_out.failure
+    pending = seen(a_launched_job(max_pending=timedelta(seconds=90)), Status.STOPPING)
+    assert seen(pending, Status.STOPPED).state is JobState.PENDING
 
 
 def test_once_sagemaker_has_chosen_the_other_pools_are_free():

@@ -147,12 +147,12 @@ def observe(job: Job, seen: Observation, now: datetime) -> Job | None:
 def _ended(job: Job, seen: Observation, now: datetime) -> Job:
     if seen.status is Status.COMPLETED:
         return _end(job, JobState.COMPLETED, Outcome.COMPLETED, now, "completed")
+    if seen.secondary in TIMED_OUT:
+        return _end(job, JobState.STOPPED, Outcome.STOPPED, now, f"SageMaker ended it: {seen.secondary}")
     if job.stop_requested:
         return _end(job, JobState.STOPPED, Outcome.STOPPED, now, "stopped by its user")
     if seen.status is Status.FAILED:
         return _ended_failed(job, seen, now)
-    if seen.secondary in TIMED_OUT:
-        return _end(job, JobState.STOPPED, Outcome.STOPPED, now, f"SageMaker ended it: {seen.secondary}")
     if job.state is JobState.PREEMPTING and not _user_was_first(current(job), seen):
         return _preempted(job, now)
     if _pending_timed_out(job, seen, now):
@@ -193,10 +193,10 @@ def _preempted(job: Job, now: datetime) -> Job:
 def _seen_stopping(job: Job, attempt: Attempt, now: datetime) -> Job | None:
     if attempt.stop_asked_at is not None:
         return None
-    # Nobody asked us, so a person stopped it in the console or by an SDK.
+    # Nobody asked us: a person stopped it in the console or by an SDK, or SageMaker did at a limit. The end will tell.
     stopping = replace(attempt, launched=True, stop_asked_at=now, stop_sent=True)
     line = Change(now, job.state, job.state, "is being stopped outside the queue", attempt.number)
-    return _touch(job, attempt=stopping, stop_requested=True, history=(*job.history, line))
+    return _touch(job, attempt=stopping, history=(*job.history, line))
 
 
 def _seen_in_progress(job: Job, attempt: Attempt, seen: Observation, now: datetime) -> Job | None:

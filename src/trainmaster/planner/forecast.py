@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from trainmaster.domain import lifecycle
-from trainmaster.domain.job import Job
+from trainmaster.domain.job import WAITING, Job
 from trainmaster.domain.observation import Observation, Status
 from trainmaster.domain.plan import Plan, Snapshot
 
@@ -80,8 +80,8 @@ def _ended(snapshot: Snapshot, now: datetime) -> Snapshot:
     """The snapshot after all that ends by now has ended."""
     still = [job for job in snapshot.active if _ends(job, now) > now]
     ended = [job for job in snapshot.active if _ends(job, now) <= now]
-    stopped = [_after(job, Status.STOPPED, now) for job in ended if job.stopping and not job.stop_requested]
-    back = [job for job in stopped if job is not None]
+    stopped = (_after(job, Status.STOPPED, now) for job in ended if job.stopping)
+    back = [job for job in stopped if job is not None and job.state in WAITING]
     return replace(snapshot, active=tuple(still), waiting=(*snapshot.waiting, *back))
 
 
