@@ -1,0 +1,46 @@
+"""Run in a fresh process by `cold_start`: what a Lambda does when it is new, part by part, as JSON on standard output.
+
+It must import nothing before its clock runs but what the interpreter has loaded anyway.
+"""
+
+import json
+import os
+import sys
+import time
+
+PARTS: dict[str, dict[str, float]] = {}
+
+
+def timed(name, call):  # noqa: ANN001, ANN201 -- annotations would import typing before the clock runs
+    """What the call gives; its time goes into PARTS, in milliseconds by the clock and of the processor."""
+    clock, processor = time.perf_counter(), time.process_time()
+    result = call()
+    taken = (time.perf_counter() - clock, time.process_time() - processor)
+    PARTS[name] = {"clock": taken[0] * 1000, "processor": taken[1] * 1000}
+    return result
+
+
+def api() -> None:
+    """The API function: import, then what its first call makes."""
+    handler = timed("import the handler", lambda: __import__("trainmaster.handlers.api", fromlist=["handler"]))
+    bootstrap = sys.modules["trainmaster.bootstrap"]
+    application = timed("settings", bootstrap.application)
+    timed("routes and models", lambda: handler.build_app(application))
+    timed("request model", lambda: application.door.shape_problems(json.loads(os.environ["PROBE_REQUEST"])))
+    timed("DynamoDB client", lambda: application.store)
+    timed("SQS client", lambda: application.publisher)
+
+
+def manager() -> None:
+    """The manager function: import, then what its first call makes."""
+    timed("import the handler", lambda: __import__("trainmaster.handlers.manager", fromlist=["handler"]))
+    bootstrap = sys.modules["trainmaster.bootstrap"]
+    application = timed("settings", bootstrap.application)
+    timed("DynamoDB client", lambda: application.store)
+    timed("SageMaker client", lambda: application.launcher)
+    timed("SQS client", lambda: application.publisher)
+
+
+if __name__ == "__main__":
+    {"api": api, "manager": manager}[sys.argv[1]]()
+    print(json.dumps({"parts": PARTS, "modules": len(sys.modules)}))

@@ -1,0 +1,47 @@
+"""Dynoxide, a DynamoDB engine over HTTP that reports consumed capacity by AWS's rules, as a process of its own.
+
+It must not know what is in the tables.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from benchmarks import ROOT
+from trainmaster.local.stack.processes import Guarded, free_port, listening
+
+BINARY = ROOT / ".local" / "dynoxide" / "dynoxide"
+
+
+@contextmanager
+def engine(database: Path | None = None) -> Iterator[Any]:
+    """A client of a running engine: its tables in memory, or in a SQLite file that it may write to."""
+    if not BINARY.exists():
+        raise SystemExit("Dynoxide is missing: run `make .local/dynoxide/.stamp`")
+    port = free_port()
+    options = [] if database is None else ["--db-path", str(database)]
+    with tempfile.TemporaryDirectory() as folder:
+        command: list[str | Path] = [BINARY, "--port", str(port), *options]
+        with closing(Guarded("dynoxide", command, os.environ, Path(folder) / "log")) as process:
+            process.wait_until(lambda: listening(port), seconds=60)
+            with closing(_client(port)) as client:
+                yield client
+
+
+def _client(port: int) -> Any:
+    return boto3.session.Session().client(
+        "dynamodb",
+        endpoint_url=f"http://127.0.0.1:{port}",
+        region_name="us-east-1",
+        aws_access_key_id="bench",
+        aws_secret_access_key="bench",
+        config=Config(retries={"total_max_attempts": 1}, read_timeout=600),
+    )

@@ -1,0 +1,83 @@
+"""What is asked of DynamoDB and what it costs, by the step that asked, as the engine itself reports it.
+
+It must not know rows or steps: whoever uses it says which step is on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any
+
+READS = frozenset({"GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"})
+
+
+@dataclass(slots=True)
+class Cost:
+    """Request units and calls.
+
+    Attributes:
+        reads: read request units.
+        writes: write request units, those of indexes among them.
+        calls: requests, whether or not they succeeded.
+        refused: requests that were answered with an error; AWS charges for a failed guard, the engine does not say it.
+    """
+
+    reads: float = 0
+    writes: float = 0
+    calls: float = 0
+    refused: float = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Cost)))
+
+    def over(self, count: float) -> Cost:
+        """The share of one of so many."""
+        return Cost(*(getattr(self, f.name) / count for f in fields(Cost)))
+
+
+def total(costs: Iterable[Cost]) -> Cost:
+    """The sum."""
+    result = Cost()
+    for cost in costs:
+        result = result + cost
+    return result
+
+
+class Meter:
+    """Counts all calls of a DynamoDB client from now on, each for the step that is on."""
+
+    def __init__(self, client: Any) -> None:
+        self.by_step: dict[str, Cost] = defaultdict(Cost)
+        self.now = "other"
+        client.meta.events.register("provide-client-params.dynamodb.*", _ask_for_capacity)
+        client.meta.events.register("after-call.dynamodb.*", self._count)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """What is spent inside the block is spent by this step."""
+        before, self.now = self.now, name
+        try:
+            yield
+        finally:
+            self.now = before
+
+    def reset(self) -> dict[str, Cost]:
+        """What has been spent since the last reset, by step."""
+        spent, self.by_step = dict(self.by_step), defaultdict(Cost)
+        return spent
+
+    def _count(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
+        reported = parsed.get("ConsumedCapacity") or []
+        units = sum(one["CapacityUnits"] for one in (reported if isinstance(reported, list) else [reported]))
+        refused = 1 if "Error" in parsed else 0
+        reads = model.name in READS
+        spent = Cost(reads=units if reads else 0, writes=0 if reads else units, calls=1, refused=refused)
+        self.by_step[self.now] = self.by_step[self.now] + spent
+
+
+def _ask_for_capacity(params: dict[str, Any], model: Any, **_: Any) -> None:
+    if "ReturnConsumedCapacity" in model.input_shape.members:
+        params["ReturnConsumedCapacity"] = "INDEXES"

@@ -1,0 +1,213 @@
+"""The figures as sheets: rows under headings, each with what was to be expected and why.
+
+It must not know how a sheet is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.expected import EXPECTED
+from benchmarks.goals import goals
+from benchmarks.meter import Cost
+from benchmarks.prices import dollars
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table to be shown.
+
+    Attributes:
+        title: what it is about.
+        columns: headings.
+        rows: as many texts in each as there are headings.
+        expected: what was to be expected, and why.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    expected: str
+
+
+def sheets(figures: Figures) -> list[Sheet]:
+    """All sheets that the figures have enough for."""
+    made = [Sheet("Goals", ("goal", "at most", "measured", "met"), list(goals(figures)), EXPECTED["goals"])]
+    for section, (title, columns, rows) in _SHEETS.items():
+        if section.partition("/")[0] in figures:
+            made.append(Sheet(title, columns or _by_depth(figures), list(rows(figures)), EXPECTED[section]))
+    return [sheet for sheet in made if sheet.rows]
+
+
+def _depth(figures: Figures) -> Iterator[Sequence[str]]:
+    for one in figures["depth"]:
+        yield (
+            f"{one['waiting']:,}",
+            _units(one["pass"]),
+            f"{one['pass']['median_ms']:.0f}",
+            f"{one['planner']['median_ms']:.2f}",
+            _units(one["turn"]),
+            _units(one["submit"]),
+            f"{one['submit']['median_ms']:.0f}",
+        )
+
+
+def _article(figures: Figures) -> Iterator[Sequence[str]]:
+    """Both queues at the same depths: a pass, and the DynamoDB bill of a thousand jobs."""
+    alone = next((one for one in figures["baseline"]["lives"] if one["jobs"] == 1), None)
+    ours_at = {one["waiting"]: one for one in figures.get("depth", ())}
+    for article in figures["baseline"]["passes"]:
+        ours = ours_at.get(article["waiting"])
+        if ours is not None and alone is not None:
+            yield _compared(ours, article, alone)
+
+
+def _compared(ours: Figures, article: Figures, alone: Figures) -> Sequence[str]:
+    passed = ours["pass"]
+    life = _dollars(ours["submit"]) + _dollars(ours["turn"])
+    # Its manager runs at the submission and at the end; alone, both times on a table of one row.
+    article_life = _dollars(alone) + 2 * _dollars(article)
+    took = f"{article['median_ms']:,.0f}" if "median_ms" in article else article["how"]
+    return (
+        f"{ours['waiting']:,}",
+        f"{passed['read_units']:,.0f} and {article['read_units']:,.0f}",
+        f"{article['read_units'] / passed['read_units']:,.0f}x",
+        f"{passed['calls']:,.0f} and {article['calls']:,.0f}",
+        f"{article['calls'] / passed['calls']:,.1f}x",
+        f"{passed['median_ms']:,.0f} and {took}",
+        f"${life * 1000:,.3f} and ${article_life * 1000:,.3f}",
+        f"{article_life / life:,.1f}x",
+    )
+
+
+def _dollars(one: Figures) -> float:
+    return dollars(Cost(reads=one["read_units"], writes=one["write_units"]))
+
+
+def _by_depth(figures: Figures) -> Sequence[str]:
+    return ("route", *(f"{one['waiting']:,} waiting" for one in figures["depth"]))
+
+
+def _answers(figures: Figures) -> Iterator[Sequence[str]]:
+    for name in figures["depth"][0]["answers"]:
+        cells = [one["answers"][name] for one in figures["depth"]]
+        yield (name, *(f"{cell['read_units']:g} in {cell['calls']:g}, {cell['median_ms']:.0f} ms" for cell in cells))
+
+
+def _planner(figures: Figures) -> Iterator[Sequence[str]]:
+    for one in figures["planner"]:
+        size, spread = f"{one['active']:,} + {one['considered']:,}", f"{one['min_ms']:.1f} to {one['max_ms']:.1f}"
+        yield (size, one["kind"], str(one["pools"]), f"{one['median_ms']:.1f}", spread)
+
+
+def _growth(figures: Figures) -> Iterator[Sequence[str]]:
+    for one in figures["growth"]:
+        yield (
+            f"{one['running']:,}",
+            str(one["lanes"]),
+            f"{one['considered']:,}",
+            f"{one['pass_read_units']:g} in {one['pass_calls']:g}",
+            f"{one['survey_read_units']:g}",
+            f"{one['reading']['median_ms']:.0f}",
+            f"{one['planner']['median_ms']:.1f}",
+        )
+
+
+def _life(figures: Figures) -> Iterator[Sequence[str]]:
+    for one in figures["life"]:
+        calls = " + ".join(f"{count:g} {name}" for name, count in one["sagemaker_calls"].items())
+        others = (f"{one['messages']:.1f}", f"{one['invocations']:.1f}", calls)
+        yield (one["name"], str(one["jobs"]), *_life_cells(one["job"], one["dollars_per_1000_jobs"]), *others)
+    for one in figures.get("baseline", {}).get("lives", ()):
+        name = f"the article's queue, {'alone' if one['jobs'] == 1 else 'burst'}, {one['capacity']} instances"
+        yield (name, str(one["jobs"]), *_life_cells(one, one["dollars_per_1000"]), "", "", "")
+
+
+def _life_cells(one: dict[str, float], price: float) -> Sequence[str]:
+    return (f"{one['write_units']:.1f}", f"{one['read_units']:.1f}", f"{one['calls']:.1f}", f"${price:.4f}")
+
+
+def _steps(figures: Figures) -> Iterator[Sequence[str]]:
+    alone, *others = [one for one in figures["life"] if one["name"] in ("alone", "burst, one pool of 8")]
+    for step in alone["steps"]:
+        yield (step, *(_units(one["steps"].get(step, alone["steps"][step])) for one in (alone, *others)))
+
+
+def _idle(figures: Figures) -> Iterator[Sequence[str]]:
+    for one in figures["idle"]:
+        yield (str(one["running"]), _units(one["tick"]), f"${one['dollars_per_month']:.3f}")
+
+
+def _start(figures: Figures) -> Iterator[Sequence[str]]:
+    for one in figures["start"]["functions"]:
+        yield (
+            one["function"],
+            "compiled" if one["compiled"] else "as built",
+            f"{one['import_processor_ms']:.0f}",
+            f"{one['import_ms']:.0f}",
+            f"{one['ready_processor_ms']:.0f}",
+            f"{one['ready_ms']:.0f}",
+            ", ".join(f"{name} {ms:.0f}" for name, ms in one["parts_processor_ms"].items() if ms >= 1),
+        )
+
+
+def _bundle(figures: Figures) -> Iterator[Sequence[str]]:
+    for name, one in figures["start"]["bundle"].items():
+        heaviest = ", ".join(f"{part} {size}" for part, size in one["heaviest_mb"].items())
+        yield (name, f"{one['zipped_mb']} MB", f"{one['unzipped_mb']} MB", heaviest)
+
+
+def _units(one: dict[str, float]) -> str:
+    return f"{one['read_units']:g} R, {one['write_units']:g} W, {one['calls']:g} calls"
+
+
+_Rows = Callable[[Figures], Iterator[Sequence[str]]]
+_SHEETS: dict[str, tuple[str, Sequence[str], _Rows]] = {
+    "depth": (
+        "Cost by depth: 80 running in two pools, the rest waiting in two lanes",
+        (
+            *("waiting", "a pass", "its time, ms", "planning alone, ms"),
+            *("a job ends, the next one runs", "a submission", "its time, ms"),
+        ),
+        _depth,
+    ),
+    "baseline": (
+        "Beside the article's queue: ours and the article's",
+        (
+            *("waiting", "read units of a pass", "ratio", "calls of a pass", "ratio", "time of a pass, ms"),
+            *("DynamoDB, 1,000 jobs", "ratio"),
+        ),
+        _article,
+    ),
+    "depth/answers": (
+        "The API's answers by depth: read units in so many calls, time",
+        (),
+        _answers,
+    ),
+    "growth": (
+        "What a reading does grow with",
+        ("running", "lanes", "considered", "a pass, read units in calls", "a survey", "reading, ms", "planning, ms"),
+        _growth,
+    ),
+    "planner": ("Planning alone", ("active + considered", "kind", "pools", "median, ms", "spread, ms"), _planner),
+    "life": (
+        "A job from submit to finish",
+        (
+            *("story", "jobs", "write units a job", "read units", "calls", "DynamoDB, 1,000 jobs"),
+            *("SQS messages a job", "manager's invocations", "SageMaker calls"),
+        ),
+        _life,
+    ),
+    "life/steps": ("Step by step, of an average job", ("step", "alone", "burst, one pool of 8"), _steps),
+    "idle": ("A tick, when nothing else happens", ("running jobs", "a tick", "a month of ticks"), _idle),
+    "start": (
+        "A new Lambda: milliseconds of the processor, and by the clock",
+        ("function", "bundle", "import", "by the clock", "until ready", "by the clock", "parts, processor"),
+        _start,
+    ),
+    "start/bundle": ("The bundle", ("for", "zipped", "unzipped", "heaviest, MB"), _bundle),
+}

@@ -1,0 +1,60 @@
+"""Sheets on the terminal and in benchmarks/README.md. It must not know what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from benchmarks import ROOT
+from benchmarks.sheets import Sheet, sheets
+
+README = ROOT / "benchmarks" / "README.md"
+BEGIN, END = "<!-- figures: written by `python -m benchmarks --save` -->", "<!-- end of figures -->"
+
+
+def as_table(sheet: Sheet) -> Table:
+    """A sheet for the terminal."""
+    table = Table(title=sheet.title, caption=sheet.expected, title_justify="left", caption_justify="left")
+    for column in sheet.columns:
+        table.add_column(column, overflow="fold")
+    for row in sheet.rows:
+        table.add_row(*row)
+    return table
+
+
+def written(figures: dict[str, Any], source: Path) -> None:
+    """Put the figures between the README's marks."""
+    before, _, rest = README.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    README.write_text(f"{before}{BEGIN}\n\n{_page(figures, source)}\n{END}{after}")
+
+
+def _page(figures: dict[str, Any], source: Path) -> str:
+    parts = [_machine(figures["machine"], source)]
+    parts += ["\n".join(_as_markdown(sheet)) for sheet in sheets(figures)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _machine(machine: dict[str, Any], source: Path) -> str:
+    return (
+        f"Measured {machine['at'][:10]} at commit {machine['commit']} on {machine['cores']} cores of"
+        f" {machine['processor']}, {machine['memory_gb']} GB, {machine['system']}, Python {machine['python']},"
+        f" boto3 {machine['boto3']}, {machine['engine']}; load {machine['load']} before and"
+        f" {machine['load_after']} after, the benchmark's own"
+        f" included. All figures: [{source.name}](results/{source.name})."
+    )
+
+
+def _as_markdown(sheet: Sheet) -> Iterator[str]:
+    yield f"### {sheet.title}\n"
+    yield _line(sheet.columns)
+    yield _line(["---"] * len(sheet.columns))
+    yield from map(_line, sheet.rows)
+    yield f"\nExpected: {sheet.expected}"
+
+
+def _line(cells: Any) -> str:
+    return "| " + " | ".join(cells) + " |"

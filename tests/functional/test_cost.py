@@ -1,0 +1,58 @@
+"""What a job costs for its life, and that the depth of the queue makes nothing dearer: counts, never times.
+
+The stories are the benchmarks' own, so what is asserted here is what `make bench` reports.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from benchmarks.engine import engine
+from benchmarks.growth import POOLS, Size, fill
+from benchmarks.life import Life, lived
+from benchmarks.requests import request
+from benchmarks.world import MeteredWorld, make_table
+
+from builders import G5, P5
+from trainmaster.adapters.request_model import problems
+
+MOST_UNITS = 25
+STORIES = [
+    Life("alone", {P5: 2}),
+    Life("alone, text that does not compress", {P5: 2}, asked={"dense": True}),
+    Life("a burst in one pool", {P5: 4}, jobs=40),
+    Life("a burst in two pools", {P5: 2, G5: 2}, jobs=24),
+]
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_the_life_of_a_job_of_4_kb_costs_at_most_25_write_and_25_read_units(story):
+    job = lived(story)["job"]
+    assert 15 <= job["write_units"] <= MOST_UNITS
+    assert 10 <= job["read_units"] <= MOST_UNITS
+    assert job["refused"] == 0
+
+
+def spent_behind(waiting):
+    """What a pass and a submission cost, step by step, when so many wait and nobody can start."""
+    with engine() as client:
+        make_table(client)
+        fill(client, Size(running=2, lanes=1, waiting_each=waiting))
+        world = MeteredWorld(client, pools=f"{POOLS[0]}=2")
+        world.wake_and_settle()
+        world.hand_in(request("another", kind=POOLS[0]))
+        return world.meter.reset()
+
+
+def test_a_pass_and_a_submission_cost_the_same_behind_50_and_behind_2000_waiting_jobs():
+    few, many = spent_behind(50), spent_behind(2_000)
+    assert few == many
+    assert few["pass: fence and read"].calls == 4
+
+
+def test_a_request_has_the_size_that_is_asked_for_and_passes_the_door():
+    for dense in (False, True):
+        made = request("job1", dense=dense, training_seconds=5)
+        assert len(json.dumps(made, separators=(",", ":"))) == 4096
+        assert problems(made) == []
