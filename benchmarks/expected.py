@@ -5,13 +5,13 @@ EXPECTED = {
     "depth": (
         "The same units and calls in every row. A pass reads the running jobs (14 read units: 80 rows of about 700 "
         "bytes) and the first 32 waiting ones of each lane (4 units each), strongly consistent; a submission reads "
-        "the same at half the price. The end of a job costs two such passes, since a pass that started something in a deep "
-        "lane is followed by another. Times vary with the machine, not with the depth."
+        "the same at half the price. The end of a job costs two such passes, since a pass that started something in a "
+        "deep lane is followed by another. Times vary with the machine, not with the depth."
     ),
     "baseline": (
-        "The article's pass reads every row, with the request in it, twice: half a unit for each 4 KB, so 106 units for "
-        "each 100 jobs; a million is computed from that. It is the cheaper one only while next to nothing waits: it "
-        "keeps no history, no attempts and no fence, and loses jobs when anything goes wrong."
+        "The article's pass reads every row, with the request in it, twice: half a unit for each 4 KB, so 106 units "
+        "for each 100 jobs; a million is computed from that. It is the cheaper one only while next to nothing waits: "
+        "it keeps no history, no attempts and no fence, and loses jobs when anything goes wrong."
     ),
     "depth/answers": (
         "The same at every depth, except that a page may reach the end of a short queue. One page, and one survey "
