@@ -74,6 +74,14 @@ class ReadingContract:
         assert snapshot.waiting == tuple(jobs[: 50 - 6 + 8])
         assert snapshot.cut_lanes == {jobs[0].lane}
 
+    @pytest.mark.parametrize(("waiting", "cut"), [(58, False), (59, True)])
+    def test_a_deep_lane_is_cut_only_where_it_has_more(self, engine, waiting, cut):
+        store = engine.open(pools=[b.a_pool(cap=50)], parameter="fifty")
+        jobs = fill(store, in_lane(waiting))
+        snapshot = store.begin_pass()
+        assert snapshot.waiting == tuple(jobs[:58])
+        assert bool(snapshot.cut_lanes) is cut
+
     def test_foreign_units_are_not_counted_on(self, engine):
         store = engine.open(pools=[b.a_pool(cap=50, count_foreign=True)], parameter="fifty")
         store.note_foreign({"other": {b.P5: 10}})

@@ -52,6 +52,13 @@ def test_a_page_looks_no_further_than_it_needs_to(deep):
     assert page.cursor is not None
 
 
+def test_a_pass_reads_at_most_a_thousand_of_a_lane_however_large_its_pool(deep):
+    deep.set_pools([b.a_pool(cap=5_000)])
+    snapshot = deep.begin_pass()
+    assert [job.name for job in snapshot.waiting] == [f"job{n:05d}" for n in range(1_000)]
+    assert snapshot.cut_lanes == {RARE.lane}
+
+
 def test_more_active_jobs_than_one_query_returns_are_all_seen(dynoxide_engine):
     """A query returns at most 1 MB."""
     jobs = [b.a_running_job(f"job{n:04d}", submitted_by="a" * 500) for n in range(1_200)]
