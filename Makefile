@@ -111,7 +111,7 @@ MARKED = $(if $(SLOW),,-m "not slow")
 
 .PHONY: test-unit
 test-unit: .venv/.stamp $(DYNOXIDE) ## Run the tests that need no deployed stack
-	$(BIN)/python -m pytest -n $(WORKERS) $(MARKED) --ignore=tests/e2e $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e $(ARGS)
 
 .PHONY: test-stack
 test-stack: $(STACK) .venv-sdk2/.stamp .venv-sdk3/.stamp ## Run the tests of the deployed stack

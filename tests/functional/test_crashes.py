@@ -20,10 +20,20 @@ from moto import mock_aws
 from builders import G5, P5
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.job import ENDED, Outcome
+from trainmaster.local.simulator import Profile
 from trainmaster.service import cancel
 from world import Faults, World, dynamodb_client, make_table
 
 CHUNKS = 8
+# Short ways to and from training, so that a run has few ticks in which nothing happens.
+BRISK = Profile(
+    seeking_seconds=1,
+    starting_seconds=5,
+    downloading_seconds=2,
+    uploading_seconds=2,
+    stopping_seconds=5,
+    pending_seconds=60,
+)
 CAPS = {P5: 2, G5: 4}
 
 
@@ -41,14 +51,14 @@ def a_world(**arguments: Any) -> Iterator[World]:
     with mock_aws():
         client = dynamodb_client()
         make_table(client)
-        yield World(client, **arguments)
+        yield World(client, profile=BRISK, **arguments)
 
 
 def article(world: World) -> list[str]:
     """The article's four jobs, shortened."""
-    for name, priority, seconds in (("job1", 1, 400), ("job2", 2, 300), ("job3", 1, 60), ("job4", 3, 200)):
+    for name, priority, seconds in (("job1", 1, 130), ("job2", 2, 100), ("job3", 1, 20), ("job4", 3, 70)):
         world.submit(name, priority=priority, training_seconds=seconds)
-        world.run(120, step=20)
+        world.run(30, step=10)
     names = ["job1", "job2", "job3", "job4"]
     world.run_until_ended(*names)
     return names
@@ -192,24 +202,24 @@ TROUBLES = {"duplicated": [0.0, 0.0], "repeated much later": [0.0, 700.0], "drop
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_any_event_may_be_told_wrongly(trouble):
-    world = World(pools=ARTICLE.pools)
+    world = World(profile=BRISK, pools=ARTICLE.pools)
     ARTICLE.play(world)
     for number in range(1, world.events_seen + 1):
         delivery = lambda seen, event, wrong=number: TROUBLES[trouble] if seen == wrong else [0.0]  # noqa: E731
-        told = World(pools=ARTICLE.pools, events=delivery)
+        told = World(profile=BRISK, pools=ARTICLE.pools, events=delivery)
         check_article(told, ARTICLE.play(told))
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_all_events_may_be_told_wrongly(trouble):
-    world = World(pools=ARTICLE.pools, events=lambda seen, event: TROUBLES[trouble])
+    world = World(profile=BRISK, pools=ARTICLE.pools, events=lambda seen, event: TROUBLES[trouble])
     check_article(world, ARTICLE.play(world))
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_events_may_come_in_any_order(seed):
     rng = random.Random(seed)
-    world = World(pools=CROWD.pools, events=lambda seen, event: [rng.uniform(0, 500)])
+    world = World(profile=BRISK, pools=CROWD.pools, events=lambda seen, event: [rng.uniform(0, 500)])
     check(world, crowd(world, seed))
 
 
