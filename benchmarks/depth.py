@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -86,10 +87,10 @@ def _answers(world: MeteredWorld) -> dict[str, Any]:
         "GET /queue": ("/queue", {"limit": "50"}),
         "GET /pools": ("/pools", {}),
     }
-    return {name: _repeated(world, 5, lambda _, w=where: _ask(app, *w)) for name, where in asked.items()}
+    return {name: _repeated(world, 5, partial(_ask, app, *where)) for name, where in asked.items()}
 
 
-def _ask(app: Any, path: str, query: dict[str, Any]) -> None:
+def _ask(app: Any, path: str, query: dict[str, Any], _: int) -> None:
     answer = app.resolve(rest_event("GET", path, query=query), CONTEXT)
     if answer["statusCode"] != 200:
         raise RuntimeError(f"{path}: {answer['body']}")

@@ -6,7 +6,7 @@ Whole lives through the shipped use cases, events and passes on the real engine.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from builders import G5, P5
 P4 = "ml.p4d.24xlarge"
 G5_LARGE = "ml.g5.12xlarge"
 _LONGEST = 200_000
+_PHASES = ("submit", "pass", "event")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +122,9 @@ def _to_the_end(world: MeteredWorld, count: int, told: Callable[[int], None]) ->
     raise RuntimeError("the jobs do not end")
 
 
-def _place(step: str) -> Sequence[Any]:
-    order = ("submit", "pass", "event")
-    return (order.index(step.partition(":")[0]) if step.partition(":")[0] in order else len(order), step)
+def _place(step: str) -> tuple[int, str]:
+    phase = step.partition(":")[0]
+    return (_PHASES.index(phase) if phase in _PHASES else len(_PHASES), step)
 
 
 def _shown(cost: Cost) -> dict[str, float]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import builders as b
@@ -33,7 +34,7 @@ def measure(times: int = 15, told: Callable[[str], None] = lambda _: None) -> li
             for pools in (1, 10):
                 snapshot = a_snapshot(kind, size, pools)
                 told(f"{size:,} + {size:,} {kind}")
-                taken = milliseconds(lambda s=snapshot: plan(s), times=times, at_most=5)
+                taken = milliseconds(partial(plan, snapshot), times=times, at_most=5)
                 found.append({"active": size, "considered": size, "pools": pools, "kind": kind, **taken})
     return found
 
