@@ -159,6 +159,23 @@ def test_any_aws_call_may_fail(scenario, code, chunk):
             (check_article if scenario is ARTICLE else check)(world, names)
 
 
+def test_a_preemption_that_was_decided_is_carried_out_whatever_call_the_manager_dies_after():
+    """The victim would run on for hours: only a stop that is asked for again frees its instance."""
+    number, killed = 0, True
+    while killed:
+        number += 1
+        with a_world(pools=f"{P5}=1") as world:
+            world.submit("victim", training_seconds=40_000)
+            world.run(60)
+            world.faults.calls.clear()
+            world.faults.kill_after = number
+            world.submit("urgent", priority=5, training_seconds=30)
+            world.run_until_ended("urgent", limit=1000)
+            killed = world.killed == 1 and number < 25
+            assert world.job("victim").attempts[0].outcome is Outcome.PREEMPTED
+    assert number > 8
+
+
 ACTS = {"TransactWriteItems", "PutItem", "CreateTrainingJob", "StopTrainingJob"}
 
 
