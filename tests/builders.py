@@ -71,9 +71,7 @@ def a_job(
     )
 
 
-def a_starting_job(
-    name: str = "job1", *, now: datetime = NOW, choices: tuple[str, ...] = (), **fields: Any
-) -> Job:
+def a_starting_job(name: str = "job1", *, now: datetime = NOW, choices: tuple[str, ...] = (), **fields: Any) -> Job:
     """A job whose start is decided but not confirmed; it holds its first alternative."""
     job = a_job(name, **fields)
     return lifecycle.start(job, dict(job.demand.alternatives[0]), choices, now)
@@ -90,16 +88,12 @@ def a_running_job(name: str = "job1", *, now: datetime = NOW, **fields: Any) -> 
     return _must(lifecycle.observe(job, an_observation(job, secondary="Training", started_at=now), now))
 
 
-def a_preempting_job(
-    name: str = "job1", *, beneficiary: str = "job9", now: datetime = NOW, **fields: Any
-) -> Job:
+def a_preempting_job(name: str = "job1", *, beneficiary: str = "job9", now: datetime = NOW, **fields: Any) -> Job:
     """A job that was told to step aside and has not stopped yet."""
     return lifecycle.preempt(a_running_job(name, now=now, **fields), beneficiary, now)
 
 
-def a_preempted_job(
-    name: str = "job1", *, beneficiary: str = "job9", now: datetime = NOW, **fields: Any
-) -> Job:
+def a_preempted_job(name: str = "job1", *, beneficiary: str = "job9", now: datetime = NOW, **fields: Any) -> Job:
     """A job that has stepped aside and waits again, with one past run."""
     job = a_preempting_job(name, beneficiary=beneficiary, now=now, **fields)
     return _must(lifecycle.observe(job, an_observation(job, status=Status.STOPPED), now))
@@ -110,9 +104,7 @@ def a_held_job(name: str = "job1", *, now: datetime = NOW, who: str = "tester", 
     return lifecycle.hold(a_job(name, **fields), now, who)
 
 
-def an_ended_job(
-    name: str = "job1", *, now: datetime = NOW, status: Status = Status.COMPLETED, **fields: Any
-) -> Job:
+def an_ended_job(name: str = "job1", *, now: datetime = NOW, status: Status = Status.COMPLETED, **fields: Any) -> Job:
     """A job that ran and ended at `now`."""
     job = a_running_job(name, now=now, **fields)
     return _must(lifecycle.observe(job, an_observation(job, status=status), now))
