@@ -68,16 +68,19 @@ endef
 	@echo "Setting up .venv-sdk3, SageMaker SDK v3 with Trainmaster beside it"
 	$(call environment,.venv-sdk3,--editable ".[sdk3]" --group sdk-tests)
 
-# A DynamoDB engine checked against AWS: its binary is inside the npm package of the platform.
+# A DynamoDB engine checked against AWS: its binary is inside the npm package, which there is for Linux on x86_64 only.
 $(DYNOXIDE):
+	mkdir -p .local/dynoxide
+ifeq ($(shell uname -sm),Linux x86_64)
 	@echo "Setting up .local/dynoxide, a DynamoDB engine for the contract tests"
 	@command -v $(NPM) > /dev/null || { echo "npm is missing: install Node.js" >&2; exit 1; }
-	mkdir -p .local/dynoxide
-	platform=$$(node -p 'process.platform + "-" + process.arch'); \
-	    $(NPM) install --prefix .local/dynoxide --no-save --no-audit --no-fund --ignore-scripts --loglevel=error \
-	    "@dynoxide/$$platform@^1.2"; \
-	    chmod +x .local/dynoxide/node_modules/@dynoxide/$$platform/dynoxide; \
-	    ln -sf node_modules/@dynoxide/$$platform/dynoxide .local/dynoxide/dynoxide
+	$(NPM) install --prefix .local/dynoxide --no-save --no-audit --no-fund --ignore-scripts --loglevel=error \
+	    "@dynoxide/linux-x64@^1.2"
+	chmod +x .local/dynoxide/node_modules/@dynoxide/linux-x64/dynoxide
+	ln -sf node_modules/@dynoxide/linux-x64/dynoxide .local/dynoxide/dynoxide
+else
+	@echo "There is no Dynoxide for this machine: its tests are skipped, and make bench needs another"
+endif
 	touch $@
 
 # ---------------------------------------------------------------- run

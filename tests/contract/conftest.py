@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import platform
+
 import boto3
 import pytest
 from engines import DynamoEngine, Dynoxide, MemoryEngine, OneAtATime
 from moto import mock_aws
 
+BUILDS = {("Linux", "x86_64")}
+"""Where npm has the engine; elsewhere memory and moto alone pass the contract."""
+
 
 @pytest.fixture(scope="session")
 def dynoxide():
+    if (platform.system(), platform.machine()) not in BUILDS:
+        pytest.skip("Dynoxide is built for Linux on x86_64 only; CI proves the rest there")
     engine = Dynoxide()
     yield engine
     engine.close()

@@ -87,7 +87,8 @@ def free_in(snapshot):
 def coming_in(snapshot):
     """What stopping jobs bring, as long as anybody still waits for them."""
     limit = snapshot.policy.hold_for
-    return total(j.units for j in snapshot.active if j.stopping and j.attempt.stop_asked_at + limit > NOW)
+    coming = total(j.units for j in snapshot.active if j.stopping and j.attempt.stop_asked_at + limit > NOW)
+    return {name: count for name, count in coming.items() if name in snapshot.pools}
 
 
 @given(snapshots())

@@ -5,6 +5,7 @@ It must not look anything up: all that it says is in the view that it is given.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def _position(job: JobView) -> str:
 
 def _start(job: JobView) -> str:
     start = job.get("estimatedStart")
-    return f"estimated start {start.replace('T', ' ').replace('Z', ' UTC')}" if start else ""
+    return f"estimated start {datetime.fromisoformat(start):%Y-%m-%d %H:%M:%S} UTC" if start else ""
 
 
 def _why(reason: Reason | None) -> str:
