@@ -255,3 +255,20 @@ def test_later_attempts_carry_the_queues_stamp_and_tags(name):
         "sagemaker-queue",
     )
     assert world.now() > EPOCH
+
+
+def test_a_lane_longer_than_a_pass_reads_fills_its_pool_without_waiting_for_a_tick():
+    world = World(pools=f"{P5}=120")
+    for index in range(130):
+        world.submit(f"job{index:03}", training_seconds=3000)
+    world.settle()
+    assert world.in_use() == {P5: 120}
+    assert world.clock.now() == EPOCH
+
+
+def test_a_full_pool_is_not_looked_at_again_at_once():
+    world = World(pools=f"{P5}=1")
+    for index in range(60):
+        world.submit(f"job{index:03}", training_seconds=3000)
+    world.settle()
+    assert world.desk.store.survey().pass_number == 1

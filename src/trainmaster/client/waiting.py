@@ -84,13 +84,19 @@ class Progress:
 
 @dataclass
 class QueueWait:
-    """Waits until a job has left the queue, asking again every `poll_seconds` and telling `show` each time."""
+    """Waits until a job has left the queue, asking again every `poll_seconds` and telling `show` each time.
+
+    Each question reads what a pass reads, so a wait that has become long asks less often: every
+    `patient_poll_seconds` once `patient_after_seconds` have gone by.
+    """
 
     known: KnownJobs
     show: Callable[[JobView], None]
     poll_seconds: float = 5.0
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
+    patient_poll_seconds: float = 30.0
+    patient_after_seconds: float = 600.0
 
     def wait(self, name: str, timeout_seconds: float | None = None) -> float:
         """Return when the job is no longer in the queue (or never was, or the time is up), with the seconds it took.
@@ -103,5 +109,6 @@ class QueueWait:
             spent = self.clock() - begun
             if job["jobState"] not in _IN_QUEUE or (timeout_seconds is not None and spent >= timeout_seconds):
                 break
-            self.sleep(self.poll_seconds)
+            patient = spent >= self.patient_after_seconds
+            self.sleep(max(self.poll_seconds, self.patient_poll_seconds) if patient else self.poll_seconds)
         return self.clock() - begun

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from trainmaster.domain import lifecycle
+from trainmaster.domain.capacity import total
 from trainmaster.domain.errors import Fenced, NotPermitted, Throttled, Unavailable
 from trainmaster.domain.job import ACTIVE, WAITING, Job
 from trainmaster.domain.plan import NextPass, Plan, Preempt, Snapshot, Start
@@ -153,5 +154,12 @@ def _more_to_do(snapshot: Snapshot, report: PassReport) -> bool:
     if report.fenced or report.throttled:
         return False
     cut_short = any(isinstance(wait.reason, NextPass) for wait in report.plan.waits)
-    lane_ran_out = bool(snapshot.cut_lanes) and bool(report.started)
-    return cut_short or lane_ran_out
+    return cut_short or _room_for_unread(snapshot, report.plan)
+
+
+def _room_for_unread(snapshot: Snapshot, plan: Plan) -> bool:
+    """Whether jobs that were not read might start: their lane has started some, and its pools still have room."""
+    used = total([snapshot.foreign, *(job.units for job in snapshot.active), *(start.units for start in plan.starts)])
+    room = {name for name, pool in snapshot.pools.items() if used.get(name, 0) < pool.cap}
+    lanes = [start.job for start in plan.starts if start.job.lane in snapshot.cut_lanes]
+    return any(room.intersection(job.demand.pools) for job in lanes)

@@ -98,7 +98,7 @@ def test_an_outage_is_borne_for_a_quarter_of_an_hour(api: ApiClient, world: Worl
     time.then = {5.0: lambda: world.outage.extend([503] * 10_000)}
     with pytest.raises(Unreachable):
         waits(api, time, io.StringIO()).wait("job1")
-    assert time.now == 905.0
+    assert time.now == 930.0  # every 5 s for ten minutes, then every 30 s
 
 
 def test_without_a_stream_it_tells_on_standard_output(api: ApiClient, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,3 +122,11 @@ def test_what_is_remembered_is_bounded(api: ApiClient) -> None:
         known.look_up(f"job{number}")
     assert known.remembered("job5") is None
     assert known.remembered("job6") is not None
+
+
+def test_a_long_wait_asks_less_often(api: ApiClient, world: World, time: Time) -> None:
+    api.submit(request_for("job1"))
+    asked: list[float] = []
+    wait = QueueWait(KnownJobs(api, time.clock), lambda job: asked.append(time.now), 5.0, time.sleep, time.clock)
+    wait.wait("job1", timeout_seconds=900.0)
+    assert len(asked) == 600 / 5 + 300 / 30 + 1
