@@ -272,3 +272,21 @@ def test_a_full_pool_is_not_looked_at_again_at_once():
         world.submit(f"job{index:03}", training_seconds=3000)
     world.settle()
     assert world.desk.store.survey().pass_number == 1
+
+
+def test_groups_of_several_types_hold_all_their_pools_at_once():
+    world = World(pools=f"{P5}=1,{G5}=2")
+    request = a_request("mixed", training_seconds=60)
+    groups = [
+        {"InstanceType": P5, "InstanceCount": 1, "InstanceGroupName": "trainers"},
+        {"InstanceType": G5, "InstanceCount": 1, "InstanceGroupName": "feeders"},
+        {"InstanceType": G5, "InstanceCount": 1, "InstanceGroupName": "checkers"},
+    ]
+    request["ResourceConfig"] = {"InstanceGroups": groups, "VolumeSizeInGB": 30}
+    world.submit("blocker", kind=G5, training_seconds=100)
+    world.settle()
+    world.submit_request(request)
+    world.run(100)
+    assert world.job("mixed").state is JobState.PENDING
+    world.run_until_ended("mixed")
+    assert world.peaks == {P5: 1, G5: 2}
