@@ -14,7 +14,7 @@ They know the domain, the planner and the ports; never an AWS client.
 
 from trainmaster.service.change import cancel, change, set_pools
 from trainmaster.service.door import Admission, Door
-from trainmaster.service.explain import Explanation, dry_run, explain, pool_usage
+from trainmaster.service.explain import Explanation, dry_run, explain_in, pool_usage
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import PassReport, run_pass
 from trainmaster.service.submit import Submission, submit
@@ -28,7 +28,7 @@ __all__ = [
     "cancel",
     "change",
     "dry_run",
-    "explain",
+    "explain_in",
     "observe",
     "pool_usage",
     "run_pass",

@@ -56,11 +56,6 @@ class Usage:
     free: int
 
 
-def explain(store: Store, clock: Clock, jobs: Iterable[Job]) -> Mapping[str, Explanation]:
-    """Explanations of waiting jobs by name; jobs that do not wait have none."""
-    return explain_in(store.survey(), clock.now(), jobs)
-
-
 def dry_run(store: Store, clock: Clock, job: Job) -> Explanation:
     """What would happen if this job were submitted now; nothing is stored."""
     return explain_in(store.survey(), clock.now(), [job])[job.name]

@@ -134,7 +134,9 @@ def _never_started(hands: Hands, job: Job, attempt: Attempt) -> Job:
     if seen is None:
         gone = Observation(training_job_name=attempt.training_job_name, status=Status.STOPPED)
         return take_over(hands, job, gone)
-    return stop(hands, _commit(hands, job, lifecycle.launched(job)))
+    known = _commit(hands, job, lifecycle.launched(job))
+    # It may have ended while we asked; then there is nothing to stop.
+    return stop(hands, known) if known.units else known
 
 
 def _each(hands: Hands, jobs: tuple[Job, ...], step: Callable[[Hands, Job], Job]) -> tuple[Job, ...]:
