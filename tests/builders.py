@@ -15,7 +15,8 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Demand, Pool, Units
 from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome
 from trainmaster.domain.observation import Observation, Status
-from trainmaster.domain.plan import Policy, Snapshot
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy import Policy
 
 P5 = "ml.p5.48xlarge"
 G5 = "ml.g5.2xlarge"

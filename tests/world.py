@@ -26,7 +26,7 @@ from trainmaster.adapters.request_model import problems
 from trainmaster.adapters.sagemaker import SageMakerLauncher
 from trainmaster.bootstrap import Application, Settings, parse_pools
 from trainmaster.domain.job import ENDED, Job
-from trainmaster.domain.plan import Policy
+from trainmaster.domain.policy import Policy
 from trainmaster.handlers.manager import consume, metrics
 from trainmaster.local.memory import MemoryStore, MemoryTable
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock

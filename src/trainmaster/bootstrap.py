@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.plan import Policy
+from trainmaster.domain.policy import Policy
 from trainmaster.ports import Clock, Launcher, Publisher, Store
 from trainmaster.service.change import Desk
 from trainmaster.service.door import Door

@@ -14,7 +14,8 @@ from builders import G5, NOW, P5, a_demand, a_job, a_launched_job, a_pool, a_run
 from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import covers, total
 from trainmaster.domain.job import Hold
-from trainmaster.domain.plan import BackingOff, Behind, CanNeverFit, Preempts, Snapshot, Start, Wait, WaitsForRelease
+from trainmaster.domain.plan import Snapshot, Start, Wait
+from trainmaster.domain.reasons import BackingOff, Behind, CanNeverFit, Preempts, WaitsForRelease
 from trainmaster.planner.preempt import may_step_aside
 from trainmaster.planner.schedule import schedule
 

@@ -25,15 +25,15 @@ from builders import (
 )
 from trainmaster.domain import lifecycle
 from trainmaster.domain.job import Hold
-from trainmaster.domain.plan import (
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy import Policy
+from trainmaster.domain.reasons import (
     BackingOff,
     Behind,
     CanNeverFit,
     KeptForOther,
     NextPass,
-    Policy,
     Preempts,
-    Snapshot,
     WaitsForCapacity,
     WaitsForRelease,
 )
@@ -171,7 +171,7 @@ def test_freed_capacity_is_kept_for_the_job_that_it_was_freed_for():
     active = [a_preempting_job("second", beneficiary="gang")]
     made = plan(active=active, waiting=[gang, a_job("low", priority=1)])
     assert started(made) == []
-    assert reason(made, "low") == KeptForOther("gang", P5, NOW + timedelta(hours=1))
+    assert reason(made, "low") == KeptForOther("gang", P5, NOW + timedelta(hours=1), 1, 0)
 
 
 def test_an_equal_that_came_earlier_does_not_take_what_was_freed_for_another():
@@ -270,13 +270,13 @@ def test_a_gang_with_more_victims_than_a_transaction_holds_takes_several():
     assert [len(p.victims) for p in made.preemptions] == [80, 80, 40]
 
 
-@pytest.mark.parametrize("name", ["waits", "preempts", "tried", "kept", "behind"])
+@pytest.mark.parametrize("name", ["waits", "preempts", "tried", "held", "behind"])
 def test_every_reason_is_a_sentence_that_names_what_is_waited_for(name):
     words = {
         "waits": WaitsForCapacity(P5, 8, 4).words(),
         "preempts": Preempts(("job1",), NOW).words(),
         "tried": BackingOff(NOW, "no room").words(),
-        "kept": KeptForOther("job9", P5, NOW).words(),
+        "held": KeptForOther("job9", P5, NOW, 2, 1).words(),
         "behind": Behind("job9", P5).words(),
     }[name]
     assert name in words

@@ -35,7 +35,8 @@ from trainmaster.domain.capacity import Pool, Units, foreign_units
 from trainmaster.domain.errors import Fenced, Throttled, Unavailable, VersionConflict
 from trainmaster.domain.heads import FIRST, heads_wanted
 from trainmaster.domain.job import Job
-from trainmaster.domain.plan import Policy, Snapshot
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy import Policy
 from trainmaster.ports import Filter, Page, Pools, Request
 
 _ROUNDS = 10

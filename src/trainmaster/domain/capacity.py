@@ -7,9 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from trainmaster.domain.instances import accelerators_of
 
 Units = Mapping[str, int]
 """Instances by pool name."""
+
+
+class Kind(StrEnum):
+    """How SageMaker gives a pool's instances."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+    TRAINING_PLAN = "training-plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,19 +29,38 @@ class Pool:
     """Named capacity of one kind with a cap.
 
     Attributes:
-        name: what jobs and people call it; for a pool of one instance type, that type.
+        name: what jobs and people call it; the instance type, unless the pool is one of several of that type.
         cap: most instances that jobs may hold at once.
         count_foreign: whether training jobs that did not come from the queue count against the cap.
+        type_: the ML instance type of its units; empty: the name.
+        kind: on demand, spot, or a training plan.
+        plan_arn: of a training plan.
+        starts_at: when a training plan becomes Active (DescribeTrainingPlan, `StartTime`).
+        ends_at: when it ends (`EndTime`); SageMaker stops its jobs 30 minutes before.
+        price: dollars an instance-hour, for budgets; 0 where nobody has set one.
+        accelerators_per_unit: accelerators of an instance; 0: as known of its type.
     """
 
     name: str
     cap: int
     count_foreign: bool = False
+    type_: str = ""
+    kind: Kind = Kind.ON_DEMAND
+    plan_arn: str | None = None
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    price: float = 0.0
+    accelerators_per_unit: int = 0
 
     @property
     def instance_type(self) -> str:
         """The ML instance type that the pool's units are of."""
-        return self.name
+        return self.type_ or self.name
+
+    @property
+    def accelerators(self) -> int:
+        """Accelerators of one unit."""
+        return self.accelerators_per_unit or accelerators_of(self.instance_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +69,19 @@ class Demand:
 
     A plain job and one with `InstanceGroups` have one alternative; `InstancePreferences` give one per entry, in
     the caller's order.
+
+    Attributes:
+        alternatives: units by pool name.
+        ours: whether the queue chooses among them (the first that it can have) or SageMaker does, after the start.
     """
 
     alternatives: tuple[Units, ...]
+    ours: bool = False
+
+    @property
+    def size(self) -> int:
+        """Units of the largest alternative."""
+        return max((sum(units.values()) for units in self.alternatives), default=0)
 
     @property
     def pools(self) -> tuple[str, ...]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from trainmaster.domain.capacity import Demand, Units
+from trainmaster.domain.policy import FailureClass
 
 MAX_NAME = 63
 """Longest SageMaker training job name (CreateTrainingJob, `TrainingJobName`)."""
@@ -88,6 +89,8 @@ class Attempt:
         stop_asked_at: when it was decided, or seen, that it stops; its capacity is free only once it has stopped.
         stop_sent: whether SageMaker is known to have been asked to stop it.
         freed_for: the job for which it steps aside.
+        saved_at: when its newest checkpoint was written, as far as anybody has looked.
+        interruptions: how often SageMaker took its spot instances away and went on later.
     """
 
     number: int
@@ -101,6 +104,8 @@ class Attempt:
     stop_asked_at: datetime | None = None
     stop_sent: bool = False
     freed_for: str | None = None
+    saved_at: datetime | None = None
+    interruptions: int = 0
     ended_at: datetime | None = None
     reason: str | None = None
 
@@ -124,6 +129,24 @@ class Change:
     attempt: int | None = None
 
 
+class ParentRule(StrEnum):
+    """What becomes of a job that runs after others when one of those does not complete."""
+
+    CANCEL = "cancel"
+    FAIL = "fail"
+    RUN = "run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """Preemption rules that a job asks for instead of the queue's; None for the queue's (see `policy.Preemption`)."""
+
+    min_runtime: timedelta | None = None
+    cooldown: timedelta | None = None
+    delay: timedelta | None = None
+    most: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """What a user submitted, and where it stands. Times are UTC.
@@ -140,6 +163,18 @@ class Job:
         stop_requested: its user wants it stopped, so that it must not be resumed.
         keep_alive: whether the request keeps a warm pool after the job.
         history: newest changes last; the store may keep older ones apart.
+        image: training image or algorithm, as far as jobs of one image run alike.
+        checkpointed: whether it writes checkpoints (`CheckpointConfig`), so that preemption keeps its work.
+        wishes: preemption rules of its own.
+        not_before: it is not considered earlier.
+        deadline: when its user needs it done.
+        after: jobs that have to end first, those that have not yet.
+        if_parent_fails: what becomes of it when one of those does not complete.
+        group: the group that it belongs to.
+        max_concurrent: most jobs of its group that run at once.
+        retries: failures by class after which it fails, where they differ from the queue's.
+        failures: failures by class so far.
+        held_by: who holds it; None where only `not_before` or `after` do, or nothing does.
     """
 
     name: str
@@ -164,11 +199,43 @@ class Job:
     failure: str | None = None
     ended_at: datetime | None = None
     history: tuple[Change, ...] = ()
+    image: str = ""
+    checkpointed: bool = False
+    wishes: Wishes = field(default_factory=Wishes)
+    not_before: datetime | None = None
+    deadline: datetime | None = None
+    after: tuple[str, ...] = ()
+    if_parent_fails: ParentRule = ParentRule.CANCEL
+    group: str | None = None
+    max_concurrent: int | None = None
+    retries: Mapping[FailureClass, int] = field(default_factory=dict)
+    failures: Mapping[FailureClass, int] = field(default_factory=dict)
+    held_by: str | None = None
 
     @property
     def lane(self) -> str:
-        """The lane that the job waits in: its share and the pools it can run in."""
-        return f"{self.share}/{self.demand.lane}"
+        """The lane that the job waits in: its share, the pools it can run in, and what kind of job it is there.
+
+        Jobs of another size, of another group, or that have run already, have lanes of their own: a pass reads the
+        heads of lanes, and what blocks one kind of job must not hide the others behind it.
+        """
+        size, served = self.demand.size.bit_length() - 1, _octaves(self.served)
+        kind = (f"~{size}" if size > 0 else "") + (f"+{served}" if served else "")
+        return f"{self.share}/{self.demand.lane}{kind}" + (f"@{self.group}" if self.group else "")
+
+    @property
+    def served(self) -> float:
+        """Unit-seconds that its ended attempts were at work."""
+        return sum(
+            (attempt.ended_at - attempt.started_at).total_seconds() * sum(attempt.units.values())
+            for attempt in self.attempts
+            if attempt.started_at is not None and attempt.ended_at is not None
+        )
+
+    @property
+    def preemptions(self) -> int:
+        """How often it has stepped aside."""
+        return sum(1 for attempt in self.attempts if attempt.outcome is Outcome.PREEMPTED)
 
     @property
     def order(self) -> tuple[int, datetime, str]:
@@ -189,6 +256,11 @@ class Job:
     def attempts(self) -> tuple[Attempt, ...]:
         """All attempts, oldest first."""
         return self.past if self.attempt is None else (*self.past, self.attempt)
+
+
+def _octaves(served: float) -> int:
+    """Which of the lanes for jobs that have run: each is for eight times the unit-seconds of the one before."""
+    return (int(served).bit_length() + 2) // 3
 
 
 def attempt_name(job_name: str, number: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.job import Attempt, Job, JobState
-from trainmaster.domain.plan import Reason
+from trainmaster.domain.reasons import Reason
 from trainmaster.handlers import models
 from trainmaster.ports import Request
 from trainmaster.service.explain import Explanation, Usage

@@ -27,7 +27,8 @@ from trainmaster.domain.listing import (
     page_of,
     parts_from,
 )
-from trainmaster.domain.plan import Policy, Snapshot
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy import Policy
 from trainmaster.local.ordered import Ordered
 from trainmaster.ports import Filter, Page, Pools, Request
 

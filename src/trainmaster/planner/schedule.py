@@ -14,20 +14,15 @@ from typing import TYPE_CHECKING
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.job import Hold, Job
-from trainmaster.domain.plan import (
+from trainmaster.domain.plan import Decision, Plan, Preempt, Snapshot, Start, Wait
+from trainmaster.domain.reasons import (
     BackingOff,
     Behind,
     CanNeverFit,
-    Decision,
     KeptForOther,
     NextPass,
-    Plan,
-    Preempt,
     Preempts,
     Reason,
-    Snapshot,
-    Start,
-    Wait,
     WaitsForCapacity,
     WaitsForRelease,
 )
@@ -177,7 +172,7 @@ class _Planning:
         pool, needed = next((p, n) for p, n in units.items() if n > self.ledger.soon(p))
         claim = self.ledger.claimant(pool)
         if claim is not None and self.ledger.free.get(pool, 0) >= needed:
-            return KeptForOther(claim.job, pool, claim.until)
+            return KeptForOther(claim.job, pool, claim.until, needed, max(self.ledger.now(pool), 0))
         return WaitsForCapacity(pool, needed, max(self.ledger.now(pool), 0))
 
 

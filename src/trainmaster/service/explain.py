@@ -12,7 +12,8 @@ from datetime import datetime
 
 from trainmaster.domain.capacity import total
 from trainmaster.domain.job import Job
-from trainmaster.domain.plan import Preempts, Reason, Snapshot
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.reasons import Preempts, Reason
 from trainmaster.planner.forecast import forecast
 from trainmaster.planner.order import in_order
 from trainmaster.planner.schedule import schedule

@@ -15,7 +15,8 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import total
 from trainmaster.domain.errors import Fenced, NotPermitted, Throttled, Unavailable
 from trainmaster.domain.job import ACTIVE, WAITING, Job
-from trainmaster.domain.plan import NextPass, Plan, Preempt, Snapshot, Start
+from trainmaster.domain.plan import Plan, Preempt, Snapshot, Start
+from trainmaster.domain.reasons import NextPass
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.foreign import note_foreign
 from trainmaster.service.launch import Hands, check_silent, finish_unfinished, launch, stop

@@ -23,7 +23,7 @@ from builders import (
     an_ended_job,
     at,
 )
-from trainmaster.domain import lifecycle, plan
+from trainmaster.domain import lifecycle, reasons
 from trainmaster.domain.observation import Status
 from trainmaster.handlers import models, views
 from trainmaster.service.explain import Explanation, Usage
@@ -37,46 +37,46 @@ def as_json(view):
 
 
 REASONS = {
-    plan.WaitsForCapacity(P5, 2, 1): {
+    reasons.WaitsForCapacity(P5, 2, 1): {
         "message": "waits for 2 x ml.p5.48xlarge: 1 free for it now",
         "pool": P5,
         "needed": 2,
         "free": 1,
     },
-    plan.WaitsForRelease((G5, P5), UNTIL): {
+    reasons.WaitsForRelease((G5, P5), UNTIL): {
         "message": f"waits for jobs that are stopping on {G5}, {P5}; kept for it until {UNTIL_TEXT}",
         "pools": [G5, P5],
         "until": UNTIL_TEXT,
     },
-    plan.Preempts(("a", "b"), UNTIL): {
+    reasons.Preempts(("a", "b"), UNTIL): {
         "message": f"preempts a, b; the capacity is kept for it until {UNTIL_TEXT}",
         "victims": ["a", "b"],
         "until": UNTIL_TEXT,
     },
-    plan.Behind("a", P5): {
+    reasons.Behind("a", P5): {
         "message": f"waits behind a, which is before it in the queue for {P5}",
         "job": "a",
         "pool": P5,
     },
-    plan.KeptForOther("a", P5, UNTIL): {
+    reasons.KeptForOther("a", P5, UNTIL): {
         "message": f"waits: the free {P5} is kept for a until {UNTIL_TEXT}",
         "job": "a",
         "pool": P5,
         "until": UNTIL_TEXT,
     },
-    plan.KeptForOther("a", P5, None): {
+    reasons.KeptForOther("a", P5, None): {
         "message": f"waits: the free {P5} is kept for a",
         "job": "a",
         "pool": P5,
         "until": None,
     },
-    plan.BackingOff(UNTIL, "no capacity"): {
+    reasons.BackingOff(UNTIL, "no capacity"): {
         "message": f"tried again at {UNTIL_TEXT}: no capacity",
         "until": UNTIL_TEXT,
         "cause": "no capacity",
     },
-    plan.NextPass(): {"message": "starts with the next pass"},
-    plan.CanNeverFit(P5, 3, 2): {
+    reasons.NextPass(): {"message": "starts with the next pass"},
+    reasons.CanNeverFit(P5, 3, 2): {
         "message": f"can never fit: needs 3 x {P5}, the pool's cap is 2",
         "pool": P5,
         "needed": 3,
@@ -91,7 +91,7 @@ def test_a_reason_has_its_type_its_words_and_its_own_members(reason, expected):
 
 
 def test_every_reason_of_the_plan_can_travel():
-    of_the_plan = {kind.__name__ for kind in get_args(plan.Reason)}
+    of_the_plan = {kind.__name__ for kind in get_args(reasons.Reason)}
     assert of_the_plan == {type(reason).__name__ for reason in REASONS}
     assert set(get_args(models.ReasonType)) == of_the_plan | {"NotConsideredYet", "Held"}
 
@@ -154,7 +154,7 @@ def test_a_held_job_says_who_holds_it():
 
 
 def test_a_standing_is_shown():
-    explanation = Explanation(None, 40, starts=False, reason=plan.Behind("a", P5), estimated_start=None)
+    explanation = Explanation(None, 40, starts=False, reason=reasons.Behind("a", P5), estimated_start=None)
     shown = as_json(views.job_view(a_job(), views.standing_of(explanation)))
     assert (shown["position"], shown["positionAtLeast"], shown["estimatedStart"]) == (None, 40, None)
     assert shown["reason"]["type"] == "Behind"
@@ -169,8 +169,8 @@ def test_a_submission_of_a_job_that_does_not_wait_has_no_standing():
     ("starts", "reason", "decision"),
     [
         (True, None, "start"),
-        (False, plan.Preempts(("a",), UNTIL), "preempt"),
-        (False, plan.Behind("a", P5), "wait"),
+        (False, reasons.Preempts(("a",), UNTIL), "preempt"),
+        (False, reasons.Behind("a", P5), "wait"),
         (False, None, "wait"),
     ],
 )

@@ -1,0 +1,190 @@
+"""The settings that a queue decides by: order, reservations, preemption, shares, budgets, retries.
+
+Values only, each with the default that a queue has before anybody sets anything. It must not decide: deciding is
+`planner/`; whether settings make sense is `policy_problems`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+from trainmaster.domain.capacity import Units
+
+DEFAULT_SHARE = "default"
+"""The share of jobs without a `trainmaster:share` tag; it owns what no other share does."""
+
+
+class Order(StrEnum):
+    """How jobs of equal priority are ordered.
+
+    fifo: first in, first out; nobody passes an equal that waits for the same pool.
+    backfill: EASY; later jobs pass where they delay none of the first blocked ones (Lifka, 1995).
+    least-attained-service: those that have received least run, by discrete levels (Tiresias, NSDI 2019).
+    fair: jobs of the share that uses least of what it is due go first, then as `backfill`.
+    """
+
+    FIFO = "fifo"
+    BACKFILL = "backfill"
+    LEAST_ATTAINED_SERVICE = "least-attained-service"
+    FAIR = "fair"
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """What keeps preemption from thrashing; a job may ask for other values within `Limits`.
+
+    Attributes:
+        min_runtime: an attempt is not preempted before it has worked this long (Slurm, `PreemptExemptTime`).
+        cooldown: nor a resumed one before it has worked this long, where that is longer.
+        delay: a job preempts nobody before it has waited this long (YuniKorn, `preemption.delay`).
+        most: preemptions after which a job is protected (never killed); None for no bound.
+    """
+
+    min_runtime: timedelta = timedelta(0)
+    cooldown: timedelta = timedelta(minutes=10)
+    delay: timedelta = timedelta(0)
+    most: int | None = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far jobs may ask for other preemption rules than the queue's.
+
+    Attributes:
+        longest_min_runtime: for `trainmaster:min-runtime`.
+        longest_cooldown: for `trainmaster:cooldown`.
+        fewest_preemptions: for `trainmaster:max-preemptions`.
+    """
+
+    longest_min_runtime: timedelta = timedelta(hours=4)
+    longest_cooldown: timedelta = timedelta(hours=4)
+    fewest_preemptions: int = 1
+
+
+class Lending(StrEnum):
+    """What a share does with units that it does not use (AWS Batch quota shares, "resource sharing")."""
+
+    RESERVE = "reserve"
+    LEND = "lend"
+    LEND_AND_BORROW = "lend-and-borrow"
+
+
+class WhenSpent(StrEnum):
+    """What happens to jobs of a share whose budget is spent."""
+
+    WAIT = "wait"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a share may use in each period; None for no bound. Periods follow each other from 1970 on.
+
+    Attributes:
+        gpu_hours: accelerators times hours.
+        dollars: by the pools' prices.
+        period: length of a period.
+        when_spent: whether new jobs are refused at the door, or wait for the next period.
+    """
+
+    gpu_hours: float | None = None
+    dollars: float | None = None
+    period: timedelta = timedelta(days=30)
+    when_spent: WhenSpent = WhenSpent.WAIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A team's claim on pools. Units by pool name.
+
+    Attributes:
+        nominal: units that are its own.
+        lending: whether it lends what is idle, and whether it borrows.
+        lends: most units that it lends of each pool; all its own where a pool is absent.
+        borrows: most units beyond its own that it borrows of each pool; unlimited where a pool is absent.
+        weight: its part among borrowers; usage counts divided by it.
+        most: most units that its jobs hold at once, in all.
+        most_per_user: the same for each of its users.
+        roles: caller ARN patterns (with `*`) that may submit to it; empty for everybody.
+    """
+
+    name: str
+    nominal: Units = field(default_factory=dict)
+    lending: Lending = Lending.LEND_AND_BORROW
+    lends: Units = field(default_factory=dict)
+    borrows: Units = field(default_factory=dict)
+    weight: float = 1.0
+    most: Units = field(default_factory=dict)
+    most_per_user: Units = field(default_factory=dict)
+    budget: Budget | None = None
+    roles: tuple[str, ...] = ()
+
+
+class FailureClass(StrEnum):
+    """Why an attempt failed, as far as trying again is concerned.
+
+    capacity: no instances (`CapacityError`, `ResourceLimitExceeded`). service: SageMaker's own fault
+    (`InternalServerError`). spot: interrupted and not resumed in time. algorithm: the user's code.
+    """
+
+    CAPACITY = "capacity"
+    SERVICE = "service"
+    SPOT = "spot"
+    ALGORITHM = "algorithm"
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How failures of one class are tried again.
+
+    Attributes:
+        most: failures of the class after which the job fails; None for no bound.
+        first: wait before the first new try; doubled each time.
+        longest: the wait is never longer.
+    """
+
+    most: int | None = 0
+    first: timedelta = timedelta(seconds=60)
+    longest: timedelta = timedelta(minutes=16)
+
+
+def default_retries() -> Mapping[FailureClass, Retry]:
+    """Missing capacity is waited for, SageMaker's own faults are tried again, the user's code is not."""
+    return {
+        FailureClass.CAPACITY: Retry(most=None),
+        FailureClass.SERVICE: Retry(most=3),
+        FailureClass.SPOT: Retry(most=None),
+        FailureClass.ALGORITHM: Retry(most=0),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Settings of the queue that a pass obeys.
+
+    Attributes:
+        order: among jobs of equal priority.
+        reservations: how many of the first blocked jobs of a pool are reserved for (Flux, `reservation-depth`).
+        patience: a job that has waited longer goes first within its priority and is reserved for, in any order.
+        preemption: what keeps preemption from thrashing.
+        limits: how far jobs may ask for other rules.
+        shares: by name; a share that is not here has nothing of its own.
+        usage_half_life: after this long, past usage counts half (Slurm, `PriorityDecayHalfLife`).
+        retries: by class of failure.
+        hold_for: how long freed capacity is kept for the job that it was freed for.
+        most_actions: most starts and preemptions of one pass, so that a Lambda call ends in time.
+    """
+
+    order: Order = Order.BACKFILL
+    reservations: int = 1
+    patience: timedelta = timedelta(days=7)
+    preemption: Preemption = field(default_factory=Preemption)
+    limits: Limits = field(default_factory=Limits)
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    usage_half_life: timedelta = timedelta(days=7)
+    retries: Mapping[FailureClass, Retry] = field(default_factory=default_retries)
+    hold_for: timedelta = timedelta(hours=1)
+    most_actions: int = 50

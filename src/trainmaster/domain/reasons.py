@@ -1,0 +1,212 @@
+"""Why a job waits: a closed set of types, each able to say itself in words.
+
+"Busy now" and "can never fit" are different types; a time in a reason is the time until which it holds at most.
+Those of rules that people made (shares, budgets, groups, times) are in `reasons_of_rules`. It must not decide anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from trainmaster.domain.clock import clock
+from trainmaster.domain.reasons_of_rules import (
+    BudgetSpent,
+    GroupFull,
+    NotBefore,
+    PlanClosed,
+    ShareFull,
+    UserFull,
+    WaitsForJobs,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsForCapacity:
+    """Busy now: other jobs that it may not displace hold what it needs.
+
+    Attributes:
+        pool: where units are missing.
+        needed: units that it needs there.
+        free: units that it could have there now.
+        expected: when the others are expected to have ended; None where that cannot be said.
+        overdue: a job that has already run for longer than was expected of it, where that is what it waits for.
+    """
+
+    pool: str
+    needed: int
+    free: int
+    expected: datetime | None = None
+    overdue: str | None = None
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        missing = self.needed - self.free
+        text = f"waits for {missing} of {self.needed} x {self.pool}: {self.free} free for it now"
+        if self.expected is not None:
+            text += f", expected by {clock(self.expected)}"
+        if self.overdue is not None:
+            text += f"; {self.overdue} runs longer than was expected"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsForRelease:
+    """Enough capacity is on the way: jobs are stopping."""
+
+    pools: tuple[str, ...]
+    until: datetime
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        names = ", ".join(self.pools)
+        return f"waits for jobs that are stopping on {names}; kept for it until {clock(self.until)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Preempts:
+    """Enough capacity is being taken from jobs that have to step aside for it."""
+
+    victims: tuple[str, ...]
+    until: datetime
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        return f"preempts {', '.join(self.victims)}; the capacity is kept for it until {clock(self.until)}"
+
+
+@dataclass(frozen=True, slots=True)
+class EndsWarmPool:
+    """Idle warm pools hold what it needs; they are being ended for it."""
+
+    training_jobs: tuple[str, ...]
+    until: datetime
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        return f"ends the warm pools of {', '.join(self.training_jobs)}; kept for it until {clock(self.until)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """First in, first out: an earlier job of no lower priority waits for the same pool."""
+
+    job: str
+    pool: str
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        return f"waits behind {self.job}, which is before it in the queue for {self.pool}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptForOther:
+    """Capacity is there, but it is kept for another job: freed for it, or reserved.
+
+    Attributes:
+        job: for which it is kept.
+        pool: where.
+        until: when that job is expected to start, or its hold ends.
+        needed: units that this job needs there.
+        free: units that it could have there now.
+    """
+
+    job: str
+    pool: str
+    until: datetime | None
+    needed: int = 0
+    free: int = 0
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        end = "" if self.until is None else f" until {clock(self.until)}"
+        return f"waits for {self.needed - self.free} of {self.needed} x {self.pool}: held for job {self.job}{end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """It may displace others, but the rules against thrashing protect them for now.
+
+    Attributes:
+        jobs: whom it may preempt, but not yet.
+        until: when the first of them may be preempted; None where they may not be any more.
+    """
+
+    jobs: tuple[str, ...]
+    until: datetime | None
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        names = ", ".join(self.jobs)
+        if self.until is None:
+            return f"may not preempt {names}: preempted as often as a job may be"
+        return f"may not preempt {names} before {clock(self.until)}: minimum run time"
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptsLater:
+    """Jobs of lower priority would step aside, but a newcomer has to wait first."""
+
+    until: datetime
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        return f"may preempt from {clock(self.until)} on: newcomers wait first, since capacity may come by itself"
+
+
+@dataclass(frozen=True, slots=True)
+class BackingOff:
+    """Its last start failed; it is tried again later."""
+
+    until: datetime
+    cause: str
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        return f"tried again at {clock(self.until)}: {self.cause}"
+
+
+@dataclass(frozen=True, slots=True)
+class NextPass:
+    """It can start, but this pass has done as much as one pass may."""
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        return "starts with the next pass"
+
+
+@dataclass(frozen=True, slots=True)
+class CanNeverFit:
+    """No pool, even when empty, could hold it; only a changed cap helps."""
+
+    pool: str
+    needed: int
+    cap: int
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        if self.cap == 0:
+            return f"can never fit: there is no pool for {self.pool}"
+        return f"can never fit: needs {self.needed} x {self.pool}, the pool's cap is {self.cap}"
+
+
+Reason = (
+    WaitsForCapacity
+    | WaitsForRelease
+    | Preempts
+    | EndsWarmPool
+    | Behind
+    | KeptForOther
+    | Protected
+    | PreemptsLater
+    | BackingOff
+    | NextPass
+    | CanNeverFit
+    | ShareFull
+    | UserFull
+    | BudgetSpent
+    | GroupFull
+    | PlanClosed
+    | NotBefore
+    | WaitsForJobs
+)
