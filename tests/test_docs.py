@@ -10,7 +10,7 @@ import pytest
 
 from trainmaster.bootstrap import _READERS, PREFIX
 from trainmaster.domain.job import TRANSITIONS, JobState
-from trainmaster.domain.request.tags import _OPTIONS, OPTION_PREFIX
+from trainmaster.domain.request.tags import OPTION_PREFIX, OPTIONS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])
@@ -38,9 +38,9 @@ def test_every_job_state_is_in_the_glossary_with_what_comes_next():
             assert after in row, f"{state} -> {after} is not in the glossary"
 
 
-def test_every_option_is_in_the_readme():
-    for option in _OPTIONS:
-        assert OPTION_PREFIX + option in text_of("README.md")
+def test_every_option_is_in_its_reference():
+    for option in OPTIONS:
+        assert f"`{OPTION_PREFIX}{option}`" in text_of("docs/reference/tags.md")
 
 
 def test_every_setting_is_given_by_the_template():

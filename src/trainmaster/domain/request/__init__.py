@@ -10,13 +10,15 @@ from __future__ import annotations
 from trainmaster.domain.request.advice import warnings
 from trainmaster.domain.request.fields import Problem, did_you_mean, shown
 from trainmaster.domain.request.meaning import meaning_problems
+from trainmaster.domain.request.options import OPTIONS, Options
 from trainmaster.domain.request.resources import demand_of, resource_problems
+from trainmaster.domain.request.rules import limit_problems, option_problems
 from trainmaster.domain.request.tags import (
     ATTEMPT_TAGS,
     MAX_TAGS,
     OPTION_PREFIX,
     PRIORITY_TAG,
-    Options,
+    option_field,
     options_of,
     tag_problems,
 )
@@ -24,13 +26,17 @@ from trainmaster.domain.request.tags import (
 __all__ = [
     "ATTEMPT_TAGS",
     "MAX_TAGS",
+    "OPTIONS",
     "OPTION_PREFIX",
     "PRIORITY_TAG",
     "Options",
     "Problem",
     "demand_of",
     "did_you_mean",
+    "limit_problems",
     "meaning_problems",
+    "option_field",
+    "option_problems",
     "options_of",
     "resource_problems",
     "shown",

@@ -6,12 +6,12 @@ It must not know pools or states. Tags that are none of the queue's business pas
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 from trainmaster.domain.errors import UnknownOption
 from trainmaster.domain.job import PRIORITY_LIMIT
 from trainmaster.domain.request.fields import Problem, did_you_mean, entries, repeated, shown, text
+from trainmaster.domain.request.options import OPTIONS, Options, options_from
 
 PRIORITY_TAG = "priority"
 OPTION_PREFIX = "trainmaster:"
@@ -24,35 +24,6 @@ MAX_TAGS = 50 - len(ATTEMPT_TAGS)
 _INTEGER = re.compile(r"[+-]?0{0,200}[0-9]{1,7}")
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the submitter asks of the queue beyond the request itself.
-
-    Attributes:
-        priority: higher runs first; from the `priority` tag (article, "table for training job requests").
-        preemptible: whether the job may be stopped for one of higher priority, to be resumed later.
-    """
-
-    priority: int = 0
-    preemptible: bool = True
-
-
-def _switch(value: str) -> bool | None:
-    """`true` or `false`; None for any other text."""
-    return {"true": True, "false": False}.get(value)
-
-
-@dataclass(frozen=True, slots=True)
-class _Option:
-    """How an option's text is read (None: it cannot be) and what it may say."""
-
-    read: Callable[[str], bool | None]
-    takes: str
-
-
-_OPTIONS: Mapping[str, _Option] = {"preemptible": _Option(_switch, "'true' or 'false'")}
-
-
 def options_of(request: Mapping[str, object]) -> Options:
     """Priority and options of a request.
 
@@ -61,12 +32,20 @@ def options_of(request: Mapping[str, object]) -> Options:
     """
     for problem in tag_problems(request):
         raise problem.refusal()
-    tags = {text(tag, "Key"): text(tag, "Value") for tag in entries(request, "Tags")}
-    preemptible = tags.get(OPTION_PREFIX + "preemptible")
-    return Options(
-        priority=int(tags.get(PRIORITY_TAG) or 0),
-        preemptible=preemptible is None or _switch(preemptible) is True,
-    )
+    tags = {text(tag, "Key") or "": text(tag, "Value") or "" for tag in entries(request, "Tags")}
+    texts = {name: tags[OPTION_PREFIX + name] for name in OPTIONS if OPTION_PREFIX + name in tags}
+    return options_from(int(tags.get(PRIORITY_TAG) or 0), texts)
+
+
+def gives(request: Mapping[str, object], name: str) -> bool:
+    """Whether a request has that option."""
+    return any(text(tag, "Key") == OPTION_PREFIX + name for tag in entries(request, "Tags"))
+
+
+def option_field(request: Mapping[str, object], name: str) -> str:
+    """Path of an option's value in a request; `Tags` where it is not given."""
+    keys = [text(tag, "Key") for tag in entries(request, "Tags")]
+    return f"Tags[{keys.index(OPTION_PREFIX + name)}].Value" if gives(request, name) else "Tags"
 
 
 def tag_problems(request: Mapping[str, object]) -> list[Problem]:
@@ -130,7 +109,7 @@ def _set_by_queue(key: str, field: str) -> Problem:
 
 def _option_problems(key: str, tag: Mapping[str, object], field: str) -> Iterator[Problem]:
     name = key[len(OPTION_PREFIX) :]
-    option = _OPTIONS.get(name) if key.startswith(OPTION_PREFIX) else None
+    option = OPTIONS.get(name) if key.startswith(OPTION_PREFIX) else None
     if option is None:
         yield _unknown_option(key, name, field)
     elif option.read(text(tag, "Value") or "") is None:
@@ -142,8 +121,8 @@ def _option_problems(key: str, tag: Mapping[str, object], field: str) -> Iterato
 
 
 def _unknown_option(key: str, name: str, field: str) -> Problem:
-    meant = did_you_mean(name, _OPTIONS)
-    known = ", ".join(OPTION_PREFIX + option for option in sorted(_OPTIONS))
+    meant = did_you_mean(name, OPTIONS)
+    known = ", ".join(OPTION_PREFIX + option for option in sorted(OPTIONS))
     guess = f"Did you mean '{OPTION_PREFIX}{meant}'? " if meant else ""
     return Problem(
         f"{field}.Key",

@@ -1,0 +1,115 @@
+"""The options that a job may ask for in `trainmaster:` tags: their names, what they take, and what they become.
+
+A new option is one entry of `OPTIONS` and one member of `Options`. It must not know where in a request a tag stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from trainmaster.domain.job import ParentRule, Wishes
+from trainmaster.domain.policy import DEFAULT_SHARE, FailureClass
+from trainmaster.domain.request.values import (
+    LARGEST_COUNT,
+    LONGEST_LABEL,
+    MOST_NAMES,
+    count,
+    duration,
+    job_names,
+    label,
+    moment,
+    positive,
+    switch,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the submitter asks of the queue beyond the request itself; None where the queue's own rule holds.
+
+    Attributes:
+        priority: higher runs first; from the `priority` tag (article, "table for training job requests").
+        preemptible: whether the job may be stopped for one of higher priority, to be resumed later.
+        share: whose claim on pools it draws on.
+        min_runtime: it is not preempted before it has worked this long.
+        cooldown: nor, once resumed, before it has worked this long.
+        preemption_delay: it preempts nobody before it has waited this long.
+        max_preemptions: preemptions after which it is protected.
+        not_before: it is not considered earlier.
+        deadline: when it has to be done.
+        after: jobs that have to end first.
+        after_failure: what becomes of it when one of those does not complete.
+        group: the group that it belongs to.
+        max_concurrent: most jobs of its group that run at once.
+        retries: how often it is tried again, by class of failure.
+    """
+
+    priority: int = 0
+    preemptible: bool = True
+    share: str = DEFAULT_SHARE
+    min_runtime: timedelta | None = None
+    cooldown: timedelta | None = None
+    preemption_delay: timedelta | None = None
+    max_preemptions: int | None = None
+    not_before: datetime | None = None
+    deadline: datetime | None = None
+    after: tuple[str, ...] = ()
+    after_failure: ParentRule = ParentRule.CANCEL
+    group: str | None = None
+    max_concurrent: int | None = None
+    retries: Mapping[FailureClass, int] = field(default_factory=dict)
+
+    @property
+    def wishes(self) -> Wishes:
+        """Preemption rules of its own."""
+        return Wishes(
+            min_runtime=self.min_runtime,
+            cooldown=self.cooldown,
+            delay=self.preemption_delay,
+            most=self.max_preemptions,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How an option's text is read (None: it cannot be) and what it may say, in words that follow "It takes"."""
+
+    read: Callable[[str], object | None]
+    takes: str
+
+
+def _parent_rule(text: str) -> ParentRule | None:
+    return next((rule for rule in ParentRule if rule == text), None)
+
+
+_DURATION = "a time of at most 28 days: seconds such as '1800', or units such as '30m', '2h', '1h30m' or '1d'"
+_MOMENT = "a moment in ISO 8601 with its zone, such as '2026-11-22T08:00:00Z' or '2026-11-22T09:00:00+01:00'"
+_LABEL = f"a name of letters, digits, '-', '_' and '.', at most {LONGEST_LABEL}, the first a letter or digit"
+_TRIES = f"how often the job is tried again: a whole number from 0 to {LARGEST_COUNT}"
+
+OPTIONS: Mapping[str, Option] = {
+    "preemptible": Option(switch, "'true' or 'false'"),
+    "share": Option(label, _LABEL),
+    "min-runtime": Option(duration, _DURATION),
+    "cooldown": Option(duration, _DURATION),
+    "preemption-delay": Option(duration, _DURATION),
+    "max-preemptions": Option(count, f"a whole number from 0 to {LARGEST_COUNT}"),
+    "not-before": Option(moment, _MOMENT),
+    "deadline": Option(moment, _MOMENT),
+    "after": Option(job_names, f"1 to {MOST_NAMES} names of jobs, with spaces or '+' between them"),
+    "after-failure": Option(_parent_rule, "'cancel', 'fail' or 'run'"),
+    "group": Option(label, _LABEL),
+    "max-concurrent": Option(positive, f"a whole number from 1 to {LARGEST_COUNT}"),
+    **{f"retry-{failure}": Option(count, _TRIES) for failure in FailureClass},
+}
+_RETRIES = {f"retry-{failure}": failure for failure in FailureClass}
+
+
+def options_from(priority: int, texts: Mapping[str, str]) -> Options:
+    """The options of texts by option name, each of which its reader can read."""
+    read: dict[str, Any] = {name: OPTIONS[name].read(text) for name, text in texts.items()}
+    retries = {failure: read.pop(name) for name, failure in _RETRIES.items() if name in read}
+    return Options(priority=priority, retries=retries, **{name.replace("-", "_"): each for name, each in read.items()})
