@@ -48,7 +48,8 @@ def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:  # noqa: A
 
     Equal arguments give an equal plan. The plan never exceeds a cap: starts use only units that are free now.
     """
-    planning = _Planning(snapshot, now, open_ledger(snapshot, now), Candidates.among(snapshot.active, now))
+    candidates = Candidates.among(snapshot, now, lambda job: (job.priority,))
+    planning = _Planning(snapshot, now, open_ledger(snapshot, now), candidates)
     decisions: list[Decision] = []
     for _, jobs in by_priority(in_order(snapshot.waiting)):
         planning.respect_holds(jobs)
@@ -108,7 +109,8 @@ class _Planning:
         return Wait(job, WaitsForRelease(pools, until))
 
     def _preempt_or_wait(self, job: Job, alternatives: list[Units]) -> Iterator[Decision]:
-        within_reach = [units for units in alternatives if self._suffice(job, units)]
+        found = [(units, self.candidates.victims(job, self.ledger.missing(units))) for units in alternatives]
+        within_reach = [(units, choice) for units, choice in found if choice.victims]
         if not within_reach:
             yield Wait(job, self._short(alternatives[0]))
             self.ledger.bar(job)
@@ -116,10 +118,9 @@ class _Planning:
             yield Wait(job, NextPass())
             self.ledger.bar(job)
         else:
-            yield from self._preempt(job, *self._cheapest(job, within_reach))
-
-    def _suffice(self, job: Job, units: Units) -> bool:
-        return self.candidates.suffice(self.ledger.missing(units), job.priority)
+            # The alternative whose victims matter least: by their best standing, then by the work they lose.
+            units, choice = min(within_reach, key=lambda entry: (entry[1].highest, entry[1].cost))
+            yield from self._preempt(job, units, choice.victims)
 
     def _preempt(self, job: Job, units: Units, victims: tuple[Job, ...]) -> Iterator[Decision]:
         self.actions += len(victims)
@@ -130,16 +131,6 @@ class _Planning:
         for first in range(0, len(victims), MOST_VICTIMS):
             yield Preempt(job, victims[first : first + MOST_VICTIMS], Hold(units, until))
         yield Wait(job, Preempts(tuple(victim.name for victim in victims), until))
-
-    def _cheapest(self, job: Job, alternatives: list[Units]) -> tuple[Units, tuple[Job, ...]]:
-        """The alternative whose victims matter least: by their highest priority, then by the work they lose."""
-        found = []
-        for index, units in enumerate(alternatives):
-            victims = self.candidates.victims(self.ledger.missing(units), job.priority)
-            ranks = [self.candidates.rank(victim) for victim in victims]
-            found.append((max(r[0] for r in ranks), sum(r[1] for r in ranks), index, units, victims))
-        *_, units, victims = min(found, key=lambda entry: entry[:3])
-        return units, victims
 
     def _hold_of(self, job: Job) -> Hold | None:
         return job.hold if job.hold is not None and job.hold.until > self.now else None
