@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "client": {"domain", "client"},
     "cli": {"client", "domain", "cli"},
     "worker": {"domain", "worker"},
-    "local": {"domain", "ports", "bootstrap", "handlers", "local"},
+    "local": {"domain", "ports", "service", "bootstrap", "handlers", "local"},
     "__init__": {"client"},
     "__main__": {"cli"},
 }

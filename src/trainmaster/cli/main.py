@@ -26,6 +26,7 @@ from trainmaster.cli.plan import plan
 from trainmaster.cli.priority import priority
 from trainmaster.cli.release import release
 from trainmaster.cli.render import complain
+from trainmaster.cli.replay import replay
 from trainmaster.cli.show import show
 from trainmaster.cli.submit import submit
 from trainmaster.cli.tools import Tools, Where
@@ -101,6 +102,7 @@ def build() -> typer.Typer:
     app.command(context_settings=dict(_NEGATIVE))(priority)
     app.add_typer(pools.app, name="pools")
     app.command()(plan)
+    app.command()(replay)
     app.command(context_settings=dict(_FORWARD))(demo)
     return app
 

@@ -26,7 +26,21 @@ from trainmaster.client.errors import (
 )
 
 ROOT = Path(__file__).parents[3]
-COMMANDS = ("submit", "ls", "show", "why", "wait", "cancel", "hold", "release", "priority", "pools", "plan", "demo")
+COMMANDS = (
+    "submit",
+    "ls",
+    "show",
+    "why",
+    "wait",
+    "cancel",
+    "hold",
+    "release",
+    "priority",
+    "pools",
+    "plan",
+    "replay",
+    "demo",
+)
 
 
 # -- help, version, reference

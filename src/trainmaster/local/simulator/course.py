@@ -108,9 +108,17 @@ def _train(world: World, job: TrainingJob, now: datetime) -> None:
     if world.runs_commands(job):
         world.outbox.append(StartContainer(job, job.run))
         return
-    saved = world.progress.get(job.checkpoint_uri or "", timedelta(0))
+    _then(world, job, _resume(world, job, now), _script_ends, now)
+
+
+def _resume(world: World, job: TrainingJob, now: datetime) -> float:
+    """Seconds that the script still needs; where it goes on from a checkpoint, progress begins after a restart."""
+    saved = world.progress.get(job.checkpoint_uri or "")
+    if saved is None:
+        return job.profile.training_seconds
+    job.trained_since = now + timedelta(seconds=job.profile.restarting_seconds)
     left = max(0.0, job.profile.training_seconds - saved.total_seconds())
-    _then(world, job, left, _script_ends, now)
+    return job.profile.restarting_seconds + left
 
 
 def _script_ends(world: World, job: TrainingJob, now: datetime) -> None:

@@ -60,12 +60,14 @@ def interrupt(world: World, job: TrainingJob, now: datetime) -> None:
 def watch_wait(world: World, job: TrainingJob) -> None:
     """End a spot job that has not ended within its `MaxWaitTimeInSeconds`."""
     limit = job.limit("MaxWaitTimeInSeconds")
-    if job.market is Market.SPOT and limit is not None:
+    if job.market is Market.SPOT and limit is not None and job.profile.limited:
         world.agenda.at(job.created + limit, partial(_out_of_time, world, job, WAITED_TOO_LONG))
 
 
 def watch_runtime(world: World, job: TrainingJob, now: datetime) -> None:
     """End a job whose time on instances reaches its `MaxRuntimeInSeconds`, over all its runs."""
+    if not job.profile.limited:
+        return
     left = job.max_runtime - job.ran
     run_since = job.run_since
 

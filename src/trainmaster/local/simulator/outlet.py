@@ -43,14 +43,21 @@ class Outlet:
         envelope: makes events of changes.
         sink: takes events; None where nobody does. May be set later.
         containers: run real commands; None where there are none.
+        on_change: takes the name of each training job that has changed, in the place of the sink.
     """
 
     def __init__(
-        self, outbox: deque[Message], envelope: Envelope, sink: Sink | None, containers: Containers | None
+        self,
+        outbox: deque[Message],
+        envelope: Envelope,
+        sink: Sink | None,
+        containers: Containers | None,
+        on_change: Callable[[str], None] | None = None,
     ) -> None:
         self._outbox = outbox
         self._envelope = envelope
         self._containers = containers
+        self._on_change = on_change
         self._emptying = threading.Lock()
         self.sink = sink
 
@@ -71,7 +78,9 @@ class Outlet:
                 self._command(self._containers, message)
 
     def _tell(self, change: Changed) -> None:
-        if self.sink is not None:
+        if self._on_change is not None:
+            self._on_change(change.name)
+        elif self.sink is not None:
             self.sink(self._envelope.wrap(change))
 
     @staticmethod

@@ -37,6 +37,7 @@ class Profile:
         warm_starting_seconds: the same on a warm pool, which is asked at once.
         downloading_seconds: downloading the input.
         training_seconds: what the script has to do in all; a new attempt with the same checkpoint URI does the rest.
+        restarting_seconds: what such an attempt needs before it makes progress again.
         uploading_seconds: uploading the model after any end of the script.
         stopping_seconds: how long the script goes on after SIGTERM; above the grace it is killed.
         interrupted_seconds: from losing spot instances until EC2 is asked for others.
@@ -44,6 +45,7 @@ class Profile:
         outcome: how the script ends by itself.
         failure_reason: the `FailureReason` of a failed script.
         internal_errors: so many runs end by SageMaker's own fault before the script may end by itself.
+        limited: whether the request's time limits end the job; a trace's jobs run as long as the trace says.
     """
 
     seeking_seconds: float = 5
@@ -51,6 +53,7 @@ class Profile:
     warm_starting_seconds: float = 5
     downloading_seconds: float = 20
     training_seconds: float = 600
+    restarting_seconds: float = 0
     uploading_seconds: float = 20
     stopping_seconds: float = 10
     interrupted_seconds: float = 60
@@ -58,9 +61,12 @@ class Profile:
     outcome: Outcome = Outcome.COMPLETED
     failure_reason: str = "AlgorithmError: ExecuteUserScriptError, exit code: 1"
     internal_errors: int = 0
+    limited: bool = True
 
     def at_speed(self, speed: float) -> Profile:
         """The same course, so many times faster."""
+        if speed == 1:
+            return self
         seconds = {name: getattr(self, name) / speed for name in FIELDS if name.endswith("_seconds")}
         return replace(self, **seconds)
 
@@ -118,7 +124,8 @@ def _parsed(name: str, value: str) -> Any:
 def _kind(name: str) -> Callable[[str], Any]:
     if name.endswith("_seconds"):
         return _seconds
-    return {"outcome": Outcome, "internal_errors": int}.get(name, str)
+    kinds: dict[str, Callable[[str], Any]] = {"outcome": Outcome, "internal_errors": int, "limited": _switch}
+    return kinds.get(name, str)
 
 
 def _seconds(text: str) -> float:
@@ -126,6 +133,12 @@ def _seconds(text: str) -> float:
     if not 0 <= seconds < math.inf:
         raise ValueError("a duration is a finite number of seconds, at least 0")
     return seconds
+
+
+def _switch(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError("it is true or false")
+    return text == "true"
 
 
 def _unquoted(value: str) -> str:

@@ -21,6 +21,7 @@ from trainmaster.local.simulator.capacity import Ec2, Quotas
 from trainmaster.local.simulator.clock import Clock, VirtualClock
 from trainmaster.local.simulator.constraints import check_answer, check_request
 from trainmaster.local.simulator.demand import Market
+from trainmaster.local.simulator.direct import DirectClient
 from trainmaster.local.simulator.engine import Account, Engine
 from trainmaster.local.simulator.events import AWS_SOURCE, Envelope, Sink
 from trainmaster.local.simulator.faults import DEFAULT_RATES, Faults, Throttle
@@ -53,7 +54,8 @@ class SageMakerSimulator:
         account: number, region, and the error for a job that does not exist.
         source: the events' source.
         sink: takes each event; called outside all locks, in order, before the call that caused it returns.
-        on_call: see `Hook`; for calls through `client()` only.
+        on_change: takes the name of each training job whose status has changed; no events are made then.
+        on_call: see `Hook`; for calls through `client()` and `direct()` only.
         rng: where the events' ids come from.
         grace: from SIGTERM to SIGKILL.
         containers: run real commands; needs a wall clock.
@@ -75,6 +77,7 @@ class SageMakerSimulator:
         account: Account | None = None,
         source: str = AWS_SOURCE,
         sink: Sink | None = None,
+        on_change: Callable[[str], None] | None = None,
         on_call: Hook | None = None,
         rng: random.Random | None = None,
         grace: timedelta = GRACE,
@@ -90,12 +93,13 @@ class SageMakerSimulator:
         self.throttle = Throttle(_rates(rates or {}))
         self.quotas = Quotas(limits or {}, limits or {} if spot_limits is None else spot_limits, warm_limits or {})
         self._ec2 = Ec2(capacity or {}, spot_capacity or {})
-        world = World(self.quotas, self._ec2, lambda job: containers is not None and bool(job.argv), grace)
+        runs_commands = lambda job: containers is not None and bool(job.argv)  # noqa: E731 -- one line of glue
+        world = World(self.quotas, self._ec2, runs_commands, grace, detailed=on_change is None)
         self._engine = Engine(world, self.account, self.scripts.profile_for)
         self._lock = threading.Lock()
         self._containers = containers
         envelope = Envelope(self.account, rng or random.Random(0), source)  # noqa: S311 - ids, not secrets
-        self._outlet = Outlet(world.outbox, envelope, sink, containers)
+        self._outlet = Outlet(world.outbox, envelope, sink, containers, on_change)
         virtual = isinstance(self.clock, VirtualClock)
         if containers is not None:
             containers.report_to(self.exited)
@@ -148,6 +152,10 @@ class SageMakerSimulator:
     def client(self, config: Config | None = None) -> SageMakerClient:
         """A boto3 client that this simulator answers; it retries only where `config` says so."""
         return clients.new_client(self._reply_with_hooks, self.account.region, config)
+
+    def direct(self) -> DirectClient:
+        """A client for which nothing is written down and read again: many times faster than `client()`."""
+        return DirectClient(self._call_with_hooks)
 
     def attach(self, client: SageMakerClient) -> None:
         """Answer the training operations of a client that exists already."""
@@ -263,6 +271,13 @@ class SageMakerSimulator:
         reply = self.reply(operation, body)
         self._hook(operation, "after")
         return reply
+
+    def _call_with_hooks(self, operation: str, members: Mapping[str, Any]) -> dict[str, Any]:
+        self._hook(operation, "before")
+        try:
+            return self.call(operation, **members)
+        finally:
+            self._hook(operation, "after")
 
     def _hook(self, operation: str, phase: str) -> None:
         if self.on_call is not None:

@@ -23,8 +23,9 @@ GRACE = timedelta(seconds=120)
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A job's status has changed; `detail` is what the event says, as of that moment."""
+    """A job's status has changed; `detail` is what the event says, as of that moment; empty where nobody wants it."""
 
+    name: str
     arn: str
     at: datetime
     detail: Mapping[str, Any]
@@ -61,6 +62,7 @@ class World:
         progress: how much of its script's work has been saved under a checkpoint URI.
         outbox: what the outside has not been told yet.
         freed: whether EC2 may have something for those that wait.
+        detailed: whether changes are told with their details, which take long to make.
     """
 
     quotas: Quotas
@@ -74,6 +76,7 @@ class World:
     progress: dict[str, timedelta] = field(default_factory=dict)
     outbox: deque[Message] = field(default_factory=deque)
     freed: bool = False
+    detailed: bool = True
 
     def enter(self, job: TrainingJob, stage: Stage) -> None:
         """Move a job's machinery on; timers of the stage before become void."""
@@ -100,7 +103,7 @@ class World:
         if status in TERMINAL:
             job.transitions[-1].end = now
         job.status, job.secondary, job.last_modified = status, secondary, now
-        self.outbox.append(Changed(job.arn, now, detail(job, now)))
+        self.outbox.append(Changed(job.name, job.arn, now, detail(job, now) if self.detailed else {}))
 
     def _note(self, job: TrainingJob, secondary: str, message: str, now: datetime) -> None:
         last = job.transitions[-1] if job.transitions else None

@@ -1,0 +1,245 @@
+"""The shipped manager over a trace: `service.run_pass` and `service.observe` on a virtual clock.
+
+The store is the one in memory, SageMaker the simulator, the launcher the shipped one. A pass runs at every arrival and
+end, one for all of an instant, and, since AWS has a tick each minute, at the first whole minute at or after the time at
+which the plan said that it could change by itself. It must not decide anything.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import ceil
+from typing import Any, cast
+
+from trainmaster.bootstrap import Application, Settings
+from trainmaster.domain.capacity import Pool
+from trainmaster.domain.job import ENDED, JobState, Outcome
+from trainmaster.domain.observation import Observation
+from trainmaster.domain.policy import Policy
+from trainmaster.local.memory import MemoryStore
+from trainmaster.local.replay.played import Played
+from trainmaster.local.replay.requests import POOL, admitted, index_of, name_of, request_of
+from trainmaster.local.replay.trace import TraceJob
+from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
+from trainmaster.ports import Clock, Launcher
+from trainmaster.service import observe, run_pass
+from trainmaster.service.launch import Hands
+from trainmaster.service.run_pass import PassReport
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+"""The trace's second 0."""
+TICK_SECONDS = 60
+RESTART_SECONDS = 300.0
+MOST_PASSES = 10_000
+"""Passes in one instant, after which something is wrong."""
+Told = Callable[[int], None]
+"""Takes how many jobs have ended."""
+
+
+class ReplayFailed(RuntimeError):
+    """The queue did not bring every job to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Under what terms a trace is replayed.
+
+    Attributes:
+        cap: units of the one pool.
+        policy: the queue's settings.
+        restart_cost: seconds of all its units that each resumption of a preempted job costs.
+    """
+
+    cap: int
+    policy: Policy
+    restart_cost: float = RESTART_SECONDS
+
+
+class Replay:
+    """One run over a trace.
+
+    Args:
+        jobs: in order of submission, none larger than the pool.
+        terms: cap, policy, cost of a restart.
+        told: called while it runs.
+    """
+
+    def __init__(self, jobs: Sequence[TraceJob], terms: Terms, told: Told = lambda _: None) -> None:
+        self._jobs = jobs
+        self._told = told
+        self._clock = VirtualClock(EPOCH)
+        self._changed: dict[str, None] = {}
+        self._simulator = SageMakerSimulator(
+            self._clock, profile=_profile(terms.restart_cost), on_change=self._note, rates={"ListTrainingJobs": None}
+        )
+        self._pools = {POOL: Pool(POOL, terms.cap)}
+        self._store = MemoryStore(default_pools=self._pools, policy=terms.policy)
+        self._launcher = _launcher(self._simulator)
+        self._hands = Hands(self._store, self._launcher, _Time(self._clock))
+        self._arrived = 0
+        self._ended = 0
+        self._look_again: datetime | None = None
+        self._last: PassReport | None = None
+        self.passes = 0
+
+    def play(self) -> list[Played]:
+        """Run to the end; the jobs' courses in the trace's order. Raises `ReplayFailed`."""
+        with _little_garbage():
+            while self._ended < len(self._jobs):
+                self._step()
+                self._told(self._ended)
+        return [self._played(index) for index in range(len(self._jobs))]
+
+    def _step(self) -> None:
+        """Go to the next instant at which something happens, and let all of it happen."""
+        time = self._next_time()
+        self._simulator.run_until(time)
+        looks = self._look_again is not None and self._look_again <= time
+        # Ends first: whoever arrives at the instant in which capacity is freed may use it.
+        freed = self._observe_changes()
+        arrives = self._submit_due(time)
+        if freed or arrives or looks:
+            self._settle(time)
+
+    def _next_time(self) -> datetime:
+        arrival = None if self._arrived == len(self._jobs) else _at(self._jobs[self._arrived].submit)
+        times = [time for time in (arrival, self._simulator.next_time(), self._look_again) if time is not None]
+        if not times:
+            raise ReplayFailed(f"nothing will happen any more, and jobs wait: {self._why()}")
+        return min(times)
+
+    def _submit_due(self, time: datetime) -> bool:
+        first = self._arrived
+        while self._arrived < len(self._jobs) and _at(self._jobs[self._arrived].submit) <= time:
+            job = self._jobs[self._arrived]
+            request = request_of(job, self._arrived)
+            self._store.submit(admitted(request, job.share, self._pools, time), request)
+            self._arrived += 1
+        return self._arrived > first
+
+    def _settle(self, now: datetime) -> None:
+        """Passes, and what they cause at once, until nothing more is to be done in this instant."""
+        for _ in range(MOST_PASSES):
+            self._last = report = run_pass(self._hands)
+            self.passes += 1
+            self._look_again = _next_minute(report.plan.look_again, now)
+            self._simulator.run_until(now)
+            freed = self._observe_changes()
+            if not (freed or report.again):
+                return
+        raise ReplayFailed(f"{MOST_PASSES} passes in one instant have come to no end: {self._why()}")
+
+    def _observe_changes(self) -> bool:
+        """Tell the service what has become of the training jobs that have changed; whether a pass is worth while."""
+        freed = False
+        while self._changed:
+            names = list(self._changed)
+            self._changed.clear()
+            for name in names:
+                seen = self._launcher.describe(name)
+                freed |= seen is not None and self._observe(seen)
+        return freed
+
+    def _observe(self, seen: Observation) -> bool:
+        freed = observe(self._hands, seen)
+        if freed and seen.terminal:
+            job = self._store.find(seen.training_job_name.partition("-qstamp-")[0])
+            self._ended += job is not None and job.state in ENDED
+        return freed
+
+    def _note(self, training_job_name: str) -> None:
+        self._changed[training_job_name] = None
+
+    def _why(self) -> str:
+        """The first reasons of the last pass, in words."""
+        waits = self._last.plan.waits[:3] if self._last else ()
+        return "; ".join(f"{self._jobs[index_of(w.job.name)].job_id} {w.reason.words()}" for w in waits) or "no reason"
+
+    def _played(self, index: int) -> Played:
+        trace_job = self._jobs[index]
+        job = self._store.find(name_of(index))
+        if job is None or job.state is not JobState.COMPLETED:
+            stands = "is gone" if job is None else f"is {job.state}: {job.failure or 'it gave no reason'}"
+            raise ReplayFailed(f"the job {trace_job.job_id} {stands}")
+        held = (attempt for attempt in job.attempts if attempt.outcome is not Outcome.RETURNED)
+        spans = tuple((_seconds(each.created_at), _seconds(each.ended_at or each.created_at)) for each in held)
+        lost = sum(end - start for start, end in spans) - trace_job.duration
+        # Times are whole microseconds: what is less is no loss.
+        return Played(trace_job, spans, max(0.0, round(lost, 5)))
+
+
+def _launcher(simulator: SageMakerSimulator) -> Launcher:
+    """The shipped launcher over the simulator."""
+    settings = Settings(queue="replay", table="none", pools="")
+    return Application(settings, cast(Any, _Session(simulator))).launcher
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A boto3 session, as far as it is asked for the SageMaker client."""
+
+    simulator: SageMakerSimulator
+
+    def client(self, _service: str, **_: Any) -> Any:
+        return self.simulator.direct()
+
+
+@dataclass(frozen=True, slots=True)
+class _Time(Clock):
+    """The virtual clock as the service's: nobody sleeps."""
+
+    clock: VirtualClock
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def sleep(self, seconds: float) -> None:
+        """Nothing in a replay waits."""
+
+
+def _profile(restart_cost: float) -> Profile:
+    """Starts, stops and transfers take no time; a restart does."""
+    return Profile(
+        seeking_seconds=0,
+        starting_seconds=0,
+        warm_starting_seconds=0,
+        downloading_seconds=0,
+        uploading_seconds=0,
+        stopping_seconds=0,
+        restarting_seconds=restart_cost,
+        limited=False,
+    )
+
+
+def _at(seconds: float) -> datetime:
+    return EPOCH + timedelta(seconds=seconds)
+
+
+def _seconds(time: datetime) -> float:
+    return (time - EPOCH).total_seconds()
+
+
+def _next_minute(time: datetime | None, now: datetime) -> datetime | None:
+    """The first whole minute of the trace at or after that time that is still to come."""
+    if time is None:
+        return None
+    minutes = ceil(max(_seconds(time), 0.0) / TICK_SECONDS)
+    passed = int(_seconds(now) // TICK_SECONDS)
+    return _at(max(minutes, passed + 1) * TICK_SECONDS)
+
+
+@contextmanager
+def _little_garbage() -> Iterator[None]:
+    """Keep the collector from looking again and again at jobs that stay, which are most of what there is."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 1_000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()

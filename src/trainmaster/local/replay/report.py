@@ -1,0 +1,102 @@
+"""The figures of runs, for people as tables and for programs as JSON. It must not compute any."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from tabulate import tabulate
+
+from trainmaster.local.replay.running import RATIOS, REFERENCE, Run, ratios
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+_NONE = "-"
+_TITLES = {
+    "avg_jct_s": "Avg JCT",
+    "p50_jct_s": "p50 JCT",
+    "p99_jct_s": "p99 JCT",
+    "avg_wait_s": "Avg Wait",
+    "p99_wait_s": "p99 Wait",
+    "avg_wait_large_s": "Avg Wait 8+",
+    "p99_wait_large_s": "p99 Wait 8+",
+}
+
+
+def as_json(runs: Sequence[Run], *, compared: bool) -> str:
+    """One run's figures; of a comparison, each policy's with its ratios."""
+    found = {run.policy: run.figures() for run in runs}
+    if not compared:
+        return json.dumps(found[runs[0].policy], indent=2)
+    reference = found[REFERENCE]
+    for one in found.values():
+        one["ratios"] = ratios(one, reference)
+    return json.dumps({"reference": REFERENCE, "policies": found}, indent=2)
+
+
+def one_table(run: Run) -> str:
+    """A run for people: what came of it, and the times by size of job."""
+    found = run.figures()
+    rows = [
+        ("Policy", found["policy"]),
+        ("Jobs", f"{found['jobs']:,} on {found['cap']} GPUs"),
+        ("Makespan", duration(found["makespan_s"])),
+        ("Utilization", percent(found["utilization"])),
+        ("Preemptions", f"{found['preemptions_per_job']:.3f} a job"),
+        ("Lost to restarts", f"{percent(found['lost_fraction'])} ({found['lost_gpu_hours']:,.1f} GPU-hours)"),
+        ("Jain's index over shares", f"{found['jain']:.3f}"),
+        ("Took", f"{found['wall_s']:.1f} s"),
+    ]
+    facts = tabulate(rows, tablefmt="plain", disable_numparse=True)
+    return f"{facts}\n\n{_sizes(found)}"
+
+
+def _sizes(found: dict[str, Any]) -> str:
+    columns = ("avg_jct_s", "p50_jct_s", "p99_jct_s", "avg_wait_s", "p99_wait_s")
+    classes = {**found["by_size"], "all": found}
+    rows = [[name, one["jobs"], *(duration(one[column]) for column in columns)] for name, one in classes.items()]
+    return _table(rows, ("GPUs", "Jobs", *(_TITLES[column] for column in columns)))
+
+
+def comparison(runs: Sequence[Run]) -> str:
+    """Several runs for people: their figures, and behind them the ratios to the reference."""
+    found = [run.figures() for run in runs]
+    reference = next(one for one in found if one["policy"] == REFERENCE)
+    rows = [
+        [
+            one["policy"],
+            *(_with_ratio(one, reference, name) for name in RATIOS),
+            percent(one["utilization"]),
+            f"{one['preemptions_per_job']:.2f}",
+            percent(one["lost_fraction"]),
+        ]
+        for one in found
+    ]
+    headers = ("Policy", *(_TITLES[name] for name in RATIOS), "Used", "Preempted", "Lost")
+    head = f"{found[0]['jobs']:,} jobs on {found[0]['cap']} GPUs; in brackets the ratio to {REFERENCE}"
+    return f"{head}\n\n{_table(rows, headers)}"
+
+
+def _with_ratio(one: dict[str, Any], reference: dict[str, Any], name: str) -> str:
+    ratio = ratios(one, reference)[name]
+    return duration(one[name]) + ("" if ratio is None else f" ({ratio:.2f})")
+
+
+def duration(seconds: float | None) -> str:
+    """A time span as people say it: `3.1 d`, `42 s`."""
+    if seconds is None:
+        return _NONE
+    for length, unit in _UNITS:
+        if seconds >= length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def percent(fraction: float) -> str:
+    """A fraction as people say it."""
+    return f"{fraction:.1%}"
+
+
+def _table(rows: Sequence[Sequence[Any]], headers: Sequence[str]) -> str:
+    align = ["left", *["right"] * (len(headers) - 1)]
+    return tabulate(rows, headers=headers, disable_numparse=True, colalign=align)

@@ -1,0 +1,57 @@
+"""From a job of a trace to what a user would have submitted, and to the job that the shipped door makes of it.
+
+A GPU of the trace is an instance of a type with one, so a unit of the pool. It must not tell the queue how long the
+job will run: only the simulator reads that, from the request's environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from trainmaster.domain.capacity import Pool
+from trainmaster.domain.job import Job
+from trainmaster.local.replay.trace import TraceJob
+from trainmaster.service import Door
+
+POOL = "ml.g5.xlarge"
+"""An instance type with one GPU."""
+LONGEST_RUNTIME_SECONDS = 28 * 86_400
+"""SageMaker's own bound of `MaxRuntimeInSeconds` (CreateTrainingJob): what a user sets who knows nothing."""
+_ROLE = "arn:aws:iam::111122223333:role/replay"
+_DOOR = Door(shape_problems=lambda _: (), allowed_roles=(_ROLE,))
+
+Request = dict[str, Any]
+
+
+def name_of(index: int) -> str:
+    """The name of the trace's job number `index`: jobs of one moment stay in the trace's order."""
+    return f"job-{index:07d}"
+
+
+def index_of(name: str) -> int:
+    """Which job of the trace a name belongs to."""
+    return int(name.removeprefix("job-"))
+
+
+def request_of(job: TraceJob, index: int) -> Request:
+    """The CreateTrainingJob request."""
+    name = name_of(index)
+    limit = min(max(job.max_runtime or LONGEST_RUNTIME_SECONDS, 1), LONGEST_RUNTIME_SECONDS)
+    return {
+        "TrainingJobName": name,
+        "RoleArn": _ROLE,
+        "AlgorithmSpecification": {"TrainingImage": "replay/image:latest", "TrainingInputMode": "File"},
+        "OutputDataConfig": {"S3OutputPath": "s3://replay/output"},
+        "ResourceConfig": {"InstanceType": POOL, "InstanceCount": job.gpus, "VolumeSizeInGB": 30},
+        "StoppingCondition": {"MaxRuntimeInSeconds": round(limit)},
+        "CheckpointConfig": {"S3Uri": f"s3://replay/checkpoints/{name}"},
+        "Environment": {"SIMULATOR_TRAINING_SECONDS": repr(job.duration)},
+    }
+
+
+def admitted(request: Request, share: str, pools: Mapping[str, Pool], now: datetime) -> Job:
+    """The job as the door lets it in. Raises what `Door.admit` raises."""
+    return replace(_DOOR.admit(request, None, pools, now).job, share=share)

@@ -1,0 +1,223 @@
+"""The shipped queue over traces: against the reference policies job by job, and as the program that people run."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainmaster.domain.policy import Order, Policy
+from trainmaster.local.replay.__main__ import main
+from trainmaster.local.replay.baselines import play_baseline
+from trainmaster.local.replay.queue import Replay, ReplayFailed, Terms
+from trainmaster.local.replay.running import POLICIES
+from trainmaster.local.replay.trace import TraceJob, read_trace
+
+TRACES = Path(__file__).parents[2] / "benchmarks" / "traces"
+CAP = 8
+
+
+def job(submit, duration, gpus, name=""):
+    return TraceJob(name, submit, duration, gpus)
+
+
+def replayed(jobs, order=Order.FIFO, cap=CAP, **terms):
+    return Replay(jobs, Terms(cap=cap, policy=Policy(order=order), **terms)).play()
+
+
+@st.composite
+def traces(draw):
+    """Jobs in the order of submission; of one second in that of the baselines."""
+    times = st.integers(0, 300)
+    found = draw(st.lists(st.tuples(times, st.integers(0, 200), st.integers(1, CAP)), min_size=1, max_size=25))
+    return [job(*each) for each in sorted(found)]
+
+
+@settings(deadline=None)
+@given(jobs=traces())
+def test_the_shipped_fifo_is_the_baseline_job_by_job(jobs):
+    assert replayed(jobs) == play_baseline("baseline-fifo", jobs, CAP)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "share"), [("philly_2017", "ee9e8c"), ("itp_2021", "cluster02")])
+def test_so_it_is_on_the_real_traces(name, share):
+    jobs = [each for each in read_trace(str(TRACES / f"{name}.csv.gz")) if each.share == share]
+    jobs.sort(key=lambda each: (each.submit, each.duration, each.gpus))
+    assert replayed(jobs, cap=128) == play_baseline("baseline-fifo", jobs, 128)
+
+
+def test_a_job_runs_longer_than_sagemaker_would_let_it():
+    longest = 40 * 86_400
+    (played,) = replayed([job(0, longest, 1)])
+    assert played.finish == longest
+
+
+def test_times_between_the_seconds_are_kept():
+    first, second = replayed([job(0.25, 1.5, CAP), job(1.0, 1.0, CAP)])
+    assert first.spans == ((0.25, 1.75),)
+    assert second.spans == ((1.75, 2.75),)
+
+
+def test_all_that_happens_in_one_instant_is_one_pass():
+    replay = Replay([job(10, 5, 1), job(10, 5, 1), job(15, 5, 1)], Terms(cap=CAP, policy=Policy(order=Order.FIFO)))
+    replay.play()
+    assert replay.passes == 3  # 10 s: two arrive; 15 s: two end and one arrives; 20 s: one ends
+
+
+def test_a_job_that_the_pool_cannot_hold_is_refused_at_the_door():
+    with pytest.raises(Exception, match="the pool's cap is 8"):
+        replayed([job(0, 5, CAP + 1)])
+
+
+# -- the program
+
+
+HEADER = "submit_time_s,duration_s,num_gpus,vc\n"
+ROWS = "0,100,6,a\n1,100,4,b\n2,20,2,a\n"
+KEYS = {
+    *("avg_jct_s", "p50_jct_s", "p99_jct_s", "avg_wait_s", "p99_wait_s", "avg_wait_large_s", "p99_wait_large_s"),
+    *("utilization", "makespan_s", "preemptions_per_job", "lost_fraction", "jobs", "wall_s"),
+}
+
+
+@pytest.fixture
+def trace(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text(HEADER + ROWS)
+    return str(path)
+
+
+def printed(capsys, *arguments, code=0):
+    assert main(arguments) == code
+    out = capsys.readouterr()
+    return out.err if code else out.out
+
+
+def test_json_is_one_object_with_every_figure(trace, capsys):
+    found = json.loads(printed(capsys, trace, "--cap", "8", "--policy", "fifo", "--json"))
+    assert found.keys() >= KEYS
+    assert (found["jobs"], found["makespan_s"], found["policy"], found["cap"]) == (3, 200, "fifo", 8)
+    assert found["avg_wait_s"] == pytest.approx((0 + 99 + 98) / 3, abs=0.001)
+    assert found["p99_wait_large_s"] is None
+    assert found["utilization"] == pytest.approx((600 + 400 + 40) / (8 * 200))
+
+
+def test_the_table_shows_the_same_to_people(trace, capsys):
+    shown = printed(capsys, trace, "--cap", "8", "--policy", "baseline-skip")
+    assert "3 on 8 GPUs" in shown
+    assert "Utilization" in shown
+    assert [line.split()[0] for line in shown.splitlines()[-3:]] == ["------", "2-7", "all"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_brings_every_job_to_its_end(policy, trace, capsys):
+    assert json.loads(printed(capsys, trace, "--cap", "8", "--policy", policy, "--json"))["jobs"] == 3
+
+
+def test_a_share_and_the_first_jobs_can_be_chosen(trace, capsys):
+    assert json.loads(printed(capsys, trace, "--cap", "8", "--vc", "a", "--json"))["jobs"] == 2
+    assert json.loads(printed(capsys, trace, "--cap", "8", "--limit", "1", "--json"))["jobs"] == 1
+
+
+def test_jobs_larger_than_the_pool_are_cut_to_it(trace, capsys):
+    found = json.loads(printed(capsys, trace, "--cap", "4", "--policy", "fifo", "--json"))
+    assert found["utilization"] == pytest.approx((400 + 400 + 40) / (4 * found["makespan_s"]), abs=1e-6)
+
+
+def test_a_gzipped_trace_is_read_as_well(tmp_path, capsys):
+    path = tmp_path / "trace.csv.gz"
+    path.write_bytes(gzip.compress((HEADER + ROWS).encode()))
+    assert json.loads(printed(capsys, str(path), "--cap", "8", "--json"))["jobs"] == 3
+
+
+def test_a_comparison_gives_ratios_to_skipping(trace, capsys):
+    arguments = (trace, "--cap", "8", "--compare", "--policy", "fifo", "--policy", "baseline-easy")
+    found = json.loads(printed(capsys, *arguments, "--json"))
+    assert list(found["policies"]) == ["baseline-skip", "fifo", "baseline-easy"]
+    fifo = found["policies"]["fifo"]
+    skip = found["policies"]["baseline-skip"]
+    assert fifo["ratios"]["avg_jct_s"] == pytest.approx(fifo["avg_jct_s"] / skip["avg_jct_s"], abs=1e-4)
+    assert skip["ratios"]["avg_wait_s"] == 1
+    shown = printed(capsys, *arguments)
+    assert "3 jobs on 8 GPUs" in shown
+    assert "(1.00)" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("submit_time_s,num_gpus\n1,2\n", "line 1: the column duration_s is missing"),
+        ("", "line 1: the column submit_time_s is missing"),
+        (HEADER, "there is no job in it"),
+        (HEADER + "1,2,3,a\n1,-,3,a\n", "line 3: duration_s is '-', not a number of seconds"),
+        (HEADER + "1,2,0,a\n", "line 2: num_gpus is '0', not a whole number"),
+        (HEADER + "1,2,1.5,a\n", "line 2: num_gpus is '1.5'"),
+        (HEADER + "-1,2,1,a\n", "line 2: submit_time_s is '-1'"),
+        (HEADER + "nan,2,1,a\n", "line 2: submit_time_s is 'nan'"),
+        (HEADER + "1,2\n", "line 2: num_gpus is None"),
+    ],
+)
+def test_what_is_wrong_with_a_trace_is_told_with_line_and_column(tmp_path, capsys, text, message):
+    path = tmp_path / "trace.csv"
+    path.write_text(text)
+    assert message in printed(capsys, str(path), "--cap", "8", code=2)
+
+
+def test_a_file_that_is_no_text_is_told_so(tmp_path, capsys):
+    path = tmp_path / "trace.csv"
+    path.write_bytes(b"\x1f\x8bnothing")
+    assert "not a CSV file" in printed(capsys, str(path), "--cap", "8", code=2)
+
+
+def test_a_file_that_is_not_there_is_told_so(tmp_path, capsys):
+    assert "No such file" in printed(capsys, str(tmp_path / "none.csv"), "--cap", "8", code=2)
+
+
+def test_a_share_that_is_not_there_is_told_with_those_that_are(trace, capsys):
+    assert "there are: a, b" in printed(capsys, trace, "--cap", "8", "--vc", "c", code=2)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--cap", "8"],
+        ["trace.csv"],
+        ["trace.csv", "--cap", "0"],
+        ["trace.csv", "--cap", "8", "--policy", "lottery"],
+        ["trace.csv", "--cap", "8", "--policy", "fifo", "--policy", "fair"],
+        ["trace.csv", "--cap", "8", "--restart-cost", "-1"],
+    ],
+)
+def test_wrong_usage_ends_with_two(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "error:" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_it_with_a_line_and_130():
+    text = gzip.decompress((TRACES / "itp_2021.csv.gz").read_bytes())
+    command = [sys.executable, "-m", "trainmaster.local.replay", "-", "--cap", "64", "--policy", "fifo"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        # More than a pipe holds: once it is written, the program is at work.
+        process.stdin.write(text)
+        process.stdin.close()
+        process.stdin = None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, b"", b"Error: interrupted\n")
+
+
+def test_a_queue_that_gets_stuck_is_told_with_its_reasons(capsys):
+    replay = Replay([job(0, 10, 2, "first")], Terms(cap=CAP, policy=Policy(order=Order.FIFO, most_actions=0)))
+    with pytest.raises(ReplayFailed, match=r"first starts with the next pass"):
+        replay.play()
