@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from trainmaster.domain.instances import accelerators_of
@@ -16,12 +16,47 @@ Units = Mapping[str, int]
 """Instances by pool name."""
 
 
+RECLAIMED_BEFORE = timedelta(minutes=30)
+"""How long before the end of a training plan's reserved capacity SageMaker begins to take its instances back
+(SageMaker developer guide, "Training plans utilization for SageMaker training jobs")."""
+
+
 class Kind(StrEnum):
     """How SageMaker gives a pool's instances."""
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
     TRAINING_PLAN = "training-plan"
+
+
+class PlanStatus(StrEnum):
+    """`TrainingPlanStatus` (SageMaker API, DescribeTrainingPlan).
+
+    Between two reserved capacities of one plan it is Scheduled again (developer guide, "View training plan details").
+    """
+
+    PENDING = "Pending"
+    SCHEDULED = "Scheduled"
+    ACTIVE = "Active"
+    EXPIRED = "Expired"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanWindow:
+    """What SageMaker says of a training plan.
+
+    Attributes:
+        status: how it stands.
+        starts_at: when the reserved capacity begins that is usable now or next; None where there is none any more.
+        ends_at: when that one ends.
+        instances: how many instances it has in all; None where SageMaker does not say.
+    """
+
+    status: PlanStatus
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    instances: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +70,12 @@ class Pool:
         type_: the ML instance type of its units; empty: the name.
         kind: on demand, spot, or a training plan.
         plan_arn: of a training plan.
-        starts_at: when a training plan becomes Active (DescribeTrainingPlan, `StartTime`).
-        ends_at: when it ends (`EndTime`); SageMaker stops its jobs 30 minutes before.
+        starts_at: when the reserved capacity of a training plan begins that is usable now or next; None before
+            SageMaker was asked (DescribeTrainingPlan, `ReservedCapacitySummaries`).
+        ends_at: when that one ends; SageMaker takes its instances back 30 minutes before.
         price: dollars an instance-hour, for budgets; 0 where nobody has set one.
         accelerators_per_unit: accelerators of an instance; 0: as known of its type.
+        plan_status: of a training plan; None before SageMaker was asked.
     """
 
     name: str
@@ -51,6 +88,7 @@ class Pool:
     ends_at: datetime | None = None
     price: float = 0.0
     accelerators_per_unit: int = 0
+    plan_status: PlanStatus | None = None
 
     @property
     def instance_type(self) -> str:
@@ -61,6 +99,13 @@ class Pool:
     def accelerators(self) -> int:
         """Accelerators of one unit."""
         return self.accelerators_per_unit or accelerators_of(self.instance_type)
+
+    @property
+    def reclaimed_at(self) -> datetime | None:
+        """When SageMaker begins to take its instances back; None where it does not, or nobody knows yet."""
+        if self.kind is not Kind.TRAINING_PLAN or self.ends_at is None:
+            return None
+        return self.ends_at - RECLAIMED_BEFORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +164,12 @@ def worst_case(alternatives: Iterable[Units]) -> dict[str, int]:
         for name, count in units.items():
             result[name] = max(result.get(name, 0), count)
     return result
+
+
+def reclaimed_at(units: Units, pools: Mapping[str, Pool]) -> datetime | None:
+    """When SageMaker begins to take any of these units back; None where it does not, or nobody knows yet."""
+    times = (pools[name].reclaimed_at for name in units if name in pools)
+    return min((time for time in times if time is not None), default=None)
 
 
 def foreign_units(known: Mapping[str, Units], pools: Mapping[str, Pool]) -> dict[str, int]:

@@ -90,7 +90,10 @@ class Attempt:
         stop_sent: whether SageMaker is known to have been asked to stop it.
         freed_for: the job for which it steps aside.
         saved_at: when its newest checkpoint was written, as far as anybody has looked.
+        saves_every: the least time seen between two of its checkpoints; None where nobody has seen two.
         interruptions: how often SageMaker took its spot instances away and went on later.
+        reclaimed_at: when SageMaker takes its instances back, as its training plan ends; None for other pools.
+        warm_until: until when the warm pool stays that it left; None where it left none.
     """
 
     number: int
@@ -105,7 +108,10 @@ class Attempt:
     stop_sent: bool = False
     freed_for: str | None = None
     saved_at: datetime | None = None
+    saves_every: timedelta | None = None
     interruptions: int = 0
+    reclaimed_at: datetime | None = None
+    warm_until: datetime | None = None
     ended_at: datetime | None = None
     reason: str | None = None
 
@@ -162,6 +168,7 @@ class Job:
         returns: starts in a row that met no capacity; sets the back-off.
         stop_requested: its user wants it stopped, so that it must not be resumed.
         keep_alive: whether the request keeps a warm pool after the job.
+        fit: digest of what SageMaker compares before it lets the job use a warm pool; "" where none can serve it.
         history: newest changes last; the store may keep older ones apart.
         image: training image or algorithm, as far as jobs of one image run alike.
         checkpointed: whether it writes checkpoints (`CheckpointConfig`), so that preemption keeps its work.
@@ -189,6 +196,7 @@ class Job:
     max_runtime: timedelta = timedelta(days=1)
     max_pending: timedelta | None = None
     keep_alive: bool = False
+    fit: str = ""
     submitted_by: str | None = None
     attempt: Attempt | None = None
     past: tuple[Attempt, ...] = ()

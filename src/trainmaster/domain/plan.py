@@ -29,7 +29,7 @@ class Snapshot:
         foreign: units held by training jobs that did not come from the queue, in pools that count them.
         policy: the settings in force.
         records: what ended attempts have taught: run times, and what shares have used.
-        warm: warm pools that are Available.
+        warm: warm pools, as far as they are not known to be gone; see `warm.counting`.
     """
 
     pass_number: int
@@ -45,11 +45,15 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start the job on these units; `choices` are the types that SageMaker may still choose from."""
+    """Start the job on these units; `choices` are the types that SageMaker may still choose from.
+
+    With `warm` they are those of an idle warm pool, which SageMaker will let it use.
+    """
 
     job: Job
     units: Units
     choices: tuple[str, ...] = ()
+    warm: WarmPool | None = None
 
 
 @dataclass(frozen=True, slots=True)
