@@ -48,7 +48,8 @@ _FINISHES = frozenset({_S.COMPLETED, _S.FAILED, _S.STOPPED})
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     _S.PENDING: frozenset({_S.STARTING, _S.HELD, _S.CANCELLED}),
     _S.PREEMPTED: frozenset({_S.STARTING, _S.HELD, _S.CANCELLED}),
-    _S.HELD: frozenset({_S.PENDING, _S.PREEMPTED, _S.CANCELLED}),
+    # A job that runs after others may fail with them.
+    _S.HELD: frozenset({_S.PENDING, _S.PREEMPTED, _S.CANCELLED, _S.FAILED}),
     # A start that met no capacity goes back to where it came from.
     _S.STARTING: _FINISHES | {_S.RUNNING, _S.PREEMPTING, _S.PENDING, _S.PREEMPTED},
     # SageMaker may lose the capacity of a job that had seemed to run (CapacityError while restarting).

@@ -5,9 +5,12 @@ An observation is a hint: it may be late, repeated or out of order. It must not 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from trainmaster.domain.policy import FailureClass
 
 
 class Status(StrEnum):
@@ -24,8 +27,21 @@ class Status(StrEnum):
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED, Status.DELETING})
 NO_INSTANCES_YET = frozenset({"Starting", "Pending", "LaunchingMLInstances", "PreparingTrainingStack"})
 """`SecondaryStatus` values under which the job's instances are not at work yet."""
-TIMED_OUT = frozenset({"MaxRuntimeExceeded", "MaxWaitTimeExceeded"})
-"""`SecondaryStatus` values that tell a time-out from a stop: both end as Stopped."""
+WORKED_TOO_LONG = "MaxRuntimeExceeded"
+"""`SecondaryStatus` that tells a time-out from a stop: both end as Stopped."""
+WAITED_TOO_LONG = "MaxWaitTimeExceeded"
+"""The same for a spot job that lost, or did not get, its instances: `MaxWaitTimeInSeconds` is at least as long as
+`MaxRuntimeInSeconds`, so a job that works without a break never meets it."""
+
+FAILURE_CLASSES: Mapping[str, FailureClass] = {
+    "CapacityError": FailureClass.CAPACITY,
+    "InsufficientCapacityError": FailureClass.CAPACITY,
+    "ResourceLimitExceeded": FailureClass.CAPACITY,
+    "InternalServerError": FailureClass.SERVICE,
+    "AlgorithmError": FailureClass.ALGORITHM,
+}
+"""How a `FailureReason` begins. Others, `ClientError` among them, are about the request or its data: another try would
+meet them again (SageMaker API reference, DescribeTrainingJob; facts 2.1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +57,7 @@ class Observation:
         stopping_since: when `Stopping` began, where the report tells; shows who asked first.
         chosen_type: `SelectedInstanceType` once SageMaker has chosen among preferences.
         warm_pool: whether the ended job has left a warm pool that still holds its instances.
+        interruptions: how often its spot instances have been taken away so far.
     """
 
     training_job_name: str
@@ -52,6 +69,7 @@ class Observation:
     stopping_since: datetime | None = None
     chosen_type: str | None = None
     warm_pool: bool = False
+    interruptions: int = 0
 
     @property
     def terminal(self) -> bool:
@@ -64,6 +82,18 @@ class Observation:
         return self.status is Status.IN_PROGRESS and bool(self.secondary) and self.secondary not in NO_INSTANCES_YET
 
     @property
+    def ends_badly(self) -> bool:
+        """Whether rules for trying again have a say in what becomes of the job."""
+        return self.terminal and self.status is not Status.COMPLETED
+
+    @property
+    def failure_class(self) -> FailureClass | None:
+        """The class of a failed job's failure; None where it did not fail, or where no new try could help."""
+        if self.status is not Status.FAILED:
+            return None
+        return FAILURE_CLASSES.get((self.failure_reason or "").partition(":")[0].strip())
+
+    @property
     def no_capacity(self) -> bool:
         """Whether it failed for want of EC2 capacity (`CapacityError`), which says nothing about the job."""
-        return self.status is Status.FAILED and (self.failure_reason or "").startswith("CapacityError")
+        return self.failure_class is FailureClass.CAPACITY

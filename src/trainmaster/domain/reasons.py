@@ -13,6 +13,7 @@ from trainmaster.domain.clock import clock
 from trainmaster.domain.reasons_of_rules import (
     BudgetSpent,
     GroupFull,
+    Held,
     NotBefore,
     PlanClosed,
     ShareFull,
@@ -209,4 +210,5 @@ Reason = (
     | PlanClosed
     | NotBefore
     | WaitsForJobs
+    | Held
 )

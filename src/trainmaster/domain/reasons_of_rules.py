@@ -123,3 +123,14 @@ class WaitsForJobs:
     def words(self) -> str:
         """The reason as a sentence."""
         return f"runs after {', '.join(self.jobs)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A person holds it."""
+
+    by: str
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        return f"held by {self.by}, until it is released"

@@ -1,0 +1,53 @@
+"""Every change that a job can go through, as a pure function from the job before to the job after.
+
+    moves.py     what all of them share: one table of transitions, one version, one line of history
+    running.py   starts, preemptions, stops
+    waiting.py   holds, releases, parents, priorities, cancellations
+    failures.py  what failed is tried again, or ends the job
+    reports.py   what SageMaker says
+
+Each asks `TRANSITIONS`, counts the version up and writes one line of history. They must not read a clock, store
+anything or decide whether a change is wise.
+"""
+
+from __future__ import annotations
+
+from trainmaster.domain.lifecycle.failures import Retries, back_off, fail, failed_as, give_back
+from trainmaster.domain.lifecycle.moves import CLOCK_TOLERANCE, current
+from trainmaster.domain.lifecycle.reports import observe
+from trainmaster.domain.lifecycle.running import ask_stop, keep_for, launched, preempt, start, stop_sent
+from trainmaster.domain.lifecycle.waiting import (
+    cancel,
+    held_reason,
+    hold,
+    let_go,
+    parent_ended,
+    put_off,
+    release,
+    reprioritise,
+)
+
+__all__ = [
+    "CLOCK_TOLERANCE",
+    "Retries",
+    "ask_stop",
+    "back_off",
+    "cancel",
+    "current",
+    "fail",
+    "failed_as",
+    "give_back",
+    "held_reason",
+    "hold",
+    "keep_for",
+    "launched",
+    "let_go",
+    "observe",
+    "parent_ended",
+    "preempt",
+    "put_off",
+    "release",
+    "reprioritise",
+    "start",
+    "stop_sent",
+]

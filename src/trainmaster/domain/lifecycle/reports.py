@@ -1,0 +1,128 @@
+"""What SageMaker says of a job's newest attempt, as a change of the job.
+
+A report is a hint: late, repeated or out of order. It must not ask anybody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from trainmaster.domain.job import Attempt, Job, JobState, Outcome
+from trainmaster.domain.lifecycle.failures import Retries, fail, failed_as
+from trainmaster.domain.lifecycle.moves import CLOCK_TOLERANCE, closed, current, end, move, note, touch
+from trainmaster.domain.observation import WAITED_TOO_LONG, WORKED_TOO_LONG, Observation, Status
+from trainmaster.domain.policy import FailureClass
+
+
+def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None = None) -> Job | None:
+    """The job after a report about its training job; None where the report changes nothing.
+
+    A report about another attempt than the newest, or about a job that holds no capacity, changes nothing: events
+    come late, twice and out of order.
+
+    Args:
+        job: as it stands.
+        seen: the report.
+        now: the time now, UTC.
+        retries: how the queue tries failures again (`Policy.retries`); asked only where `seen.ends_badly`.
+    """
+    attempt = job.attempt
+    if attempt is None or not job.units or attempt.training_job_name != seen.training_job_name:
+        return None
+    if seen.terminal:
+        # Its end may be the first that we hear of its work: earlier reports may have been lost.
+        known = replace(
+            attempt, started_at=attempt.started_at or seen.started_at, interruptions=_interruptions(job, seen)
+        )
+        return _ended(replace(job, attempt=known), seen, now, retries)
+    if seen.status is Status.STOPPING:
+        return _seen_stopping(job, attempt, now)
+    return _seen_in_progress(job, attempt, seen, now)
+
+
+def _ended(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
+    if seen.status is Status.COMPLETED:
+        return end(job, JobState.COMPLETED, closed(job, Outcome.COMPLETED, now, "completed"), now, "completed")
+    if seen.secondary == WORKED_TOO_LONG:
+        return _stopped(job, now, f"SageMaker ended it: {seen.secondary}")
+    if job.stop_requested:
+        return _stopped(job, now, "stopped by its user")
+    if seen.secondary == WAITED_TOO_LONG:
+        return failed_as(job, FailureClass.SPOT, now, f"SageMaker ended it: {seen.secondary}", retries)
+    if seen.status is Status.FAILED:
+        return _ended_failed(job, seen, now, retries)
+    return _ended_stopped(job, seen, now, retries)
+
+
+def _ended_stopped(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
+    if job.state is JobState.PREEMPTING and not _user_was_first(current(job), seen):
+        return _preempted(job, now)
+    if _pending_timed_out(job, seen, now):
+        reason = "no EC2 capacity within MaxPendingTimeInSeconds"
+        return failed_as(job, FailureClass.CAPACITY, now, reason, retries)
+    return _stopped(job, now, "stopped outside the queue")
+
+
+def _ended_failed(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
+    reason = seen.failure_reason or "SageMaker gave no reason"
+    failure = seen.failure_class
+    if failure is None:
+        return fail(job, now, reason)
+    if failure is FailureClass.CAPACITY and job.state is JobState.PREEMPTING:
+        return _preempted(job, now)
+    return failed_as(job, failure, now, reason, retries)
+
+
+def _stopped(job: Job, now: datetime, reason: str) -> Job:
+    return end(job, JobState.STOPPED, closed(job, Outcome.STOPPED, now, reason), now, reason)
+
+
+def _user_was_first(attempt: Attempt, seen: Observation) -> bool:
+    """Whether SageMaker began to stop the job before we decided to: then its user, not the queue, stopped it."""
+    asked, since = attempt.stop_asked_at, seen.stopping_since
+    return asked is not None and since is not None and since < asked - CLOCK_TOLERANCE
+
+
+def _pending_timed_out(job: Job, seen: Observation, now: datetime) -> bool:
+    """SageMaker stops a job that found no capacity within its `MaxPendingTimeInSeconds`; no status tells it so."""
+    attempt = current(job)
+    waited = now - attempt.created_at
+    never_worked = attempt.started_at is None and seen.started_at is None
+    return never_worked and job.max_pending is not None and waited + CLOCK_TOLERANCE >= job.max_pending
+
+
+def _preempted(job: Job, now: datetime) -> Job:
+    reason = f"preempted for {current(job).freed_for}"
+    return move(job, JobState.PREEMPTED, now, reason, attempt=closed(job, Outcome.PREEMPTED, now, reason))
+
+
+def _seen_stopping(job: Job, attempt: Attempt, now: datetime) -> Job | None:
+    if attempt.stop_asked_at is not None:
+        return None
+    # Nobody asked us: a person stopped it in the console or by an SDK, or SageMaker did at a limit. The end will tell.
+    stopping = replace(attempt, launched=True, stop_asked_at=now, stop_sent=True)
+    return note(job, now, "is being stopped outside the queue", attempt=stopping)
+
+
+def _seen_in_progress(job: Job, attempt: Attempt, seen: Observation, now: datetime) -> Job | None:
+    known = replace(attempt, launched=True, interruptions=_interruptions(job, seen), **_chosen(attempt, seen))
+    if job.state is JobState.STARTING and seen.at_work:
+        known = replace(known, started_at=seen.started_at or now)
+        others = {failure: times for failure, times in job.failures.items() if failure is not FailureClass.CAPACITY}
+        return move(job, JobState.RUNNING, now, "instances at work", attempt=known, returns=0, failures=others)
+    return None if known == attempt else touch(job, attempt=known)
+
+
+def _interruptions(job: Job, seen: Observation) -> int:
+    """Reports come out of order, so the most that any has told."""
+    return max(current(job).interruptions, seen.interruptions)
+
+
+def _chosen(attempt: Attempt, seen: Observation) -> dict[str, Any]:
+    """Once SageMaker has chosen among preferences, the other pools' units are free."""
+    chosen = seen.chosen_type
+    if chosen is None or len(attempt.choices) < 2 or chosen not in attempt.units:
+        return {}
+    return {"units": {chosen: attempt.units[chosen]}, "choices": (chosen,)}

@@ -1,0 +1,64 @@
+"""Starts, preemptions and stops: what the manager decides for a job that holds capacity, or is to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from trainmaster.domain.capacity import Units
+from trainmaster.domain.errors import IllegalTransition
+from trainmaster.domain.job import Attempt, Hold, Job, JobState, Outcome, attempt_name
+from trainmaster.domain.lifecycle.moves import current, move, note, touch
+
+
+def start(job: Job, units: Units, choices: tuple[str, ...], now: datetime) -> Job:
+    """The job takes capacity under a new attempt; its name is fixed before SageMaker is called.
+
+    A start that SageMaker refused for its limits left no training job behind, so its number is used again.
+    """
+    last = job.attempt
+    reuse = last is not None and last.outcome is Outcome.RETURNED and not last.launched
+    number = 1 if last is None else last.number + (0 if reuse else 1)
+    attempt = Attempt(
+        number=number,
+        training_job_name=attempt_name(job.name, number),
+        units=dict(units),
+        choices=choices,
+        created_at=now,
+    )
+    past = job.past if last is None or reuse else (*job.past, last)
+    return move(job, JobState.STARTING, now, _places(units), attempt=attempt, past=past, hold=None, retry_at=None)
+
+
+def launched(job: Job) -> Job:
+    """SageMaker is known to have the attempt."""
+    return touch(job, attempt=replace(current(job), launched=True))
+
+
+def preempt(job: Job, beneficiary: str, now: datetime) -> Job:
+    """The job is to step aside; its capacity is freed for `beneficiary`."""
+    attempt = replace(current(job), stop_asked_at=now, freed_for=beneficiary)
+    return move(job, JobState.PREEMPTING, now, f"steps aside for {beneficiary}", attempt=attempt)
+
+
+def keep_for(job: Job, hold: Hold) -> Job:
+    """A waiting job gets capacity that is being freed for it."""
+    return touch(job, hold=hold)
+
+
+def ask_stop(job: Job, now: datetime, who: str) -> Job:
+    """Its user wants an active job stopped: it will end as stopped and not be resumed."""
+    if job.state not in (JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING):
+        raise IllegalTransition(f"job {job.name} is {job.state}: there is nothing to stop", field="jobState")
+    attempt = current(job)
+    attempt = replace(attempt, stop_asked_at=attempt.stop_asked_at or now)
+    return note(job, now, f"stop asked by {who}", attempt=attempt, stop_requested=True)
+
+
+def stop_sent(job: Job) -> Job:
+    """SageMaker is known to have been asked to stop the attempt."""
+    return touch(job, attempt=replace(current(job), stop_sent=True))
+
+
+def _places(units: Units) -> str:
+    return "takes " + ", ".join(f"{count} x {name}" for name, count in sorted(units.items()))
