@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from trainmaster.local.replay import report
 from trainmaster.local.replay.options import DEFAULT_POLICY, parse
+from trainmaster.local.replay.pictures import draw
 from trainmaster.local.replay.progress import Bar
 from trainmaster.local.replay.queue import ReplayFailed
 from trainmaster.local.replay.running import POLICIES, REFERENCE, Run, play
@@ -47,7 +48,14 @@ def _replay(options: Namespace) -> int:
     with Bar() as bar:
         runs = [_run(name, jobs, options, bar) for name in _policies(options)]
     _tell(_shown(runs, options))
+    if options.out:
+        _draw(runs, options.out)
     return 0
+
+
+def _draw(runs: Sequence[Run], directory: str) -> None:
+    files = [path for run in runs for path in draw(run, directory)]
+    sys.stderr.write("".join(f"wrote {path}\n" for path in files))
 
 
 def _shown(runs: Sequence[Run], options: Namespace) -> str:

@@ -1,0 +1,110 @@
+"""Pictures: the files that there are, what they say, and that no two jobs sit on one unit."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmaster.local.replay.baselines import play_baseline
+from trainmaster.local.replay.packing import bars
+from trainmaster.local.replay.pictures import draw
+from trainmaster.local.replay.played import Played
+from trainmaster.local.replay.running import Run
+from trainmaster.local.replay.trace import TraceJob
+
+CAP = 8
+
+
+def job(submit, duration, gpus, name="a", share="default"):
+    return TraceJob(name, submit, duration, gpus, share)
+
+
+def run_of(*jobs, policy="baseline-srpt"):
+    return Run(policy, CAP, play_baseline(policy, jobs, CAP), 0.1)
+
+
+PREEMPTED = run_of(job(0, 4000, 8, "long"), job(1000, 300, 4, "short$"))
+
+
+def words(path):
+    return {"".join(element.itertext()).strip() for element in ET.parse(path).iter("{http://www.w3.org/2000/svg}text")}
+
+
+def test_a_run_gives_both_pictures_in_both_formats(tmp_path):
+    written = draw(PREEMPTED, str(tmp_path / "new" / "place"))
+    assert [path.name for path in written] == [
+        "baseline-srpt-queue.svg",
+        "baseline-srpt-queue.png",
+        "baseline-srpt-gantt.svg",
+        "baseline-srpt-gantt.png",
+    ]
+    for path in written:
+        begin = path.read_bytes()[:8]
+        assert begin == (b"\x89PNG\r\n\x1a\n" if path.suffix == ".png" else b"<?xml ve")
+
+
+def test_the_pictures_say_what_they_show(tmp_path):
+    draw(PREEMPTED, str(tmp_path))
+    queue, gantt = (words(tmp_path / f"baseline-srpt-{kind}.svg") for kind in ("queue", "gantt"))
+    assert {"baseline-srpt: 2 jobs on 8 GPUs", "jobs that wait", "GPUs used of 8", "minutes"} <= queue
+    assert {"GPU", "long", "short$", "2 to 7", "8 to 31"} <= gantt
+
+
+def test_the_same_run_gives_the_same_files(tmp_path):
+    first = [path.read_bytes() for path in draw(PREEMPTED, str(tmp_path / "a"))]
+    assert [path.read_bytes() for path in draw(PREEMPTED, str(tmp_path / "b"))] == first
+
+
+def test_shares_have_colours_of_their_own(tmp_path):
+    draw(run_of(job(0, 10, 1, share="vision"), job(0, 10, 1, share="speech")), str(tmp_path))
+    assert {"speech", "vision"} <= words(tmp_path / "baseline-srpt-gantt.svg")
+
+
+@pytest.mark.parametrize(("duration", "unit"), [(600, "minutes"), (20_000, "hours"), (500_000, "days")])
+def test_the_axis_has_a_unit_that_fits(tmp_path, duration, unit):
+    draw(run_of(job(50, duration, 1)), str(tmp_path))
+    assert unit in words(tmp_path / "baseline-srpt-gantt.svg")
+
+
+def test_a_picture_of_many_jobs_holds_dots_so_that_a_browser_can_show_it(tmp_path):
+    jobs = [job(index, 10, 1, f"job-{index}") for index in range(4000)]
+    svg = draw(run_of(*jobs, policy="baseline-fifo"), str(tmp_path))[2]
+    assert svg.stat().st_size < 500_000
+    assert "job-1" not in words(svg)
+
+
+def test_jobs_that_take_no_time_are_no_obstacle(tmp_path):
+    assert draw(run_of(job(5, 0, 1)), str(tmp_path))
+
+
+@st.composite
+def traces(draw_):
+    times = st.integers(0, 60)
+    found = draw_(st.lists(st.tuples(times, st.integers(0, 50), st.integers(1, CAP)), min_size=1, max_size=30))
+    return [job(*each) for each in sorted(found)]
+
+
+@given(jobs=traces())
+def test_no_two_jobs_sit_on_one_unit_at_once(jobs):
+    played = play_baseline("baseline-srpt", jobs, CAP, 3)
+    boxes = bars(played, CAP)
+    by_unit = {}
+    for box in boxes:
+        assert 0 <= box.first < box.first + box.count <= CAP
+        for unit in range(box.first, box.first + box.count):
+            by_unit.setdefault(unit, []).append((box.start, box.end))
+    for spans in by_unit.values():
+        ordered = sorted(spans)
+        assert all(before[1] <= after[0] for before, after in pairwise(ordered))
+    assert sum((box.end - box.start) * box.count for box in boxes) == sum(each.held for each in played)
+
+
+def test_a_job_that_finds_no_neighbours_has_several_bars():
+    a, b, c = job(0, 10, 2, "a"), job(1, 29, 2, "b"), job(2, 8, 2, "c")
+    d = job(10, 5, 4, "d")
+    played = [Played(a, ((0, 10),)), Played(b, ((1, 30),)), Played(c, ((2, 10),)), Played(d, ((10, 15),))]
+    assert [(box.first, box.count) for box in bars(played, 6) if box.played.job is d] == [(0, 2), (4, 2)]
