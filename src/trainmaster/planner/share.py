@@ -2,17 +2,29 @@
 
 A share's own units (nominal) are its entitlement, whatever the priorities of others; what it does not use is lent,
 and taken back by preempting borrowers. It must not choose victims or order jobs within a share.
+
+Sources: AWS Batch, "Quota shares" and "Preemption" (what is lent is restored by preempting borrowers; lowering a
+share's limits makes what runs beyond them eligible); Kueue, "Preemption" (a queue reclaims only what it may use
+without borrowing itself; only queues that borrow lose jobs to others).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from trainmaster.domain.capacity import Units
+from trainmaster.domain.entitlement import Entitlements
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy import Order
 from trainmaster.domain.reasons import Reason
+from trainmaster.domain.reasons_of_rules import ShareFull
+from trainmaster.planner.turns import turns
+
+__all__ = ["Shares", "turns"]
 
 
 @dataclass(slots=True)
@@ -20,42 +32,217 @@ class Shares:
     """The working figures of one plan: what each share holds of each pool. Thrown away with the plan.
 
     Without shares in the policy every job may have everything, and only standing decides who steps aside.
+
+    Attributes:
+        snapshot: what the pass read.
+        now: the time of the pass, UTC.
+        entitlements: what the policy gives each share.
+        moved: shares whose figures have changed since `turns` last looked, and whether they have shrunk.
     """
 
     snapshot: Snapshot
+    now: datetime
+    entitlements: Entitlements = field(init=False)
+    moved: dict[str, bool] = field(default_factory=dict)
+    _held: dict[str, dict[str, int]] = field(default_factory=dict)
+    _leaving: dict[str, dict[str, int]] = field(default_factory=dict)
+    _taken: dict[str, tuple[Job, Units]] = field(default_factory=dict)
+    _kept: dict[tuple[str, bool], tuple[dict[str, int], int]] = field(default_factory=dict)
+    _best: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        snapshot = self.snapshot
+        self.entitlements = Entitlements(snapshot.policy, snapshot.pools, snapshot.foreign)
+        for job in snapshot.active:
+            self._add(self._held, job, job.units)
+            if job.stopping:
+                self._add(self._leaving, job, job.units)
+        self.moved.clear()
 
     @property
     def in_play(self) -> bool:
         """Whether the policy has any shares."""
         return bool(self.snapshot.policy.shares)
 
+    @property
+    def fair(self) -> bool:
+        """Whether the order is `fair`."""
+        return self.snapshot.policy.order is Order.FAIR
+
+    def held(self, share: str, pool: str) -> int:
+        """Units of a pool that a share's jobs hold now, and those that it was given in this plan."""
+        return self._held.get(share, _NONE).get(pool, 0)
+
+    def staying(self, share: str, pool: str) -> int:
+        """The same without what its jobs that are stopping will give back."""
+        return self.held(share, pool) - self._leaving.get(share, _NONE).get(pool, 0)
+
+    def accelerators(self, share: str) -> int:
+        """Accelerators that a share's jobs hold now, with those that it was given in this plan."""
+        pools = self.snapshot.pools
+        held = self._held.get(share, _NONE)
+        return sum(count * (pools[pool].accelerators if pool in pools else 1) for pool, count in held.items())
+
+    def dominant(self, job: Job) -> float:
+        """The largest part of any pool that the share would have with the job, where it needs least (DRF)."""
+        return min((self._part(job, units) for units in job.demand.alternatives), default=0.0)
+
+    def within_own(self, job: Job, units: Units, without: Sequence[Job] = ()) -> bool:
+        """Whether the share would hold no more than its own if the job started on `units`.
+
+        `without`: jobs that would be gone by then.
+        """
+        entitlement = self.entitlements.of(job.share)
+        return all(
+            self._beside(job, pool) + count - _units_of(job.share, pool, without) <= entitlement.own(pool)
+            for pool, count in units.items()
+        )
+
     def refusal(self, job: Job, units: Units) -> Reason | None:
         """Why the job's share may not have these units on top of what it holds, however idle they are; or None."""
+        for pool, count in units.items() if self.in_play else ():
+            bound = self.entitlements.of(job.share).bound(pool)
+            if bound is not None and self._beside(job, pool, leaving=True) + count > bound.limit:
+                return ShareFull(job.share, pool, bound.limit, bound.name)
         return None
 
-    def withheld(self, job: Job, pool: str) -> int:
-        """Idle units of a pool that are kept for the shares that own them, and so are not there for this job."""
-        return 0
+    def excess(self, job: Job, units: Units) -> Units | None:
+        """Where the share is at a bound: what its own jobs must give back for this one to start, by pool.
 
-    def may_take(self, job: Job, units: Units, victim: Job, taken: Sequence[Job], *, outranks: bool) -> bool:
+        Units that are being given back already count as back: nothing is in excess where only those are waited
+        for. None: the job alone is more than the share may have. A caller preempts for whatever is more, this or what
+        the pool lacks.
+        """
+        excess = {}
+        for pool, count in units.items() if self.in_play else ():
+            bound = self.entitlements.of(job.share).bound(pool)
+            if bound is not None and count > bound.limit:
+                return None
+            if bound is not None and self._beside(job, pool) + count > bound.limit:
+                excess[pool] = self._beside(job, pool) + count - bound.limit
+        return excess
+
+    def withheld(self, job: Job, pool: str, *, soon: bool = False) -> int:
+        """Idle units of a pool that are kept for the shares that own them, and so are not there for this job.
+
+        Args:
+            job: the job; what its own share keeps is there for it.
+            pool: where.
+            soon: of the units that will be idle once those that are stopping have stopped, instead of now.
+        """
+        if not self.in_play:
+            return 0
+        idle, together = self._kept_idle(pool, soon=soon)
+        withheld = together - idle.get(job.share, 0)
+        if withheld > 0 and (overdrawn := self.entitlements.overdrawn(pool)) and self.owns_part(job):
+            # There is less than all own together: owners must not keep each other from what there is.
+            return max(withheld - overdrawn, 0)
+        return withheld
+
+    def owns_part(self, job: Job) -> bool:
+        """Whether some alternative of the job would keep its share within its own."""
+        return any(self.within_own(job, units) for units in job.demand.alternatives)
+
+    def may_take(  # noqa: PLR0913 -- who, for what, from whom, after whom
+        self, job: Job, units: Units, victim: Job, taken: Sequence[Job], *, outranks: bool, missing: Units | None = None
+    ) -> bool:
         """Whether the job, to start on `units`, may have `victim` step aside, given who does already.
 
-        `outranks`: whether the job's standing (priority, level) is strictly higher than the victim's.
+        Between shares only an owner takes, only from borrowers, and whatever the priorities: the job's share stays
+        within its own in every pool that the job needs, not only where units are missing (three shares that each
+        borrow from the next could else chase each other for ever); the victim's share is above its own where units
+        are missing, and falls below it only by a job for which its better jobs leave no room in what it owns.
+        The more are taken, the fewer are permitted, so a set stays permitted when it becomes smaller.
+
+        Args:
+            job: the job.
+            units: what it is to start on.
+            victim: who would step aside.
+            taken: who does already.
+            outranks: whether the job's standing (priority, level) is strictly higher than the victim's.
+            missing: what the job lacks, by pool; without it, units are taken to be missing wherever it needs some.
         """
-        return outranks
+        if not self.in_play or victim.share == job.share:
+            return outranks
+        contested = [pool for pool in (units if missing is None else missing) if victim.units.get(pool, 0) > 0]
+        return any(self._borrowed(victim, pool, taken) for pool in contested) and self.within_own(job, units, taken)
 
     def take(self, job: Job, units: Units) -> None:
-        """The job starts on these units, or they are kept for it."""
+        """The job starts on these units, or they are kept for it. The last such word about a job counts."""
+        self.drop(job)
+        self._taken[job.name] = (job, units)
+        self._add(self._held, job, units)
 
-    def give(self, victims: Sequence[Job]) -> None:
+    def drop(self, job: Job) -> None:
+        """Nothing is kept for the job any more (it is being considered itself)."""
+        if job.name in self._taken:
+            _, units = self._taken.pop(job.name)
+            self._add(self._held, job, units, sign=-1)
+            self.moved[job.share] = True
+
+    def give(self, victims: Iterable[Job]) -> None:
         """These will step aside."""
+        for victim in victims:
+            self._add(self._leaving, victim, victim.units)
+            self.moved[victim.share] = True
+
+    def _part(self, job: Job, units: Units) -> float:
+        held = {pool: self._beside(job, pool) for pool in (*self._held.get(job.share, ()), *units)}
+        pools = self.snapshot.pools
+        return max(
+            (count + units.get(pool, 0)) / pools[pool].cap if pool in pools and pools[pool].cap > 0 else math.inf
+            for pool, count in held.items()
+        )
+
+    def _beside(self, job: Job, pool: str, *, leaving: bool = False) -> int:
+        """What the share holds beside what is kept for this very job."""
+        others = self.held(job.share, pool) if leaving else self.staying(job.share, pool)
+        if job.name not in self._taken:
+            return others
+        return others - self._taken[job.name][1].get(pool, 0)
+
+    def _add(self, figures: dict[str, dict[str, int]], job: Job, units: Units, *, sign: int = 1) -> None:
+        mine = figures.setdefault(job.share, {})
+        for pool, count in units.items():
+            mine[pool] = mine.get(pool, 0) + sign * count
+            self._kept.pop((pool, True), None)
+            self._kept.pop((pool, False), None)
+        self.moved.setdefault(job.share, False)
+
+    def _kept_idle(self, pool: str, *, soon: bool) -> tuple[dict[str, int], int]:
+        """What is kept and idle, by share that keeps it, and in all."""
+        if (pool, soon) not in self._kept:
+            count = self.staying if soon else self.held
+            keepers = self.entitlements.keepers(pool)
+            idle = {name: max(self.entitlements.of(name).kept(pool) - count(name, pool), 0) for name in keepers}
+            self._kept[pool, soon] = (idle, sum(idle.values()))
+        return self._kept[pool, soon]
+
+    def _borrowed(self, victim: Job, pool: str, taken: Sequence[Job]) -> bool:
+        share = victim.share
+        above = self.staying(share, pool) - _units_of(share, pool, taken) - self.entitlements.of(share).own(pool)
+        return above > 0 and (victim.units[pool] <= above or victim.name not in self._best_within(share, pool))
+
+    def _best_within(self, share: str, pool: str) -> frozenset[str]:
+        """The share's jobs that its own units have room for: those that nobody may stop, then the best, the oldest."""
+        if (share, pool) not in self._best:
+            left, names = self.entitlements.of(share).own(pool), set()
+            mine = (j for j in self.snapshot.active if j.share == share and pool in j.units and not j.stopping)
+            for job in sorted(mine, key=_goodness):
+                if not job.preemptible or job.units[pool] <= left:
+                    names.add(job.name)
+                    left -= job.units[pool]
+            self._best[share, pool] = frozenset(names)
+        return self._best[share, pool]
 
 
-def turns(ordered: Sequence[Job], shares: Shares) -> Iterator[Job]:
-    """The jobs in the order in which they are considered; reads `shares` anew before each.
+_NONE: Units = {}
 
-    Args:
-        ordered: by standing and the order in force, each share's jobs among themselves in their right order.
-        shares: the state that moves as jobs are considered.
-    """
-    yield from ordered
+
+def _units_of(share: str, pool: str, jobs: Iterable[Job]) -> int:
+    return sum(job.units.get(pool, 0) for job in jobs if job.share == share)
+
+
+def _goodness(job: Job) -> tuple[bool, int, datetime, str]:
+    since = job.attempt.created_at if job.attempt is not None else job.entry_time
+    return (job.preemptible, -job.priority, since, job.name)
