@@ -14,9 +14,19 @@ from datetime import datetime, timedelta
 from trainmaster.domain.capacity import Demand, Pool, Units, covers
 from trainmaster.domain.errors import InvalidRequest, NeverFits, Refused, RoleNotAllowed
 from trainmaster.domain.job import Change, Job, JobState
-from trainmaster.domain.request import Options, Problem, demand_of, meaning_problems, options_of, warnings
+from trainmaster.domain.request import (
+    Options,
+    Problem,
+    demand_in,
+    for_pool,
+    meaning_problems,
+    options_of,
+    pool_warnings,
+    warnings,
+)
 from trainmaster.domain.request.fields import part, whole
 from trainmaster.domain.roles import may_pass
+from trainmaster.domain.warm import fit_of
 from trainmaster.ports import Request
 
 DEFAULT_MAX_RUNTIME = timedelta(days=1)
@@ -61,15 +71,21 @@ class Door:
 
         Raises `InvalidRequest`, `UnknownOption`, `RoleNotAllowed`, `NeverFits`.
         """
-        for problem in [*self.shape_problems(request), *meaning_problems(request)]:
-            raise problem.refusal()
+        self._check_form(request)
         options = options_of(request)
         self._check_options(request, options)
         self._check_role(str(request["RoleArn"]), caller)
-        demand = Demand(demand_of(request))
+        demand = demand_in(request, options.pools, pools)
         _check_room(demand, pools)
+        for name in demand.pools if demand.ours else ():
+            self._check_form(for_pool(request, pools[name]))
         job = _job(request, options, demand, caller, now)
-        return Admission(job, tuple(warnings(request, preemptible=options.preemptible)))
+        advice = [*warnings(request, preemptible=options.preemptible), *pool_warnings(request, demand, pools)]
+        return Admission(job, tuple(advice))
+
+    def _check_form(self, request: Request) -> None:
+        for problem in [*self.shape_problems(request), *meaning_problems(request)]:
+            raise problem.refusal()
 
     def _check_options(self, request: Request, options: Options) -> None:
         if options.preemptible or self.allow_non_preemptible:
@@ -121,6 +137,7 @@ def _job(request: Request, options: Options, demand: Demand, caller: str | None,
         max_runtime=DEFAULT_MAX_RUNTIME if max_runtime is None else timedelta(seconds=max_runtime),
         max_pending=None if max_pending is None else timedelta(seconds=max_pending),
         keep_alive=bool(whole(part(request, "ResourceConfig"), "KeepAlivePeriodInSeconds")),
+        fit=fit_of(request, ours=demand.ours),
         submitted_by=caller,
         history=(Change(now, None, JobState.PENDING, "submitted" if caller is None else f"submitted by {caller}"),),
     )

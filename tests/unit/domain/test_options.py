@@ -117,6 +117,9 @@ class TestReading:
         for option in OPTIONS.values():
             option.read(text)
 
+    def test_pools_keep_their_order_and_are_named_once(self) -> None:
+        assert read(pools="plan-a+p5.spot  ml.p5.48xlarge plan-a").pools == ("plan-a", "p5.spot", "ml.p5.48xlarge")
+
     def test_a_parent_is_named_once(self) -> None:
         assert read(after=" a b++a ").after == ("a", "b")
 
@@ -124,6 +127,7 @@ class TestReading:
 REFUSED: dict[str, list[str]] = {
     "share": ["", "a/b", "a@b", "a b", "-a", "a" * 64, "é", "a+b", "a,b", "a~1", "a|b", "a#b"],
     "group": ["", "a@b"],
+    "pools": ["", " ", "+", "a,b", "a/b", "-a", "a" * 64, "a|b", " ".join(f"p{n}" for n in range(9))],
     "min-runtime": ["", "-5", "1.5h", "30 m", "30M", "m", "5x", "30m2h", "29d", "99999999", "1h1h", "\u0663"],
     "cooldown": ["soon"],
     "preemption-delay": ["1w"],

@@ -11,6 +11,7 @@ from trainmaster.domain.request.advice import warnings
 from trainmaster.domain.request.fields import Problem, did_you_mean, shown
 from trainmaster.domain.request.meaning import meaning_problems
 from trainmaster.domain.request.options import OPTIONS, Options
+from trainmaster.domain.request.pools import demand_in, for_pool, pool_warnings
 from trainmaster.domain.request.resources import demand_of, resource_problems
 from trainmaster.domain.request.rules import limit_problems, option_problems
 from trainmaster.domain.request.tags import (
@@ -31,13 +32,16 @@ __all__ = [
     "PRIORITY_TAG",
     "Options",
     "Problem",
+    "demand_in",
     "demand_of",
     "did_you_mean",
+    "for_pool",
     "limit_problems",
     "meaning_problems",
     "option_field",
     "option_problems",
     "options_of",
+    "pool_warnings",
     "resource_problems",
     "shown",
     "tag_problems",

@@ -16,11 +16,13 @@ from trainmaster.domain.request.values import (
     LARGEST_COUNT,
     LONGEST_LABEL,
     MOST_NAMES,
+    MOST_POOLS,
     count,
     duration,
     job_names,
     label,
     moment,
+    pool_names,
     positive,
     switch,
 )
@@ -34,6 +36,7 @@ class Options:
         priority: higher runs first; from the `priority` tag (article, "table for training job requests").
         preemptible: whether the job may be stopped for one of higher priority, to be resumed later.
         share: whose claim on pools it draws on.
+        pools: where it may run, best first; empty where the request itself says what capacity it wants.
         min_runtime: it is not preempted before it has worked this long.
         cooldown: nor, once resumed, before it has worked this long.
         preemption_delay: it preempts nobody before it has waited this long.
@@ -50,6 +53,7 @@ class Options:
     priority: int = 0
     preemptible: bool = True
     share: str = DEFAULT_SHARE
+    pools: tuple[str, ...] = ()
     min_runtime: timedelta | None = None
     cooldown: timedelta | None = None
     preemption_delay: timedelta | None = None
@@ -93,6 +97,7 @@ _TRIES = f"how often the job is tried again: a whole number from 0 to {LARGEST_C
 OPTIONS: Mapping[str, Option] = {
     "preemptible": Option(switch, "'true' or 'false'"),
     "share": Option(label, _LABEL),
+    "pools": Option(pool_names, f"1 to {MOST_POOLS} names of pools, best first, with spaces or '+' between them"),
     "min-runtime": Option(duration, _DURATION),
     "cooldown": Option(duration, _DURATION),
     "preemption-delay": Option(duration, _DURATION),

@@ -15,6 +15,7 @@ LONGEST = timedelta(days=28)
 """No attempt runs longer (StoppingCondition, API reference), so no longer duration means anything."""
 LARGEST_COUNT = 100_000
 MOST_NAMES = 16
+MOST_POOLS = 8
 LONGEST_LABEL = 63
 
 # Digits of other scripts are digits to Python.
@@ -77,6 +78,12 @@ def job_names(text: str) -> tuple[str, ...] | None:
     """Names of jobs with spaces or `+` between them, each once; at least one, at most `MOST_NAMES`."""
     names = tuple(dict.fromkeys(name for name in _BETWEEN_NAMES.split(text) if name))
     return names if 1 <= len(names) <= MOST_NAMES and all(map(_is_job_name, names)) else None
+
+
+def pool_names(text: str) -> tuple[str, ...] | None:
+    """Names of pools with spaces or `+` between them, each once; at least one, at most `MOST_POOLS`."""
+    names = tuple(dict.fromkeys(name for name in _BETWEEN_NAMES.split(text) if name))
+    return names if 1 <= len(names) <= MOST_POOLS and all(map(label, names)) else None
 
 
 def _is_job_name(name: str) -> bool:

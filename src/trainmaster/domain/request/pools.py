@@ -1,0 +1,159 @@
+"""Which pools a request draws on, and what it has to say to SageMaker once one of them has been chosen.
+
+A request that names no pools says by itself what kind of capacity it wants: its training plan, spot, or neither. One
+that names some leaves the choice to the queue. It must not know what is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from trainmaster.domain.capacity import Demand, Kind, Pool, total
+from trainmaster.domain.errors import InvalidRequest, NeverFits
+from trainmaster.domain.request.fields import entries, part, shown, text, whole
+from trainmaster.domain.request.meaning import DEFAULT_RUNTIME
+from trainmaster.domain.request.resources import CONFIG, GROUPS, PREFERENCES, demand_of
+from trainmaster.domain.request.tags import OPTION_PREFIX, option_field
+
+Object = Mapping[str, object]
+Pools = Mapping[str, Pool]
+
+SHORTEST_WAIT, LONGEST_WAIT = 3_600, 86_400
+"""Seconds that a spot job may wait for instances in all, where its request does not say: as long as it may run, within
+these bounds."""
+
+
+def demand_in(request: Object, named: Sequence[str], pools: Pools) -> Demand:
+    """What the request asks of these pools.
+
+    Args:
+        request: one that `meaning_problems` finds nothing wrong with.
+        named: the pools of its `trainmaster:pools` option, in order; empty where it has none.
+        pools: the pools in force.
+
+    Raises `InvalidRequest`; `NeverFits` where a pool that it needs is not there.
+    """
+    if named:
+        return _named(request, named, pools)
+    config = part(request, CONFIG)
+    preferred = entries(config, PREFERENCES)
+    found = []
+    for index, units in enumerate(demand_of(request)):
+        plans = preferred[index].get("TrainingPlanArns") if preferred else None
+        found.append(total(_placed(request, name, count, plans, pools) for name, count in units.items()))
+    return Demand(tuple(found))
+
+
+def for_pool(request: Mapping[str, Any], pool: Pool) -> dict[str, Any]:
+    """The request as it has to be for the pool that the queue has chosen: its type, its plan, spot or not.
+
+    A spot job that says nothing of `MaxWaitTimeInSeconds` may wait as long as it may run, from an hour to a day. No
+    warm pool is kept after a spot job (developer guide, "Train using SageMaker managed warm pools").
+    """
+    config = {**request[CONFIG], "InstanceType": pool.instance_type}
+    config.pop("TrainingPlanArn", None)
+    if pool.kind is Kind.TRAINING_PLAN:
+        config["TrainingPlanArn"] = pool.plan_arn
+    made = {**request, CONFIG: config}
+    if pool.kind is Kind.SPOT:
+        config.pop("KeepAlivePeriodInSeconds", None)
+        return made | {"EnableManagedSpotTraining": True, "StoppingCondition": _with_wait(request)}
+    made.pop("EnableManagedSpotTraining", None)
+    if "StoppingCondition" in made:
+        limits = dict(made["StoppingCondition"])
+        limits.pop("MaxWaitTimeInSeconds", None)
+        made["StoppingCondition"] = limits
+    return made
+
+
+def pool_warnings(request: Object, demand: Demand, pools: Pools) -> list[str]:
+    """What the submitter will probably regret about the kinds of capacity that the request may run on."""
+    kinds = {pools[name].kind for name in demand.pools if name in pools}
+    saves = bool(text(part(request, "CheckpointConfig"), "S3Uri"))
+    return [*_spot_warnings(request, demand, kinds, saves=saves), *_plan_warnings(kinds, saves=saves)]
+
+
+def _named(request: Object, named: Sequence[str], pools: Pools) -> Demand:
+    config = part(request, CONFIG)
+    for other in (GROUPS, PREFERENCES):
+        if entries(config, other):
+            raise InvalidRequest(
+                f"{other} cannot be combined with the option '{OPTION_PREFIX}pools'.",
+                field=f"{CONFIG}.{other}",
+                hint="Give one InstanceType and InstanceCount: the chosen pool's type replaces it.",
+            )
+    for name in named:
+        if name not in pools:
+            raise NeverFits(
+                f"There is no pool {shown(name)}.",
+                field=option_field(request, "pools"),
+                hint=f"The pools are: {', '.join(sorted(pools)) or 'none'}.",
+            )
+    count = sum(demand_of(request)[0].values())
+    return Demand(tuple({name: count} for name in named), ours=True)
+
+
+def _placed(request: Object, type_: str, count: int, plans: object, pools: Pools) -> dict[str, int]:
+    """These instances in the pool that the request's kind of capacity leads to."""
+    arns = plans if isinstance(plans, list | tuple) else ()
+    arn = text(part(request, CONFIG), "TrainingPlanArn")
+    if arn is not None:
+        return {_of_plan(arn, type_, pools): count}
+    for own in arns:
+        if (found := _find(pools, Kind.TRAINING_PLAN, type_, own)) is not None:
+            return {found: count}
+    wants_spot = request.get("EnableManagedSpotTraining") is True
+    spot = _find(pools, Kind.SPOT, type_) if wants_spot else None
+    return {spot or _find(pools, Kind.ON_DEMAND, type_) or type_: count}
+
+
+def _of_plan(arn: str, type_: str, pools: Pools) -> str:
+    found = _find(pools, Kind.TRAINING_PLAN, type_, arn)
+    if found is not None:
+        return found
+    others = [pool for pool in pools.values() if pool.plan_arn == arn]
+    wrong = f"has {others[0].instance_type}, not {type_}" if others else "has no pool"
+    raise NeverFits(
+        f"The training plan {shown(arn.rpartition('/')[2])} {wrong}.",
+        field=f"{CONFIG}.TrainingPlanArn",
+        hint="Use the plan's instance type." if others else "Have a pool of kind training-plan added (PUT /pools).",
+    )
+
+
+def _find(pools: Pools, kind: Kind, type_: str, arn: object = None) -> str | None:
+    """The pool of this kind and type; where there are several the one that is named after its type, else by name."""
+    found = [pool.name for pool in pools.values() if pool.kind is kind and pool.instance_type == type_]
+    if arn is not None:
+        found = [name for name in found if pools[name].plan_arn == arn]
+    return min(found, key=lambda name: (name != type_, name), default=None)
+
+
+def _with_wait(request: Mapping[str, Any]) -> dict[str, Any]:
+    limits = dict(request.get("StoppingCondition") or {})
+    runtime = limits.get("MaxRuntimeInSeconds") or DEFAULT_RUNTIME
+    wait = runtime + min(max(runtime, SHORTEST_WAIT), LONGEST_WAIT)
+    return limits | {"MaxWaitTimeInSeconds": max(limits.get("MaxWaitTimeInSeconds") or wait, runtime)}
+
+
+def _spot_warnings(request: Object, demand: Demand, kinds: set[Kind], *, saves: bool) -> Iterator[str]:
+    if request.get("EnableManagedSpotTraining") is True and not demand.ours and Kind.SPOT not in kinds:
+        yield (
+            f"There is no spot pool for {', '.join(demand.pools)}, so this spot job counts against the cap of "
+            "instances on demand: have a pool of kind spot added (PUT /pools)."
+        )
+    if Kind.SPOT in kinds and not saves:
+        yield (
+            "This job may run on spot instances and has no CheckpointConfig, so it would begin again from nothing "
+            "whenever SageMaker takes them away: set CheckpointConfig.S3Uri and save checkpoints."
+        )
+    if Kind.SPOT in kinds and whole(part(request, CONFIG), "KeepAlivePeriodInSeconds"):
+        yield "Where this job runs on spot instances it keeps no warm pool: SageMaker does not allow it."
+
+
+def _plan_warnings(kinds: set[Kind], *, saves: bool) -> Iterator[str]:
+    if Kind.TRAINING_PLAN in kinds and not saves:
+        yield (
+            "This job may run in a training plan and has no CheckpointConfig, so it is started there only where it is "
+            "expected to end half an hour before the plan does: set CheckpointConfig.S3Uri and save checkpoints."
+        )

@@ -1,0 +1,169 @@
+"""Warm pools in a plan: what counts, who starts on them, which are ended and for whom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from builders import G5, NOW, P5, a_job, a_pool, a_request, a_running_job, a_snapshot, at
+from trainmaster.domain.capacity import Demand, Kind, Pool
+from trainmaster.domain.warm import WarmPool, counting, fit_of
+from trainmaster.planner.warm import WarmPools
+
+
+def a_warm(name="old", *, units=None, fit="same", until=600.0, **fields):
+    return WarmPool(name, units or {P5: 1}, fit, at(until), **fields)
+
+
+def among(*warm, active=(), pools=()):
+    return WarmPools.among(
+        replace(a_snapshot(pools=pools or [a_pool(P5, 4), a_pool(G5, 4)], active=active), warm=warm), NOW
+    )
+
+
+def names(found):
+    return [pool.training_job_name for pool in found]
+
+
+# ---------------------------------------------------------------- what SageMaker compares
+
+
+def test_equal_requests_fit_whatever_their_type_count_name_and_script():
+    one = a_request("a", instance_type=P5, count=1)
+    other = a_request("b", instance_type=G5, count=4, HyperParameters={"x": "1"})
+    assert fit_of(one) == fit_of(other) != ""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"RoleArn": "arn:aws:iam::111122223333:role/other"},
+        {"ResourceConfig": {"InstanceType": P5, "InstanceCount": 1, "VolumeSizeInGB": 31}},
+        {"ResourceConfig": {"InstanceType": P5, "InstanceCount": 1, "VolumeSizeInGB": 30, "VolumeKmsKeyId": "k"}},
+        {"VpcConfig": {"SecurityGroupIds": ["sg-1"], "Subnets": ["s-1"]}},
+        {"EnableNetworkIsolation": True},
+        {"EnableInterContainerTrafficEncryption": True},
+        {"SessionChainingConfig": {"EnableSessionTagChaining": True}},
+    ],
+)
+def test_each_field_that_sagemaker_compares_tells_requests_apart(change):
+    assert fit_of(a_request(**change)) not in ("", fit_of(a_request()))
+
+
+def test_what_is_off_and_what_is_left_out_is_the_same():
+    assert fit_of(a_request(EnableNetworkIsolation=False, VpcConfig={})) == fit_of(a_request())
+    one = {"SecurityGroupIds": ["a", "b"], "Subnets": ["s"]}
+    assert fit_of(a_request(VpcConfig=one)) == fit_of(a_request(VpcConfig={**one, "SecurityGroupIds": ["b", "a"]}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"EnableManagedSpotTraining": True},
+        {"ResourceConfig": {"InstanceGroups": [{"InstanceType": P5, "InstanceCount": 1, "InstanceGroupName": "a"}]}},
+        {"ResourceConfig": {"InstancePreferences": [{"InstanceType": P5}], "InstanceCount": 1}},
+        {"ResourceConfig": None},
+    ],
+)
+def test_requests_that_no_warm_pool_can_serve_have_no_digest(change):
+    assert fit_of(a_request(**change)) == ""
+
+
+def test_a_job_for_which_the_queue_chooses_is_spot_only_on_spot_pools():
+    request = a_request(EnableManagedSpotTraining=True)
+    assert fit_of(request, ours=True) == fit_of(a_request())
+
+
+# ---------------------------------------------------------------- what counts
+
+
+def test_a_warm_pool_counts_unless_an_active_attempt_runs_on_it():
+    runner = a_running_job("runner")
+    used, idle = a_warm("used", used_by="runner"), a_warm("idle")
+    assert names(counting([used, idle], [runner])) == ["idle"]
+    assert names(counting([used, idle], [])) == ["used", "idle"], "its job has ended, or never came to be"
+    stage = among(used, idle, a_warm("going", units={G5: 2}, ending_since=NOW), active=[runner])
+    assert stage.kept == {P5: 1, G5: 2}
+    assert names(stage.ending) == ["going"]
+
+
+# ---------------------------------------------------------------- who starts on them
+
+
+def test_a_job_matches_a_pool_of_its_fit_and_units():
+    stage = among(a_warm())
+    assert stage.match(a_job(fit="same"), {P5: 1}).training_job_name == "old"
+    assert stage.match(a_job(fit="other"), {P5: 1}) is None
+    assert stage.match(a_job(fit=""), {P5: 1}) is None
+    assert stage.match(a_job(fit="same"), {P5: 2}) is None
+    assert stage.match(a_job(fit="same"), {G5: 1}) is None
+
+
+@pytest.mark.parametrize("change", [{"used_by": "x"}, {"ending_since": NOW}, {"until": at(60)}])
+def test_a_pool_that_is_used_ends_or_is_about_to_matches_nobody(change):
+    assert among(replace(a_warm(), **change)).match(a_job(fit="same"), {P5: 1}) is None
+
+
+def test_spot_jobs_use_no_warm_pool():
+    pools = [Pool("spot", 2, type_=P5, kind=Kind.SPOT)]
+    assert among(a_warm(units={"spot": 1}), pools=pools).match(a_job(fit="same"), {"spot": 1}) is None
+
+
+def test_each_pool_is_used_once_the_one_that_ends_first_first():
+    stage = among(a_warm("late", until=900), a_warm("soon", until=300))
+    job = a_job(fit="same")
+    found = stage.match(job, {P5: 1})
+    assert found.training_job_name == "soon"
+    stage.use(found)
+    stage.use(stage.match(job, {P5: 1}))
+    assert stage.match(job, {P5: 1}) is None
+
+
+def test_among_equals_those_that_match_go_first_one_for_each_pool():
+    plain, *fitting = a_job("a"), a_job("b", fit="same"), a_job("c", fit="same"), a_job("d", fit="same")
+    assert [job.name for job in among(a_warm("x"), a_warm("y")).first([plain, *fitting])] == ["b", "c", "a", "d"]
+    assert [job.name for job in among().first([plain, *fitting])] == ["a", "b", "c", "d"]
+
+
+def test_going_first_uses_nothing_up():
+    stage = among(a_warm())
+    job = a_job(fit="same")
+    stage.first([job])
+    assert stage.match(job, {P5: 1}) is not None
+
+
+def test_an_alternative_may_match():
+    job = a_job("b", fit="same", demand=Demand(({G5: 1}, {P5: 1}), ours=True))
+    assert [each.name for each in among(a_warm()).first([a_job("a"), job])] == ["b", "a"]
+
+
+# ---------------------------------------------------------------- which are ended
+
+
+def test_no_more_are_ended_than_needed():
+    stage = among(a_warm("one", until=300), a_warm("two", units={P5: 2}, until=400), a_warm("else", units={G5: 2}))
+    found = stage.in_the_way(a_job(), {P5: 2})
+    assert (names(found.pools), found.missing) == (["two"], {})
+    assert names(stage.in_the_way(a_job(), {P5: 3}).pools) == ["one", "two"]
+    assert names(stage.in_the_way(a_job(), {G5: 1}).pools) == ["else"]
+
+
+def test_what_they_do_not_bring_stays_missing():
+    found = among(a_warm()).in_the_way(a_job(), {P5: 3, G5: 1})
+    assert (names(found.pools), found.missing) == (["old"], {P5: 2, G5: 1})
+    nothing = among().in_the_way(a_job(), {P5: 3})
+    assert (nothing.pools, nothing.missing) == ((), {P5: 3})
+
+
+def test_a_pool_of_a_higher_job_stays():
+    stage = among(a_warm("high", priority=5), a_warm("equal", priority=1), a_warm("low", priority=0, until=900))
+    assert names(stage.in_the_way(a_job(priority=1), {P5: 1}).pools) == ["low"]
+    assert names(stage.in_the_way(a_job(priority=1), {P5: 3}).pools) == ["low", "equal"]
+
+
+def test_one_that_is_ended_is_neither_ended_again_nor_used():
+    stage = among(a_warm())
+    stage.end(stage.in_the_way(a_job(), {P5: 1}).pools)
+    assert stage.in_the_way(a_job(), {P5: 1}).pools == ()
+    assert stage.match(a_job(fit="same"), {P5: 1}) is None
