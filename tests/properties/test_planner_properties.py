@@ -15,6 +15,7 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import covers, total
 from trainmaster.domain.job import Hold
 from trainmaster.domain.plan import Snapshot, Start, Wait
+from trainmaster.domain.policy import Order
 from trainmaster.domain.reasons import BackingOff, Behind, CanNeverFit, Preempts, WaitsForRelease
 from trainmaster.planner.preempt import may_step_aside
 from trainmaster.planner.schedule import schedule
@@ -165,7 +166,7 @@ def test_first_in_first_out_among_equals(snapshot):
     The earlier one may be waiting for a reason of its own (back-off, can never fit), or its capacity may be on the
     way already; a job of strictly lower priority may pass as long as it can be preempted again.
     """
-    plan = plan_of(snapshot)
+    plan = plan_of(replace(snapshot, policy=replace(snapshot.policy, order=Order.FIFO)))
     place = {decision.job.name: index for index, decision in enumerate(plan.decisions)}
     own_reason = BackingOff | CanNeverFit | WaitsForRelease | Preempts
     blocked = [wait for wait in plan.waits if not isinstance(wait.reason, own_reason)]

@@ -24,9 +24,9 @@ from builders import (
     pools_of,
 )
 from trainmaster.domain import lifecycle
-from trainmaster.domain.job import Hold
+from trainmaster.domain.job import Hold, Wishes
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Policy
+from trainmaster.domain.policy import Order, Policy, Preemption
 from trainmaster.domain.reasons import (
     BackingOff,
     Behind,
@@ -34,6 +34,7 @@ from trainmaster.domain.reasons import (
     KeptForOther,
     NextPass,
     Preempts,
+    PreemptsLater,
     WaitsForCapacity,
     WaitsForRelease,
 )
@@ -45,6 +46,9 @@ def plan(*, active=(), waiting=(), pools=None, now=NOW, **fields):
         pass_number=1, pools=pools or pools_of(), active=tuple(active), waiting=tuple(waiting), **fields
     )
     return schedule(snapshot, now, random.Random(1))
+
+
+LONG = timedelta(days=28)
 
 
 def started(made):
@@ -62,7 +66,7 @@ def reason(made, name):
 def test_the_articles_four_jobs_up_to_the_first_table():
     made = plan(waiting=[a_job("job1", priority=1), a_job("job2", priority=2), a_job("job3", priority=1)])
     assert started(made) == ["job2", "job1"]
-    assert reason(made, "job3") == WaitsForCapacity(P5, 1, 0)
+    assert reason(made, "job3") == WaitsForCapacity(P5, 1, 0, NOW + timedelta(days=1))
 
 
 def test_the_articles_fourth_job_preempts_the_lowest_running_one():
@@ -70,7 +74,7 @@ def test_the_articles_fourth_job_preempts_the_lowest_running_one():
     made = plan(active=running, waiting=[a_job("job3", priority=1), a_job("job4", priority=3)])
     assert victims(made) == ["job1"]
     assert reason(made, "job4") == Preempts(("job1",), NOW + timedelta(hours=1))
-    assert reason(made, "job3") == WaitsForCapacity(P5, 1, 0)
+    assert reason(made, "job3") == WaitsForCapacity(P5, 1, 0, NOW + timedelta(days=1))
 
 
 def test_the_preempted_job_resumes_before_the_later_one_of_its_priority():
@@ -87,7 +91,7 @@ def test_higher_priority_first_then_earlier_entry_then_name():
 def test_several_instances_start_all_or_nothing():
     made = plan(waiting=[a_job("gang", units={P5: 3})], active=[a_running_job("one")], pools=pools_of(a_pool(cap=3)))
     assert started(made) == []
-    assert reason(made, "gang") == WaitsForCapacity(P5, 3, 2)
+    assert reason(made, "gang") == WaitsForCapacity(P5, 3, 2, NOW + timedelta(days=1))
 
 
 def test_groups_of_several_types_take_from_several_pools_at_once():
@@ -200,10 +204,11 @@ def test_nobody_waits_for_a_stop_that_never_ends():
     assert victims(made) == ["other"]
 
 
-def test_an_equal_does_not_pass_a_blocked_job():
+def test_an_equal_does_not_pass_a_blocked_job_in_strict_order():
     made = plan(
         active=[a_running_job("x", priority=9)],
         waiting=[a_job("big", units={P5: 2}), a_job("small", entry_time=at(1))],
+        policy=Policy(order=Order.FIFO),
     )
     assert started(made) == []
     assert reason(made, "small") == Behind("big", P5)
@@ -214,11 +219,86 @@ def test_a_lower_preemptible_job_uses_what_a_blocked_one_cannot():
     assert started(plan(active=[a_running_job("x", priority=9)], waiting=waiting)) == ["small"]
 
 
-def test_a_lower_job_that_may_not_be_preempted_does_not_pass_a_blocked_one():
-    waiting = [a_job("big", priority=2, units={P5: 2}), a_job("small", priority=1, preemptible=False)]
+def test_a_lower_job_that_may_not_be_preempted_does_not_pass_a_blocked_one_that_it_would_delay():
+    """The running job leaves within a day; the small one may take longer, so it would be in the way of the big one."""
+    waiting = [
+        a_job("big", priority=2, units={P5: 2}),
+        a_job("small", priority=1, preemptible=False, max_runtime=timedelta(days=2)),
+    ]
     made = plan(active=[a_running_job("x", priority=9)], waiting=waiting)
     assert started(made) == []
+    assert reason(made, "small") == KeptForOther("big", P5, NOW + timedelta(days=1), 1, 1)
+
+
+def test_a_later_equal_passes_a_blocked_job_that_it_does_not_delay():
+    """EASY: the running job leaves in a day, and the small one has ended by then."""
+    waiting = [a_job("big", units={P5: 2}), a_job("small", entry_time=at(1), max_runtime=timedelta(hours=23))]
+    made = plan(active=[a_running_job("x", priority=9)], waiting=waiting)
+    assert started(made) == ["small"]
+    assert reason(made, "big") == WaitsForCapacity(P5, 2, 1, NOW + timedelta(days=1))
+
+
+def test_a_later_equal_that_would_delay_a_blocked_job_waits_for_it():
+    waiting = [a_job("big", units={P5: 2}), a_job("small", entry_time=at(1), max_runtime=timedelta(hours=25))]
+    made = plan(active=[a_running_job("x", priority=9)], waiting=waiting)
+    assert started(made) == []
+    assert reason(made, "small") == KeptForOther("big", P5, NOW + timedelta(days=1), 1, 1)
+
+
+def test_a_later_equal_uses_what_the_blocked_job_leaves_over_however_long_it_runs():
+    waiting = [a_job("big", units={P5: 3}), *(a_job(f"s{n}", entry_time=at(n), max_runtime=LONG) for n in (1, 2))]
+    made = plan(active=[a_running_job("x", priority=9, units={P5: 2})], waiting=waiting, pools=pools_of(a_pool(cap=4)))
+    assert started(made) == ["s1"]
+    assert reason(made, "s2") == KeptForOther("big", P5, NOW + timedelta(days=1), 1, 1)
+
+
+def test_beyond_the_jobs_that_are_reserved_for_a_blocked_one_is_passed():
+    """Depth 1 reserves for the first alone, depth 2 for the second as well."""
+    waiting = [
+        a_job("b1", units={P5: 2}),
+        a_job("b2", entry_time=at(1), units={P5: 4}),
+        a_job("small", entry_time=at(2), units={P5: 1}, max_runtime=timedelta(days=20)),
+    ]
+    active = [a_running_job("x", priority=9, units={P5: 3})]
+    for depth, starts in ((1, ["small"]), (2, [])):
+        made = plan(active=active, waiting=waiting, pools=pools_of(a_pool(cap=4)), policy=Policy(reservations=depth))
+        assert started(made) == starts
+        assert [each.job for each in made.reservations] == ["b1", "b2"][:depth]
+
+
+def test_a_job_that_has_waited_beyond_patience_is_passed_by_no_equal():
+    policy = Policy(patience=timedelta(hours=1))
+    waiting = [a_job("big", units={P5: 2}), a_job("small", entry_time=at(1), max_runtime=timedelta(minutes=1))]
+    made = plan(active=[a_running_job("x", priority=9)], waiting=waiting, now=at(3601), policy=policy)
+    assert started(made) == []
     assert reason(made, "small") == Behind("big", P5)
+
+
+def test_patience_does_not_lift_a_job_over_a_higher_priority():
+    policy = Policy(patience=timedelta(hours=1))
+    waiting = [a_job("old", priority=1), a_job("new", priority=2, entry_time=at(7200))]
+    made = plan(active=[a_running_job("x", priority=9)], waiting=waiting, now=at(7200), policy=policy)
+    assert started(made) == ["new"]
+
+
+def test_the_plan_says_when_it_could_change_though_nothing_happens():
+    waiting = [a_job("big", units={P5: 2})]
+    made = plan(active=[a_running_job("x", priority=9)], waiting=waiting)
+    assert made.look_again == NOW + timedelta(days=1)
+
+
+def test_a_newcomer_waits_before_it_preempts():
+    policy = Policy(preemption=Preemption(delay=timedelta(minutes=5)))
+    active = [a_running_job("x", units={P5: 2})]
+    made = plan(active=active, waiting=[a_job("high", priority=5)], policy=policy)
+    assert (victims(made), reason(made, "high")) == ([], PreemptsLater(at(300)))
+    assert victims(plan(active=active, waiting=[a_job("high", priority=5)], policy=policy, now=at(300))) == ["x"]
+
+
+def test_a_job_may_ask_to_wait_longer_before_it_preempts():
+    waiting = [a_job("high", priority=5, wishes=Wishes(delay=timedelta(seconds=30)))]
+    made = plan(active=[a_running_job("x", units={P5: 2})], waiting=waiting)
+    assert reason(made, "high") == PreemptsLater(at(30))
 
 
 def test_a_blocked_job_in_one_pool_does_not_hold_up_another_pool():

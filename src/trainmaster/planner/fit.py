@@ -6,22 +6,29 @@ start on them, but nobody needs to be preempted for what they will bring. It mus
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.domain.capacity import Units, covers, total
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.warm import counting
+
+
+Standing = tuple[int, ...]
+"""Who outranks whom: higher is better (see `order.Ranking`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Units of the free and coming that are kept for a job, and until when."""
+    """Units of the free and coming that are kept for a job, and until when; `standing` is that job's."""
 
     job: str
     units: Units
     until: datetime
+    standing: Standing
+    share: str
 
 
 @dataclass(slots=True)
@@ -35,40 +42,42 @@ class Ledger:
     claims: dict[str, Claim] = field(default_factory=dict)
     claims_on: dict[str, dict[str, Claim]] = field(default_factory=dict)
     claimed: dict[str, int] = field(default_factory=dict)
-    barriers: dict[str, Job] = field(default_factory=dict)
+    barriers: dict[str, tuple[Standing, Job]] = field(default_factory=dict)
+    waived: dict[str, int] = field(default_factory=dict)
 
     def now(self, pool: str) -> int:
         """Units of a pool on which a job may start at once without taking what is kept for another."""
         return min(self.free.get(pool, 0), self.soon(pool))
 
     def soon(self, pool: str) -> int:
-        """Units that are free or on the way, and not kept for another."""
-        return self.free.get(pool, 0) + self.coming.get(pool, 0) - self.claimed.get(pool, 0)
-
-    def fits_now(self, units: Units) -> bool:
-        """Whether these units can be taken at once."""
-        return all(self.now(pool) >= count for pool, count in units.items())
-
-    def fits_soon(self, units: Units) -> bool:
-        """Whether these units will be there without preempting anybody else."""
-        return all(self.soon(pool) >= count for pool, count in units.items())
-
-    def missing(self, units: Units) -> dict[str, int]:
-        """What would have to be freed beyond what is free or on the way."""
-        return {pool: count - self.soon(pool) for pool, count in units.items() if count > self.soon(pool)}
+        """Units that are free or on the way, and not kept for another (less than 0 where more is promised)."""
+        kept = self.claimed.get(pool, 0) - self.waived.get(pool, 0)
+        return self.free.get(pool, 0) + self.coming.get(pool, 0) - kept
 
     def could_ever(self, units: Units) -> bool:
         """Whether the pools could hold these units if nothing else ran."""
         return covers(self.caps, units)
+
+    def waive(self, standing: Standing, share: str | None) -> None:
+        """Look at the pools as a job of this standing may: claims of those whom it outranks do not bind it.
+
+        It could preempt such a holder the moment that started, so keeping the units from it would only cost the
+        holder its work (ADR 0005). Where shares are in play, that holds within its own share alone.
+        """
+        self.waived = {}
+        for claim in self.claims.values():
+            if claim.standing < standing and share in (None, claim.share):
+                for pool, count in claim.units.items():
+                    self.waived[pool] = self.waived.get(pool, 0) + count
 
     def take(self, units: Units) -> None:
         """A job starts on these units."""
         for pool, count in units.items():
             self.free[pool] = self.free.get(pool, 0) - count
 
-    def free_soon(self, victims: Iterable[Job], until: datetime) -> None:
-        """These jobs will step aside; what they bring counts as coming until then."""
-        for pool, count in total(job.units for job in victims).items():
+    def free_soon(self, units: Units, until: datetime) -> None:
+        """These units are on the way to be free, and count as coming until then."""
+        for pool, count in units.items():
             self.coming[pool] = self.coming.get(pool, 0) + count
             self.lapse[pool] = max(self.lapse.get(pool, until), until)
 
@@ -87,28 +96,29 @@ class Ledger:
             del self.claims_on[pool][job]
             self.claimed[pool] -= count
 
-    def bar(self, job: Job) -> None:
+    def bar(self, job: Job, standing: Standing) -> None:
         """The job waits on its pools: equals behind it must not pass it there (first in, first out)."""
         for pool in job.demand.pools:
             barrier = self.barriers.get(pool)
-            if barrier is None or job.priority < barrier.priority:
-                self.barriers[pool] = job
+            if barrier is None or standing < barrier[0]:
+                self.barriers[pool] = (standing, job)
 
-    def barrier(self, job: Job, units: Units) -> tuple[str, Job] | None:
+    def barrier(self, job: Job, standing: Standing, units: Units) -> tuple[str, Job] | None:
         """The pool and the earlier job that this job may not pass on these units; None where it may.
 
-        It may pass a blocked job of strictly higher priority as long as it is preemptible itself: that job can
+        It may pass a blocked job of strictly higher standing as long as it is preemptible itself: that job can
         take the units back, so using them meanwhile delays nobody. An equal could not be put aside again.
         """
         for pool in units:
             first = self.barriers.get(pool)
-            if first is not None and not (job.priority < first.priority and job.preemptible):
-                return pool, first
+            if first is not None and not (standing < first[0] and job.preemptible):
+                return pool, first[1]
         return None
 
-    def claimant(self, pool: str) -> Claim | None:
-        """Whose claim weighs on a pool; the newest, where there are several."""
-        return next(reversed(self.claims_on.get(pool, {}).values()), None)
+    def claimant(self, pool: str) -> tuple[str, datetime] | None:
+        """Whose claim weighs on a pool, and until when; the newest, where there are several."""
+        claim = next(reversed(self.claims_on.get(pool, {}).values()), None)
+        return None if claim is None else (claim.job, claim.until)
 
 
 def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:
@@ -117,14 +127,12 @@ def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:
     Units of a job that has been stopping for longer than the policy's `hold_for` are still taken, but nobody
     waits for them any more: a stop that never ends must not keep the rest of a pool idle.
     """
-    used = total(job.units for job in snapshot.active)
+    warm = counting(snapshot.warm, snapshot.active)
+    used = total([*(job.units for job in snapshot.active), *(pool.units for pool in warm), snapshot.foreign])
     caps = {name: pool.cap for name, pool in snapshot.pools.items()}
-    free = {name: cap - used.get(name, 0) - snapshot.foreign.get(name, 0) for name, cap in caps.items()}
-    ledger = Ledger(caps=caps, free=free, coming={}, lapse={})
-    for job in snapshot.active:
-        attempt = job.attempt
-        if attempt is not None and attempt.stop_asked_at is not None:
-            until = attempt.stop_asked_at + snapshot.policy.hold_for
-            if until > now:
-                ledger.free_soon([job], until)
+    ledger = Ledger(caps=caps, free={name: cap - used.get(name, 0) for name, cap in caps.items()}, coming={}, lapse={})
+    stopping = [(job.units, job.attempt.stop_asked_at) for job in snapshot.active if job.attempt is not None]
+    for units, since in [*stopping, *((pool.units, pool.ending_since) for pool in warm)]:
+        if since is not None and since + snapshot.policy.hold_for > now:
+            ledger.free_soon(units, since + snapshot.policy.hold_for)
     return ledger

@@ -1,19 +1,63 @@
-"""Who is considered first: priority down, entry time up, name. It must not look at capacity."""
+"""Who is considered first, and who outranks whom.
+
+Priority always dominates. Inside it: jobs that have waited longer than the policy's patience, then those whose
+deadline is near, then the order that the queue has chosen. It must not know what is free.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
 
 from trainmaster.domain.job import Job
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy import Order
+
+Standing = tuple[int, ...]
+"""What decides who may displace whom: higher is better, compared member by member; the priority comes first."""
+Turn = tuple[object, ...]
+
+
+@dataclass(slots=True)
+class Ranking:
+    """Order and standing under the orders that do not look at what jobs have received."""
+
+    snapshot: Snapshot
+    now: datetime
+
+    def standing(self, job: Job) -> Standing:
+        """The job's standing now."""
+        return (job.priority,)
+
+    def in_order(self, jobs: Iterable[Job]) -> list[Job]:
+        """The jobs in the order in which they are considered; the name makes it total."""
+        return sorted(jobs, key=self.turn)
+
+    def turn(self, job: Job) -> Turn:
+        """Sort key: priority down, patience, urgency, entry time up, name (article, "get pending jobs")."""
+        return (-job.priority, not self.out_of_patience(job), *job.order[1:])
+
+    def changes_at(self) -> datetime | None:
+        """The earliest time at which standing or order change though nothing happens; None for never."""
+        patience = self.snapshot.policy.patience
+        later = (job.entry_time + patience for job in self.snapshot.waiting if not self.out_of_patience(job))
+        return min(later, default=None)
+
+    def strict(self, job: Job) -> bool:
+        """Whether nobody of its standing may pass the job while it is blocked."""
+        return self.snapshot.policy.order is Order.FIFO or self.out_of_patience(job)
+
+    def out_of_patience(self, job: Job) -> bool:
+        """Whether the job has waited for so long that equals must not pass it any more."""
+        return self.now - job.entry_time > self.snapshot.policy.patience
+
+
+def ranking_of(snapshot: Snapshot, now: datetime) -> Ranking:
+    """The ranking that the queue's order asks for."""
+    return Ranking(snapshot, now)
 
 
 def in_order(jobs: Iterable[Job]) -> list[Job]:
-    """The jobs in queue order (article, "get pending jobs"); the name makes the order total."""
+    """The jobs in queue order: priority down, entry time up, name."""
     return sorted(jobs, key=lambda job: job.order)
-
-
-def by_priority(ordered: Iterable[Job]) -> Iterator[tuple[int, list[Job]]]:
-    """Runs of jobs of one priority, highest first."""
-    for priority, group in groupby(ordered, key=lambda job: job.priority):
-        yield priority, list(group)

@@ -83,13 +83,20 @@ def protected_until(job: Job, rules: Preemption, startup: float, now: datetime) 
     preemptions = job.preemptions if job.past else 0
     if most is not None and preemptions >= most:
         return NEVER
-    span = rules.min_runtime if wishes.min_runtime is None else wishes.min_runtime
-    if preemptions:
-        span = max(span, rules.cooldown if wishes.cooldown is None else wishes.cooldown)
+    span = protected_for(job, rules, preemptions)
     if not span:
         return None
     until = (attempt.started_at or attempt.created_at + timedelta(seconds=startup)) + span
     return until if until > now else None
+
+
+def protected_for(job: Job, rules: Preemption, preemptions: int) -> timedelta:
+    """How long an attempt of the job is protected once it is at work; its own wishes go before the queue's rules."""
+    wishes = job.wishes
+    span = rules.min_runtime if wishes.min_runtime is None else wishes.min_runtime
+    if preemptions:
+        span = max(span, rules.cooldown if wishes.cooldown is None else wishes.cooldown)
+    return span
 
 
 def lost_work(job: Job, startup: float, now: datetime) -> float:
@@ -114,6 +121,8 @@ class Candidates:
     """Jobs that may step aside, and those that the rules against thrashing protect for now. Made by `among`."""
 
     standing: Callable[[Job], Standing]
+    rules: Preemption
+    now: datetime
     open_: dict[str, Shelf] = field(default_factory=dict)
     all_: dict[str, Shelf] = field(default_factory=dict)
     by_name: dict[str, Candidate] = field(default_factory=dict)
@@ -122,7 +131,7 @@ class Candidates:
     @classmethod
     def among(cls, snapshot: Snapshot, now: datetime, standing: Callable[[Job], Standing]) -> Candidates:
         """The candidates among the active jobs of a snapshot."""
-        candidates = cls(standing)
+        candidates = cls(standing, snapshot.policy.preemption, now)
         found = [_candidate(job, snapshot, now, standing(job)) for job in filter(may_step_aside, snapshot.active)]
         for candidate in sorted(found, key=lambda c: (c.cost, c.job.name)):
             candidates.by_name[candidate.job.name] = candidate
@@ -154,6 +163,15 @@ class Candidates:
         if taken:
             return _choice(irreducible(taken, missing, permits))
         return _protected(in_turn(self.all_, missing, permits))
+
+    def would_yield(self, job: Job, at: datetime) -> bool:
+        """Whether a waiting job, started now, could be preempted by then: the rules would not protect it any more."""
+        rules, wishes = self.rules, job.wishes
+        most = rules.most if wishes.most is None else wishes.most
+        preemptions = job.preemptions if job.attempt is not None else 0
+        if not job.preemptible or (most is not None and preemptions >= most):
+            return False
+        return self.now + protected_for(job, rules, preemptions) <= at
 
     def remove(self, victims: Iterable[Job]) -> None:
         """These are taken; nobody else may count on them."""

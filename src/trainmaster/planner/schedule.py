@@ -1,35 +1,38 @@
 """What a pass decides: the one public function of the planner.
 
-Jobs are considered in queue order. Each starts where it fits; waits where enough is on the way; else takes what
-it lacks from jobs of lower priority; else waits and says for what. It must not read a clock or remember anything:
-all it needs is in the snapshot, all it wants remembered is in the plan.
+Jobs are considered in turn. Each starts where it fits and delays nobody who is reserved for; waits where enough is
+on the way; else takes what it lacks from warm pools and from jobs that it may displace; else is reserved for, and
+waits with the reason. It must not read a clock or remember anything: all it needs is in the snapshot, all it wants
+remembered is in the plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.job import Hold, Job
-from trainmaster.domain.plan import Decision, Plan, Preempt, Snapshot, Start, Wait
+from trainmaster.domain.plan import Decision, EndWarm, Plan, Preempt, Reservation, Snapshot, Start, Wait
 from trainmaster.domain.reasons import (
     BackingOff,
-    Behind,
-    CanNeverFit,
-    KeptForOther,
+    EndsWarmPool,
     NextPass,
+    PreemptsLater,
     Preempts,
+    Protected,
     Reason,
-    WaitsForCapacity,
     WaitsForRelease,
 )
-from trainmaster.planner.fit import Claim, Ledger, open_ledger
-from trainmaster.planner.order import by_priority, in_order
+from trainmaster.planner.figures import Figures
 from trainmaster.planner.place import place
-from trainmaster.planner.preempt import Candidates
+from trainmaster.planner.preempt import Choice
+from trainmaster.planner.share import turns
+from trainmaster.planner.shortage import never
+from trainmaster.planner.warm import InTheWay
 
 if TYPE_CHECKING:
     from random import Random
@@ -48,97 +51,178 @@ def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:  # noqa: A
 
     Equal arguments give an equal plan. The plan never exceeds a cap: starts use only units that are free now.
     """
-    candidates = Candidates.among(snapshot, now, lambda job: (job.priority,))
-    planning = _Planning(snapshot, now, open_ledger(snapshot, now), candidates)
-    decisions: list[Decision] = []
-    for _, jobs in by_priority(in_order(snapshot.waiting)):
-        planning.respect_holds(jobs)
-        for job in jobs:
-            decisions.extend(planning.decide(job))
-    return Plan(tuple(decisions))
+    planning = _Planning(snapshot, now, Figures.of(snapshot, now))
+    planning.respect_holds()
+    for job in planning.turns():
+        planning.consider(job)
+    return planning.plan()
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a blocked job could get units: what is ended and who steps aside for it."""
+
+    units: Units
+    warm: InTheWay
+    choice: Choice
+
+    @property
+    def open(self) -> bool:
+        """Whether that frees all that is missing."""
+        return bool(self.choice.victims) or (bool(self.warm.pools) and not self.warm.missing)
 
 
 @dataclass(slots=True)
 class _Planning:
+    """A plan in the making."""
+
     snapshot: Snapshot
     now: datetime
-    ledger: Ledger
-    candidates: Candidates
+    figures: Figures
+    decisions: list[Decision] = field(default_factory=list)
     actions: int = 0
 
-    def respect_holds(self, equals: list[Job]) -> None:
-        """Holds bind from their holder's priority down.
+    def plan(self) -> Plan:
+        """What has been decided, and when it could change by itself."""
+        reserved = tuple(Reservation(each.job.name, each.units, each.at) for each in self.figures.reservations.made)
+        untils = [getattr(decision.reason, "until", None) for decision in self.decisions if isinstance(decision, Wait)]
+        moments = (*untils, *(each.at for each in reserved), self.figures.ranking.changes_at())
+        later = (moment for moment in moments if moment is not None and moment > self.now)
+        return Plan(tuple(self.decisions), min(later, default=None), reserved)
 
-        A job of higher priority may use the capacity: it could preempt the holder the moment it started, so
-        keeping the hold against it would only cost the holder its work (see ADR 0005).
-        """
-        for job in equals:
-            if (hold := self._hold_of(job)) is not None and not self._backing_off(job):
-                self.ledger.claim(Claim(job.name, hold.units, hold.until))
+    def respect_holds(self) -> None:
+        """What was freed for a job is kept for it."""
+        for job in self.snapshot.waiting:
+            if (hold := self.figures.hold_of(job)) is not None and not self._backing_off(job):
+                self.figures.keep(job, hold.units, hold.until)
 
-    def decide(self, job: Job) -> Iterator[Decision]:
-        """The decisions for one waiting job; its own Start or Wait comes last."""
-        self.ledger.drop_claim(job.name)
-        possible = [units for units in job.demand.alternatives if self.ledger.could_ever(units)]
+    def turns(self) -> Iterator[Job]:
+        """The waiting jobs in the order in which they are considered."""
+        figures = self.figures
+        ordered = figures.ranking.in_order(self.snapshot.waiting)
+        if self.snapshot.warm:
+            runs = (list(run) for _, run in groupby(ordered, key=figures.ranking.standing))
+            ordered = [
+                job for run in runs for job in (run if figures.ranking.strict(run[0]) else figures.warm.first(run))
+            ]
+        return turns(ordered, figures.shares)
+
+    def consider(self, job: Job) -> None:
+        """Decide about one waiting job; its own Start or Wait comes last."""
+        figures = self.figures
+        figures.look_as(job)
+        possible = [units for units in job.demand.alternatives if figures.ledger.could_ever(units)]
         if not possible:
-            yield Wait(job, self._never(job))
+            self._wait(job, never(job, figures.ledger.caps))
         elif self._backing_off(job):
-            yield Wait(job, BackingOff(job.retry_at or self.now, _cause(job)))
-        elif not (open_ := [units for units in possible if self._may_take(job, units)]):
-            yield Wait(job, self._behind(job, possible))
-        elif fitting := [units for units in open_ if self.ledger.fits_now(units)]:
-            yield self._start(job, fitting)
-        elif soon := [units for units in open_ if self.ledger.fits_soon(units)]:
-            yield self._wait_for_release(job, soon[0])
+            self._wait(job, BackingOff(job.retry_at or self.now, _cause(job)))
         else:
-            yield from self._preempt_or_wait(job, open_)
+            refused = [figures.refusal(job, units) for units in possible]
+            open_ = [units for units, reason in zip(possible, refused, strict=True) if reason is None]
+            if open_:
+                self._consider_open(job, open_)
+            else:
+                self._wait(job, next(reason for reason in refused if reason is not None))
 
-    def _start(self, job: Job, fitting: list[Units]) -> Decision:
-        if self._spent():
-            self.ledger.claim(Claim(job.name, fitting[0], self.now))
-            return Wait(job, NextPass())
+    def _consider_open(self, job: Job, open_: list[Units]) -> None:
+        """Decide about a job that no rule keeps from starting."""
+        figures = self.figures
+        if self._start_warm(job, open_):
+            return
+        behind = [figures.behind(job, units) for units in open_]
+        passing = [units for units, reason in zip(open_, behind, strict=True) if reason is None]
+        if not passing:
+            self._block(job, open_, next(reason for reason in behind if reason is not None))
+        elif fitting := [units for units in passing if figures.fits_now(job, units)]:
+            self._start(job, fitting)
+        elif soon := [units for units in passing if figures.fits_soon(job, units)]:
+            self._wait_for_release(job, soon[0])
+        else:
+            self._make_way(job, passing)
+
+    def _start_warm(self, job: Job, open_: list[Units]) -> bool:
+        """Start the job on a warm pool that matches it, which takes nothing from anybody; whether there was one."""
+        figures = self.figures
+        found = next(((u, pool) for u in open_ if (pool := figures.warm.match(job, u)) is not None), None)
+        if found is None or self._spent():
+            return False
+        units, pool = found
         self.actions += 1
-        placement = place(job, fitting)
-        self.ledger.take(placement.units)
-        return Start(job, placement.units, placement.choices)
+        figures.warm.use(pool)
+        figures.take(job, units)
+        self.decisions.append(Start(job, units, warm=pool))
+        return True
 
-    def _wait_for_release(self, job: Job, units: Units) -> Decision:
-        pools = tuple(sorted(pool for pool, count in units.items() if count > self.ledger.now(pool)))
-        until = min(self.ledger.lapse.get(pool, self.now + self.snapshot.policy.hold_for) for pool in pools)
-        self.ledger.claim(Claim(job.name, units, until))
-        return Wait(job, WaitsForRelease(pools, until))
+    def _start(self, job: Job, fitting: list[Units]) -> None:
+        if self._spent():
+            self.figures.keep(job, fitting[0], self.now)
+            self._wait(job, NextPass())
+            return
+        self.actions += 1
+        placement = place(job, fitting, self.snapshot.pools)
+        self.figures.start(job, placement.units)
+        self.decisions.append(Start(job, placement.units, placement.choices))
 
-    def _preempt_or_wait(self, job: Job, alternatives: list[Units]) -> Iterator[Decision]:
-        found = [(units, self.candidates.victims(job, self.ledger.missing(units))) for units in alternatives]
-        within_reach = [(units, choice) for units, choice in found if choice.victims]
-        if not within_reach:
-            yield Wait(job, self._short(alternatives[0]))
-            self.ledger.bar(job)
+    def _wait_for_release(self, job: Job, units: Units) -> None:
+        figures = self.figures
+        pools = tuple(sorted(pool for pool, count in units.items() if count > figures.now_there(job, pool)))
+        lapses = [figures.ledger.lapse[pool] for pool in pools if pool in figures.ledger.lapse]
+        until = min(lapses, default=self._lapse())
+        figures.keep(job, units, until)
+        figures.take(job, units)
+        self._wait(job, WaitsForRelease(pools, until))
+
+    def _make_way(self, job: Job, open_: list[Units]) -> None:
+        """Others give way to the job where they may; else it is blocked."""
+        ways = [self._way(job, units) for units in open_]
+        able = [(way.choice.highest, way.choice.cost, index) for index, way in enumerate(ways) if way.open]
+        if not able:
+            protected = next((way.choice for way in ways if way.choice.protected), None)
+            self._block(job, open_, None if protected is None else _protected(protected))
+        elif (since := self.figures.may_preempt_since(job)) > self.now:
+            self._block(job, open_, PreemptsLater(since))
         elif self._spent():
-            yield Wait(job, NextPass())
-            self.ledger.bar(job)
+            self.figures.ledger.bar(job, self.figures.ranking.standing(job))
+            self._wait(job, NextPass())
         else:
-            # The alternative whose victims matter least: by their best standing, then by the work they lose.
-            units, choice = min(within_reach, key=lambda entry: (entry[1].highest, entry[1].cost))
-            yield from self._preempt(job, units, choice.victims)
+            self._take(job, ways[min(able)[2]])
 
-    def _preempt(self, job: Job, units: Units, victims: tuple[Job, ...]) -> Iterator[Decision]:
-        self.actions += len(victims)
-        until = self.now + self.snapshot.policy.hold_for
-        self.candidates.remove(victims)
-        self.ledger.free_soon(victims, until)
-        self.ledger.claim(Claim(job.name, units, until))
+    def _way(self, job: Job, units: Units) -> _Way:
+        missing = self.figures.missing(job, units)
+        warm = self.figures.warm.in_the_way(job, missing) if self.snapshot.warm else InTheWay(missing=missing)
+        choice = self.figures.victims(job, units, warm.missing) if warm.missing else Choice()
+        return _Way(units, warm, choice)
+
+    def _take(self, job: Job, way: _Way) -> None:
+        """End the warm pools and have the victims step aside, and keep what they free."""
+        figures, until = self.figures, self._lapse()
+        hold, victims, pools = Hold(way.units, until), way.choice.victims, way.warm.pools
+        self.actions += len(victims) + len(pools)
+        figures.warm.end(pools)
+        for pool in pools:
+            figures.ledger.free_soon(pool.units, until)
+            self.decisions.append(EndWarm(job, pool, hold))
+        figures.free(victims, until)
+        figures.keep(job, way.units, until)
+        figures.take(job, way.units)
         for first in range(0, len(victims), MOST_VICTIMS):
-            yield Preempt(job, victims[first : first + MOST_VICTIMS], Hold(units, until))
-        yield Wait(job, Preempts(tuple(victim.name for victim in victims), until))
+            self.decisions.append(Preempt(job, victims[first : first + MOST_VICTIMS], hold))
+        if victims:
+            self._wait(job, Preempts(tuple(victim.name for victim in victims), until))
+        else:
+            self._wait(job, EndsWarmPool(tuple(pool.training_job_name for pool in pools), until))
 
-    def _hold_of(self, job: Job) -> Hold | None:
-        return job.hold if job.hold is not None and job.hold.until > self.now else None
+    def _block(self, job: Job, alternatives: list[Units], reason: Reason | None) -> None:
+        """The job cannot go on now: it bars its equals, or is reserved for, as the order wants it."""
+        figures, reserved = self.figures, None
+        if figures.ranking.strict(job):
+            figures.ledger.bar(job, figures.ranking.standing(job))
+        elif figures.reservations.room(job):
+            reserved = figures.reserve(job, alternatives)
+        self._wait(job, reason or figures.short(job, alternatives[0], reserved))
 
-    def _may_take(self, job: Job, units: Units) -> bool:
-        """A blocked job keeps its equals from its pools, but not from what was freed for them before."""
-        hold = self._hold_of(job)
-        return (hold is not None and hold.units == units) or self.ledger.barrier(job, units) is None
+    def _wait(self, job: Job, reason: Reason) -> None:
+        self.decisions.append(Wait(job, reason))
 
     def _backing_off(self, job: Job) -> bool:
         return job.retry_at is not None and job.retry_at > self.now
@@ -146,25 +230,12 @@ class _Planning:
     def _spent(self) -> bool:
         return self.actions >= self.snapshot.policy.most_actions
 
-    def _never(self, job: Job) -> Reason:
-        caps = self.ledger.caps
-        lacking = (
-            CanNeverFit(pool, count, caps.get(pool, 0))
-            for pool, count in job.demand.alternatives[0].items()
-            if count > caps.get(pool, 0)
-        )
-        return next(lacking)
+    def _lapse(self) -> datetime:
+        return self.now + self.snapshot.policy.hold_for
 
-    def _behind(self, job: Job, possible: list[Units]) -> Reason:
-        barrier = next(found for units in possible if (found := self.ledger.barrier(job, units)) is not None)
-        return Behind(barrier[1].name, barrier[0])
 
-    def _short(self, units: Units) -> Reason:
-        pool, needed = next((p, n) for p, n in units.items() if n > self.ledger.soon(p))
-        claim = self.ledger.claimant(pool)
-        if claim is not None and self.ledger.free.get(pool, 0) >= needed:
-            return KeptForOther(claim.job, pool, claim.until, needed, max(self.ledger.now(pool), 0))
-        return WaitsForCapacity(pool, needed, max(self.ledger.now(pool), 0))
+def _protected(choice: Choice) -> Reason:
+    return Protected(tuple(job.name for job in choice.protected), choice.until)
 
 
 def _cause(job: Job) -> str:

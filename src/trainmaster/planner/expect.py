@@ -1,0 +1,84 @@
+"""When jobs are expected to end: what history says of their kind, never more than their time limit allows.
+
+An expectation is conditional on how long a job has run already, so it moves on when a job outlives it. It must not
+choose between jobs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from trainmaster.domain.history import worked
+from trainmaster.domain.job import Job
+from trainmaster.domain.plan import Snapshot
+
+LIKELY = 0.5
+"""Of how many jobs of its kind one is expected to run no longer: the median."""
+STOP_TAKES = timedelta(minutes=3)
+"""SIGTERM, 120 s of grace, upload (SageMaker API, StopTrainingJob): what a stop takes when all goes well."""
+OVERDUE = timedelta(minutes=1)
+"""How soon a job is expected to end that should have ended already."""
+
+
+@dataclass(slots=True)
+class Expectations:
+    """Expected ends, each worked out when it is first asked for. Thrown away with the plan.
+
+    Args:
+        snapshot: the queue as read.
+        now: UTC.
+        quantile: how sure to be that the job has ended by then.
+    """
+
+    snapshot: Snapshot
+    now: datetime
+    quantile: float = LIKELY
+    _ends: dict[str, datetime] = field(default_factory=dict)
+    _fresh: dict[tuple[object, ...], timedelta] = field(default_factory=dict)
+
+    def end(self, job: Job) -> datetime:
+        """When an active job frees its units."""
+        found = self._ends.get(job.name)
+        if found is None:
+            found = self._ends[job.name] = self._end(job)
+        return found
+
+    def run_time(self, job: Job) -> timedelta:
+        """How long a waiting job would hold units if it started now."""
+        if job.attempt is not None:
+            return self._run_time(job)
+        kind = (job.share, job.image, job.demand.lane, job.demand.size, job.max_runtime)
+        found = self._fresh.get(kind)
+        if found is None:
+            found = self._fresh[kind] = self._run_time(job)
+        return found
+
+    def overdue(self, job: Job) -> bool:
+        """Whether an active job has run for longer than was expected of it when it started."""
+        attempt = job.attempt
+        if attempt is None or attempt.started_at is None:
+            return False
+        expected = self.snapshot.records.history.run_time(job, 0.0, self.quantile)
+        return expected is not None and worked(job) + (self.now - attempt.started_at).total_seconds() > expected
+
+    def _run_time(self, job: Job) -> timedelta:
+        history, before = self.snapshot.records.history, worked(job)
+        total = history.run_time(job, before, self.quantile)
+        startup = timedelta(seconds=history.startup(job))
+        return job.max_runtime if total is None else startup + min(timedelta(seconds=total - before), job.max_runtime)
+
+    def _end(self, job: Job) -> datetime:
+        attempt = job.attempt
+        if attempt is None:
+            return self.now
+        if attempt.stop_asked_at is not None:
+            return max(attempt.stop_asked_at + STOP_TAKES, self.now + OVERDUE)
+        history = self.snapshot.records.history
+        at_work = attempt.started_at or max(attempt.created_at + timedelta(seconds=history.startup(job)), self.now)
+        so_far = max((self.now - at_work).total_seconds(), 0.0)
+        limit = at_work + job.max_runtime
+        before = worked(job)
+        total = history.run_time(job, before + so_far, self.quantile)
+        expected = limit if total is None else at_work + timedelta(seconds=total - before)
+        return max(min(expected, limit), self.now + OVERDUE)

@@ -1,0 +1,193 @@
+"""The working figures of a plan in the making: every stage's, put together, and what they say of one job.
+
+It must not decide: it answers what a job could have, whom it would delay and whom it may displace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from trainmaster.domain.capacity import Units
+from trainmaster.domain.job import Hold, Job
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.reasons import Behind, KeptForOther, Reason
+from trainmaster.planner.expect import Expectations
+from trainmaster.planner.fit import Claim, Ledger, open_ledger
+from trainmaster.planner.limits import Limits
+from trainmaster.planner.order import Ranking, ranking_of
+from trainmaster.planner.preempt import Candidates, Choice
+from trainmaster.planner.reserve import Reservations, Reserved
+from trainmaster.planner.share import Shares
+from trainmaster.planner.shortage import short
+from trainmaster.planner.warm import WarmPools
+from trainmaster.planner.windows import window_refusal
+
+
+@dataclass(slots=True)
+class Figures:
+    """What is free, promised, expected and allowed while a plan is made. Thrown away with it."""
+
+    snapshot: Snapshot
+    now: datetime
+    ranking: Ranking
+    ledger: Ledger
+    shares: Shares
+    limits: Limits
+    warm: WarmPools
+    candidates: Candidates
+    expect: Expectations
+    reservations: Reservations
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, now: datetime) -> Figures:
+        """The figures before anything is decided."""
+        ranking, expect = ranking_of(snapshot, now), Expectations(snapshot, now)
+
+        def running() -> Iterable[tuple[Units, datetime]]:
+            return ((job.units, expect.end(job)) for job in snapshot.active if not job.stopping)
+
+        return cls(
+            snapshot=snapshot,
+            now=now,
+            ranking=ranking,
+            ledger=open_ledger(snapshot, now),
+            shares=Shares(snapshot, now),
+            limits=Limits(snapshot, now),
+            warm=WarmPools.among(snapshot, now),
+            candidates=Candidates.among(snapshot, now, ranking.standing),
+            expect=expect,
+            reservations=Reservations(now, snapshot.policy.reservations, running),
+        )
+
+    def look_as(self, job: Job) -> None:
+        """From now on the figures are those that this job sees: its own claim and those of whom it outranks aside."""
+        self.ledger.drop_claim(job.name)
+        if self.ledger.claims:
+            self.ledger.waive(self.ranking.standing(job), job.share if self.shares.in_play else None)
+        else:
+            self.ledger.waived = {}
+
+    # -- what a job could have -----------------------------------------------------------------------------------
+
+    def refusal(self, job: Job, units: Units) -> Reason | None:
+        """The rule that keeps the job from these units however idle they are; None where none does."""
+        return (
+            self.limits.refusal(job, units)
+            or self.shares.refusal(job, units)
+            or window_refusal(job, units, self.snapshot.pools, self.now, self.snapshot.records.history)
+        )
+
+    def now_there(self, job: Job, pool: str) -> int:
+        """Units of a pool that the job could have at once."""
+        return self.ledger.now(pool) - self.shares.withheld(job, pool)
+
+    def soon_there(self, job: Job, pool: str) -> int:
+        """Units of a pool that the job could have without anybody stepping aside for it."""
+        return self.ledger.soon(pool) - self.shares.withheld(job, pool)
+
+    def fits_now(self, job: Job, units: Units) -> bool:
+        """Whether the job could have these units at once."""
+        return all(self.now_there(job, pool) >= count for pool, count in units.items())
+
+    def fits_soon(self, job: Job, units: Units) -> bool:
+        """Whether these units will be there without anybody stepping aside."""
+        return all(self.soon_there(job, pool) >= count for pool, count in units.items())
+
+    def missing(self, job: Job, units: Units) -> Units:
+        """What would have to be freed for the job."""
+        lacking = {pool: count - self.soon_there(job, pool) for pool, count in units.items()}
+        return {pool: count for pool, count in lacking.items() if count > 0}
+
+    def victims(self, job: Job, units: Units, missing: Units) -> Choice:
+        """Who would step aside for the job, to start on `units`, to free what is missing."""
+        return self.candidates.victims(job, missing, self._permits(job, units))
+
+    def _permits(self, job: Job, units: Units) -> Callable[[Job, Sequence[Job]], bool] | None:
+        """Whether the job may displace another; None where standing alone decides."""
+        if not self.shares.in_play:
+            return None
+        standing = self.ranking.standing
+
+        def permits(victim: Job, taken: Sequence[Job]) -> bool:
+            return self.shares.may_take(job, units, victim, taken, outranks=standing(victim) < standing(job))
+
+        return permits
+
+    # -- before whom it may not have it --------------------------------------------------------------------------
+
+    def behind(self, job: Job, units: Units) -> Reason | None:
+        """Why the job may not have these units before others that wait; None where it may."""
+        hold = self.hold_of(job)
+        if hold is not None and hold.units == units:
+            return None
+        barrier = self.ledger.barrier(job, self.ranking.standing(job), units)
+        if barrier is not None:
+            return Behind(barrier[1].name, barrier[0])
+        if not self.reservations.on(units):
+            return None
+        found = self.reservations.obstacle(units, self.expected_end(job))
+        if found is None or self._would_yield(job, found[1]):
+            return None
+        pool, reserved = found
+        return KeptForOther(reserved.job.name, pool, reserved.at, units[pool], max(self.now_there(job, pool), 0))
+
+    def _would_yield(self, job: Job, reserved: Reserved) -> bool:
+        """Whether who is reserved for could take the units back when its time comes: then nobody is delayed."""
+        outranked = self.ranking.standing(job) < self.ranking.standing(reserved.job)
+        ours = not self.shares.in_play or job.share == reserved.job.share
+        return outranked and ours and self.candidates.would_yield(job, reserved.at)
+
+    def short(self, job: Job, units: Units, reserved: Reserved | None) -> Reason:
+        """What is missing, for whom it is kept where it is there, and when it is expected."""
+        return short(
+            units,
+            now=lambda pool: self.now_there(job, pool),
+            free=lambda pool: self.ledger.free.get(pool, 0),
+            claimant=self.ledger.claimant,
+            expected=None if reserved is None else reserved.at,
+        )
+
+    # -- what is decided -----------------------------------------------------------------------------------------
+
+    def take(self, job: Job, units: Units) -> None:
+        """The job starts on these units, or they are being freed for it."""
+        self.shares.take(job, units)
+        self.limits.take(job, units)
+
+    def start(self, job: Job, units: Units) -> None:
+        """The job starts on these units, which are free."""
+        self.ledger.take(units)
+        self.take(job, units)
+        self.reservations.take(units, self.expected_end(job))
+
+    def free(self, victims: Sequence[Job], until: datetime) -> None:
+        """These step aside."""
+        self.candidates.remove(victims)
+        self.shares.give(victims)
+        for victim in victims:
+            self.ledger.free_soon(victim.units, until)
+            self.reservations.forget(victim.units, self.expect.end(victim))
+
+    def keep(self, job: Job, units: Units, until: datetime) -> None:
+        """These units are kept for the job against all that it outranks or that come after it."""
+        self.ledger.claim(Claim(job.name, units, until, self.ranking.standing(job), job.share))
+
+    def reserve(self, job: Job, alternatives: Iterable[Units]) -> Reserved | None:
+        """Reserve for a blocked job what it could have first; None where that is never expected to be free."""
+        there: Callable[[str], int] = lambda pool: self.soon_there(job, pool)  # noqa: E731 -- typed, one line
+        return self.reservations.reserve(job, alternatives, self.expect.run_time(job), there)
+
+    def hold_of(self, job: Job) -> Hold | None:
+        """What was freed for the job and is still kept for it."""
+        return job.hold if job.hold is not None and job.hold.until > self.now else None
+
+    def expected_end(self, job: Job) -> datetime:
+        """When a waiting job would end if it started now."""
+        return self.now + self.expect.run_time(job)
+
+    def may_preempt_since(self, job: Job) -> datetime:
+        """When a newcomer has waited for as long as it has to before it may preempt anybody."""
+        delay: timedelta = self.snapshot.policy.preemption.delay if job.wishes.delay is None else job.wishes.delay
+        return job.entry_time + delay

@@ -1,0 +1,44 @@
+"""What a blocked job is told: what is missing, for whom it is kept, and when it is expected. It must not decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from trainmaster.domain.capacity import Units
+from trainmaster.domain.job import Job
+from trainmaster.domain.reasons import CanNeverFit, KeptForOther, Reason, WaitsForCapacity
+
+Claimant = tuple[str, datetime]
+"""For whom units are kept, and until when."""
+
+
+def never(job: Job, caps: Mapping[str, int]) -> Reason:
+    """Why no pool, even when empty, could hold the job."""
+    units = job.demand.alternatives[0]
+    pool = next(name for name, count in units.items() if count > caps.get(name, 0))
+    return CanNeverFit(pool, units[pool], caps.get(pool, 0))
+
+
+def short(
+    units: Units,
+    now: Callable[[str], int],
+    free: Callable[[str], int],
+    claimant: Callable[[str], Claimant | None],
+    expected: datetime | None,
+) -> Reason:
+    """Where units are missing.
+
+    Args:
+        units: what the job needs.
+        now: units of a pool that it could have now.
+        free: units of a pool that nobody holds.
+        claimant: whose claim weighs on a pool.
+        expected: when it is expected to start, where it is reserved for.
+    """
+    pool = next((name for name, count in units.items() if count > now(name)), next(iter(units)))
+    needed, there = units[pool], max(now(pool), 0)
+    kept = claimant(pool)
+    if kept is not None and free(pool) >= needed:
+        return KeptForOther(kept[0], pool, kept[1], needed, there)
+    return WaitsForCapacity(pool, needed, there, expected)
