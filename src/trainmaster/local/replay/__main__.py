@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from trainmaster.local.replay import report
+from trainmaster.local.replay.account import Account
 from trainmaster.local.replay.options import DEFAULT_POLICY, parse
 from trainmaster.local.replay.pictures import draw
 from trainmaster.local.replay.progress import Bar
@@ -18,50 +24,75 @@ from trainmaster.local.replay.queue import ReplayFailed
 from trainmaster.local.replay.running import POLICIES, REFERENCE, Run, play
 from trainmaster.local.replay.trace import BadTrace, TraceJob, chosen, read_trace, write_trace
 
+if TYPE_CHECKING:
+    from mypy_boto3_sagemaker import SageMakerClient
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Replay, and return the exit code: 0 done, 2 the trace is no good, 70 a bug of the queue, 130 interrupted."""
+# As `cli.exits` has them.
+OK, INVALID, NOT_ALLOWED, UNREACHABLE, BUG, INTERRUPTED, BROKEN_PIPE = 0, 2, 5, 6, 70, 130, 141
+_FORBIDDEN = ("AccessDenied", "UnrecognizedClient", "ExpiredToken", "InvalidSignature", "InvalidClientTokenId")
+
+Connect = Callable[[Namespace], "SageMakerClient"]
+
+
+def connect(options: Namespace) -> SageMakerClient:
+    """The SageMaker client of the account that the options, or the environment, name."""
+    import boto3
+    from botocore.config import Config
+
+    patience = Config(retries={"mode": "standard", "total_max_attempts": 5})
+    session = boto3.session.Session(region_name=options.region, profile_name=options.profile)
+    return session.client("sagemaker", config=patience)
+
+
+def main(
+    arguments: Sequence[str] | None = None, *, connect: Connect = connect, sleep: Callable[[float], None] = time.sleep
+) -> int:
+    """Replay, and return the exit code.
+
+    Args:
+        arguments: the command line's, where none are given.
+        connect: makes the SageMaker client for `--from-account`.
+        sleep: lets seconds pass between calls to AWS.
+    """
     options = parse(arguments)
     try:
-        return _replay(options)
+        return _replay(options, connect, sleep)
     except BadTrace as error:
-        return _complain(f"{options.trace or 'the account'}: {error}", 2)
+        return _complain(f"{options.trace or 'the account'}: {error}", INVALID)
     except BrokenPipeError:
         # Nobody reads any more: keep Python from failing again when it flushes at the end (Python's library, signal).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        return BROKEN_PIPE
     except OSError as error:
-        return _complain(f"{error.filename or options.trace}: {error.strerror or error}", 2)
+        return _complain(f"{error.filename or options.trace}: {error.strerror or error}", INVALID)
+    except (BotoCoreError, ClientError) as error:
+        return _complain(f"{type(error).__name__}: {error}", _code_of(error))
     except ReplayFailed as error:
-        return _complain(str(error), 70)
+        return _complain(str(error), BUG)
     except KeyboardInterrupt:
-        return _complain("interrupted", 130)
+        return _complain("interrupted", INTERRUPTED)
 
 
-def _replay(options: Namespace) -> int:
-    jobs = read_trace(options.trace)
-    if options.save_trace:
-        write_trace(options.save_trace, jobs)
-    if options.cap is None:
-        return 0
-    jobs = chosen(jobs, cap=options.cap, share=options.vc, limit=options.limit)
+def _replay(options: Namespace, connect: Connect, sleep: Callable[[float], None]) -> int:
     with Bar() as bar:
+        jobs = _jobs(options, connect, sleep, bar)
+        if options.save_trace:
+            write_trace(options.save_trace, jobs)
+        if options.cap is None:
+            return OK
+        jobs = chosen(jobs, cap=options.cap, share=options.vc, limit=options.limit)
         runs = [_run(name, jobs, options, bar) for name in _policies(options)]
     _tell(_shown(runs, options))
     if options.out:
         _draw(runs, options.out)
-    return 0
+    return OK
 
 
-def _draw(runs: Sequence[Run], directory: str) -> None:
-    files = [path for run in runs for path in draw(run, directory)]
-    sys.stderr.write("".join(f"wrote {path}\n" for path in files))
-
-
-def _shown(runs: Sequence[Run], options: Namespace) -> str:
-    if options.json:
-        return report.as_json(runs, compared=options.compare)
-    return report.comparison(runs) if options.compare else report.one_table(runs[0])
+def _jobs(options: Namespace, connect: Connect, sleep: Callable[[float], None], bar: Bar) -> list[TraceJob]:
+    if not options.from_account:
+        return read_trace(options.trace)
+    account = Account(connect(options), sleep, bar.show)
+    return account.history(datetime.now(UTC) - timedelta(days=options.days))
 
 
 def _policies(options: Namespace) -> list[str]:
@@ -76,9 +107,25 @@ def _run(name: str, jobs: Sequence[TraceJob], options: Namespace, bar: Bar) -> R
     return play(name, jobs, options.cap, options.restart_cost, told=bar.at)
 
 
+def _shown(runs: Sequence[Run], options: Namespace) -> str:
+    if options.json:
+        return report.as_json(runs, compared=options.compare)
+    return report.comparison(runs) if options.compare else report.one_table(runs[0])
+
+
+def _draw(runs: Sequence[Run], directory: str) -> None:
+    files = [path for run in runs for path in draw(run, directory)]
+    sys.stderr.write("".join(f"wrote {path}\n" for path in files))
+
+
 def _tell(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+def _code_of(error: BotoCoreError | ClientError) -> int:
+    code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
+    return NOT_ALLOWED if isinstance(error, NoCredentialsError) or code.startswith(_FORBIDDEN) else UNREACHABLE
 
 
 def _complain(line: str, code: int) -> int:

@@ -22,6 +22,7 @@ class Bar:
             columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
             self._progress = Progress(*columns, console=console, transient=True)
         self._task: TaskID | None = None
+        self._what = ""
         self._every = 1
         self._shown = 0
 
@@ -40,11 +41,17 @@ class Bar:
 
     def begin(self, what: str, total: int | None) -> None:
         """Begin with the next thing; `total` None where nobody knows."""
-        self._every, self._shown = max(1, (total or _STEPS) // _STEPS), 0
+        self._what, self._every, self._shown = what, max(1, (total or _STEPS) // _STEPS), 0
         if self._progress is not None:
             if self._task is not None:
                 self._progress.remove_task(self._task)
             self._task = self._progress.add_task(what, total=total)
+
+    def show(self, what: str, done: int, total: int | None) -> None:
+        """So much of a thing is done; it begins when it is first told of."""
+        if what != self._what:
+            self.begin(what, total)
+        self.at(done)
 
     def at(self, done: int) -> None:
         """So much of it is done."""

@@ -1,0 +1,119 @@
+"""Figures: by hand for a run that can be done by hand, and the laws of percentiles and of Jain's index."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from trainmaster.local.replay.figures import figures, jain, percentile
+from trainmaster.local.replay.played import Moment, Played, moments
+from trainmaster.local.replay.progress import Bar
+from trainmaster.local.replay.report import comparison, duration, one_table
+from trainmaster.local.replay.running import Run
+from trainmaster.local.replay.trace import TraceJob
+
+SMALL = Played(TraceJob("small", 10, 100, 2, "vision"), ((20, 120),))
+LARGE = Played(TraceJob("large", 0, 80, 8, "speech"), ((0, 20), (120, 210)), lost=30)
+RUN = [SMALL, LARGE]
+
+
+def test_the_figures_of_a_run_done_by_hand():
+    found = figures(RUN, cap=8)
+    assert (found["jobs"], found["makespan_s"]) == (2, 210)
+    assert found["avg_jct_s"] == (110 + 210) / 2
+    assert found["p50_jct_s"] == 160
+    assert found["p99_jct_s"] == 110 + 0.99 * 100
+    assert found["avg_wait_s"] == (10 + 130) / 2
+    assert found["avg_wait_large_s"] == found["p99_wait_large_s"] == 130
+    assert found["utilization"] == pytest.approx((200 + 640) / (8 * 210), abs=1e-6)
+    assert found["preemptions_per_job"] == 0.5
+    assert found["lost_fraction"] == pytest.approx(240 / (200 + 880), abs=1e-6)
+    assert found["lost_gpu_hours"] == pytest.approx(240 / 3600, abs=1e-3)
+    rates = (100 / 110, 80 / 210)
+    assert found["jain"] == pytest.approx(sum(rates) ** 2 / (2 * sum(rate**2 for rate in rates)), abs=1e-6)
+    assert list(found["by_size"]) == ["2-7", "8-31"]
+    assert found["by_size"]["8-31"]["avg_wait_s"] == 130
+
+
+def test_the_queue_and_the_units_in_use_are_counted_at_each_change():
+    assert moments(RUN) == [
+        Moment(0, 0, 8),
+        Moment(10, 1, 8),
+        Moment(20, 1, 2),
+        Moment(120, 0, 8),
+        Moment(210, 0, 0),
+    ]
+
+
+def test_without_large_jobs_their_figures_are_none():
+    assert figures([SMALL], cap=8)["p99_wait_large_s"] is None
+
+
+def test_a_job_that_takes_no_time_divides_by_nothing():
+    nothing = Played(TraceJob("nothing", 5, 0, 1), ((5, 5),))
+    found = figures([nothing], cap=8)
+    assert (found["utilization"], found["lost_fraction"], found["jain"]) == (0, 0, 1)
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=2, max_size=50))
+def test_percentiles_are_pythons_own_inclusive_ones(values):
+    cuts = statistics.quantiles(values, n=100, method="inclusive")
+    assert percentile(values, 0.5) == pytest.approx(cuts[49])
+    assert percentile(values, 0.99) == pytest.approx(cuts[98])
+
+
+@given(st.lists(st.floats(0.001, 1e6), min_size=1, max_size=20))
+def test_jains_index_lies_between_one_nth_and_one(values):
+    assert 1 / len(values) - 1e-9 <= jain(values) <= 1 + 1e-9
+
+
+def test_jains_index_is_one_for_equals_and_less_for_others():
+    assert jain([3, 3, 3]) == pytest.approx(1)
+    assert jain([1, 0, 0, 0]) == 0.25
+
+
+# -- for people
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0, "0 s"), (59, "59 s"), (90, "1.5 min"), (5400, "1.5 h"), (129_600, "1.5 d"), (None, "-")]
+)
+def test_durations_are_said_as_people_say_them(seconds, shown):
+    assert duration(seconds) == shown
+
+
+def test_the_tables_hold_the_figures():
+    run = Run("fifo", 8, RUN, 1.25)
+    shown = one_table(run)
+    assert "2 on 8 GPUs" in shown
+    assert "22.2% (0.1 GPU-hours)" in shown
+    reference = Run("baseline-skip", 8, [SMALL, Played(LARGE.job, ((0, 105),))], 0.1)
+    row = comparison([reference, run]).splitlines()[-1]
+    assert "3.5 min" in row
+    assert "(1.90)" in row  # p99 JCT, 209 s of 110 s
+
+
+# -- the bar
+
+
+def test_the_bar_moves_on_a_terminal_and_leaves_nothing_behind():
+    console = Console(force_terminal=True, width=80, record=True)
+    with Bar(console) as bar:
+        bar.begin("fifo", 1000)
+        for done in range(0, 1001, 100):
+            bar.at(done)
+        bar.show("listing jobs", 5, None)
+    shown = console.export_text()
+    assert "listing jobs" in shown
+
+
+def test_elsewhere_it_says_nothing():
+    console = Console(force_terminal=False, record=True)
+    with Bar(console) as bar:
+        bar.begin("fifo", 10)
+        bar.at(10)
+    assert console.export_text() == ""

@@ -1,0 +1,70 @@
+"""Traces: what is written is read again, whatever it is."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmaster.local.replay.trace import BadTrace, TraceJob, chosen, parse_trace, read_trace, write_trace
+
+SECONDS = st.floats(0, 1e8).map(lambda value: round(value, 3))
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12)
+JOBS = st.builds(TraceJob, NAMES, SECONDS, SECONDS, st.integers(1, 999), NAMES, st.none() | SECONDS)
+
+
+@pytest.mark.parametrize("name", ["trace.csv", "trace.csv.gz"])
+def test_what_is_written_is_read_again(tmp_path_factory, name):
+    path = str(tmp_path_factory.mktemp("traces") / name)
+
+    @given(st.lists(JOBS, min_size=1, max_size=20))
+    def holds(jobs):
+        write_trace(path, jobs)
+        assert read_trace(path) == sorted(jobs, key=lambda job: job.submit)
+
+    holds()
+
+
+def test_the_same_jobs_give_the_same_gzipped_file(tmp_path):
+    first, second = tmp_path / "a.gz", tmp_path / "b.gz"
+    for path in (first, second):
+        write_trace(str(path), [TraceJob("a", 0, 1, 1)])
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_jobs_of_one_second_stay_in_the_files_order():
+    jobs = parse_trace(b"job_id,submit_time_s,duration_s,num_gpus\nlate,9,1,1\nb,5,2,1\na,5,1,1\n")
+    assert [job.job_id for job in jobs] == ["b", "a", "late"]
+
+
+def test_columns_may_come_in_any_order_with_others_between_and_a_byte_order_mark():
+    (job,) = parse_trace(b"\xef\xbb\xbfnum_gpus,user,max_runtime_s,duration_s,submit_time_s\n4,ada,3600,2,1\n")
+    assert job == TraceJob("line-2", 1, 2, 4, "default", 3600)
+
+
+def test_standard_input_is_a_file_as_well(capsys):
+    write_trace("-", [TraceJob("a", 0, 1, 1)])
+    text = capsys.readouterr().out
+    standard, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(text.encode()))
+    try:
+        assert read_trace("-") == [TraceJob("a", 0, 1, 1)]
+    finally:
+        sys.stdin = standard
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_do_worse_than_being_refused(raw):
+    try:
+        jobs = parse_trace(raw)
+    except BadTrace:
+        return
+    assert all(job.gpus >= 1 for job in jobs)
+
+
+def test_the_limit_counts_the_jobs_of_the_share():
+    jobs = [TraceJob("a", 0, 1, 9, "x"), TraceJob("b", 1, 1, 1, "y"), TraceJob("c", 2, 1, 1, "x")]
+    assert [job.job_id for job in chosen(jobs, cap=4, share="x", limit=2)] == ["a", "c"]
+    assert chosen(jobs, cap=4)[0].gpus == 4
