@@ -6,6 +6,8 @@
     │   │   ├── UnknownOption   a `trainmaster:` tag that means nothing here
     │   │   └── TooLarge        more than one item of the table can hold
     │   ├── RoleNotAllowed      a role that the caller may not pass through the queue
+    │   ├── ShareNotAllowed     a share that the caller may not use
+    │   ├── BudgetExhausted     the share has spent its budget, and takes no jobs until it renews
     │   ├── NeverFits           a demand that no pool could ever meet
     │   ├── JobNotFound         no job of that name
     │   ├── NameTaken           the name belongs to another request
@@ -59,6 +61,14 @@ class TooLarge(InvalidRequest):
 
 class RoleNotAllowed(Refused):
     """The caller may not pass this role through the queue."""
+
+
+class ShareNotAllowed(Refused):
+    """The caller may not submit jobs to this share."""
+
+
+class BudgetExhausted(Refused):
+    """The share has spent its budget and refuses jobs until the next period begins."""
 
 
 class NeverFits(Refused):

@@ -1,4 +1,4 @@
-"""Which roles may be passed through the queue, and by whom, as far as patterns can say.
+"""Which roles may be passed through the queue, by whom, and who may use a share, as far as patterns can say.
 
 Whether IAM would let the caller pass the role is `adapters/iam.py`'s question. It must not raise: what it cannot make
 out is not allowed.
@@ -44,6 +44,14 @@ def may_pass(caller: str, role: str, allowed: tuple[str, ...], mapping: Mapping[
         return True
     granted = (patterns for who, patterns in mapping.items() if _matches_caller(caller, who))
     return any(_glob(role, pattern) for patterns in granted for pattern in patterns)
+
+
+def may_use(caller: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a share that is for these callers alone is for this one; empty for everybody.
+
+    The patterns are caller patterns as of `may_pass`: `*` does not run across `/` or `:`.
+    """
+    return not patterns or any(_matches_caller(caller, pattern) for pattern in patterns)
 
 
 def _well_formed(arn: str, form: re.Pattern[str]) -> bool:

@@ -32,6 +32,8 @@ STATUS: Mapping[type[errors.TrainmasterError], HTTPStatus] = {
     errors.UnknownOption: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.RoleNotAllowed: HTTPStatus.FORBIDDEN,
+    errors.ShareNotAllowed: HTTPStatus.FORBIDDEN,
+    errors.BudgetExhausted: HTTPStatus.CONFLICT,
     errors.NeverFits: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.JobNotFound: HTTPStatus.NOT_FOUND,
     errors.NameTaken: HTTPStatus.CONFLICT,
