@@ -64,7 +64,7 @@ class Figures:
     def look_as(self, job: Job) -> None:
         """From now on the figures are those that this job sees: its own claim and those of whom it outranks aside."""
         self.ledger.drop_claim(job.name)
-        if self.ledger.claims:
+        if self.ledger.holds:
             self.ledger.waive(self.ranking.standing(job), job.share if self.shares.in_play else None)
         else:
             self.ledger.waived = {}
@@ -171,8 +171,12 @@ class Figures:
             self.reservations.forget(victim.units, self.expect.end(victim))
 
     def keep(self, job: Job, units: Units, until: datetime) -> None:
-        """These units are kept for the job against all that it outranks or that come after it."""
+        """These units are kept for the job against all that come after it."""
         self.ledger.claim(Claim(job.name, units, until, self.ranking.standing(job), job.share))
+
+    def respect(self, job: Job, hold: Hold) -> None:
+        """What an earlier pass has freed for the job is kept for it, but from those that outrank it."""
+        self.ledger.hold(Claim(job.name, hold.units, hold.until, self.ranking.standing(job), job.share))
 
     def reserve(self, job: Job, alternatives: Iterable[Units]) -> Reserved | None:
         """Reserve for a blocked job what it could have first; None where that is never expected to be free."""

@@ -43,6 +43,7 @@ class Ledger:
     claims_on: dict[str, dict[str, Claim]] = field(default_factory=dict)
     claimed: dict[str, int] = field(default_factory=dict)
     barriers: dict[str, tuple[Standing, Job]] = field(default_factory=dict)
+    holds: dict[str, Claim] = field(default_factory=dict)
     waived: dict[str, int] = field(default_factory=dict)
 
     def now(self, pool: str) -> int:
@@ -59,13 +60,13 @@ class Ledger:
         return covers(self.caps, units)
 
     def waive(self, standing: Standing, share: str | None) -> None:
-        """Look at the pools as a job of this standing may: claims of those whom it outranks do not bind it.
+        """Look at the pools as a job of this standing may: holds of those whom it outranks do not bind it.
 
         It could preempt such a holder the moment that started, so keeping the units from it would only cost the
         holder its work (ADR 0005). Where shares are in play, that holds within its own share alone.
         """
         self.waived = {}
-        for claim in self.claims.values():
+        for claim in self.holds.values():
             if claim.standing < standing and share in (None, claim.share):
                 for pool, count in claim.units.items():
                     self.waived[pool] = self.waived.get(pool, 0) + count
@@ -89,8 +90,14 @@ class Ledger:
             self.claims_on.setdefault(pool, {})[claim.job] = claim
             self.claimed[pool] = self.claimed.get(pool, 0) + count
 
+    def hold(self, claim: Claim) -> None:
+        """Keep what an earlier pass has freed for a job that has not been considered in this one yet."""
+        self.claim(claim)
+        self.holds[claim.job] = claim
+
     def drop_claim(self, job: str) -> None:
         """The job no longer needs units kept for it (it is being considered itself)."""
+        self.holds.pop(job, None)
         claim = self.claims.pop(job, None)
         for pool, count in {} if claim is None else claim.units.items():
             del self.claims_on[pool][job]

@@ -94,7 +94,7 @@ class _Planning:
         """What was freed for a job is kept for it."""
         for job in self.snapshot.waiting:
             if (hold := self.figures.hold_of(job)) is not None and not self._backing_off(job):
-                self.figures.keep(job, hold.units, hold.until)
+                self.figures.respect(job, hold)
 
     def turns(self) -> Iterator[Job]:
         """The waiting jobs in the order in which they are considered."""
