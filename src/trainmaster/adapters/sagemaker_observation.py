@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from trainmaster.adapters.sagemaker_request import JOB_TAG, QUEUE_TAG, tag_value
 from trainmaster.domain.capacity import Units, total, worst_case
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.job import MAX_NAME
-from trainmaster.domain.observation import TERMINAL, Observation, Status
+from trainmaster.domain.observation import TERMINAL, Observation, Status, Warm
 from trainmaster.domain.request.fields import entries, part, shown, text, whole
+from trainmaster.domain.warm import LONGEST_KEEP_ALIVE
 
 DETAIL_TYPE = "SageMaker Training Job State Change"
 LONGEST_REASON = 1024
@@ -24,6 +26,9 @@ LONGEST_REASON = 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
 _STATUSES = frozenset(Status)
+_WARM = frozenset(Warm)
+INTERRUPTED = "Interrupted"
+"""The secondary status of a spot job whose instances were taken away (SageMaker API, DescribeTrainingJob)."""
 _NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9])*")
 
 Object = Mapping[str, object]
@@ -53,8 +58,12 @@ def observation_of_event(event: object, queue: str) -> Observation | None:
 
 
 def observation_of_answer(answer: Object) -> Observation:
-    """What a DescribeTrainingJob answer says. Raises `InvalidRequest` where it cannot be read."""
-    return _observation(answer, "", None)
+    """What a DescribeTrainingJob answer says. Raises `InvalidRequest` where it cannot be read.
+
+    Other than an event it says all there is, so that no word of a warm pool means that there is none.
+    """
+    seen = _observation(answer, "", None)
+    return seen if seen.warm is not None else replace(seen, warm=Warm.NONE)
 
 
 def units_of_answer(answer: Object) -> Units:
@@ -99,7 +108,9 @@ def _observation(detail: Object, path: str, job_name: str | None) -> Observation
         started_at=_time(detail.get("TrainingStartTime"), f"{path}TrainingStartTime"),
         stopping_since=_stopping_since(detail, path),
         chosen_type=text(part(detail, "ResourceConfig"), "SelectedInstanceType"),
-        warm_pool=text(part(detail, "WarmPoolStatus"), "Status") == "Available",
+        warm=_warm(detail),
+        warm_until=_warm_until(detail, path),
+        interruptions=_interruptions(detail),
     )
 
 
@@ -124,6 +135,25 @@ def _stopping_since(detail: Object, path: str) -> datetime | None:
             field = f"{path}SecondaryStatusTransitions[{index}].StartTime"
             return _time(steps[index].get("StartTime"), field)
     return None
+
+
+def _interruptions(detail: Object) -> int:
+    """How often spot instances were taken away: each begins a step of its own in SageMaker's list."""
+    steps = entries(detail, "SecondaryStatusTransitions")
+    listed = sum(step.get("Status") == INTERRUPTED for step in steps)
+    return listed or int(detail.get("SecondaryStatus") == INTERRUPTED)
+
+
+def _warm(detail: Object) -> Warm | None:
+    status = text(part(detail, "WarmPoolStatus"), "Status")
+    return Warm(status) if status in _WARM else None
+
+
+def _warm_until(detail: Object, path: str) -> datetime | None:
+    """When a warm pool ends by itself, where the job has ended and keeps one."""
+    kept = whole(part(detail, "ResourceConfig"), "KeepAlivePeriodInSeconds")
+    ended = _time(detail.get("TrainingEndTime"), f"{path}TrainingEndTime")
+    return None if ended is None or not kept else ended + min(timedelta(seconds=kept), LONGEST_KEEP_ALIVE)
 
 
 def _name(value: object, field: str) -> str:

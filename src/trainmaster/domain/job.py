@@ -65,7 +65,10 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
 
 
 class Outcome(StrEnum):
-    """How an attempt stands or ended. `returned`: it met no capacity and the job waits again."""
+    """How an attempt stands or ended.
+
+    returned: it met no capacity and the job waits again. reclaimed: its training plan ended and the job waits again.
+    """
 
     ACTIVE = "active"
     COMPLETED = "completed"
@@ -73,6 +76,7 @@ class Outcome(StrEnum):
     STOPPED = "stopped"
     PREEMPTED = "preempted"
     RETURNED = "returned"
+    RECLAIMED = "reclaimed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

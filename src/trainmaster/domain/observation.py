@@ -33,6 +33,17 @@ WAITED_TOO_LONG = "MaxWaitTimeExceeded"
 """The same for a spot job that lost, or did not get, its instances: `MaxWaitTimeInSeconds` is at least as long as
 `MaxRuntimeInSeconds`, so a job that works without a break never meets it."""
 
+
+class Warm(StrEnum):
+    """`WarmPoolStatus` of a training job (SageMaker API, DescribeTrainingJob); `NONE` where it has had no warm pool."""
+
+    IN_USE = "InUse"
+    AVAILABLE = "Available"
+    REUSED = "Reused"
+    TERMINATED = "Terminated"
+    NONE = "None"
+
+
 FAILURE_CLASSES: Mapping[str, FailureClass] = {
     "CapacityError": FailureClass.CAPACITY,
     "InsufficientCapacityError": FailureClass.CAPACITY,
@@ -56,7 +67,8 @@ class Observation:
         started_at: `TrainingStartTime`.
         stopping_since: when `Stopping` began, where the report tells; shows who asked first.
         chosen_type: `SelectedInstanceType` once SageMaker has chosen among preferences.
-        warm_pool: whether the ended job has left a warm pool that still holds its instances.
+        warm: how its warm pool stands; None where the report does not tell.
+        warm_until: when the warm pool that it has left ends by itself.
         interruptions: how often its spot instances have been taken away so far.
     """
 
@@ -68,13 +80,19 @@ class Observation:
     started_at: datetime | None = None
     stopping_since: datetime | None = None
     chosen_type: str | None = None
-    warm_pool: bool = False
+    warm: Warm | None = None
+    warm_until: datetime | None = None
     interruptions: int = 0
 
     @property
     def terminal(self) -> bool:
         """Whether the training job has ended and its instances are free."""
         return self.status in TERMINAL
+
+    @property
+    def warm_pool(self) -> bool:
+        """Whether it is known to have left a warm pool that still holds its instances."""
+        return self.warm is Warm.AVAILABLE
 
     @property
     def at_work(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -16,7 +17,7 @@ from trainmaster.adapters.sagemaker_observation import (
     units_of_answer,
 )
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.observation import Observation, Status
+from trainmaster.domain.observation import Observation, Status, Warm
 
 QUEUE = "research"
 START, STOP = at(60), at(3600)
@@ -161,6 +162,31 @@ def test_the_chosen_type_and_an_idle_warm_pool_are_told():
         assert not seen(TrainingJobStatus="Completed", WarmPoolStatus={"Status": status}).warm_pool
 
 
+def test_a_warm_pool_ends_by_itself_when_its_time_has_passed():
+    config = {"InstanceType": P5, "InstanceCount": 1, "KeepAlivePeriodInSeconds": 600}
+    ended = {"TrainingJobStatus": "Completed", "TrainingEndTime": ms(STOP), "ResourceConfig": config}
+    assert seen(**ended).warm_until == STOP + timedelta(seconds=600)
+    assert seen(**ended).warm is None, "an event need not say"
+    assert seen(ResourceConfig=config).warm_until is None
+    assert seen(**ended | {"ResourceConfig": config | {"KeepAlivePeriodInSeconds": 0}}).warm_until is None
+    assert seen(**ended | {"ResourceConfig": config | {"KeepAlivePeriodInSeconds": 10**12}}).warm_until == (
+        STOP + timedelta(hours=6)
+    )
+
+
+@pytest.mark.parametrize("status", [None, 7, "Evaporated", {}])
+def test_a_warm_pool_status_of_another_kind_tells_nothing(status):
+    assert seen(WarmPoolStatus={"Status": status}).warm is None
+    assert seen(WarmPoolStatus=status).warm is None
+
+
+def test_interruptions_are_counted_from_the_list_of_steps():
+    steps = [{"Status": status} for status in ("Starting", "Training", "Interrupted", "Starting", "Interrupted")]
+    assert seen(SecondaryStatusTransitions=steps).interruptions == 2
+    assert seen(SecondaryStatusTransitions=[], SecondaryStatus="Interrupted").interruptions == 1
+    assert seen().interruptions == 0
+
+
 @pytest.mark.parametrize(
     "event",
     [
@@ -262,7 +288,9 @@ def test_an_event_and_a_describe_answer_say_the_same(status, started, stopping):
         del detail["TrainingStartTime"]
         return {**detail, **start}
 
-    assert observation_of_event(an_event(told(ms)), QUEUE) == observation_of_answer(told(lambda moment: moment))
+    event = observation_of_event(an_event(told(ms)), QUEUE)
+    # An event need not have all members, so only an answer tells of the absence of a warm pool.
+    assert replace(event, warm=Warm.NONE) == observation_of_answer(told(lambda moment: moment))
 
 
 def an_answer(config, status="InProgress"):

@@ -15,7 +15,16 @@ from __future__ import annotations
 from trainmaster.domain.lifecycle.failures import Retries, back_off, fail, failed_as, give_back
 from trainmaster.domain.lifecycle.moves import CLOCK_TOLERANCE, current
 from trainmaster.domain.lifecycle.reports import observe
-from trainmaster.domain.lifecycle.running import ask_stop, keep_for, launched, preempt, start, stop_sent
+from trainmaster.domain.lifecycle.running import (
+    ask_stop,
+    keep_for,
+    launched,
+    preempt,
+    reclaims,
+    saved,
+    start,
+    stop_sent,
+)
 from trainmaster.domain.lifecycle.waiting import (
     cancel,
     held_reason,
@@ -46,8 +55,10 @@ __all__ = [
     "parent_ended",
     "preempt",
     "put_off",
+    "reclaims",
     "release",
     "reprioritise",
+    "saved",
     "start",
     "stop_sent",
 ]

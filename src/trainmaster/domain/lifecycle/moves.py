@@ -62,6 +62,6 @@ def number_of(job: Job) -> int | None:
 def waiting_state(job: Job) -> JobState:
     """As what the job waits when it waits again: as preempted where it has stepped aside before, else as new."""
     stepped_aside = job.state is JobState.PREEMPTING or any(
-        attempt.outcome is Outcome.PREEMPTED for attempt in job.attempts
+        attempt.outcome in (Outcome.PREEMPTED, Outcome.RECLAIMED) for attempt in job.attempts
     )
     return JobState.PREEMPTED if stepped_aside else JobState.PENDING

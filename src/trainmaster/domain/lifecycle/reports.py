@@ -12,8 +12,9 @@ from typing import Any
 from trainmaster.domain.job import Attempt, Job, JobState, Outcome
 from trainmaster.domain.lifecycle.failures import Retries, fail, failed_as
 from trainmaster.domain.lifecycle.moves import CLOCK_TOLERANCE, closed, current, end, move, note, touch
-from trainmaster.domain.observation import WAITED_TOO_LONG, WORKED_TOO_LONG, Observation, Status
+from trainmaster.domain.observation import WAITED_TOO_LONG, WORKED_TOO_LONG, Observation, Status, Warm
 from trainmaster.domain.policy import FailureClass
+from trainmaster.domain.warm import LONGEST_KEEP_ALIVE
 
 
 def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None = None) -> Job | None:
@@ -36,7 +37,8 @@ def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None 
         known = replace(
             attempt, started_at=attempt.started_at or seen.started_at, interruptions=_interruptions(job, seen)
         )
-        return _ended(replace(job, attempt=known), seen, now, retries)
+        known_job = replace(job, attempt=known)
+        return _leaving_warm(known_job, _ended(known_job, seen, now, retries), seen, now)
     if seen.status is Status.STOPPING:
         return _seen_stopping(job, attempt, now)
     return _seen_in_progress(job, attempt, seen, now)
@@ -49,6 +51,9 @@ def _ended(job: Job, seen: Observation, now: datetime, retries: Retries | None) 
         return _stopped(job, now, f"SageMaker ended it: {seen.secondary}")
     if job.stop_requested:
         return _stopped(job, now, "stopped by its user")
+    if _reclaimed(job, seen, now):
+        reason = "SageMaker took its instances back: its training plan ends"
+        return move(job, JobState.PREEMPTED, now, reason, attempt=closed(job, Outcome.RECLAIMED, now, reason))
     if seen.secondary == WAITED_TOO_LONG:
         return failed_as(job, FailureClass.SPOT, now, f"SageMaker ended it: {seen.secondary}", retries)
     if seen.status is Status.FAILED:
@@ -77,6 +82,31 @@ def _ended_failed(job: Job, seen: Observation, now: datetime, retries: Retries |
 
 def _stopped(job: Job, now: datetime, reason: str) -> Job:
     return end(job, JobState.STOPPED, closed(job, Outcome.STOPPED, now, reason), now, reason)
+
+
+def _reclaimed(job: Job, seen: Observation, now: datetime) -> bool:
+    """Whether SageMaker ended it because the capacity that its training plan had reserved ends.
+
+    No page says which status that gives, so the time tells: whatever has ended, badly, from half an hour before that
+    on. What its user's code did wrong in that half hour is tried once more; what SageMaker did is not lost.
+    """
+    at = current(job).reclaimed_at
+    ended = seen.stopping_since or now
+    return at is not None and ended + CLOCK_TOLERANCE >= at and job.state is not JobState.PREEMPTING
+
+
+def _leaving_warm(before: Job, after: Job, seen: Observation, now: datetime) -> Job:
+    """The ended attempt with the warm pool that it leaves, unless the report says that it leaves none.
+
+    Completed, stopped and failed jobs leave one alike once they have had instances (SageMaker developer guide, "Train
+    using SageMaker managed warm pools"); where the report does not tell, it is taken to be there until SageMaker is
+    asked.
+    """
+    attempt = after.attempt
+    stays = before.keep_alive and seen.warm in (None, Warm.IN_USE, Warm.AVAILABLE)
+    if not stays or attempt is None or attempt.started_at is None:
+        return after
+    return replace(after, attempt=replace(attempt, warm_until=seen.warm_until or now + LONGEST_KEEP_ALIVE))
 
 
 def _user_was_first(attempt: Attempt, seen: Observation) -> bool:
@@ -123,6 +153,8 @@ def _interruptions(job: Job, seen: Observation) -> int:
 def _chosen(attempt: Attempt, seen: Observation) -> dict[str, Any]:
     """Once SageMaker has chosen among preferences, the other pools' units are free."""
     chosen = seen.chosen_type
-    if chosen is None or len(attempt.choices) < 2 or chosen not in attempt.units:
+    if chosen is None or len(attempt.choices) < 2 or chosen not in attempt.choices:
         return {}
-    return {"units": {chosen: attempt.units[chosen]}, "choices": (chosen,)}
+    # Choices are types, and a pool may have another name than its type.
+    pool = list(attempt.units)[attempt.choices.index(chosen)]
+    return {"units": {pool: attempt.units[pool]}, "choices": (chosen,)}

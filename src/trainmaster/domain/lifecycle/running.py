@@ -11,10 +11,19 @@ from trainmaster.domain.job import Attempt, Hold, Job, JobState, Outcome, attemp
 from trainmaster.domain.lifecycle.moves import current, move, note, touch
 
 
-def start(job: Job, units: Units, choices: tuple[str, ...], now: datetime) -> Job:
+def start(
+    job: Job, units: Units, choices: tuple[str, ...], now: datetime, *, reclaimed_at: datetime | None = None
+) -> Job:
     """The job takes capacity under a new attempt; its name is fixed before SageMaker is called.
 
     A start that SageMaker refused for its limits left no training job behind, so its number is used again.
+
+    Args:
+        job: a waiting job.
+        units: what it takes, by pool name.
+        choices: the instance types left to SageMaker to choose from, in the order of `units`.
+        now: UTC.
+        reclaimed_at: when SageMaker takes the units back (`capacity.reclaimed_at`).
     """
     last = job.attempt
     reuse = last is not None and last.outcome is Outcome.RETURNED and not last.launched
@@ -25,6 +34,7 @@ def start(job: Job, units: Units, choices: tuple[str, ...], now: datetime) -> Jo
         units=dict(units),
         choices=choices,
         created_at=now,
+        reclaimed_at=reclaimed_at,
     )
     past = job.past if last is None or reuse else (*job.past, last)
     return move(job, JobState.STARTING, now, _places(units), attempt=attempt, past=past, hold=None, retry_at=None)
@@ -53,6 +63,26 @@ def ask_stop(job: Job, now: datetime, who: str) -> Job:
     attempt = current(job)
     attempt = replace(attempt, stop_asked_at=attempt.stop_asked_at or now)
     return note(job, now, f"stop asked by {who}", attempt=attempt, stop_requested=True)
+
+
+def reclaims(job: Job, at: datetime | None) -> Job:
+    """The time has changed at which SageMaker takes the attempt's units back."""
+    return touch(job, attempt=replace(current(job), reclaimed_at=at))
+
+
+def saved(job: Job, at: datetime) -> Job | None:
+    """The job after its newest checkpoint was seen; None where that tells nothing new.
+
+    Two checkpoints of one attempt tell how often it writes them: at least as often as the time between the two.
+    """
+    attempt = current(job)
+    last = attempt.saved_at
+    if last is not None and at <= last:
+        return None
+    began = attempt.started_at
+    seen = at - last if last is not None and began is not None and last > began else None
+    spans = [span for span in (attempt.saves_every, seen) if span is not None]
+    return touch(job, attempt=replace(attempt, saved_at=at, saves_every=min(spans, default=None)))
 
 
 def stop_sent(job: Job) -> Job:
