@@ -29,6 +29,7 @@ class Course:
     pools: Mapping[str, Pool]
     policy: Policy = field(default_factory=Policy)
     restart: float = 0.0
+    learns: bool = True
     watch: Callable[[Snapshot, Plan, datetime], None] = lambda *_: None
     now: datetime = NOW
     jobs: dict[str, Job] = field(default_factory=dict)
@@ -101,7 +102,8 @@ class Course:
         after = lifecycle.observe(job, an_observation(job, status=status), self.now)
         assert after is not None
         self.work[job.name] -= (self.now - self.since(job)).total_seconds()
-        self.records = booked(self.records, job, after, self.policy, self.pools)
+        if self.learns:
+            self.records = booked(self.records, job, after, self.policy, self.pools)
         self.jobs[job.name] = after
 
     def since(self, job: Job) -> datetime:

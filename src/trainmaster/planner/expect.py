@@ -73,7 +73,7 @@ class Expectations:
         if attempt is None:
             return self.now
         if attempt.stop_asked_at is not None:
-            return max(attempt.stop_asked_at + STOP_TAKES, self.now + OVERDUE)
+            return self._not_past(attempt.stop_asked_at + STOP_TAKES)
         history = self.snapshot.records.history
         at_work = attempt.started_at or max(attempt.created_at + timedelta(seconds=history.startup(job)), self.now)
         so_far = max((self.now - at_work).total_seconds(), 0.0)
@@ -81,4 +81,7 @@ class Expectations:
         before = worked(job)
         total = history.run_time(job, before + so_far, self.quantile)
         expected = limit if total is None else at_work + timedelta(seconds=total - before)
-        return max(min(expected, limit), self.now + OVERDUE)
+        return self._not_past(min(expected, limit))
+
+    def _not_past(self, end: datetime) -> datetime:
+        return end if end > self.now else self.now + OVERDUE

@@ -6,13 +6,13 @@ It must not decide: it answers what a job could have, whom it would delay and wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.job import Hold, Job
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.reasons import Behind, KeptForOther, Reason
+from trainmaster.domain.reasons import Behind, KeptForOther, Reason, WaitsForCapacity
 from trainmaster.planner.expect import Expectations
 from trainmaster.planner.fit import Claim, Ledger, open_ledger
 from trainmaster.planner.limits import Limits
@@ -141,13 +141,20 @@ class Figures:
 
     def short(self, job: Job, units: Units, reserved: Reserved | None) -> Reason:
         """What is missing, for whom it is kept where it is there, and when it is expected."""
-        return short(
+        reason = short(
             units,
             now=lambda pool: self.now_there(job, pool),
             free=lambda pool: self.ledger.free.get(pool, 0),
             claimant=self.ledger.claimant,
-            expected=None if reserved is None else reserved.at,
         )
+        if reserved is None or not isinstance(reason, WaitsForCapacity):
+            return reason
+        return replace(reason, expected=reserved.at, overdue=self._overdue(reason.pool))
+
+    def _overdue(self, pool: str) -> str | None:
+        """The first job on the pool that has outlived what was expected of it, which is why it is waited for anew."""
+        holders = (job for job in self.snapshot.active if pool in job.units and not job.stopping)
+        return min((job.name for job in holders if self.expect.overdue(job)), default=None)
 
     # -- what is decided -----------------------------------------------------------------------------------------
 

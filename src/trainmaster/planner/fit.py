@@ -15,7 +15,6 @@ from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.warm import counting
 
-
 Standing = tuple[int, ...]
 """Who outranks whom: higher is better (see `order.Ranking`)."""
 

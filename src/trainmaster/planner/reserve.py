@@ -1,4 +1,4 @@
-"""Reservations for blocked jobs, and who may pass them (EASY backfill; Lifka, "The ANL/IBM SP scheduling system", 1995).
+"""Reservations for blocked jobs, and who may pass them (EASY; Lifka, "The ANL/IBM SP scheduling system", 1995).
 
 A blocked job is reserved for from the earliest time at which enough units are expected to be free. A later job may
 start before it where it is expected to have ended by then, or uses only what that job leaves over. The reservations

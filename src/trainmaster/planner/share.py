@@ -221,7 +221,7 @@ class Shares:
     def _borrowed(self, victim: Job, pool: str, taken: Sequence[Job]) -> bool:
         share = victim.share
         above = self.staying(share, pool) - _units_of(share, pool, taken) - self.entitlements.of(share).own(pool)
-        return above > 0 and (victim.units[pool] <= above or victim.name not in self._best_within(share, pool))
+        return above > 0 and victim.name not in self._best_within(share, pool)
 
     def _best_within(self, share: str, pool: str) -> frozenset[str]:
         """The share's jobs that its own units have room for: those that nobody may stop, then the best, the oldest."""

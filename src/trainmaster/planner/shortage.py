@@ -1,4 +1,4 @@
-"""What a blocked job is told: what is missing, for whom it is kept, and when it is expected. It must not decide."""
+"""What a blocked job is told: what is missing, and for whom it is kept where it is there. It must not decide."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ def short(
     now: Callable[[str], int],
     free: Callable[[str], int],
     claimant: Callable[[str], Claimant | None],
-    expected: datetime | None,
 ) -> Reason:
     """Where units are missing.
 
@@ -34,11 +33,10 @@ def short(
         now: units of a pool that it could have now.
         free: units of a pool that nobody holds.
         claimant: whose claim weighs on a pool.
-        expected: when it is expected to start, where it is reserved for.
     """
     pool = next((name for name, count in units.items() if count > now(name)), next(iter(units)))
     needed, there = units[pool], max(now(pool), 0)
     kept = claimant(pool)
     if kept is not None and free(pool) >= needed:
         return KeptForOther(kept[0], pool, kept[1], needed, there)
-    return WaitsForCapacity(pool, needed, there, expected)
+    return WaitsForCapacity(pool, needed, there)

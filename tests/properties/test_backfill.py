@@ -1,0 +1,107 @@
+"""Backfill keeps its promises: whom it reserves for is not delayed, and nobody starves under any order."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders import P5, a_job, a_pool, at, pools_of
+from course import Course
+from trainmaster.domain.policy import Order, Policy
+from trainmaster.domain.reasons import WaitsForCapacity
+
+CAP = 8
+HOUR = timedelta(hours=1)
+PATIENCE = timedelta(hours=6)
+
+jobs = st.lists(
+    st.tuples(
+        st.integers(0, 4_000),  # seconds after the one before
+        st.integers(1, CAP),  # instances
+        st.integers(1, 9_000),  # seconds of work
+    ),
+    min_size=2,
+    max_size=25,
+)
+
+
+def arrivals(drawn, *, honest=True):
+    """Jobs in order of arrival; an honest one has exactly its work as its time limit."""
+    moment, found = 0, []
+    for index, (pause, count, seconds) in enumerate(drawn):
+        moment += pause
+        limit = timedelta(seconds=seconds) if honest else timedelta(hours=3)
+        job = a_job(f"j{index:02d}", entry_time=at(moment), units={P5: count}, max_runtime=limit)
+        found.append((job, float(seconds)))
+    return found
+
+
+def pools():
+    return pools_of(a_pool(cap=CAP))
+
+
+@given(jobs, st.integers(1, 4))
+@settings(max_examples=150, deadline=None)
+def test_with_honest_time_limits_a_reservation_only_moves_forward(drawn, depth):
+    """EASY's guarantee, for the first of the queue: the start that it was promised is never put off."""
+    promised = {}
+
+    def watch(snapshot, plan, now):
+        first = snapshot.waiting[0].name if snapshot.waiting else None
+        for reserved in plan.reservations:
+            if reserved.job == first:
+                assert reserved.at <= promised.get(first, reserved.at), f"{first} put off"
+                promised[first] = reserved.at
+
+    course = Course(pools(), Policy(reservations=depth, patience=timedelta(days=99)), learns=False, watch=watch)
+    course.run(arrivals(drawn))
+    assert all(course.first_starts[name] <= moment for name, moment in promised.items())
+    assert course.peaks[P5] <= CAP
+
+
+@given(jobs)
+@settings(max_examples=80, deadline=None)
+def test_backfill_wastes_nothing_that_strict_order_would_use(drawn):
+    """With honest limits no job of the queue's head waits longer than if nobody had been let past it."""
+    strict = Course(pools(), Policy(order=Order.FIFO), learns=False).run(arrivals(drawn))
+    easy = Course(pools(), Policy(order=Order.BACKFILL), learns=False).run(arrivals(drawn))
+    first_blocked = next((name for name in sorted(strict.jobs) if strict.wait_of(name) > timedelta(0)), None)
+    if first_blocked is not None:
+        assert easy.wait_of(first_blocked) <= strict.wait_of(first_blocked)
+
+
+@pytest.mark.parametrize("order", list(Order))
+@given(drawn=jobs, big=st.integers(0, 10))
+@settings(max_examples=40, deadline=None)
+def test_the_largest_job_waits_no_longer_than_patience_and_what_runs_then(order, drawn, big):
+    """Endless small jobs, estimates that are wrong: once out of patience, no equal passes the largest job any more."""
+    stream = [(pause % 900, 1 + count % 3, seconds) for pause, count, seconds in drawn * 6]
+    stream.insert(min(big, len(stream)), (0, CAP, 600))
+    course = Course(pools(), Policy(order=order, patience=PATIENCE, reservations=0))
+    course.run(arrivals(stream, honest=False))
+    name = next(name for name, job in course.jobs.items() if job.demand.size == CAP)
+    ahead = sum(1 for job in course.jobs.values() if job.order < course.jobs[name].order)
+    # Those that were before it in the queue may be out of patience too; each runs for at most 9,000 seconds.
+    assert course.wait_of(name) <= PATIENCE + timedelta(seconds=9_000) * (1 + ahead)
+
+
+def test_an_estimate_that_is_outlived_moves_the_reservation_and_the_reason_says_so():
+    """Ten jobs took a minute; the eleventh takes an hour. The job behind it is told anew when to expect its start."""
+    told = []
+
+    def watch(snapshot, plan, now):
+        told.extend((now, w.reason) for w in plan.waits if w.job.name == "next")
+
+    short = [(a_job(f"s{n}", entry_time=at(100 * n), units={P5: CAP}), 60.0) for n in range(10)]
+    long = (a_job("long", entry_time=at(1_000), units={P5: CAP}), 3_600.0)
+    course = Course(pools(), watch=watch)
+    course.run([*short, long, (a_job("next", entry_time=at(1_001), units={P5: CAP}), 60.0)])
+    reasons = [(now, reason) for now, reason in told if isinstance(reason, WaitsForCapacity)]
+    assert reasons[0][1].overdue is None
+    assert reasons[0][1].expected < at(1_200)
+    late = [reason for now, reason in reasons if now > at(1_400)]
+    assert late, "nothing was said when the estimate had passed"
+    assert all(reason.overdue == "long" and reason.expected > at(1_400) for reason in late)
