@@ -21,6 +21,7 @@ OPERATIONS = (
     "AddTags",
     "CreateTrainingJob",
     "DescribeTrainingJob",
+    "DescribeTrainingPlan",
     "ListTags",
     "ListTrainingJobs",
     "StopTrainingJob",

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
-from trainmaster.domain.capacity import Pool, Units
+from trainmaster.domain.capacity import PlanWindow, Pool, Units
 from trainmaster.domain.job import Attempt, Job, JobState
 from trainmaster.domain.observation import Observation
 from trainmaster.domain.plan import Snapshot
@@ -151,6 +151,10 @@ class Launcher(Protocol):
 
     def open_jobs(self, since: datetime, token: str | None = None) -> OpenJobs:
         """One page of the account's unfinished training jobs created after `since` (one list call)."""
+        ...
+
+    def training_plan(self, arn: str) -> PlanWindow | None:
+        """How a training plan stands, and when its capacity is there; None where SageMaker does not know it."""
         ...
 
     def units_of(self, training_job_name: str) -> Units:

@@ -22,8 +22,9 @@ from trainmaster.adapters.sagemaker_errors import (
     other_trouble,
 )
 from trainmaster.adapters.sagemaker_observation import observation_of_answer, units_of_answer
+from trainmaster.adapters.sagemaker_plan import window_of_answer
 from trainmaster.adapters.sagemaker_request import Request, attempt_request, own_tags
-from trainmaster.domain.capacity import Units
+from trainmaster.domain.capacity import PlanWindow, Units
 from trainmaster.domain.errors import CapacityExhausted, InvalidRequest, NotPermitted, Unavailable
 from trainmaster.domain.job import Attempt, Job
 from trainmaster.domain.observation import Observation, Status
@@ -118,6 +119,20 @@ class SageMakerLauncher:
         with _reading():
             names = tuple(summary["TrainingJobName"] for summary in answer["TrainingJobSummaries"])
         return OpenJobs(names, _next_token(status, answer.get("NextToken")))
+
+    def training_plan(self, arn: str) -> PlanWindow | None:
+        """How a training plan stands; see `ports.Launcher.training_plan`.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        """
+        try:
+            answer = self._client.describe_training_plan(TrainingPlanName=arn)
+        except AWS_ERRORS as error:
+            if is_missing(error):
+                return None
+            raise other_trouble(error) from error
+        with _reading():
+            return window_of_answer(answer)
 
     def units_of(self, training_job_name: str) -> Units:
         """Which instances it holds, by type; empty once it has ended.
