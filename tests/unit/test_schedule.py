@@ -274,6 +274,21 @@ def test_a_job_that_has_waited_beyond_patience_is_passed_by_no_equal():
     assert reason(made, "small") == Behind("big", P5)
 
 
+def test_a_near_deadline_goes_before_equals_that_came_earlier():
+    """It may run for an hour and left two days; it has to start within the last quarter of its wait now."""
+    urgent = a_job("urgent", entry_time=at(10), deadline=at(2 * 86_400), max_runtime=timedelta(hours=1))
+    waiting = [a_job("first"), urgent]
+    active = [a_running_job("x", priority=9)]
+    assert started(plan(active=active, waiting=waiting, now=at(3_600))) == ["first"]
+    assert started(plan(active=active, waiting=waiting, now=at(2 * 86_400 - 7_200))) == ["urgent"]
+
+
+def test_a_deadline_that_cannot_be_met_any_more_moves_nobody():
+    lost = a_job("lost", entry_time=at(10), deadline=at(2 * 86_400), max_runtime=timedelta(hours=1))
+    made = plan(active=[a_running_job("x", priority=9)], waiting=[a_job("first"), lost], now=at(2 * 86_400 + 1))
+    assert started(made) == ["first"]
+
+
 def test_patience_does_not_lift_a_job_over_a_higher_priority():
     policy = Policy(patience=timedelta(hours=1))
     waiting = [a_job("old", priority=1), a_job("new", priority=2, entry_time=at(7200))]

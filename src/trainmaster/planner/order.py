@@ -6,10 +6,11 @@ deadline is near, then the order that the queue has chosen. It must not know wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from trainmaster.domain.deadline import urgency, urgent_from
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Order
@@ -36,13 +37,23 @@ class Ranking:
 
     def turn(self, job: Job) -> Turn:
         """Sort key: priority down, patience, urgency, entry time up, name (article, "get pending jobs")."""
-        return (-job.priority, not self.out_of_patience(job), *job.order[1:])
+        return (-job.priority, not self.out_of_patience(job), *self._urgency(job), *job.order[1:])
+
+    def _urgency(self, job: Job) -> tuple[bool, datetime]:
+        """Before others those whose deadline is near, the most urgent first."""
+        latest = None if job.deadline is None else urgency(job, self.snapshot.records.history, self.now)
+        return (True, job.entry_time) if latest is None else (False, latest)
 
     def changes_at(self) -> datetime | None:
         """The earliest time at which standing or order change though nothing happens; None for never."""
-        patience = self.snapshot.policy.patience
-        later = (job.entry_time + patience for job in self.snapshot.waiting if not self.out_of_patience(job))
-        return min(later, default=None)
+        return min((moment for moment in self._changes() if moment > self.now), default=None)
+
+    def _changes(self) -> Iterator[datetime]:
+        patience, history = self.snapshot.policy.patience, self.snapshot.records.history
+        for job in self.snapshot.waiting:
+            yield job.entry_time + patience
+            if job.deadline is not None and (urgent := urgent_from(job, history)) is not None:
+                yield urgent
 
     def strict(self, job: Job) -> bool:
         """Whether nobody of its standing may pass the job while it is blocked."""
