@@ -58,7 +58,7 @@ def _keep(figures: Figures, options: argparse.Namespace, console: Console) -> No
         RESULTS.mkdir(exist_ok=True)
         path = RESULTS / f"{machine.label(figures['machine'])}.json"
         path.write_text(text)
-        written(figures, path)
+        written(figures["machine"], sheets(figures), path)
         console.print(f"kept in {path.relative_to(ROOT)} and benchmarks/README.md")
 
 

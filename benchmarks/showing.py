@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from benchmarks import ROOT
-from benchmarks.sheets import Sheet, sheets
+from benchmarks.sheets import Sheet
 
 README = ROOT / "benchmarks" / "README.md"
-BEGIN, END = "<!-- figures: written by `python -m benchmarks --save` -->", "<!-- end of figures -->"
+MARKS = ("<!-- figures: written by `python -m benchmarks --save` -->", "<!-- end of figures -->")
+REPLAY_MARKS = ("<!-- replay: written by `python -m benchmarks.replay --save` -->", "<!-- end of replay -->")
 
 
 def as_table(sheet: Sheet) -> Table:
@@ -25,17 +26,12 @@ def as_table(sheet: Sheet) -> Table:
     return table
 
 
-def written(figures: dict[str, Any], source: Path) -> None:
-    """Put the figures between the README's marks."""
-    before, _, rest = README.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    README.write_text(f"{before}{BEGIN}\n\n{_page(figures, source)}\n{END}{after}")
-
-
-def _page(figures: dict[str, Any], source: Path) -> str:
-    parts = [_machine(figures["machine"], source)]
-    parts += ["\n".join(_as_markdown(sheet)) for sheet in sheets(figures)]
-    return "\n\n".join(parts) + "\n"
+def written(machine: dict[str, Any], made: Sequence[Sheet], source: Path, marks: tuple[str, str] = MARKS) -> None:
+    """Put the sheets between the README's marks."""
+    before, _, rest = README.read_text().partition(marks[0])
+    _, _, after = rest.partition(marks[1])
+    page = "\n\n".join([_machine(machine, source), *("\n".join(_as_markdown(sheet)) for sheet in made)])
+    README.write_text(f"{before}{marks[0]}\n\n{page}\n\n{marks[1]}{after}")
 
 
 def _machine(machine: dict[str, Any], source: Path) -> str:

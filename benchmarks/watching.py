@@ -54,6 +54,13 @@ class Watch:
             yield thing
             self._progress.advance(self._task)
 
+    def over_results(self, results: Iterator[T], total: int) -> Iterator[T]:
+        """Results as they come, one step of the bar for each."""
+        self._progress.update(self._task, total=total, completed=0)
+        for result in results:
+            yield result
+            self._progress.advance(self._task)
+
     def _finish(self) -> None:
         for task in self._progress.tasks:
             if not task.finished:

@@ -1,0 +1,158 @@
+"""`python -m benchmarks.replay`: every trace under the shipped orders and the reference policies, beside the goals.
+
+    python -m benchmarks.replay                                       every trace, 128 GPUs
+    python -m benchmarks.replay --policy backfill --trace ee9e8c      some of them; what they are judged by always runs
+    python -m benchmarks.replay --cap 64 --restart-cost 120           other terms
+    python -m benchmarks.replay --json figures.json                   write the figures
+    python -m benchmarks.replay --save                                keep them in results/ and in benchmarks/README.md
+
+One process for each core, one trace and policy at a time. It must not know any rule of the queue.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks import ROOT, machine
+from benchmarks.replay_sheets import JUDGES, sheets
+from benchmarks.showing import REPLAY_MARKS, as_table, written
+from benchmarks.watching import Watch
+from trainmaster.local.replay.queue import RESTART_SECONDS
+from trainmaster.local.replay.running import POLICIES, play
+from trainmaster.local.replay.trace import TraceJob, chosen, read_trace
+
+TRACES = ROOT / "benchmarks" / "traces"
+RESULTS = ROOT / "benchmarks" / "results"
+SHIPPED = ("backfill", "least-attained-service")
+CAP = 128
+SPEED_JOBS = 15_000
+SPEED_TRACE = "philly_2017"
+WIDTH = 180
+"""Of tables that go to a file or a pipe."""
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One trace under one policy. `share` None is the whole file, `limit` its first jobs."""
+
+    file: str
+    share: str | None
+    policy: str
+    cap: int
+    restart_cost: float
+    limit: int | None = None
+
+
+@lru_cache(maxsize=4)
+def trace(file: str) -> list[TraceJob]:
+    """The jobs of a file, read once in a process."""
+    return read_trace(str(TRACES / f"{file}.csv.gz"))
+
+
+def measured(task: Task) -> Figures:
+    """Play it."""
+    logging.disable(logging.CRITICAL)
+    jobs = chosen(trace(task.file), cap=task.cap, share=task.share, limit=task.limit)
+    run = play(task.policy, jobs, task.cap, task.restart_cost)
+    begin, end = jobs[0].submit, max(jobs[-1].submit, jobs[0].submit + 1)
+    asked = sum(job.gpus * job.duration for job in jobs)
+    load = asked / (task.cap * (end - begin))
+    return {"trace": task.file, "vc": task.share, "load": round(load, 3), **run.figures()}
+
+
+def tasks(options: argparse.Namespace) -> Iterator[Task]:
+    """What is to be played: the longest first, so that no core is left with one at the end."""
+    for file in sorted(path.name.removesuffix(".csv.gz") for path in TRACES.glob("*.csv.gz")):
+        for share in sorted({job.share for job in trace(file)}):
+            if not options.trace or share in options.trace:
+                for policy in dict.fromkeys((*options.policy, *JUDGES)):
+                    yield Task(file, share, policy, options.cap, options.restart_cost)
+
+
+def run_all(options: argparse.Namespace, watch: Watch) -> list[Figures]:
+    """Every task, on all cores."""
+    size = {(file, share): sum(job.share == share for job in trace(file)) for file, share in _places(options)}
+    # By spawning: a fork of a process with threads (the bar's) may hang (Python's library, multiprocessing).
+    ordered = sorted(
+        tasks(options), key=lambda task: (task.policy.startswith("baseline"), -size[task.file, task.share])
+    )
+    watch.begin("traces")
+    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
+        found = []
+        for one in watch.over_results(pool.imap_unordered(measured, ordered), len(ordered)):
+            watch.say(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
+            found.append(one)
+    return sorted(found, key=lambda one: (one["trace"], one["vc"], POLICIES.index(one["policy"])))
+
+
+def _places(options: argparse.Namespace) -> set[tuple[str, str | None]]:
+    return {(task.file, task.share) for task in tasks(options)}
+
+
+def speeds(options: argparse.Namespace, watch: Watch) -> list[Figures]:
+    """15,000 jobs as one trace, alone on the machine."""
+    watch.begin("speed")
+    wanted = [Task(SPEED_TRACE, None, policy, options.cap, options.restart_cost, SPEED_JOBS) for policy in SHIPPED]
+    return [measured(task) for task in watch.over(wanted)]
+
+
+def main(arguments: list[str]) -> int:
+    """Play everything that is asked for; 0 when all of it ran."""
+    options = _options(arguments)
+    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
+    with Watch(console) as watch:
+        found: Figures = {
+            "machine": machine.describe(),
+            "options": {"cap": options.cap, "restart_cost": options.restart_cost},
+            "speed": [] if options.no_speed else speeds(options, watch),
+            "runs": run_all(options, watch),
+        }
+    found["machine"]["load_after"] = machine.load()
+    for sheet in sheets(found):
+        console.print(as_table(sheet))
+    _keep(found, options, console)
+    return 0
+
+
+def _keep(found: Figures, options: argparse.Namespace, console: Console) -> None:
+    text = json.dumps(found, indent=1) + "\n"
+    if options.json is not None:
+        options.json.write_text(text)
+    if options.save:
+        RESULTS.mkdir(exist_ok=True)
+        path = RESULTS / f"{machine.label(found['machine'])}-replay.json"
+        path.write_text(text)
+        written(found["machine"], sheets(found), path, REPLAY_MARKS)
+        console.print(f"kept in {path.relative_to(ROOT)} and benchmarks/README.md")
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.replay", description="Replay real traces.")
+    parser.add_argument("--policy", action="append", choices=POLICIES, help="only these, and what they are judged by")
+    parser.add_argument("--trace", action="append", help="only these clusters (vc)")
+    parser.add_argument("--cap", type=int, default=CAP, help="GPUs")
+    parser.add_argument("--restart-cost", type=float, default=RESTART_SECONDS, help="seconds")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
+    parser.add_argument("--no-speed", action="store_true", help="without the 15,000 jobs that are played alone")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--save", action="store_true", help="keep the figures in benchmarks/results and the README")
+    options = parser.parse_args(arguments)
+    options.policy = options.policy or list(SHIPPED)
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

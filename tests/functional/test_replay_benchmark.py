@@ -1,0 +1,90 @@
+"""The benchmark over real traces: it plays them, and judges by the goals without rounding in anybody's favour."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.replay import CAP, Task, _options, measured, tasks
+from benchmarks.replay_sheets import JUDGES, sheets
+
+from trainmaster.local.replay.running import POLICIES
+
+
+def figures(vc, policy, **changed):
+    one = {
+        "trace": "t",
+        "vc": vc,
+        "load": 0.9,
+        "policy": policy,
+        "jobs": 100,
+        "wall_s": 1.0,
+        "utilization": 0.9,
+        "avg_jct_s": 1000.0,
+        "avg_wait_large_s": 500.0,
+        "p99_wait_large_s": 900.0,
+        "preemptions_per_job": 0.0,
+        "lost_fraction": 0.0,
+    }
+    return one | changed
+
+
+def found(speed=(), **changed):
+    """Two traces of the goals in which both orders just meet every goal, but for what is changed of the first."""
+    runs = []
+    for vc in ("ee9e8c", "cluster02"):
+        runs += [figures(vc, policy) for policy in JUDGES]
+        runs += [
+            figures(vc, "backfill", avg_jct_s=1100.0),
+            figures(vc, "least-attained-service", avg_jct_s=650.0, lost_fraction=0.02),
+        ]
+    runs[4] |= changed
+    return {"runs": runs, "speed": list(speed)}
+
+
+def goals(made):
+    return {row[0]: row[3] for row in made[0].rows}
+
+
+def test_what_just_meets_the_goals_meets_them():
+    met = goals(sheets(found([figures(None, "backfill", jobs=15_000, wall_s=60.0)])))
+    assert set(met.values()) == {"yes"}
+    assert len(met) == 2 * 3 + 1 + 2 * 2 + 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "goal"),
+    [
+        ({"avg_jct_s": 850.1}, "least-attained-service, ee9e8c: avg JCT of skip-ahead's"),
+        ({"avg_jct_s": 650.1}, "least-attained-service: avg JCT of skip-ahead's, geometric mean"),
+        ({"p99_wait_large_s": 900.1}, "least-attained-service, ee9e8c: p99 wait 8+ of EASY's"),
+        ({"lost_fraction": 0.0201}, "least-attained-service, ee9e8c: GPU-hours lost to restarts"),
+    ],
+)
+def test_what_misses_one_by_a_hair_misses_it(changed, goal):
+    assert goals(sheets(found(**changed)))[goal] == "NO"
+
+
+def test_a_minute_is_a_minute():
+    slow = sheets(found([figures(None, "backfill", jobs=15_000, wall_s=60.01)]))
+    assert goals(slow)["backfill: seconds to replay 15,000 jobs"] == "NO"
+
+
+def test_a_trace_without_large_jobs_has_no_tail():
+    runs = found()
+    runs["runs"] += [figures("103959", policy, p99_wait_large_s=None, avg_wait_large_s=None) for policy in JUDGES]
+    rows = [row for row in sheets(runs)[1].rows if row[0] == "103959"]
+    assert [row[8] for row in rows] == ["-"] * 3
+
+
+def test_every_cluster_is_played_under_what_it_is_judged_by():
+    every = list(tasks(_options([])))
+    assert {task.share for task in every} >= {"ee9e8c", "cluster02", "cluster08"}
+    assert len(every) == 8 * 5
+    some = list(tasks(_options(["--trace", "7f04ca", "--policy", "fair"])))
+    assert [task.policy for task in some] == ["fair", *JUDGES]
+    assert {task.policy for task in some} <= set(POLICIES)
+
+
+def test_a_real_trace_is_measured_with_its_load():
+    one = measured(Task("philly_2017", "7f04ca", "baseline-skip", CAP, 300.0))
+    assert (one["jobs"], one["vc"]) == (723, "7f04ca")
+    assert 0 < one["load"] < 1
