@@ -64,6 +64,8 @@ class Figures:
     def look_as(self, job: Job) -> None:
         """From now on the figures are those that this job sees: its own claim and those of whom it outranks aside."""
         self.ledger.drop_claim(job.name)
+        self.shares.drop(job)
+        self.limits.drop(job)
         if self.ledger.holds:
             self.ledger.waive(self.ranking.standing(job), job.share if self.shares.in_play else None)
         else:
@@ -79,13 +81,19 @@ class Figures:
             or window_refusal(job, units, self.snapshot.pools, self.now, self.snapshot.records.history)
         )
 
+    def crowded(self, job: Job, units: Units) -> bool:
+        """Whether only what the job's own share holds keeps it from these units."""
+        if self.limits.refusal(job, units) or not self.shares.excess(job, units):
+            return False
+        return window_refusal(job, units, self.snapshot.pools, self.now, self.snapshot.records.history) is None
+
     def now_there(self, job: Job, pool: str) -> int:
         """Units of a pool that the job could have at once."""
         return self.ledger.now(pool) - self.shares.withheld(job, pool)
 
     def soon_there(self, job: Job, pool: str) -> int:
         """Units of a pool that the job could have without anybody stepping aside for it."""
-        return self.ledger.soon(pool) - self.shares.withheld(job, pool)
+        return self.ledger.soon(pool) - self.shares.withheld(job, pool, soon=True)
 
     def fits_now(self, job: Job, units: Units) -> bool:
         """Whether the job could have these units at once."""
@@ -96,22 +104,24 @@ class Figures:
         return all(self.soon_there(job, pool) >= count for pool, count in units.items())
 
     def missing(self, job: Job, units: Units) -> Units:
-        """What would have to be freed for the job."""
-        lacking = {pool: count - self.soon_there(job, pool) for pool, count in units.items()}
+        """What would have to be freed for the job: what the pools lack, and what its share has too much of."""
+        excess = self.shares.excess(job, units) or {}
+        lacking = {pool: max(n - self.soon_there(job, pool), excess.get(pool, 0)) for pool, n in units.items()}
         return {pool: count for pool, count in lacking.items() if count > 0}
 
     def victims(self, job: Job, units: Units, missing: Units) -> Choice:
         """Who would step aside for the job, to start on `units`, to free what is missing."""
-        return self.candidates.victims(job, missing, self._permits(job, units))
+        return self.candidates.victims(job, missing, self._permits(job, units, missing))
 
-    def _permits(self, job: Job, units: Units) -> Callable[[Job, Sequence[Job]], bool] | None:
+    def _permits(self, job: Job, units: Units, missing: Units) -> Callable[[Job, Sequence[Job]], bool] | None:
         """Whether the job may displace another; None where standing alone decides."""
         if not self.shares.in_play:
             return None
         standing = self.ranking.standing
 
         def permits(victim: Job, taken: Sequence[Job]) -> bool:
-            return self.shares.may_take(job, units, victim, taken, outranks=standing(victim) < standing(job))
+            outranks = standing(victim) < standing(job)
+            return self.shares.may_take(job, units, victim, taken, outranks=outranks, missing=missing)
 
         return permits
 
@@ -184,6 +194,7 @@ class Figures:
     def respect(self, job: Job, hold: Hold) -> None:
         """What an earlier pass has freed for the job is kept for it, but from those that outrank it."""
         self.ledger.hold(Claim(job.name, hold.units, hold.until, self.ranking.standing(job), job.share))
+        self.take(job, hold.units)
 
     def reserve(self, job: Job, alternatives: Iterable[Units]) -> Reserved | None:
         """Reserve for a blocked job what it could have first; None where that is never expected to be free."""

@@ -122,7 +122,15 @@ class _Planning:
             if open_:
                 self._consider_open(job, open_)
             else:
-                self._wait(job, next(reason for reason in refused if reason is not None))
+                self._consider_refused(job, possible, next(reason for reason in refused if reason is not None))
+
+    def _consider_refused(self, job: Job, possible: list[Units], reason: Reason) -> None:
+        """A share at its bound may still have lower jobs of its own step aside; every other rule just has to be met."""
+        crowded = [units for units in possible if self.figures.crowded(job, units)]
+        if crowded:
+            self._make_way(job, crowded, otherwise=reason)
+        else:
+            self._wait(job, reason)
 
     def _consider_open(self, job: Job, open_: list[Units]) -> None:
         """Decide about a job that no rule keeps from starting."""
@@ -172,11 +180,13 @@ class _Planning:
         figures.take(job, units)
         self._wait(job, WaitsForRelease(pools, until))
 
-    def _make_way(self, job: Job, open_: list[Units]) -> None:
-        """Others give way to the job where they may; else it is blocked."""
+    def _make_way(self, job: Job, open_: list[Units], otherwise: Reason | None = None) -> None:
+        """Others give way to the job where they may; else it is blocked, or waits for `otherwise`."""
         ways = [self._way(job, units) for units in open_]
         able = [(way.choice.highest, way.choice.cost, index) for index, way in enumerate(ways) if way.open]
-        if not able:
+        if not able and otherwise is not None:
+            self._wait(job, otherwise)
+        elif not able:
             protected = next((way.choice for way in ways if way.choice.protected), None)
             self._block(job, open_, None if protected is None else _protected(protected))
         elif (since := self.figures.may_preempt_since(job)) > self.now:
