@@ -7,30 +7,17 @@ work steps aside, and nobody who is not needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from math import prod
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Preemption
-from trainmaster.planner.victims import (
-    Candidate,
-    Permits,
-    Shelf,
-    Standing,
-    cheapest,
-    cutoff_of,
-    in_turn,
-    irreducible,
-    relevant,
-    thrifty,
-)
+from trainmaster.planner.shelves import Candidate, Newcomer, Permits, Shelves, Standing
+from trainmaster.planner.victims import cheapest, in_turn, permitted_set, spared
 
-EXACT_WORK = 20_000
-"""Steps of the exact search for the cheapest victims (a few milliseconds); beyond it, the nearly cheapest are taken."""
 NEVER = datetime.max.replace(tzinfo=UTC)
 """Until when a job is protected that has been preempted as often as a job may be."""
 
@@ -123,46 +110,37 @@ class Candidates:
     standing: Callable[[Job], Standing]
     rules: Preemption
     now: datetime
-    open_: dict[str, Shelf] = field(default_factory=dict)
-    all_: dict[str, Shelf] = field(default_factory=dict)
-    by_name: dict[str, Candidate] = field(default_factory=dict)
-    _known: dict[tuple[Standing, tuple[tuple[str, int], ...]], Choice] = field(default_factory=dict)
+    by_name: dict[str, Candidate]
+    open_: Shelves
+    _later: dict[bool, Shelves | None] = field(default_factory=dict)
+    _known: dict[tuple[Hashable, ...] | None, Choice] = field(default_factory=dict)
 
     @classmethod
     def among(cls, snapshot: Snapshot, now: datetime, standing: Callable[[Job], Standing]) -> Candidates:
         """The candidates among the active jobs of a snapshot."""
-        candidates = cls(standing, snapshot.policy.preemption, now)
-        found = [_candidate(job, snapshot, now, standing(job)) for job in filter(may_step_aside, snapshot.active)]
-        for candidate in sorted(found, key=lambda c: (c.cost, c.job.name)):
-            candidates.by_name[candidate.job.name] = candidate
-            for pool in candidate.units:
-                candidates.all_.setdefault(pool, Shelf(pool)).put(candidate)
-                if candidate.until is None:
-                    candidates.open_.setdefault(pool, Shelf(pool)).put(candidate)
-        return candidates
+        found = (_candidate(job, snapshot, now, standing(job)) for job in filter(may_step_aside, snapshot.active))
+        soonest = sorted(found, key=lambda c: (c.until or now, c.cost, c.job.name))
+        by_name = {candidate.job.name: candidate for candidate in soonest}
+        open_ = Shelves.of(candidate for candidate in soonest if candidate.until is None)
+        return cls(standing, snapshot.policy.preemption, now, by_name, open_)
 
-    def victims(self, job: Job, missing: Units, permits: Permits | None = None) -> Choice:
+    def victims(self, job: Job, missing: Units, permits: Permits | None = None, alike: Hashable = None) -> Choice:
         """Who steps aside for a job that lacks these units.
 
         Args:
             job: for whom.
             missing: units still lacking, by pool; all positive.
             permits: which victims are allowed; None: those of strictly lower standing.
+            alike: where `permits` is given: equal for calls in which it answers alike, so that they are answered once.
         """
-        standing = self.standing(job)
-        if permits is None:
-            permits = self._lower(standing)
-            cutoff = cutoff_of(self.open_, missing)
-            if cutoff is not None and cutoff < standing:
-                return self._cheapest(missing, cutoff)
-            beyond = cutoff_of(self.all_, missing)
-            if beyond is None or beyond >= standing:
-                return NOBODY
-            return _protected(in_turn(self.all_, missing, permits))
-        taken = in_turn(self.open_, missing, permits)
-        if taken:
-            return _choice(irreducible(taken, missing, permits))
-        return _protected(in_turn(self.all_, missing, permits))
+        newcomer = Newcomer(job.share, self.standing(job), missing, permits)
+        key = None if alike is None else (alike, newcomer.standing, *sorted(missing.items()))
+        if key in self._known:
+            return self._known[key]
+        choice = self._choose(newcomer) or self._protected(newcomer) or NOBODY
+        if key is not None:
+            self._known[key] = choice
+        return choice
 
     def would_yield(self, job: Job, at: datetime) -> bool:
         """Whether a waiting job, started now, could be preempted by then: the rules would not protect it any more."""
@@ -177,26 +155,52 @@ class Candidates:
         """These are taken; nobody else may count on them."""
         for victim in victims:
             candidate = self.by_name.pop(victim.name)
-            for pool in candidate.units:
-                self.all_[pool].drop(candidate)
-                if candidate.until is None:
-                    self.open_[pool].drop(candidate)
+            for shelves in (self.open_, *self._later.values()):
+                if shelves is not None:
+                    shelves.drop(candidate)
         self._known.clear()
 
-    def _lower(self, standing: Standing) -> Permits:
-        return lambda victim, taken: self.by_name[victim.name].standing < standing  # noqa: ARG005 -- a Permits
-
-    def _cheapest(self, missing: Units, cutoff: Standing) -> Choice:
-        key = (cutoff, tuple(sorted(missing.items())))
+    def _choose(self, newcomer: Newcomer) -> Choice | None:
+        reach, missing, permits = self.open_.reach(newcomer), newcomer.missing, newcomer.permits
+        if reach is None:
+            return None
+        if permits is not None:
+            taken = permitted_set(reach, missing, permits)
+            return _choice(taken) if taken else None
+        key = ("now", reach.cutoff, *sorted(missing.items()))
         if key not in self._known:
-            items = relevant(self.open_, missing, cutoff)
-            exact = len(items) * prod(count + 1 for count in missing.values()) <= EXACT_WORK
-            self._known[key] = _choice(cheapest(items, missing) if exact else thrifty(items, missing))
+            self._known[key] = _choice(cheapest(reach.candidates(missing), missing))
         return self._known[key]
+
+    def _protected(self, newcomer: Newcomer) -> Choice | None:
+        """Whom the job could preempt later, if anybody; else whom it could, had they not been preempted so often."""
+        missing, permits = newcomer.missing, newcomer.permits
+        for ever in (False, True):
+            shelves = self._shelves(ever=ever)
+            reach = None if shelves is None else shelves.reach(newcomer)
+            if reach is not None:
+                key = (ever, reach.cutoff, *sorted(missing.items()))
+                if permits is None and key in self._known:
+                    return self._known[key]
+                choice = _until(reach.candidates(missing), missing, permits)
+                if choice is not None and permits is None:
+                    self._known[key] = choice
+                if choice is not None:
+                    return choice
+        return None
+
+    def _shelves(self, *, ever: bool) -> Shelves | None:
+        """The candidates with those that are protected for a time, or with all; None where that adds nobody."""
+        if ever not in self._later:
+            among = [c for c in self.by_name.values() if ever or c.until != NEVER]
+            adds = any(c.until is not None and (c.until == NEVER) is ever for c in among)
+            self._later[ever] = Shelves.of(among) if adds else None
+        return self._later[ever]
 
 
 def _candidate(job: Job, snapshot: Snapshot, now: datetime, standing: Standing) -> Candidate:
-    startup = snapshot.records.history.startup(job)
+    history = snapshot.records.history
+    startup = history.startup(job) if history.startups else 0.0
     pools, units = snapshot.pools, job.units
     accelerators = sum(count * (pools[name].accelerators if name in pools else 1) for name, count in units.items())
     until = protected_until(job, snapshot.policy.preemption, startup, now)
@@ -204,15 +208,19 @@ def _candidate(job: Job, snapshot: Snapshot, now: datetime, standing: Standing) 
 
 
 def _choice(taken: Sequence[Candidate]) -> Choice:
-    if not taken:
-        return NOBODY
-    ordered = sorted(taken, key=lambda c: (c.standing, c.cost, c.job.name))
-    return Choice(tuple(c.job for c in ordered), ordered[-1].standing, sum(c.cost for c in ordered))
+    highest = max((candidate.standing for candidate in taken), default=())
+    return Choice(tuple(candidate.job for candidate in taken), highest, sum(candidate.cost for candidate in taken))
 
 
-def _protected(taken: Sequence[Candidate]) -> Choice:
-    times = [c.until for c in taken if c.until is not None]
+def _until(candidates: Iterable[Candidate], missing: Units, permits: Permits | None) -> Choice | None:
+    """Those among the first to be free of protection that are needed, and when all of them are."""
+
+    def soonest(candidate: Candidate) -> tuple[bool, datetime, float, str]:
+        return candidate.until is not None, candidate.until or NEVER, candidate.cost, candidate.job.name
+
+    taken = spared(in_turn(sorted(candidates, key=soonest), missing, permits), missing, permits)
+    times = [candidate.until for candidate in taken if candidate.until is not None]
     if not times:
-        return NOBODY
-    latest = max(times)
-    return Choice(protected=tuple(c.job for c in taken if c.until), until=None if latest == NEVER else latest)
+        return None
+    protected = tuple(candidate.job for candidate in taken if candidate.until is not None)
+    return Choice(protected=protected, until=None if max(times) == NEVER else max(times))

@@ -1,187 +1,175 @@
-"""The search for those who step aside: candidates by pool and standing, and the cheapest set that frees enough.
+"""The search for the cheapest set of candidates that frees enough, and for nobody who is not needed.
 
-It must not know rules: who is a candidate, since when and at what cost is for `preempt.py` to say.
+It must not know the rules: who is a candidate, at what cost and up to which standing is for `preempt.py` to say.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from itertools import accumulate
+from math import prod
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.job import Job
+from trainmaster.planner.shelves import Candidate, Permits, Reach, useful
 
-Standing = tuple[int, ...]
-"""(priority,) or (priority, -level), compared from the left; more is better."""
-Permits = Callable[[Job, Sequence[Job]], bool]
-"""Whether a victim may be taken, given those taken before it. It may look at a victim's share, units and standing."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """A job that may step aside, now or from `until` on; `cost` in GPU-seconds."""
-
-    job: Job
-    units: Units
-    standing: Standing
-    cost: float
-    until: datetime | None
+EXACT_WORK = 20_000
+"""Steps of the exact search: enough for about 100 units of one pool. Beyond it, nearly the cheapest set is found."""
+FEW = 12
+"""Candidates whose every set can be looked at, where what is permitted depends on who was taken before."""
 
 
-@dataclass(slots=True)
-class Shelf:
-    """The candidates of one pool: by standing, then by what they hold, the cheapest first."""
-
-    pool: str
-    levels: dict[Standing, dict[tuple[tuple[str, int], ...], list[Candidate]]] = field(default_factory=dict)
-    totals: dict[Standing, int] = field(default_factory=dict)
-    standings: list[Standing] = field(default_factory=list)
-    _sums: list[int] | None = None
-
-    def put(self, candidate: Candidate) -> None:
-        """Add a candidate; they come cheapest first."""
-        standing = candidate.standing
-        if standing not in self.levels:
-            self.levels[standing], self.totals[standing] = {}, 0
-            insort(self.standings, standing)
-        shape = tuple(sorted(candidate.units.items()))
-        self.levels[standing].setdefault(shape, []).append(candidate)
-        self.totals[standing] += candidate.units[self.pool]
-        self._sums = None
-
-    def drop(self, candidate: Candidate) -> None:
-        """Remove a candidate."""
-        shape = tuple(sorted(candidate.units.items()))
-        self.levels[candidate.standing][shape].remove(candidate)
-        self.totals[candidate.standing] -= candidate.units[self.pool]
-        self._sums = None
-
-    def reaching(self, count: int) -> Standing | None:
-        """The lowest standing up to which the candidates together hold this many units; None where all do not."""
-        if self._sums is None:
-            self._sums = list(accumulate(self.totals[standing] for standing in self.standings))
-        index = bisect_left(self._sums, count)
-        return self.standings[index] if index < len(self._sums) else None
-
-    def up_to(self, cutoff: Standing) -> Iterator[list[Candidate]]:
-        """Candidates of a standing of at most this, in lists of those that hold the same, cheapest first."""
-        for standing in self.standings:
-            if standing > cutoff:
-                return
-            yield from self.levels[standing].values()
+def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The lowest standing first, then the cheapest, then by name."""
+    return sorted(candidates, key=lambda c: c.order)
 
 
-def cutoff_of(shelves: Mapping[str, Shelf], missing: Units) -> Standing | None:
-    """The lowest standing up to which all candidates together free `missing`."""
-    cutoff: Standing = ()
-    for pool, count in missing.items():
-        reached = shelves[pool].reaching(count) if pool in shelves else None
-        if reached is None:
-            return None
-        cutoff = max(cutoff, reached)
-    return cutoff
-
-
-def relevant(shelves: Mapping[str, Shelf], missing: Units, cutoff: Standing) -> list[Candidate]:
-    """The candidates within the cutoff that a cheapest set may need, by name: of those alike only the cheapest."""
-    found: dict[str, Candidate] = {}
-    for pool in missing:
-        for alike in shelves[pool].up_to(cutoff):
-            if alike:
-                found.update((c.job.name, c) for c in alike[: _useful(alike[0], missing)])
+def relevant(candidates: Iterable[Candidate], missing: Units) -> list[Candidate]:
+    """Those that a cheapest set may need, by name: of candidates that free the same only the cheapest few."""
     counts: dict[tuple[int, ...], int] = {}
     kept = []
-    for candidate in sorted(found.values(), key=lambda c: (c.cost, c.job.name)):
+    for candidate in sorted(candidates, key=lambda c: (c.cost, c.job.name)):
         frees = tuple(min(candidate.units.get(pool, 0), count) for pool, count in missing.items())
         counts[frees] = counts.get(frees, 0) + 1
-        if counts[frees] <= _useful(candidate, missing):
+        if counts[frees] <= useful(candidate, missing):
             kept.append(candidate)
     return sorted(kept, key=lambda c: c.job.name)
 
 
-def _useful(candidate: Candidate, missing: Units) -> int:
-    """How many candidates that hold the same could be of use."""
-    return max(-(-count // candidate.units[pool]) for pool, count in missing.items() if pool in candidate.units)
+def cheapest(candidates: Iterable[Candidate], missing: Units) -> list[Candidate]:
+    """The set of least cost that frees `missing`, where what each of them frees is all that matters.
 
-
-def cheapest(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
-    """The set of least cost that frees `missing`; among equals the smallest, then the first by name.
-
-    Dynamic programming over what is still missing. Empty where all together do not suffice.
+    Exact as long as that takes at most `EXACT_WORK`: among sets of equal cost the smallest, then the first by names.
+    Beyond that nearly the cheapest. Empty where all together do not suffice.
     """
-    State = tuple[int, ...]  # noqa: N806 -- a type
+    items = relevant(candidates, missing)
+    exact = len(items) * prod(count + 1 for count in missing.values()) <= EXACT_WORK
+    return in_order(_exactly(items, missing) if exact else _nearly(items, missing))
+
+
+def _exactly(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
+    """Dynamic programming over what is still missing; items by name."""
     pools = sorted(missing)
-    done: State = (0,) * len(pools)
-    best: dict[State, tuple[float, int, tuple[int, ...]]] = {tuple(missing[p] for p in pools): (0.0, 0, ())}
+    done = (0,) * len(pools)
+    best: dict[tuple[int, ...], tuple[float, int, tuple[int, ...]]] = {tuple(missing[p] for p in pools): (0.0, 0, ())}
     for rank, item in enumerate(items):
         frees = tuple(item.units.get(pool, 0) for pool in pools)
         for left, (cost, count, taken) in list(best.items()):
             after = tuple(max(a - b, 0) for a, b in zip(left, frees, strict=True))
-            if after == left:
-                continue
             new = (cost + item.cost, count + 1, (*taken, rank))
-            if after not in best or new < best[after]:
+            if after != left and (after not in best or new < best[after]):
                 best[after] = new
     return [items[rank] for rank in best[done][2]] if done in best else []
 
 
-def thrifty(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
-    """A set that frees `missing` at little cost: cheapest first by the unit, then the needless are spared."""
-
-    def by_the_unit(candidate: Candidate) -> tuple[float, str]:
-        return candidate.cost / sum(candidate.units.get(pool, 0) for pool in missing), candidate.job.name
-
-    taken = _enough(sorted(items, key=by_the_unit), missing, lambda victim, taken: True)  # noqa: ARG005
-    return _spared(sorted(taken, key=lambda c: (c.cost, c.job.name)), missing)
+def _nearly(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
+    """The cheapest by the unit first; then the dearest that are not needed are spared."""
+    taken = in_turn(sorted(items, key=by_the_unit(missing)), missing)
+    return spared(sorted(taken, key=lambda c: (c.cost, c.job.name)), missing)
 
 
-def in_turn(shelves: Mapping[str, Shelf], missing: Units, permits: Permits) -> list[Candidate]:
-    """The first permitted ones by standing, then cost, then name, that free `missing`; empty where all do not."""
-    if cutoff_of(shelves, missing) is None:
-        return []
-    found = {
-        c.job.name: c for pool in missing for level in shelves[pool].levels.values() for s in level.values() for c in s
-    }
-    return _enough(sorted(found.values(), key=lambda c: (c.standing, c.cost, c.job.name)), missing, permits)
+def by_the_unit(missing: Units) -> Callable[[Candidate], tuple[float, str]]:
+    """What a candidate costs for each unit that it frees."""
+    return lambda c: (c.cost / sum(c.units.get(pool, 0) for pool in missing), c.job.name)
 
 
-def _enough(ordered: Iterable[Candidate], missing: Units, permits: Permits) -> list[Candidate]:
+def _orders(candidates: Sequence[Candidate], missing: Units) -> Iterator[Sequence[Candidate]]:
+    """By standing; the largest first, since a small one may spoil it for a large one; the cheapest by the unit."""
+    yield candidates
+    yield sorted(candidates, key=lambda c: (-sum(c.units.get(pool, 0) for pool in missing), c.order))
+    yield sorted(candidates, key=by_the_unit(missing))
+
+
+def in_turn(ordered: Iterable[Candidate], missing: Units, permits: Permits | None = None) -> list[Candidate]:
+    """The first in order that free something missing and are permitted; empty where they do not free it all."""
     left = dict(missing)
     taken: list[Candidate] = []
     jobs: list[Job] = []
     for candidate in ordered:
         helps = any(left.get(pool, 0) > 0 for pool in candidate.units)
-        if helps and permits(candidate.job, jobs):
+        if helps and (permits is None or permits(candidate.job, jobs)):
             taken.append(candidate)
             jobs.append(candidate.job)
-            for pool in left:
-                left[pool] -= candidate.units.get(pool, 0)
+            left = {pool: count - candidate.units.get(pool, 0) for pool, count in left.items()}
             if all(count <= 0 for count in left.values()):
                 return taken
     return []
 
 
-def _spared(taken: Sequence[Candidate], missing: Units) -> list[Candidate]:
-    """Walk a set from its end and spare each one that is not needed."""
+def spared(taken: Sequence[Candidate], missing: Units, permits: Permits | None = None) -> list[Candidate]:
+    """The set without those that are not needed, looking from its end; what is left stays permitted in its order."""
+    kept = list(taken)
     spare = {pool: sum(c.units.get(pool, 0) for c in taken) - count for pool, count in missing.items()}
-    kept: list[Candidate] = []
     for candidate in reversed(taken):
-        if all(candidate.units.get(pool, 0) <= left for pool, left in spare.items()):
-            for pool in spare:
-                spare[pool] -= candidate.units.get(pool, 0)
-        else:
-            kept.append(candidate)
-    return kept[::-1]
+        if any(candidate.units.get(pool, 0) > left for pool, left in spare.items()):
+            continue
+        without = [other for other in kept if other is not candidate]
+        if permitted(without, permits):
+            kept = without
+            spare = {pool: left - candidate.units.get(pool, 0) for pool, left in spare.items()}
+    return kept
 
 
-def irreducible(taken: list[Candidate], missing: Units, permits: Permits) -> list[Candidate]:
-    """The set without needless ones, as far as what remains is permitted; else as it was."""
-    kept = _spared(taken, missing)
-    return kept if _legal(kept, permits) else taken
+def frees(taken: Sequence[Candidate], missing: Units) -> bool:
+    """Whether these together free what is missing."""
+    return all(sum(c.units.get(pool, 0) for c in taken) >= count for pool, count in missing.items())
 
 
-def _legal(taken: Sequence[Candidate], permits: Permits) -> bool:
-    return all(permits(c.job, [before.job for before in taken[:i]]) for i, c in enumerate(taken))
+def permitted(taken: Sequence[Candidate], permits: Permits | None) -> bool:
+    """Whether each of these is permitted after those before it."""
+    if permits is None:
+        return True
+    jobs = [candidate.job for candidate in taken]
+    return all(permits(job, jobs[:index]) for index, job in enumerate(jobs))
+
+
+def permitted_set(reach: Reach, missing: Units, permits: Permits) -> list[Candidate]:
+    """The cheapest set that frees `missing` and in which each is permitted after those before it.
+
+    What is cheapest where each is permitted alone mostly is permitted together. Where it is not, all sets are tried if
+    the candidates are few, else several orders. Every rule is asked again about the set that is left at the end.
+    """
+    alone = cheapest(reach.candidates(missing), missing)
+    if permitted(alone, permits):
+        return alone
+    if len(every := reach.every()) <= FEW:
+        return Search(in_order(every), missing, permits).run()
+    orders = _orders(in_order(reach.weak(missing)), missing)
+    found = [spared(in_turn(ordered, missing, permits), missing, permits) for ordered in orders]
+    legal = [taken for taken in found if taken and permitted(taken, permits)]
+    return min(legal, key=lambda taken: (max(c.standing for c in taken), sum(c.cost for c in taken)), default=[])
+
+
+@dataclass(slots=True)
+class Search:
+    """All sets of a few candidates, tried in their order, so that each is permitted after those before it."""
+
+    ordered: Sequence[Candidate]
+    missing: Units
+    permits: Permits
+    best: tuple[float, int, list[str]] | None = None
+    found: list[Candidate] = field(default_factory=list)
+
+    def run(self) -> list[Candidate]:
+        """The permitted set of the lowest cutoff that frees enough; among those the cheapest. Empty for none."""
+        for cutoff in sorted({candidate.standing for candidate in self.ordered}):
+            within = [candidate for candidate in self.ordered if candidate.standing <= cutoff]
+            self._try(within, dict(self.missing), [], 0.0)
+            if self.found:
+                break
+        return self.found
+
+    def _try(self, rest: Sequence[Candidate], left: dict[str, int], taken: list[Candidate], cost: float) -> None:
+        if all(count <= 0 for count in left.values()):
+            key = (cost, len(taken), sorted(c.job.name for c in taken))
+            if self.best is None or key < self.best:
+                self.best, self.found = key, taken
+            return
+        if not frees(rest, left) or (self.best is not None and cost > self.best[0]):
+            return
+        first, others = rest[0], rest[1:]
+        helps = any(left.get(pool, 0) > 0 for pool in first.units)
+        if helps and self.permits(first.job, [c.job for c in taken]):
+            after = {pool: count - first.units.get(pool, 0) for pool, count in left.items()}
+            self._try(others, after, [*taken, first], cost + first.cost)
+        self._try(others, left, taken, cost)
