@@ -34,8 +34,9 @@ class Entitlement:
     nominal: Units
 
     def own(self, pool: str) -> int:
-        """Units of a pool that are its own."""
-        return self.nominal.get(pool, 0)
+        """Units of a pool that are its own, as far as its cap lets it have them."""
+        nominal = self.nominal.get(pool, 0)
+        return min(nominal, self.share.most.get(pool, nominal))
 
     def kept(self, pool: str) -> int:
         """Own units that others never have, however idle they are."""

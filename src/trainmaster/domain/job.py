@@ -276,6 +276,12 @@ def _octaves(served: float) -> int:
     return (int(served).bit_length() + 2) // 3
 
 
+def held_for(job: Job, now: datetime) -> Units | None:
+    """What is still kept for a waiting job; None where nothing is, or while it backs off."""
+    backing_off = job.retry_at is not None and job.retry_at > now
+    return None if job.hold is None or job.hold.until <= now or backing_off else job.hold.units
+
+
 def attempt_name(job_name: str, number: int) -> str:
     """SageMaker name of a job's attempt: the user's own for the first, `<name>-qstamp-<n>` for later ones.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.domain.capacity import Units
-from trainmaster.domain.job import Job
+from trainmaster.domain.job import Job, held_for
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Budget, Share
 from trainmaster.domain.reasons import Reason
@@ -38,32 +38,38 @@ class Limits:
     _by_user: dict[tuple[str, str, str], int] = field(default_factory=dict)
     _members: dict[Group, int] = field(default_factory=dict)
     _bounds: dict[Group, int] = field(default_factory=dict)
-    _taken: dict[str, tuple[Job, Units]] = field(default_factory=dict)
+    _taken: dict[str, Units] = field(default_factory=dict)
     _spent: dict[str, BudgetSpent | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for job in self.snapshot.active:
             self._count(job, job.units)
+        for job in self.snapshot.waiting:
+            if (units := held_for(job, self.now)) is not None:
+                self.take(job, units)
         for job in (*self.snapshot.active, *self.snapshot.waiting):
             if job.group is not None and job.max_concurrent is not None:
                 group = (job.share, job.group)
                 self._bounds[group] = min(self._bounds.get(group, job.max_concurrent), job.max_concurrent)
 
     def refusal(self, job: Job, units: Units) -> Reason | None:
-        """Why the job may not start on these units now, even if they were free; or None."""
+        """Why the job may not start on these units now, even if they were free; or None.
+
+        Whoever asks considers the job, so that nothing is kept for it any more.
+        """
+        self.drop(job)
         return self._budget_spent(job.share) or self._group_full(job) or self._user_full(job, units)
 
     def take(self, job: Job, units: Units) -> None:
         """The job starts on these units, or they are kept for it. The last such word about a job counts."""
         self.drop(job)
-        self._taken[job.name] = (job, units)
+        self._taken[job.name] = units
         self._count(job, units)
 
     def drop(self, job: Job) -> None:
         """Nothing is kept for the job any more (it is being considered itself)."""
         if job.name in self._taken:
-            _, units = self._taken.pop(job.name)
-            self._count(job, units, sign=-1)
+            self._count(job, self._taken.pop(job.name), sign=-1)
 
     def _count(self, job: Job, units: Units, *, sign: int = 1) -> None:
         if job.group is not None:
@@ -76,10 +82,9 @@ class Limits:
     def _user_full(self, job: Job, units: Units) -> Reason | None:
         """AWS Batch has no such cap; Slurm calls it `MaxTRESPerUser`."""
         share = self.snapshot.policy.shares.get(job.share)
-        own = self._taken[job.name][1] if job.name in self._taken else {}
         for pool, count in units.items() if share is not None and share.most_per_user else ():
             limit = _most_per_user(share, pool)
-            held = self._by_user.get((job.share, _user(job), pool), 0) - own.get(pool, 0)
+            held = self._by_user.get((job.share, _user(job), pool), 0)
             if limit is not None and held + count > limit:
                 return UserFull(_user(job), pool, limit)
         return None
@@ -88,8 +93,8 @@ class Limits:
         if job.group is None:
             return None
         limit = self._bounds.get((job.share, job.group))
-        others = self._members.get((job.share, job.group), 0) - (job.name in self._taken)
-        return GroupFull(job.group, limit) if limit is not None and others >= limit else None
+        members = self._members.get((job.share, job.group), 0)
+        return GroupFull(job.group, limit) if limit is not None and members >= limit else None
 
     def _budget_spent(self, name: str) -> Reason | None:
         if name not in self._spent:

@@ -11,13 +11,13 @@ without borrowing itself; only queues that borrow lose jobs to others).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.entitlement import Entitlements
-from trainmaster.domain.job import Job
+from trainmaster.domain.job import Job, held_for
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Order
 from trainmaster.domain.reasons import Reason
@@ -46,7 +46,8 @@ class Shares:
     moved: dict[str, bool] = field(default_factory=dict)
     _held: dict[str, dict[str, int]] = field(default_factory=dict)
     _leaving: dict[str, dict[str, int]] = field(default_factory=dict)
-    _taken: dict[str, tuple[Job, Units]] = field(default_factory=dict)
+    _taken: dict[str, Units] = field(default_factory=dict)
+    _holders: dict[str, dict[str, Job]] = field(default_factory=dict)
     _kept: dict[tuple[str, bool], tuple[dict[str, int], int]] = field(default_factory=dict)
     _best: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
@@ -57,6 +58,10 @@ class Shares:
             self._add(self._held, job, job.units)
             if job.stopping:
                 self._add(self._leaving, job, job.units)
+        for job in snapshot.waiting:
+            if (units := held_for(job, self.now)) is not None:
+                self.take(job, units)
+                self._holders.setdefault(job.share, {})[job.name] = job
         self.moved.clear()
 
     @property
@@ -79,9 +84,12 @@ class Shares:
 
     def accelerators(self, share: str) -> int:
         """Accelerators that a share's jobs hold now, with those that it was given in this plan."""
+        return self.accelerators_of(self._held.get(share, _NONE))
+
+    def accelerators_of(self, units: Units) -> int:
+        """Accelerators of these units; one each where a pool is gone."""
         pools = self.snapshot.pools
-        held = self._held.get(share, _NONE)
-        return sum(count * (pools[pool].accelerators if pool in pools else 1) for pool, count in held.items())
+        return sum(count * (pools[pool].accelerators if pool in pools else 1) for pool, count in units.items())
 
     def dominant(self, job: Job) -> float:
         """The largest part of any pool that the share would have with the job, where it needs least (DRF)."""
@@ -151,8 +159,9 @@ class Shares:
         Between shares only an owner takes, only from borrowers, and whatever the priorities: the job's share stays
         within its own in every pool that the job needs, not only where units are missing (three shares that each
         borrow from the next could else chase each other for ever); the victim's share is above its own where units
-        are missing, and falls below it only by a job for which its better jobs leave no room in what it owns.
-        The more are taken, the fewer are permitted, so a set stays permitted when it becomes smaller.
+        are missing, and the victim is none of its best jobs that its own has room for. So every such taking brings
+        more jobs within what their shares own. The more are taken, the fewer are permitted: a set stays permitted
+        when it becomes smaller.
 
         Args:
             job: the job.
@@ -170,14 +179,14 @@ class Shares:
     def take(self, job: Job, units: Units) -> None:
         """The job starts on these units, or they are kept for it. The last such word about a job counts."""
         self.drop(job)
-        self._taken[job.name] = (job, units)
+        self._taken[job.name] = units
         self._add(self._held, job, units)
 
     def drop(self, job: Job) -> None:
         """Nothing is kept for the job any more (it is being considered itself)."""
         if job.name in self._taken:
-            _, units = self._taken.pop(job.name)
-            self._add(self._held, job, units, sign=-1)
+            self._add(self._held, job, self._taken.pop(job.name), sign=-1)
+            self._holders.get(job.share, {}).pop(job.name, None)
             self.moved[job.share] = True
 
     def give(self, victims: Iterable[Job]) -> None:
@@ -195,11 +204,15 @@ class Shares:
         )
 
     def _beside(self, job: Job, pool: str, *, leaving: bool = False) -> int:
-        """What the share holds beside what is kept for this very job."""
+        """What the share holds beside what is kept for this very job, or for its own jobs of lower priority.
+
+        Those yield to it what was freed for them (ADR 0005).
+        """
         others = self.held(job.share, pool) if leaving else self.staying(job.share, pool)
-        if job.name not in self._taken:
-            return others
-        return others - self._taken[job.name][1].get(pool, 0)
+        for name, holder in self._holders.get(job.share, _NOBODY).items():
+            if holder.priority < job.priority and name != job.name:
+                others -= self._taken[name].get(pool, 0)
+        return others - self._taken[job.name].get(pool, 0) if job.name in self._taken else others
 
     def _add(self, figures: dict[str, dict[str, int]], job: Job, units: Units, *, sign: int = 1) -> None:
         mine = figures.setdefault(job.share, {})
@@ -228,21 +241,26 @@ class Shares:
         if (share, pool) not in self._best:
             left, names = self.entitlements.of(share).own(pool), set()
             mine = (j for j in self.snapshot.active if j.share == share and pool in j.units and not j.stopping)
-            for job in sorted(mine, key=_goodness):
-                if not job.preemptible or job.units[pool] <= left:
+            for job in sorted(mine, key=self._goodness):
+                if self._exempt(job) or job.units[pool] <= left:
                     names.add(job.name)
                     left -= job.units[pool]
             self._best[share, pool] = frozenset(names)
         return self._best[share, pool]
 
+    def _exempt(self, job: Job) -> bool:
+        """Whether nobody may ever stop it: it takes of what its share owns first."""
+        most = self.snapshot.policy.preemption.most if job.wishes.most is None else job.wishes.most
+        return not job.preemptible or (most is not None and bool(job.past) and job.preemptions >= most)
+
+    def _goodness(self, job: Job) -> tuple[bool, int, datetime, str]:
+        since = job.attempt.created_at if job.attempt is not None else job.entry_time
+        return (not self._exempt(job), -job.priority, since, job.name)
+
 
 _NONE: Units = {}
+_NOBODY: Mapping[str, Job] = {}
 
 
 def _units_of(share: str, pool: str, jobs: Iterable[Job]) -> int:
     return sum(job.units.get(pool, 0) for job in jobs if job.share == share)
-
-
-def _goodness(job: Job) -> tuple[bool, int, datetime, str]:
-    since = job.attempt.created_at if job.attempt is not None else job.entry_time
-    return (job.preemptible, -job.priority, since, job.name)

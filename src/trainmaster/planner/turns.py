@@ -56,14 +56,14 @@ class _Line:
         head: the first that has not been considered.
         owner: no job between `head` and here keeps the share within its own.
         stamp: which entry of the heap is the valid one.
-        used: GPU-seconds until now.
-        started: accelerators that it held when the pass began.
+        used: GPU-seconds until now, fading.
+        active: accelerators of its active attempts; those that it is given in this plan are charged in advance.
     """
 
     share: str
     weight: float
-    used: float
-    started: int
+    used: float = 0.0
+    active: int = 0
     jobs: list[tuple[int, Job]] = field(default_factory=list)
     head: int = 0
     owner: int = 0
@@ -80,11 +80,13 @@ class _Table:
 
     def seat(self, ordered: Sequence[Job]) -> None:
         """Put every job in its share's line."""
-        active = _used_by_active(self.shares) if self.shares.fair else {}
         for place, job in enumerate(ordered):
             if job.share not in self.lines:
-                self.lines[job.share] = self._line(job.share, active.get(job.share, 0.0))
+                weight = self.shares.entitlements.of(job.share).share.weight
+                self.lines[job.share] = _Line(job.share, weight)
             self.lines[job.share].jobs.append((place, job))
+        if self.shares.fair:
+            self._charge()
         self.shares.moved.clear()
         for line in self.lines.values():
             self._push(line)
@@ -109,11 +111,17 @@ class _Table:
                     self.lines[share].owner = 0
                 self._push(self.lines[share])
 
-    def _line(self, share: str, used: float) -> _Line:
+    def _charge(self) -> None:
+        """What the shares have used: ended attempts, and active ones for at least what was charged in advance."""
         shares, snapshot = self.shares, self.shares.snapshot
-        weight = shares.entitlements.of(share).share.weight
-        used += snapshot.records.usage.faded(share, shares.now, snapshot.policy.usage_half_life)
-        return _Line(share, weight, used, shares.accelerators(share))
+        for line in self.lines.values():
+            line.used = snapshot.records.usage.faded(line.share, shares.now, snapshot.policy.usage_half_life)
+        for job in snapshot.active:
+            if job.share in self.lines and job.attempt is not None:
+                line = self.lines[job.share]
+                since = min(job.attempt.created_at, shares.now - timedelta(seconds=NOMINAL_SECONDS))
+                line.used += spent(job.units, since, shares.now, snapshot.pools).gpu_seconds
+                line.active += shares.accelerators_of(job.units)
 
     def _push(self, line: _Line) -> None:
         line.stamp += 1
@@ -142,22 +150,11 @@ class _Table:
         return self.shares.now - job.entry_time <= self.shares.snapshot.policy.patience
 
     def _usage(self, line: _Line) -> Key:
-        """Weighted usage, then what the share holds; what it was given in this plan is charged in advance."""
+        """Weighted usage, then what the share holds."""
         holds = self.shares.accelerators(line.share)
-        return (*_weighed(line.used + (holds - line.started) * NOMINAL_SECONDS, line.weight), holds)
+        return (*_weighed(line.used + (holds - line.active) * NOMINAL_SECONDS, line.weight), holds)
 
 
 def _weighed(part: float, weight: float) -> tuple[float, float]:
     """Divided by the weight; shares of no weight come after all others, by what they have (Kueue #6774, #6925)."""
     return (0.0, part / weight) if weight > 0 else (1.0, part)
-
-
-def _used_by_active(shares: Shares) -> dict[str, float]:
-    """GPU-seconds that active attempts have used so far, but at least what was charged in advance."""
-    used: dict[str, float] = {}
-    for job in shares.snapshot.active:
-        if job.attempt is not None:
-            since = min(job.attempt.created_at, shares.now - timedelta(seconds=NOMINAL_SECONDS))
-            mine = spent(job.units, since, shares.now, shares.snapshot.pools)
-            used[job.share] = used.get(job.share, 0.0) + mine.gpu_seconds
-    return used
