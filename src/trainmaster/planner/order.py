@@ -31,6 +31,10 @@ class Ranking:
         """The job's standing now."""
         return (job.priority,)
 
+    def rank(self, job: Job) -> Standing:
+        """The part of the job's standing that it has in common with others of its kind."""
+        return self.standing(job)
+
     def in_order(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs in the order in which they are considered; the name makes it total."""
         return sorted(jobs, key=self.turn)

@@ -8,7 +8,7 @@ remembered is in the plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
@@ -19,14 +19,18 @@ from trainmaster.domain.job import Hold, Job
 from trainmaster.domain.plan import Decision, EndWarm, Plan, Preempt, Reservation, Snapshot, Start, Wait
 from trainmaster.domain.reasons import (
     BackingOff,
+    Behind,
     EndsWarmPool,
+    KeptForOther,
     NextPass,
     Preempts,
     PreemptsLater,
     Protected,
     Reason,
+    WaitsForCapacity,
     WaitsForRelease,
 )
+from trainmaster.domain.reasons_of_rules import BudgetSpent, ShareFull, UserFull
 from trainmaster.planner.figures import Figures
 from trainmaster.planner.place import place
 from trainmaster.planner.preempt import Choice
@@ -37,6 +41,8 @@ from trainmaster.planner.warm import InTheWay
 if TYPE_CHECKING:
     from random import Random
 
+_LASTING = WaitsForCapacity | KeptForOther | Behind | ShareFull | UserFull | BudgetSpent
+"""Reasons that a job has in common with those of its kind that come after it in the same plan."""
 MOST_VICTIMS = 80
 """Victims of one Preempt decision: it is committed as one transaction, which holds 100 items."""
 
@@ -81,6 +87,7 @@ class _Planning:
     figures: Figures
     decisions: list[Decision] = field(default_factory=list)
     actions: int = 0
+    alike: dict[Hashable, Reason] = field(default_factory=dict)
 
     def plan(self) -> Plan:
         """What has been decided, and when it could change by itself."""
@@ -109,6 +116,43 @@ class _Planning:
 
     def consider(self, job: Job) -> None:
         """Decide about one waiting job; its own Start or Wait comes last."""
+        figures = self.figures
+        if job.name in figures.ledger.claims:
+            # What was kept for this job may be there for others of a kind that found nothing before.
+            self.alike.clear()
+        kind = self._kind(job)
+        if kind is not None and kind in self.alike:
+            self._wait(job, self.alike[kind])
+            return
+        reserved = len(figures.reservations.made)
+        self._consider(job)
+        reason = getattr(self.decisions[-1], "reason", None)
+        if kind is not None and isinstance(reason, _LASTING) and reserved == len(figures.reservations.made):
+            self.alike[kind] = reason
+
+    def _kind(self, job: Job) -> Hashable:
+        """What tells jobs apart in the eyes of the planner; None for one that is like no other.
+
+        Capacity, spare units and victims only become fewer while a plan is made, so whoever comes later and is of a
+        kind that was blocked is blocked for the same reason.
+        """
+        (units, *others) = job.demand.alternatives
+        plain = job.attempt is None and job.hold is None and job.retry_at is None and not others and len(units) == 1
+        if not plain or job.group is not None or self.snapshot.warm:
+            return None
+        ((pool, count),) = units.items()
+        limits = (
+            job.share,
+            job.submitted_by,
+            job.preemptible,
+            job.wishes,
+            job.image,
+            job.checkpointed,
+            job.max_runtime,
+        )
+        return (self.figures.ranking.rank(job), pool, count, *limits)
+
+    def _consider(self, job: Job) -> None:
         figures = self.figures
         figures.look_as(job)
         possible = [units for units in job.demand.alternatives if figures.ledger.could_ever(units)]
