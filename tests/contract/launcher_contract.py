@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pytest
 
 from builders import G5, P5, a_job, a_request, an_attempt
+from trainmaster.domain.capacity import PlanStatus, PlanWindow
 from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, Throttled, Unavailable
 from trainmaster.domain.observation import Observation, Status
 from trainmaster.ports import Created, Launcher
@@ -64,6 +65,18 @@ class Bench(Protocol):
 
     def capacity(self, instance_type: str, count: int) -> None:
         """EC2 has so many."""
+        ...
+
+    # ------------------------------------------------------------ Plans
+
+    def buy_plan(self, name: str, instance_type: str, *hours: tuple[float, float]) -> str:
+        """A training plan of two instances, reserved between these hours from now; returns its ARN."""
+        ...
+
+    # ------------------------------------------------------------ Interrupts
+
+    def interrupt(self, name: str) -> None:
+        """EC2 takes a spot job's instances away."""
         ...
 
     # ------------------------------------------------------------ Fails
@@ -414,10 +427,64 @@ class RunsOut:
         assert failed.no_capacity
 
 
+class Plans:
+    """A training plan's capacity comes and goes, perhaps several times, and takes its jobs with it."""
+
+    def test_it_says_when_its_capacity_is_there_now_or_next(self, bench: Bench):
+        began = bench.now()
+        arn = bench.buy_plan("spring", P5, (1, 4), (24, 28))
+        hours = {hour: began + timedelta(hours=hour) for hour in (1, 4, 24, 28)}
+        first, second = (hours[1], hours[4]), (hours[24], hours[28])
+        for status, window, hour in (
+            (PlanStatus.SCHEDULED, first, 0),
+            (PlanStatus.ACTIVE, first, 1),
+            (PlanStatus.SCHEDULED, second, 4),
+            (PlanStatus.ACTIVE, second, 24),
+            (PlanStatus.EXPIRED, (hours[1], hours[28]), 28),
+        ):
+            bench.let((began + timedelta(hours=hour) - bench.now()).total_seconds())
+            assert bench.launcher.training_plan(arn) == PlanWindow(status, *window, 2)
+
+    def test_one_that_is_not_there_is_none(self, bench: Bench):
+        assert bench.launcher.training_plan(NO_PLAN) is None
+
+    def test_a_job_waits_for_it_and_is_stopped_half_an_hour_before_it_ends(self, bench: Bench):
+        arn = bench.buy_plan("spring", P5, (1, 3))
+        config = {"InstanceType": P5, "InstanceCount": 1, "VolumeSizeInGB": 1, "TrainingPlanArn": arn}
+        create(bench, ResourceConfig=config, Environment={"SIMULATOR_TRAINING_SECONDS": "86400"}, **LONG)
+        bench.let(1800)
+        waiting = seen(bench)
+        bench.let(1800 + READY)
+        running = seen(bench)
+        bench.let(5400 - READY + 60)
+        ended = seen(bench)
+        assert (waiting.secondary, waiting.at_work, running.secondary) == ("Pending", False, "Training")
+        assert ended.status is Status.STOPPED
+
+
+class Interrupts:
+    """Spot instances are taken away, and the job goes on later."""
+
+    def test_each_interruption_is_told_in_answers_and_events(self, bench: Bench):
+        wait = {"MaxRuntimeInSeconds": 3600, "MaxWaitTimeInSeconds": 7200}
+        long = {"SIMULATOR_TRAINING_SECONDS": "3000"}
+        create(bench, EnableManagedSpotTraining=True, StoppingCondition=wait, Environment=long)
+        for times in (1, 2):
+            bench.let(READY + 300)
+            bench.interrupt("job1")
+            bench.let(1)
+            report = seen(bench)
+            assert (report.status, report.interruptions) == (Status.IN_PROGRESS, times)
+        assert max(report.interruptions for report in bench.reports()) == 2
+
+
+LONG = {"StoppingCondition": {"MaxRuntimeInSeconds": 86_400}}
+NO_PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/nowhere"
 TROUBLES = {"throttled": Throttled, "broken": Unavailable, "silent": Unavailable, "denied": NotPermitted}
 CALLS = {
     "CreateTrainingJob": lambda bench: create(bench, "job2"),
     "DescribeTrainingJob": lambda bench: bench.launcher.describe("job1"),
+    "DescribeTrainingPlan": lambda bench: bench.launcher.training_plan(NO_PLAN),
     "ListTrainingJobs": open_names,
     "StopTrainingJob": lambda bench: bench.launcher.stop("job1", end_warm_pool=False),
     "UpdateTrainingJob": lambda bench: bench.launcher.end_warm_pool("job1"),

@@ -8,9 +8,11 @@ from launcher_contract import (
     Chooses,
     Creates,
     Fails,
+    Interrupts,
     KeepsNamesUnique,
     KeepsWarm,
     Lives,
+    Plans,
     Reports,
     RunsOut,
     Stops,
@@ -27,5 +29,7 @@ def bench(request):
     return bench
 
 
-class TestDirect(Creates, KeepsNamesUnique, Lives, Stops, KeepsWarm, Chooses, RunsOut, Fails, Reports):
+class TestDirect(
+    Creates, KeepsNamesUnique, Lives, Stops, KeepsWarm, Chooses, RunsOut, Plans, Interrupts, Fails, Reports
+):
     """The SageMaker adapter, with nothing written down between it and the simulator."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import boto3
@@ -19,9 +20,11 @@ from launcher_contract import (
     Chooses,
     Creates,
     Fails,
+    Interrupts,
     KeepsNamesUnique,
     KeepsWarm,
     Lives,
+    Plans,
     Reports,
     RunsOut,
     Stops,
@@ -93,6 +96,13 @@ class SimulatorBench:
     def capacity(self, instance_type, count):
         self.simulator.set_capacity(instance_type, count)
 
+    def buy_plan(self, name, instance_type, *hours):
+        blocks = [tuple(self.now() + timedelta(hours=hour) for hour in pair) for pair in hours]
+        return self.simulator.add_plan(name, instance_type, 2, *blocks)
+
+    def interrupt(self, name):
+        self.simulator.interrupt(name)
+
     def next_call(self, operation, trouble, *, after=False):
         if trouble == "silent":
             self.silences.append((operation, "after" if after else "before"))
@@ -114,7 +124,9 @@ def bench(missing):
     return SimulatorBench(missing)
 
 
-class TestSimulator(Creates, KeepsNamesUnique, Lives, Stops, KeepsWarm, Chooses, RunsOut, Fails, Reports):
+class TestSimulator(
+    Creates, KeepsNamesUnique, Lives, Stops, KeepsWarm, Chooses, RunsOut, Plans, Interrupts, Fails, Reports
+):
     """The SageMaker adapter over the simulator."""
 
 
@@ -238,5 +250,6 @@ def test_the_trimmed_model_that_is_deployed_serves_every_verb():
     assert bench.launcher.describe("job1").at_work
     assert bench.launcher.units_of("job1") == {P5: 1}
     assert open_names(bench) == ["job1"]
+    assert bench.launcher.training_plan(bench.buy_plan("spring", P5, (0, 8))).instances == 2
     assert bench.launcher.stop("job1", end_warm_pool=True)
     assert {operation for operation, _ in bench.calls} == calls_in_the_adapter()

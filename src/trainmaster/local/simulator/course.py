@@ -73,7 +73,10 @@ def _pend(world: World, job: TrainingJob, now: datetime) -> None:
     world.enter(job, Stage.PENDING)
     world.waiting[job.name] = job
     world.show(job, IN_PROGRESS, "Pending", "Training job waiting for capacity", now)
-    if job.market is Market.SPOT:
+    if job.market == Market.SPOT:
+        return
+    if job.market in world.plans:
+        # Until the plan's last reserved capacity ends; being Scheduled counts against no limit.
         return
     fast = accelerated(job.alternatives)
     limit = job.limit("MaxPendingTimeInSeconds") if fast else None

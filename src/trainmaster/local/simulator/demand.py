@@ -47,9 +47,10 @@ def worst_case(choices: tuple[Units, ...]) -> Units:
     return worst
 
 
-def market(request: Mapping[str, Any]) -> Market:
-    """Where the instances come from."""
-    return Market.SPOT if request.get("EnableManagedSpotTraining") else Market.ON_DEMAND
+def market(request: Mapping[str, Any]) -> str:
+    """Where the instances come from: a `Market`, or the training plan of this ARN, which has a capacity of its own."""
+    plan: str | None = request.get("ResourceConfig", {}).get("TrainingPlanArn")
+    return plan or (Market.SPOT if request.get("EnableManagedSpotTraining") else Market.ON_DEMAND)
 
 
 def accelerated(choices: tuple[Units, ...]) -> bool:

@@ -34,6 +34,10 @@ class DirectClient:
         """DescribeTrainingJob."""
         return self._call("DescribeTrainingJob", members)
 
+    def describe_training_plan(self, **members: Any) -> Answer:
+        """DescribeTrainingPlan."""
+        return self._call("DescribeTrainingPlan", members)
+
     def list_training_jobs(self, **members: Any) -> Answer:
         """ListTrainingJobs."""
         return self._call("ListTrainingJobs", members)

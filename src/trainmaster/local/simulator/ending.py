@@ -49,9 +49,14 @@ def end(world: World, job: TrainingJob, ending: Ending, now: datetime) -> None:
 
 def interrupt(world: World, job: TrainingJob, now: datetime) -> None:
     """EC2 takes a spot job's instances back. Raises `ValueError` where it has none that it could lose."""
-    if job.market is not Market.SPOT or job.stage not in AT_WORK:
+    if job.market != Market.SPOT or job.stage not in AT_WORK:
         raise ValueError(f"{job.name} has no spot instances at work: it is {job.stage}")
-    world.show(job, IN_PROGRESS, "Interrupted", "Training job interrupted: spot instances were lost", now)
+    lose(world, job, "Interrupted", "Training job interrupted: spot instances were lost", now)
+
+
+def lose(world: World, job: TrainingJob, secondary: str, message: str, now: datetime) -> None:
+    """A job at work loses its instances, and will go on once it gets others."""
+    world.show(job, IN_PROGRESS, secondary, message, now)
     if job.stage is Stage.TRAINING:
         return stop_script(world, job, now)
     return script_stopped(world, job, now)
@@ -60,7 +65,7 @@ def interrupt(world: World, job: TrainingJob, now: datetime) -> None:
 def watch_wait(world: World, job: TrainingJob) -> None:
     """End a spot job that has not ended within its `MaxWaitTimeInSeconds`."""
     limit = job.limit("MaxWaitTimeInSeconds")
-    if job.market is Market.SPOT and limit is not None and job.profile.limited:
+    if job.market == Market.SPOT and limit is not None and job.profile.limited:
         world.agenda.at(job.created + limit, partial(_out_of_time, world, job, WAITED_TOO_LONG))
 
 

@@ -16,6 +16,7 @@ from trainmaster.local.simulator.demand import alternatives, market, worst_case
 from trainmaster.local.simulator.errors import in_use, invalid, not_found
 from trainmaster.local.simulator.job import Stage, TrainingJob, WarmPool
 from trainmaster.local.simulator.listing import list_jobs
+from trainmaster.local.simulator.plans import Block, TrainingPlan, add_plan, check_plan, describe_plan
 from trainmaster.local.simulator.script import Profile
 from trainmaster.local.simulator.views import describe
 from trainmaster.local.simulator.world import World
@@ -32,9 +33,9 @@ class Account:
     region: str = "us-east-1"
     missing: str = "ValidationException"
 
-    def arn(self, name: str) -> str:
-        """The training job's ARN."""
-        return f"arn:aws:sagemaker:{self.region}:{self.number}:training-job/{name}"
+    def arn(self, name: str, kind: str = "training-job") -> str:
+        """The ARN of a training job, or of something of another kind."""
+        return f"arn:aws:sagemaker:{self.region}:{self.number}:{kind}/{name}"
 
 
 class Engine:
@@ -52,6 +53,7 @@ class Engine:
         self._profile_for = profile_for
         self.operations: dict[str, Callable[[Request, datetime], Answer]] = {
             "CreateTrainingJob": self._create,
+            "DescribeTrainingPlan": lambda request, now: describe_plan(self.world, request["TrainingPlanName"], now),
             "DescribeTrainingJob": lambda request, now: describe(self._find(request), now),
             "ListTrainingJobs": lambda request, now: list_jobs(self.world.jobs.values(), request, now),
             "StopTrainingJob": self._stop,
@@ -93,6 +95,12 @@ class Engine:
             closing.exited(self.world, job, failure, now)
         self._settle(now)
 
+    def add_plan(self, name: str, instance_type: str, count: int, blocks: tuple[Block, ...], now: datetime) -> str:
+        """Somebody buys a training plan; returns its ARN."""
+        plan = TrainingPlan(name, self.account.arn(name, "training-plan"), instance_type, count, tuple(sorted(blocks)))
+        add_plan(self.world, plan, now)
+        return plan.arn
+
     def interrupt(self, name: str, now: datetime) -> None:
         """EC2 takes a spot job's instances back. Raises `ValueError` where it has none at work."""
         ending.interrupt(self.world, self.world.jobs[name], now)
@@ -109,6 +117,7 @@ class Engine:
     def _create(self, request: Request, now: datetime) -> Answer:
         name = request["TrainingJobName"]
         rules.check(request)
+        check_plan(self.world, request, now)
         profile = self._profile_for(request)
         if name in self.world.jobs:
             raise in_use(self.account.arn(name))

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum, auto
 from typing import Any
 
-from trainmaster.local.simulator.demand import Market, Units, alternatives, market
+from trainmaster.local.simulator.demand import Units, alternatives, market
 from trainmaster.local.simulator.script import Profile
 
 DEFAULT_MAX_RUNTIME = timedelta(days=1)
@@ -111,7 +111,7 @@ class TrainingJob:
     pool_ended: datetime | None = None
     chain_start: datetime | None = None
     retries: int = 0
-    market: Market = field(init=False)
+    market: str = field(init=False)
     alternatives: tuple[Units, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -189,6 +189,12 @@ class SageMakerSimulator:
         self._ec2.set_capacity(instance_type, count, Market.SPOT if spot else Market.ON_DEMAND)
         self._do(self._engine.capacity_changed)
 
+    def add_plan(self, name: str, instance_type: str, count: int, *blocks: tuple[datetime, datetime]) -> str:
+        """Buy a training plan whose instances are reserved from the start to the end of each block; returns its ARN."""
+        arns: list[str] = []
+        self._do(lambda now: arns.append(self._engine.add_plan(name, instance_type, count, blocks, now)))
+        return arns[0]
+
     def interrupt(self, training_job_name: str) -> None:
         """Take a spot job's instances away. Raises `ValueError` where it has none at work."""
         self._do(lambda now: self._engine.interrupt(training_job_name, now))

@@ -110,7 +110,7 @@ def _times(job: TrainingJob) -> dict[str, Any]:
         "TrainingEndTime": job.ended,
     }
     if job.started and job.ended:
-        whole = job.ended - job.started if job.market is Market.SPOT else job.ran
+        whole = job.ended - job.started if job.market == Market.SPOT else job.ran
         seen["TrainingTimeInSeconds"] = max(1, round(whole.total_seconds()))
         seen["BillableTimeInSeconds"] = max(1, round(job.ran.total_seconds()))
     return _present(seen)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from trainmaster.local.simulator.demand import Market
+from trainmaster.local.simulator.demand import Market, market
 from trainmaster.local.simulator.errors import invalid
 from trainmaster.local.simulator.job import TrainingJob, WarmPool
 from trainmaster.local.simulator.world import World
@@ -27,6 +27,7 @@ def likeness(request: Mapping[str, Any]) -> tuple[Any, ...] | None:
         return None
     network = request.get("VpcConfig", {})
     return (
+        market(request),
         request["RoleArn"],
         *(config.get(name) for name in MATCHED_RESOURCES),
         *(bool(request.get(name)) for name in MATCHED_SWITCHES),
@@ -77,7 +78,7 @@ def change_keep_alive(world: World, job: TrainingJob, seconds: int, now: datetim
             f"The request was rejected because the training job is in status {job.status} "
             "and has no warm pool that is available."
         )
-    if seconds and (job.market is Market.SPOT or "InstanceGroups" in job.request.get("ResourceConfig", {})):
+    if seconds and (job.market == Market.SPOT or "InstanceGroups" in job.request.get("ResourceConfig", {})):
         raise invalid("Warm pools are not available to managed spot training and heterogeneous clusters.")
     if seconds and not job.keep_alive:
         count_as_warm(world, job)

@@ -59,6 +59,7 @@ class World:
         runs_commands: whether a job's script is a real command; its end is then reported, not scripted.
         waiting: jobs that EC2 has no instances for, in the order in which they will be asked about.
         pools: ended jobs whose instances are kept.
+        plans: training plans by ARN.
         progress: how much of its script's work has been saved under a checkpoint URI.
         outbox: what the outside has not been told yet.
         freed: whether EC2 may have something for those that wait.
@@ -73,6 +74,7 @@ class World:
     jobs: dict[str, TrainingJob] = field(default_factory=dict)
     waiting: dict[str, TrainingJob] = field(default_factory=dict)
     pools: dict[str, TrainingJob] = field(default_factory=dict)
+    plans: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, timedelta] = field(default_factory=dict)
     outbox: deque[Message] = field(default_factory=deque)
     freed: bool = False
