@@ -111,7 +111,8 @@ class Figures:
 
     def victims(self, job: Job, units: Units, missing: Units) -> Choice:
         """Who would step aside for the job, to start on `units`, to free what is missing."""
-        return self.candidates.victims(job, missing, self._permits(job, units, missing))
+        alike = (job.share, self.shares.changes, *sorted(units.items())) if self.shares.in_play else None
+        return self.candidates.victims(job, missing, self._permits(job, units, missing), alike)
 
     def _permits(self, job: Job, units: Units, missing: Units) -> Callable[[Job, Sequence[Job]], bool] | None:
         """Whether the job may displace another; None where standing alone decides."""

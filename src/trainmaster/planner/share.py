@@ -22,6 +22,7 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Order
 from trainmaster.domain.reasons import Reason
 from trainmaster.domain.reasons_of_rules import ShareFull
+from trainmaster.domain.usage import accelerators_of
 from trainmaster.planner.turns import turns
 
 __all__ = ["Shares", "turns"]
@@ -38,12 +39,14 @@ class Shares:
         now: the time of the pass, UTC.
         entitlements: what the policy gives each share.
         moved: shares whose figures have changed since `turns` last looked, and whether they have shrunk.
+        changes: counts every change of the figures; answers given at the same count hold still.
     """
 
     snapshot: Snapshot
     now: datetime
     entitlements: Entitlements = field(init=False)
     moved: dict[str, bool] = field(default_factory=dict)
+    changes: int = 0
     _held: dict[str, dict[str, int]] = field(default_factory=dict)
     _leaving: dict[str, dict[str, int]] = field(default_factory=dict)
     _taken: dict[str, Units] = field(default_factory=dict)
@@ -84,12 +87,7 @@ class Shares:
 
     def accelerators(self, share: str) -> int:
         """Accelerators that a share's jobs hold now, with those that it was given in this plan."""
-        return self.accelerators_of(self._held.get(share, _NONE))
-
-    def accelerators_of(self, units: Units) -> int:
-        """Accelerators of these units; one each where a pool is gone."""
-        pools = self.snapshot.pools
-        return sum(count * (pools[pool].accelerators if pool in pools else 1) for pool, count in units.items())
+        return accelerators_of(self._held.get(share, _NONE), self.snapshot.pools)
 
     def dominant(self, job: Job) -> float:
         """The largest part of any pool that the share would have with the job, where it needs least (DRF)."""
@@ -215,6 +213,7 @@ class Shares:
         return others - self._taken[job.name].get(pool, 0) if job.name in self._taken else others
 
     def _add(self, figures: dict[str, dict[str, int]], job: Job, units: Units, *, sign: int = 1) -> None:
+        self.changes += 1
         mine = figures.setdefault(job.share, {})
         for pool, count in units.items():
             mine[pool] = mine.get(pool, 0) + sign * count
