@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from trainmaster.domain.capacity import PlanWindow, Pool, Units
 from trainmaster.domain.job import Attempt, Job, JobState
+from trainmaster.domain.listing import held_place
 from trainmaster.domain.observation import Observation
 from trainmaster.domain.plan import Snapshot
 
@@ -23,16 +24,36 @@ Request = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which jobs a listing shows; an empty set of states means all."""
+    """Which jobs a listing shows.
+
+    Attributes:
+        states: an empty set means all.
+        due: only jobs that nothing but a time holds, and that time has come by then; the earliest first.
+        parent: only held jobs that run after the job of this name.
+    """
 
     states: frozenset[JobState] = frozenset()
     share: str | None = None
     pool: str | None = None
+    due: datetime | None = None
+    parent: str | None = None
+
+    @property
+    def within(self) -> frozenset[JobState]:
+        """The states in which jobs may match; an empty set means all."""
+        return self.states if self.due is None and self.parent is None else frozenset({JobState.HELD})
 
     def matches(self, job: Job) -> bool:
         """Whether the listing shows this job."""
         in_state = not self.states or job.state in self.states
-        return in_state and self.share in (None, job.share) and self.pool in (None, *job.demand.pools)
+        in_place = self.share in (None, job.share) and self.pool in (None, *job.demand.pools)
+        return in_state and in_place and self._matches_held(job)
+
+    def _matches_held(self, job: Job) -> bool:
+        if self.due is None and self.parent is None:
+            return True
+        is_due = self.due is None or held_place(job)[0] <= self.due
+        return job.state is JobState.HELD and is_due and self.parent in (None, *job.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +180,17 @@ class Launcher(Protocol):
 
     def units_of(self, training_job_name: str) -> Units:
         """Which instance types a training job holds, by type; empty once it has ended."""
+        ...
+
+
+class Checkpoints(Protocol):
+    """Where jobs save their work."""
+
+    def newest(self, uri: str) -> datetime | None:
+        """When the newest checkpoint under a `CheckpointConfig.S3Uri` was written; None where there is none to see.
+
+        Raises `Throttled`, `Unavailable`.
+        """
         ...
 
 

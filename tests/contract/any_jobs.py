@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 
 from trainmaster.domain.capacity import Demand
-from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome
+from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome, ParentRule, Wishes
+from trainmaster.domain.policy import FailureClass
 
 texts = st.text(max_size=20)
 keys = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -30,9 +31,22 @@ attempts = st.builds(
     stop_asked_at=st.none() | times,
     stop_sent=st.booleans(),
     freed_for=st.none() | names,
+    saved_at=st.none() | times,
+    saves_every=st.none() | spans,
+    interruptions=st.integers(0, 9),
+    reclaimed_at=st.none() | times,
+    warm_until=st.none() | times,
     ended_at=st.none() | times,
     reason=st.none() | texts,
 )
+wishes = st.builds(
+    Wishes,
+    min_runtime=st.none() | spans,
+    cooldown=st.none() | spans,
+    delay=st.none() | spans,
+    most=st.none() | st.integers(0, 99),
+)
+counts = st.dictionaries(st.sampled_from(FailureClass), st.integers(0, 99), max_size=4)
 changes = st.builds(
     Change,
     at=times,
@@ -46,7 +60,7 @@ jobs = st.builds(
     name=names,
     entry_time=times,
     priority=priorities,
-    demand=st.lists(units, min_size=1, max_size=3).map(lambda alternatives: Demand(tuple(alternatives))),
+    demand=st.builds(Demand, st.lists(units, min_size=1, max_size=3).map(tuple), ours=st.booleans()),
     digest=texts,
     state=st.sampled_from(JobState),
     version=st.integers(1, 10**9),
@@ -55,6 +69,7 @@ jobs = st.builds(
     max_runtime=spans,
     max_pending=st.none() | spans,
     keep_alive=st.booleans(),
+    fit=texts,
     submitted_by=st.none() | texts,
     attempt=st.none() | attempts,
     past=st.lists(attempts, max_size=2).map(tuple),
@@ -65,4 +80,16 @@ jobs = st.builds(
     failure=st.none() | texts,
     ended_at=st.none() | times,
     history=st.lists(changes, max_size=4).map(tuple),
+    image=texts,
+    checkpointed=st.booleans(),
+    wishes=wishes,
+    not_before=st.none() | times,
+    deadline=st.none() | times,
+    after=st.lists(names, max_size=3, unique=True).map(tuple),
+    if_parent_fails=st.sampled_from(ParentRule),
+    group=st.none() | keys,
+    max_concurrent=st.none() | st.integers(1, 99),
+    retries=counts,
+    failures=counts,
+    held_by=st.none() | texts,
 )

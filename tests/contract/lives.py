@@ -11,9 +11,11 @@ from trainmaster.ports import Filter, Store
 def a_life(store: Store) -> list[object]:
     """A job's life through every kind of write, and what each call answered."""
     job, long = b.a_job("job1"), b.a_job("job2", history=tuple(b.a_job("job2").history * 41))
+    child = lifecycle.put_off(b.a_job("child", after=("job1", "job2"), not_before=b.at(60)), b.NOW)
     answers: list[object] = [
         store.submit(job, b.a_request("job1")) is job,
         store.submit(b.a_job("job1", priority=5), b.a_request("job1")) == job,
+        store.submit(child, b.a_request("child")) is child,
         store.submit(long, b.a_request("job2", Environment={"NOISE": "".join(map(chr, range(32, 12_000)))})) is long,
         store.set_pools([b.a_pool(cap=9)], version=store.pools().version).by_name,
         store.note_foreign({"other": {b.P5: 1}, "another": {b.P5: 1}}),
@@ -25,6 +27,8 @@ def a_life(store: Store) -> list[object]:
     running = lifecycle.observe(launched, b.an_observation(launched, secondary="Training"), b.at(2))
     ended = lifecycle.observe(running, b.an_observation(running, status=Status.COMPLETED), b.at(3))
     raised = lifecycle.reprioritise(long, 5, b.at(1), "ada")
+    waits = lifecycle.parent_ended(child, ended, b.at(4))
+    freed = lifecycle.parent_ended(waits, b.an_ended_job("job2"), b.at(5))
     answers += [
         store.transition([(job, started), (long, lifecycle.keep_for(long, b.a_hold()))], fence=snapshot.pass_number),
         store.transition([(started, launched)]),
@@ -32,6 +36,12 @@ def a_life(store: Store) -> list[object]:
         store.transition([(running, ended)]),
         store.transition([(job, lifecycle.cancel(job, b.at(4), "bob"))]),
         store.transition([(lifecycle.keep_for(long, b.a_hold()), raised)]),
+        store.transition([(child, waits)]),
+        store.browse(Filter(parent="job2"), limit=10).jobs,
+        store.transition([(waits, freed)]),
+        store.browse(Filter(due=b.at(61)), limit=10).jobs,
+        store.transition([(freed, lifecycle.let_go(freed, b.at(61)))]),
+        store.find("child"),
         store.find("job1"),
         store.find("job2"),
         store.request_of("job2"),

@@ -10,6 +10,7 @@ import string
 from dataclasses import replace
 
 import pytest
+from held_contract import HeldContract
 from listing_contract import ListingContract
 from reading_contract import ReadingContract
 from settings_contract import SettingsContract
@@ -17,7 +18,8 @@ from settings_contract import SettingsContract
 import builders as b
 from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge
-from trainmaster.domain.job import ENDED, TRANSITIONS, Change, Job, JobState
+from trainmaster.domain.job import ENDED, TRANSITIONS, Change, Job, JobState, Wishes
+from trainmaster.domain.policy import FailureClass
 
 EDGES = [(before, after) for before in JobState for after in (*sorted(TRANSITIONS[before]), before)]
 
@@ -115,6 +117,15 @@ class SubmitContract:
             retry_at=b.at(-86_400.000001),
             returns=3,
             stop_requested=True,
+            fit="abc",
+            image="image",
+            checkpointed=True,
+            wishes=Wishes(min_runtime=b.at(0.5) - b.NOW, most=3),
+            deadline=b.at(86_400),
+            group="sweep",
+            max_concurrent=4,
+            retries={FailureClass.ALGORITHM: 2},
+            failures={FailureClass.ALGORITHM: 1, FailureClass.SPOT: 7},
         )
         store.submit(job, b.a_request("job1"))
         assert store.find("job1") == job
@@ -283,7 +294,9 @@ class FenceContract:
         assert store.transition([(job, lifecycle.fail(job, b.NOW, "it broke"))])
 
 
-class StoreContract(SubmitContract, MoveContract, FenceContract, ReadingContract, ListingContract, SettingsContract):
+class StoreContract(
+    SubmitContract, MoveContract, FenceContract, ReadingContract, ListingContract, HeldContract, SettingsContract
+):
     """The whole contract; `engine` is a fixture of the subclass."""
 
     @pytest.fixture

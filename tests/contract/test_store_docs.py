@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 from engines import ROOT
 from lives import a_life
 
 import builders as b
 from trainmaster.adapters.dynamodb_rows import row_of
-from trainmaster.domain.job import Change, JobState
+from trainmaster.domain.job import Change, JobState, ParentRule, Wishes
+from trainmaster.domain.policy import FailureClass
 
 
 def names_in(row) -> set[str]:
@@ -28,7 +30,7 @@ def test_every_attribute_and_member_is_in_the_page(dynoxide_engine):
     a_life(dynoxide_engine.open())
     everything = b.a_preempting_job(
         "job1",
-        demand=b.a_demand({b.P5: 1}, {b.G5: 1}),
+        demand=replace(b.a_demand({b.P5: 1}, {b.G5: 1}), ours=True),
         choices=(b.P5, b.G5),
         share="research",
         preemptible=False,
@@ -36,13 +38,37 @@ def test_every_attribute_and_member_is_in_the_page(dynoxide_engine):
         max_pending=b.at(60) - b.NOW,
         keep_alive=True,
         submitted_by="ada",
-        past=(b.a_past_attempt(training_job_name="other", stop_asked_at=b.NOW, stop_sent=True),),
+        past=(
+            b.a_past_attempt(
+                training_job_name="other",
+                stop_asked_at=b.NOW,
+                stop_sent=True,
+                saved_at=b.NOW,
+                saves_every=b.at(1) - b.NOW,
+                interruptions=1,
+                reclaimed_at=b.NOW,
+                warm_until=b.NOW,
+            ),
+        ),
         hold=b.a_hold(),
         retry_at=b.NOW,
         returns=1,
         stop_requested=True,
         failure="it broke",
         ended_at=b.NOW,
+        fit="fit",
+        image="image",
+        checkpointed=True,
+        wishes=Wishes(most=1),
+        not_before=b.at(1),
+        deadline=b.at(2),
+        after=("job0",),
+        if_parent_fails=ParentRule.RUN,
+        group="sweep",
+        max_concurrent=1,
+        retries={FailureClass.SPOT: 1},
+        failures={FailureClass.SPOT: 1},
+        held_by="ada",
         history=tuple(Change(b.NOW, None, JobState.PENDING, "submitted") for _ in range(50)),
     )
     full = row_of(everything)
@@ -51,4 +77,4 @@ def test_every_attribute_and_member_is_in_the_page(dynoxide_engine):
     page = (ROOT / "docs" / "reference" / "table.md").read_text()
     named = set(re.findall(r"`([a-zA-Z]+#?)(?:<[^`]*>)?`", page))
     assert written - named == set()
-    assert len(written) >= 50
+    assert len(written) >= 70

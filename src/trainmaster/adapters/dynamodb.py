@@ -22,9 +22,11 @@ from trainmaster.adapters.dynamodb_rows import (
     STATE,
     Key,
     Row,
+    after_rows,
     foreign_of,
     foreign_row,
     job_of,
+    keyed,
     pools_of,
     pools_row,
     row_of,
@@ -70,7 +72,8 @@ class DynamoStore:
         """Store a new job at once or nothing; see `ports.Store`."""
         identity, *pieces = request_rows(job, request)
         table = self._table
-        writes = [table.putting(identity, ABSENT), table.putting(row_of(job)), *map(table.putting, pieces)]
+        others = [row_of(job), *pieces, *(keyed(key) for key in sorted(after_rows(job)))]
+        writes = [table.putting(identity, ABSENT), *map(table.putting, others)]
         if not table.commit(writes):
             return job
         stored = find(table, job.name)

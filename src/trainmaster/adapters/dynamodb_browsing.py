@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from itertools import islice
 
 from trainmaster.adapters.dynamodb_lanes import Lane, heads, pages, rest
 from trainmaster.adapters.dynamodb_rows import (
     ACTIVE_ROWS,
+    AFTER,
     HELD,
     STATE,
+    due_end,
     finished_at,
+    held_key,
     job_of,
     span,
     waiting_key,
 )
-from trainmaster.adapters.dynamodb_table import Table
+from trainmaster.adapters.dynamodb_table import MOST_GOT, Table
 from trainmaster.domain.job import Job
-from trainmaster.domain.listing import Cursor, Part, QueuePlace, check_limit, page_of, parts_from
+from trainmaster.domain.listing import Cursor, HeldPlace, Part, QueuePlace, check_limit, page_of, parts_from
 from trainmaster.ports import Filter, Page
 
 
@@ -33,13 +37,13 @@ def browse(table: Table, which: Filter, limit: int, cursor: str | None) -> Page:
 
 def _jobs(table: Table, which: Filter, limit: int, start: Cursor) -> Iterator[Job]:
     """Jobs behind a place, in the order of the listing, read as they are asked for."""
-    for part in parts_from(start.part, which.states):
+    for part in parts_from(start.part, which.within):
         if part is Part.ACTIVE:
             yield from _active(table, start.queue)
         elif part is Part.WAITING:
             yield from _waiting(table, which, limit, start.queue if start.part is part else None)
         elif part is Part.HELD:
-            yield from _held(table, limit + 1, start.name or "")
+            yield from _held(table, which, limit + 1, start.held)
         else:
             yield from _ended(table, limit + 1, finished_at(start.ended) if start.ended else "")
 
@@ -74,8 +78,22 @@ def _lane(table: Table, lane: Lane, size: int, start: QueuePlace | None) -> Iter
         yield from map(job_of, rest(table, lane.key, after, size))
 
 
-def _held(table: Table, size: int, after: str) -> Iterator[Job]:
-    return map(job_of, pages(lambda after, room: table.query(HELD, after=after, limit=room), "sk", after, size))
+def _held(table: Table, which: Filter, size: int, start: HeldPlace | None) -> Iterator[Job]:
+    if which.parent is not None:
+        return _children(table, which.parent, size, start[1] if start else "")
+    after, until = held_key(start) if start else "", due_end(which.due) if which.due else ""
+    if until and after >= until:
+        return iter(())
+    rows = pages(lambda after, room: table.query(HELD, after=after, until=until, limit=room), "sk", after, size)
+    return map(job_of, rows)
+
+
+def _children(table: Table, parent: str, size: int, after: str) -> Iterator[Job]:
+    """Held jobs that run after this one, by name: whoever waits for another job is held under its bare name."""
+    rows = pages(lambda after, room: table.query(AFTER + parent, after=after, limit=room), "sk", after, size)
+    while names := [row["sk"]["S"] for row in islice(rows, min(size, MOST_GOT))]:
+        children = table.get_all([(HELD, name) for name in names])
+        yield from sorted(map(job_of, children), key=lambda job: job.name)
 
 
 def _ended(table: Table, size: int, before: str) -> Iterator[Job]:

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from trainmaster.adapters.dynamodb_rows import (
     ACTIVE_ROWS,
-    HELD,
     HISTORY_ROWS,
+    PLACE,
     REQUEST_ROWS,
     STATE,
     Row,
     apart_of,
     history_of,
+    inactive_places,
     job_key,
     job_of,
-    waiting_place,
 )
 from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.domain.errors import Throttled
@@ -38,15 +38,15 @@ def find(table: Table, name: str) -> Job | None:
             about = {row["sk"]["S"]: row for row in table.every(job_key(name)[0], until=REQUEST_ROWS)}
             if "job" not in about:
                 return None
-        live = live or about.get("ended") or _waiting_or_held(table, name, about["job"])
+        live = live or about.get("ended") or _waiting_or_held(table, about.get(PLACE, about["job"]))
         job = live and _with_history(live, about)
         if job:
             return job
     raise Throttled(f"job {name} keeps moving while it is read")
 
 
-def _waiting_or_held(table: Table, name: str, identity: Row) -> Row | None:
-    rows = table.get_all([waiting_place(identity), (HELD, name)])
+def _waiting_or_held(table: Table, told: Row) -> Row | None:
+    rows = table.get_all(inactive_places(told))
     return max(rows, key=lambda row: int(row["version"]["N"]), default=None)
 
 

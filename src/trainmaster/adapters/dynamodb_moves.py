@@ -5,9 +5,20 @@ It must not decide whether the change is legal: that is `domain.job.TRANSITIONS`
 
 from __future__ import annotations
 
-from trainmaster.adapters.dynamodb_rows import Row, apart_of, history_row, job_key, job_of, place, row_of
+from trainmaster.adapters.dynamodb_rows import (
+    Row,
+    after_rows,
+    apart_of,
+    history_row,
+    job_of,
+    keyed,
+    place,
+    row_of,
+    whereabouts,
+    whereabouts_row,
+)
 from trainmaster.adapters.dynamodb_table import Action, Guard, Table
-from trainmaster.domain.job import Change, Job
+from trainmaster.domain.job import ENDED, Change, Job
 
 MOST_LINES = 40
 """Lines of history in a live row; a longer one makes every write of it dearer."""
@@ -29,11 +40,14 @@ def moves(table: Table, before: Job, after: Job, *, may_spill: bool = True) -> l
     origin, target = place(before), place(after)
     # The new place needs no guard: a job has one live row, and that is guarded where it is now.
     actions = [table.putting(live, guard)] if origin == target else [table.deleting(origin, guard), table.putting(live)]
-    if after.priority != before.priority:
-        actions.append(table.setting(job_key(after.name), "priority", after.priority))
+    # An ended job never waits again.
+    if after.state not in ENDED and whereabouts(after) != whereabouts(before):
+        actions.append(table.putting(whereabouts_row(after)))
     if spilled is not None:
         actions.append(table.putting(spilled))
-    return actions
+    was, now = after_rows(before), after_rows(after)
+    actions += [table.deleting(key) for key in sorted(was - now)]
+    return actions + [table.putting(keyed(key)) for key in sorted(now - was)]
 
 
 def _rows(table: Table, before: Job, after: Job, *, may_spill: bool) -> tuple[Row, Row | None]:

@@ -12,13 +12,16 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from trainmaster.domain.capacity import Demand
-from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome, attempt_name
+from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome, ParentRule, Wishes, attempt_name
+from trainmaster.domain.policy import DEFAULT_SHARE, FailureClass
 
 Seconds: TypeAlias = int | float
 STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
 """Several times as quick as calling the enumeration, which matters for a thousand rows."""
 _OUTCOMES: Mapping[str, Outcome] = {outcome.value: outcome for outcome in Outcome}
+_FAILURES: Mapping[str, FailureClass] = {failure.value: failure for failure in FailureClass}
 _DAY = timedelta(days=1)
+_NO_WISHES = Wishes()
 
 
 def packed(job: Job, lines: Iterable[Change]) -> str:
@@ -29,7 +32,11 @@ def packed(job: Job, lines: Iterable[Change]) -> str:
 def unpacked(text: str, name: str, entry: datetime) -> dict[str, Any]:
     """Fields of the job of such a text; what a newer version has added is left alone."""
     values = json.loads(text)
-    return {field: read(values[key], name, entry) for key, (field, read) in _READERS.items() if key in values}
+    known = ((_READERS[key], value) for key, value in values.items() if key in _READERS)
+    fields = {field: read(value, name, entry) for (field, read), value in known}
+    if "ours" in values:
+        fields["demand"] = Demand(fields["demand"].alternatives, ours=True)
+    return fields
 
 
 def packed_lines(lines: Iterable[Change], entry: datetime) -> str:
@@ -52,11 +59,15 @@ def _without_defaults(job: Job) -> dict[str, Any]:
     values = {
         "demand": [dict(units) for units in job.demand.alternatives],
         "digest": job.digest,
-        "share": job.share if job.share != "default" else None,
+        "ours": job.demand.ours or None,
+        "share": job.share if job.share != DEFAULT_SHARE else None,
         "fixed": None if job.preemptible else True,
         "maxRuntime": _seconds(job.max_runtime) if job.max_runtime != _DAY else None,
-        "maxPending": None if job.max_pending is None else _seconds(job.max_pending),
+        "maxPending": _span(job.max_pending),
         "keepAlive": job.keep_alive or None,
+        "fit": job.fit or None,
+        "image": job.image or None,
+        "saves": job.checkpointed or None,
         "by": job.submitted_by,
         "attempt": None if job.attempt is None else _attempt(job.attempt, job),
         "past": [_attempt(attempt, job) for attempt in job.past] or None,
@@ -66,8 +77,27 @@ def _without_defaults(job: Job) -> dict[str, Any]:
         "stop": job.stop_requested or None,
         "failure": job.failure,
         "endedAt": _since(entry, job.ended_at),
+        **_rules(job),
     }
     return {key: value for key, value in values.items() if value is not None}
+
+
+def _rules(job: Job) -> dict[str, Any]:
+    """What its user asked for by tags; most jobs have none of it."""
+    entry, wishes = job.entry_time, job.wishes
+    spans = (wishes.min_runtime, wishes.cooldown, wishes.delay)
+    return {
+        "wishes": [*map(_span, spans), wishes.most] if wishes != _NO_WISHES else None,
+        "notBefore": _since(entry, job.not_before),
+        "deadline": _since(entry, job.deadline),
+        "after": list(job.after) or None,
+        "ifParentFails": job.if_parent_fails.value if job.if_parent_fails is not ParentRule.CANCEL else None,
+        "group": job.group,
+        "groupMost": job.max_concurrent,
+        "retries": dict(job.retries) or None,
+        "failures": dict(job.failures) or None,
+        "heldBy": job.held_by,
+    }
 
 
 def _attempt(attempt: Attempt, job: Job) -> dict[str, Any]:
@@ -85,6 +115,11 @@ def _attempt(attempt: Attempt, job: Job) -> dict[str, Any]:
         "stopAsked": _since(entry, attempt.stop_asked_at),
         "stopSent": attempt.stop_sent or None,
         "for": attempt.freed_for,
+        "saved": _since(entry, attempt.saved_at),
+        "savesEvery": _span(attempt.saves_every),
+        "interruptions": attempt.interruptions or None,
+        "reclaimed": _since(entry, attempt.reclaimed_at),
+        "warmUntil": _since(entry, attempt.warm_until),
         "ended": _since(entry, attempt.ended_at),
         "reason": attempt.reason,
     }
@@ -100,6 +135,10 @@ def _seconds(span: timedelta) -> Seconds:
     """Whole seconds as an integer; a float keeps microseconds exactly for two centuries."""
     seconds = span.total_seconds()
     return int(seconds) if seconds.is_integer() else seconds
+
+
+def _span(span: timedelta | None) -> Seconds | None:
+    return None if span is None else _seconds(span)
 
 
 def _since(entry: datetime, time: datetime | None) -> Seconds | None:
@@ -118,12 +157,34 @@ def _read_span(value: Seconds, _name: str, _entry: datetime) -> timedelta:
     return timedelta(seconds=value)
 
 
+def _read_optional_span(value: Seconds | None) -> timedelta | None:
+    return None if value is None else timedelta(seconds=value)
+
+
 def _read_moment(value: Seconds, _name: str, entry: datetime) -> datetime:
     return entry + timedelta(seconds=value)
 
 
 def _read_demand(value: list[dict[str, int]], _name: str, _entry: datetime) -> Demand:
     return Demand(tuple(value))
+
+
+def _read_wishes(value: list[Any], _name: str, _entry: datetime) -> Wishes:
+    *spans, most = value
+    min_runtime, cooldown, delay = map(_read_optional_span, spans)
+    return Wishes(min_runtime=min_runtime, cooldown=cooldown, delay=delay, most=most)
+
+
+def _read_failures(value: Mapping[str, int], _name: str, _entry: datetime) -> Mapping[FailureClass, int]:
+    return {_FAILURES[failure]: times for failure, times in value.items()}
+
+
+def _read_names(value: list[str], _name: str, _entry: datetime) -> tuple[str, ...]:
+    return tuple(value)
+
+
+def _read_parent_rule(value: str, _name: str, _entry: datetime) -> ParentRule:
+    return ParentRule(value)
 
 
 def _read_hold(value: list[Any], _name: str, entry: datetime) -> Hold:
@@ -144,6 +205,11 @@ def _read_attempt(value: Mapping[str, Any], name: str, entry: datetime) -> Attem
         stop_asked_at=_at(entry, get("stopAsked")),
         stop_sent=get("stopSent", False),
         freed_for=get("for"),
+        saved_at=_at(entry, get("saved")),
+        saves_every=_read_optional_span(get("savesEvery")),
+        interruptions=get("interruptions", 0),
+        reclaimed_at=_at(entry, get("reclaimed")),
+        warm_until=_at(entry, get("warmUntil")),
         ended_at=_at(entry, get("ended")),
         reason=get("reason"),
     )
@@ -171,6 +237,9 @@ _READERS: Mapping[str, tuple[str, Callable[[Any, str, datetime], Any]]] = {
     "maxRuntime": ("max_runtime", _read_span),
     "maxPending": ("max_pending", _read_span),
     "keepAlive": ("keep_alive", _same),
+    "fit": ("fit", _same),
+    "image": ("image", _same),
+    "saves": ("checkpointed", _same),
     "by": ("submitted_by", _same),
     "attempt": ("attempt", _read_attempt),
     "past": ("past", _read_attempts),
@@ -180,5 +249,15 @@ _READERS: Mapping[str, tuple[str, Callable[[Any, str, datetime], Any]]] = {
     "stop": ("stop_requested", _same),
     "failure": ("failure", _same),
     "endedAt": ("ended_at", _read_moment),
+    "wishes": ("wishes", _read_wishes),
+    "notBefore": ("not_before", _read_moment),
+    "deadline": ("deadline", _read_moment),
+    "after": ("after", _read_names),
+    "ifParentFails": ("if_parent_fails", _read_parent_rule),
+    "group": ("group", _same),
+    "groupMost": ("max_concurrent", _same),
+    "retries": ("retries", _read_failures),
+    "failures": ("failures", _read_failures),
+    "heldBy": ("held_by", _same),
     "history": ("history", _read_history),
 }

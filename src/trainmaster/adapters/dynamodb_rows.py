@@ -16,7 +16,7 @@ from trainmaster.adapters.dynamodb_packing import STATES, packed, packed_lines, 
 from trainmaster.domain.capacity import Pool, Units
 from trainmaster.domain.errors import InvalidRequest, TooLarge
 from trainmaster.domain.job import ACTIVE, ENDED, PRIORITY_LIMIT, Change, Job, JobState
-from trainmaster.domain.listing import EndedPlace, QueuePlace, ended_place
+from trainmaster.domain.listing import NEVER, EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
 
 Row: TypeAlias = dict[str, Any]
 """Attributes by name, each as DynamoDB writes it: `{"S": ...}`, `{"N": ...}`, `{"B": ...}`."""
@@ -24,9 +24,12 @@ Key: TypeAlias = tuple[str, str]
 """`pk` and `sk`."""
 
 WAIT, HELD, STATE = "WAIT", "HELD", "STATE"
+AFTER = "AFTER#"
+"""Beginning of the partition of those that run after a job."""
 CONTROL: Key = (STATE, "control")
 POOLS: Key = (STATE, "pools")
 ACTIVE_ROWS, FOREIGN_ROWS, HISTORY_ROWS, REQUEST_ROWS = "active#", "foreign#", "history#", "request#"
+PLACE = "place"
 FINISHED_INDEX, FINISHED = "finished", "ended"
 """The index of ended jobs, and its one hash key: ended jobs come at the rate at which SageMaker starts them."""
 
@@ -46,7 +49,7 @@ def place(job: Job) -> Key:
     if job.state in ENDED:
         return (f"JOB#{job.name}", "ended")
     if job.state is JobState.HELD:
-        return (HELD, job.name)
+        return (HELD, held_key(held_place(job)))
     return (WAIT, waiting_key(lane_key(job.lane), job.order))
 
 
@@ -80,6 +83,22 @@ def waiting_key(lane: str, order: QueuePlace) -> str:
     return f"{lane}#{PRIORITY_LIMIT + rank:07d}#{moment(entry_time)}#{name}"
 
 
+def held_key(place: HeldPlace) -> str:
+    """Sort key of a held job: those that only a time holds come first, by that time; no name begins with `#`."""
+    due, name = place
+    return name if due == NEVER else f"{due_end(due)[:-1]}#{name}"
+
+
+def due_end(due: datetime) -> str:
+    """More than the sort keys of all held jobs that fall due until then, less than those of others: `$` follows `#`."""
+    return f"#{moment(due)}$"
+
+
+def after_rows(job: Job) -> set[Key]:
+    """The rows by which a held job is found from each of those that it runs after."""
+    return {(AFTER + parent, job.name) for parent in job.after} if job.state is JobState.HELD else set()
+
+
 class Span(TypedDict):
     """A range of sort keys, its ends not in it."""
 
@@ -104,20 +123,37 @@ def finished_at(ended: EndedPlace) -> str:
 
 def identity_row(job: Job, **details: Any) -> Row:
     """The row that makes the job's name taken and tells where it waits; `details` hold its request."""
-    key, lane = job_key(job.name), lane_key(job.lane)
-    return keyed(key, jobName=job.name, entryTime=moment(job.entry_time), priority=job.priority, lane=lane, **details)
+    return keyed(job_key(job.name), jobName=job.name, **whereabouts(job), **details)
 
 
-def waiting_place(identity: Row) -> Key:
-    """Where the job of such a row is when it waits."""
-    entry = datetime.fromisoformat(identity["entryTime"]["S"])
-    order = (-int(identity["priority"]["N"]), entry, identity["jobName"]["S"])
-    return (WAIT, waiting_key(identity["lane"]["S"], order))
+def whereabouts_row(job: Job) -> Row:
+    """Where the job waits or is held, once that is elsewhere than its identity row says.
+
+    A lane depends on what the job has received, an entry time on when it was let into the queue. Small, because the
+    identity row is as large as its request.
+    """
+    return keyed((job_key(job.name)[0], PLACE), jobName=job.name, **whereabouts(job))
 
 
-def keyed(key: Key, **attributes: Any) -> Row:
-    """A row at this place; whole numbers, text and bytes."""
-    return {name: _attribute(value) for name, value in (("pk", key[0]), ("sk", key[1]), *attributes.items())}
+def whereabouts(job: Job) -> dict[str, str | int]:
+    """What tells all the places in which a job may wait or be held."""
+    due = {} if job.not_before is None else {"notBefore": moment(job.not_before)}
+    return {"entryTime": moment(job.entry_time), "priority": job.priority, "lane": lane_key(job.lane), **due}
+
+
+def inactive_places(told: Row) -> list[Key]:
+    """Where the job may be while it waits or is held, as its row of whereabouts tells, or else its identity."""
+    name = told["jobName"]["S"]
+    order = (-int(told["priority"]["N"]), datetime.fromisoformat(told["entryTime"]["S"]), name)
+    held = [(NEVER, name)]
+    if "notBefore" in told:
+        held.append((datetime.fromisoformat(told["notBefore"]["S"]), name))
+    return [(WAIT, waiting_key(told["lane"]["S"], order)), *((HELD, held_key(place)) for place in held)]
+
+
+def keyed(key: Key, **values: str | int | bytes) -> Row:
+    """A row at this place."""
+    return {name: _attribute(value) for name, value in (("pk", key[0]), ("sk", key[1]), *values.items())}
 
 
 def row_of(job: Job, history: Sequence[Change] | None = None, apart: int = 0) -> Row:
@@ -161,12 +197,13 @@ def apart_of(row: Row) -> int:
 def history_row(job: Job, first: int, lines: Sequence[Change]) -> Row:
     """A part of a long history; `first` is the number of its first line, from 0."""
     key = (job_key(job.name)[0], f"{HISTORY_ROWS}{first:07d}")
-    return keyed(key, lines=packed_lines(lines, job.entry_time))
+    return keyed(key, entryTime=moment(job.entry_time), lines=packed_lines(lines, job.entry_time))
 
 
 def history_of(row: Row, entry: datetime) -> tuple[Change, ...]:
-    """The lines of such a part."""
-    return unpacked_lines(row["lines"]["S"], entry)
+    """The lines of such a part; their times count from the job's entry as it was then, in rows that tell it."""
+    told = row.get("entryTime")
+    return unpacked_lines(row["lines"]["S"], datetime.fromisoformat(told["S"]) if told else entry)
 
 
 def foreign_row(name: str, units: Units) -> Row:

@@ -32,6 +32,8 @@ Action: TypeAlias = dict[str, Any]
 """One write of a transaction, as the client takes it."""
 MOST_ACTIONS = 100
 """Writes and checks of one transaction (DynamoDB developer guide, TransactWriteItems)."""
+MOST_GOT = 100
+"""Rows of one BatchGetItem (DynamoDB developer guide, "Service quotas")."""
 _T = TypeVar("_T")
 
 _TRIES = 6
@@ -87,23 +89,13 @@ class Table:
         """Part of a transaction: write the row."""
         return {"Put": {"TableName": self.name, "Item": row, **(guard.condition() if guard else {})}}
 
-    def deleting(self, key: Key, guard: Guard) -> Action:
+    def deleting(self, key: Key, guard: Guard | None = None) -> Action:
         """Part of a transaction: delete the row."""
-        return {"Delete": {"TableName": self.name, "Key": _key(key), **guard.condition()}}
+        return {"Delete": {"TableName": self.name, "Key": _key(key), **(guard.condition() if guard else {})}}
 
     def checking(self, key: Key, guard: Guard) -> Action:
         """Part of a transaction: only the guard."""
         return {"ConditionCheck": {"TableName": self.name, "Key": _key(key), **guard.condition()}}
-
-    def setting(self, key: Key, attribute: str, number: int) -> Action:
-        """Part of a transaction: change a number in a row that is there."""
-        update = {
-            "UpdateExpression": "SET #changed = :number",
-            "ConditionExpression": "attribute_exists(pk)",
-            "ExpressionAttributeNames": {"#changed": attribute},
-            "ExpressionAttributeValues": {":number": {"N": str(number)}},
-        }
-        return {"Update": {"TableName": self.name, "Key": _key(key), **update}}
 
     def commit(self, actions: Sequence[Any]) -> frozenset[int]:
         """Write all or nothing; returns which guards failed, by number: none where it is written.

@@ -47,6 +47,10 @@ QueuePlace: TypeAlias = tuple[int, datetime, str]
 """`Job.order`: the order of the active and of the waiting part."""
 EndedPlace: TypeAlias = tuple[datetime, str]
 """When a job ended, and its name: the order of the ended part, newest first."""
+HeldPlace: TypeAlias = tuple[datetime, str]
+"""When a held job falls due, and its name: the order of the held part; see `held_place`."""
+NEVER = datetime.max.replace(tzinfo=UTC)
+"""When a job falls due that more than a time holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +59,13 @@ class Cursor:
 
     Attributes:
         queue: set in the active and the waiting part.
-        name: set in the held part, which is ordered by name.
+        held: set in the held part.
         ended: set in the ended part.
     """
 
     part: Part = Part.ACTIVE
     queue: QueuePlace | None = None
-    name: str | None = None
+    held: HeldPlace | None = None
     ended: EndedPlace | None = None
 
     @classmethod
@@ -70,7 +74,7 @@ class Cursor:
         if job.state in ENDED:
             return cls(Part.ENDED, ended=ended_place(job))
         if job.state is JobState.HELD:
-            return cls(Part.HELD, name=job.name)
+            return cls(Part.HELD, held=held_place(job))
         return cls(Part.ACTIVE if job.state in ACTIVE else Part.WAITING, queue=job.order)
 
     def text(self) -> str:
@@ -78,8 +82,9 @@ class Cursor:
         place: list[Any] = [self.part.value]
         if self.queue is not None:
             place += [self.queue[0], self.queue[1].isoformat(), self.queue[2]]
-        elif self.name is not None:
-            place += [self.name]
+        elif self.held is not None:
+            due, name = self.held
+            place += [name] if due == NEVER else [due.isoformat(), name]
         elif self.ended is not None:
             place += [self.ended[0].isoformat(), self.ended[1]]
         packed = json.dumps(place, separators=(",", ":")).encode()
@@ -103,6 +108,12 @@ class Cursor:
 def ended_place(job: Job) -> EndedPlace:
     """Place of an ended job in its part of the listing."""
     return (job.ended_at or job.entry_time, job.name)
+
+
+def held_place(job: Job) -> HeldPlace:
+    """Place of a held job in its part of the listing: those that only a time holds come first, by that time."""
+    only_time = job.held_by is None and not job.after
+    return (job.not_before if only_time and job.not_before is not None else NEVER, job.name)
 
 
 def parts_from(first: Part, states: Collection[JobState]) -> Iterator[Part]:
@@ -153,8 +164,8 @@ def _read(place: list[Any]) -> Cursor:
     if not values:
         return Cursor(part)
     if part is Part.HELD:
-        (name,) = values
-        return Cursor(part, name=_name(name))
+        *due, name = values
+        return Cursor(part, held=(_moment(*due) if due else NEVER, _name(name)))
     if part is Part.ENDED:
         moment, name = values
         return Cursor(part, ended=(_moment(moment), _name(name)))

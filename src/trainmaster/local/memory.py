@@ -11,19 +11,22 @@ import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 
 from trainmaster.domain.capacity import Pool, Units, foreign_units
 from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge, VersionConflict
 from trainmaster.domain.heads import FIRST, heads_wanted
 from trainmaster.domain.job import ACTIVE, ENDED, WAITING, Job
 from trainmaster.domain.listing import (
+    NEVER,
     Cursor,
     EndedPlace,
+    HeldPlace,
     Part,
     QueuePlace,
     check_limit,
     ended_place,
+    held_place,
     page_of,
     parts_from,
 )
@@ -45,7 +48,8 @@ class MemoryTable:
     requests: dict[str, str] = field(default_factory=dict)
     active: set[str] = field(default_factory=set)
     lanes: dict[str, Ordered[QueuePlace]] = field(default_factory=dict)
-    held: Ordered[str] = field(default_factory=Ordered)
+    held: Ordered[HeldPlace] = field(default_factory=Ordered)
+    children: dict[str, Ordered[str]] = field(default_factory=dict)
     ended: Ordered[EndedPlace] = field(default_factory=Ordered)
     foreign: dict[str, Units] = field(default_factory=dict)
     pools: Pools | None = None
@@ -63,7 +67,9 @@ class MemoryTable:
         elif job.state in ENDED:
             self.ended.add(ended_place(job))
         else:
-            self.held.add(job.name)
+            self.held.add(held_place(job))
+            for parent in job.after:
+                self.children.setdefault(parent, Ordered()).add(job.name)
 
     def take(self, job: Job) -> None:
         """Take the job out of the place of its state."""
@@ -77,7 +83,11 @@ class MemoryTable:
         elif job.state in ENDED:
             self.ended.remove(ended_place(job))
         else:
-            self.held.remove(job.name)
+            self.held.remove(held_place(job))
+            for parent in job.after:
+                self.children[parent].remove(job.name)
+                if not self.children[parent]:
+                    del self.children[parent]
 
 
 class MemoryStore:
@@ -212,7 +222,7 @@ class MemoryStore:
     def _listing(self, which: Filter, start: Cursor) -> Iterator[Job]:
         """Jobs behind a place, in the order of the listing."""
         table = self._table
-        for part in parts_from(start.part, which.states):
+        for part in parts_from(start.part, which.within):
             place = start if start.part is part else Cursor(part)
             if part is Part.ACTIVE:
                 active = sorted(self._jobs(table.active), key=lambda job: job.order)
@@ -221,9 +231,16 @@ class MemoryStore:
                 shown = [lane for lane in table.lanes.values() if self._may_match(lane, which)]
                 yield from self._jobs(order[2] for order in heapq.merge(*(lane.after(place.queue) for lane in shown)))
             elif part is Part.HELD:
-                yield from self._jobs(table.held.after(place.name))
+                yield from self._jobs(self._held(which, place.held))
             else:
                 yield from self._jobs(name for _, name in table.ended.before(place.ended))
+
+    def _held(self, which: Filter, start: HeldPlace | None) -> Iterator[str]:
+        """Names of held jobs behind a place, in order, as far as the listing may show them."""
+        if which.parent is not None:
+            return self._table.children.get(which.parent, Ordered()).after(start[1] if start else None)
+        due = which.due or NEVER
+        return (name for _, name in takewhile(lambda place: place[0] <= due, self._table.held.after(start)))
 
     def _may_match(self, lane: Ordered[QueuePlace], which: Filter) -> bool:
         head = self._table.jobs[next(lane.after())[2]]
