@@ -1,20 +1,24 @@
 """What shares have used: fading with a half-life for fairness, and by the period for budgets.
 
 An attempt is charged from the decision to start it until its end, since it keeps others from the units for so long.
-It must not read a clock.
+Usage fades as Slurm's does ("Multifactor Priority Plugin", `PriorityDecayHalfLife`), every second of an attempt by
+itself, so that nothing jumps when it ends. It must not read a clock.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.job import Job
-from trainmaster.domain.policy import Budget, Policy
+from trainmaster.domain.policy import DEFAULT_SHARE, Budget, Policy
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MOST_STRANGERS = 64
+"""Accounts that are kept of shares that the policy does not know; the one that ended longest ago goes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +57,35 @@ class Usage:
     accounts: Mapping[str, Account] = field(default_factory=dict)
 
     def after(self, before: Job, after: Job, policy: Policy, pools: Mapping[str, Pool]) -> Usage:
-        """The usage after an attempt has ended: `before` still holds its units, `after` has its end."""
-        attempt = after.attempt
+        """The usage after an attempt has ended: `before` still holds its units, `after` has its end.
+
+        Ends may be told out of order: an account never goes back in time.
+        """
+        attempt, name = after.attempt, after.share
         if attempt is None or attempt.ended_at is None:
             return self
-        end = attempt.ended_at
-        used = spent(before.units, attempt.created_at, end, pools)
-        share = policy.shares.get(after.share)
+        end, share = attempt.ended_at, policy.shares.get(name)
+        at = max(end, self.accounts[name].at if name in self.accounts else end)
         budget = share.budget if share is not None else None
-        start = max(attempt.created_at, period_start(budget, end))
-        in_period = self.in_period(after.share, budget, end) + spent(before.units, start, end, pools)
+        past = self.faded(name, at, policy.usage_half_life)
+        fresh = accelerators_of(before.units, pools) * faded_seconds(attempt.created_at, end, policy.usage_half_life)
+        start = max(attempt.created_at, period_start(budget, at))
+        in_period = self.in_period(name, budget, at) + spent(before.units, start, end, pools)
         account = Account(
-            faded=self.faded(after.share, end, policy.usage_half_life) + used.gpu_seconds,
-            at=end,
-            period=period_of(budget, end),
+            faded=past + fresh * _left(at - end, policy.usage_half_life),
+            at=at,
+            period=period_of(budget, at),
             gpu_seconds=in_period.gpu_seconds,
             dollars=in_period.dollars,
         )
-        return Usage({**self.accounts, after.share: account})
+        return Usage(_bounded({**self.accounts, name: account}, policy))
 
     def faded(self, share: str, now: datetime, half_life: timedelta) -> float:
         """GPU-seconds of ended attempts of a share, as much as still counts now."""
         account = self.accounts.get(share)
         if account is None:
             return 0.0
-        age = max((now - account.at) / half_life, 0.0)
-        return account.faded * float(0.5**age)
+        return account.faded * _left(now - account.at, half_life)
 
     def in_period(self, share: str, budget: Budget | None, now: datetime) -> Spent:
         """What ended attempts of a share have used in the budget period of now."""
@@ -89,11 +96,36 @@ class Usage:
 
 
 def spent(units: Mapping[str, int], since: datetime, until: datetime, pools: Mapping[str, Pool]) -> Spent:
-    """What holding these units costs; a pool that is gone counts one accelerator and no dollars."""
+    """What holding these units costs; a pool that is gone costs no dollars."""
     seconds = max((until - since).total_seconds(), 0.0)
-    gpus = sum(count * (pools[name].accelerators if name in pools else 1) for name, count in units.items())
     dollars = sum(count * pools[name].price for name, count in units.items() if name in pools)
-    return Spent(gpus * seconds, dollars * seconds / 3600)
+    return Spent(accelerators_of(units, pools) * seconds, dollars * seconds / 3600)
+
+
+def accelerators_of(units: Mapping[str, int], pools: Mapping[str, Pool]) -> int:
+    """Accelerators of these units; one each where a pool is gone."""
+    return sum(count * (pools[name].accelerators if name in pools else 1) for name, count in units.items())
+
+
+def faded_seconds(since: datetime, now: datetime, half_life: timedelta) -> float:
+    """Seconds from then until now, each as much as it still counts; at most the half-life over the log of two."""
+    longest = half_life.total_seconds() / math.log(2)
+    return longest * (1 - _left(now - since, half_life))
+
+
+def _left(age: timedelta, half_life: timedelta) -> float:
+    """What is left of usage after this long."""
+    return float(0.5 ** max(age / half_life, 0.0))
+
+
+def _bounded(accounts: dict[str, Account], policy: Policy) -> Mapping[str, Account]:
+    """Anybody may name a share, and all accounts are one row of the table."""
+    strangers = sorted(
+        (account.at, name) for name, account in accounts.items() if name not in policy.shares and name != DEFAULT_SHARE
+    )
+    for _, name in strangers[:-MOST_STRANGERS]:
+        del accounts[name]
+    return accounts
 
 
 def period_of(budget: Budget | None, now: datetime) -> int:

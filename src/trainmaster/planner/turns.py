@@ -14,13 +14,17 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from trainmaster.domain.job import Job
-from trainmaster.domain.usage import spent
+from trainmaster.domain.usage import accelerators_of, faded_seconds
 
 if TYPE_CHECKING:
     from trainmaster.planner.share import Shares
 
-NOMINAL_SECONDS = 3600.0
-"""Every start is charged this long in advance in the order `fair`; after it, what it has really used."""
+IN_ADVANCE = timedelta(hours=1)
+"""In the order `fair` every start is charged this long in advance; after it, what it has really used.
+
+Without it the share that has used least would get everything that is idle in one pass. In later passes the charge
+stands, so what is given one by one is shared as what is given at once.
+"""
 
 Key = tuple[float, ...]
 OWNER, BORROWER = 0, 1
@@ -77,6 +81,7 @@ class _Table:
     shares: Shares
     lines: dict[str, _Line] = field(default_factory=dict)
     heap: list[tuple[Key, str, int]] = field(default_factory=list)
+    advance: float = 0.0
 
     def seat(self, ordered: Sequence[Job]) -> None:
         """Put every job in its share's line."""
@@ -113,15 +118,17 @@ class _Table:
 
     def _charge(self) -> None:
         """What the shares have used: ended attempts, and active ones for at least what was charged in advance."""
-        shares, snapshot = self.shares, self.shares.snapshot
+        snapshot, now, half_life = self.shares.snapshot, self.shares.now, self.shares.snapshot.policy.usage_half_life
+        self.advance = faded_seconds(now - IN_ADVANCE, now, half_life)
         for line in self.lines.values():
-            line.used = snapshot.records.usage.faded(line.share, shares.now, snapshot.policy.usage_half_life)
+            line.used = snapshot.records.usage.faded(line.share, now, half_life)
         for job in snapshot.active:
             if job.share in self.lines and job.attempt is not None:
                 line = self.lines[job.share]
-                since = min(job.attempt.created_at, shares.now - timedelta(seconds=NOMINAL_SECONDS))
-                line.used += spent(job.units, since, shares.now, snapshot.pools).gpu_seconds
-                line.active += shares.accelerators_of(job.units)
+                accelerators = accelerators_of(job.units, snapshot.pools)
+                since = min(job.attempt.created_at, now - IN_ADVANCE)
+                line.used += accelerators * faded_seconds(since, now, half_life)
+                line.active += accelerators
 
     def _push(self, line: _Line) -> None:
         line.stamp += 1
@@ -152,7 +159,7 @@ class _Table:
     def _usage(self, line: _Line) -> Key:
         """Weighted usage, then what the share holds."""
         holds = self.shares.accelerators(line.share)
-        return (*_weighed(line.used + (holds - line.active) * NOMINAL_SECONDS, line.weight), holds)
+        return (*_weighed(line.used + (holds - line.active) * self.advance, line.weight), holds)
 
 
 def _weighed(part: float, weight: float) -> tuple[float, float]:
