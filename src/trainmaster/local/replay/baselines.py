@@ -15,6 +15,8 @@ import heapq
 from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 
 from trainmaster.local.replay.played import Played
 from trainmaster.local.replay.trace import TraceJob
@@ -104,9 +106,9 @@ def easy(floor: Floor) -> None:
 
 def _reservation(floor: Floor, head: int) -> tuple[float, int]:
     """When the first job can start at the latest, and how many units it will leave then."""
-    free = floor.free
-    for end, index in sorted(floor.running):
-        free += floor.jobs[index].gpus
+    free, ends = floor.free, sorted(floor.running)
+    for end, together in groupby(ends, key=itemgetter(0)):
+        free += sum(floor.jobs[index].gpus for _, index in together)
         if free >= floor.jobs[head].gpus:
             return end, free - floor.jobs[head].gpus
     raise ValueError(f"{floor.jobs[head].job_id} is larger than the pool")

@@ -66,9 +66,16 @@ class Replay:
         jobs: in order of submission, none larger than the pool.
         terms: cap, policy, cost of a restart.
         told: called while it runs.
+        make_store: makes the store from pools and policy; another to see what the queue would do if it knew more.
     """
 
-    def __init__(self, jobs: Sequence[TraceJob], terms: Terms, told: Told = lambda _: None) -> None:
+    def __init__(
+        self,
+        jobs: Sequence[TraceJob],
+        terms: Terms,
+        told: Told = lambda _: None,
+        make_store: Callable[..., MemoryStore] = MemoryStore,
+    ) -> None:
         self._jobs = jobs
         self._told = told
         self._clock = VirtualClock(EPOCH)
@@ -77,7 +84,7 @@ class Replay:
             self._clock, profile=_profile(terms.restart_cost), on_change=self._note, rates={"ListTrainingJobs": None}
         )
         self._pools = {POOL: Pool(POOL, terms.cap)}
-        self._store = MemoryStore(default_pools=self._pools, policy=terms.policy)
+        self._store = make_store(default_pools=self._pools, policy=terms.policy)
         self._launcher = _launcher(self._simulator)
         self._hands = Hands(self._store, self._launcher, _Time(self._clock))
         self._arrived = 0
