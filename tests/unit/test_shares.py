@@ -364,7 +364,7 @@ class TestTurns:
         assert self.considered(snapshot, starts=False) == ["large", "small", "other"]
 
     def test_a_job_that_has_waited_beyond_patience_goes_before_other_borrowers(self):
-        patient = new("old", "speech", 4, entry_time=NOW - timedelta(days=8))
+        patient = new("old", "speech", 4, entry_time=NOW - timedelta(days=29))
         waiting = [new("n", "vision"), patient]
         snapshot = snapshot_of(a_share("vision"), a_share("speech"), a_share(DEFAULT_SHARE), waiting=waiting)
         assert self.considered(snapshot) == ["old", "n"]
@@ -467,7 +467,7 @@ class TestFair:
         assert self.considered(snapshot) == ["a", "b"]
 
     def test_patience_goes_before_usage(self):
-        waiting = [new("a", "used", entry_time=NOW - timedelta(days=8)), new("b", "unused")]
+        waiting = [new("a", "used", entry_time=NOW - timedelta(days=29)), new("b", "unused")]
         snapshot = snapshot_of(waiting=waiting, order=Order.FAIR, usage=self.used(used=1000))
         assert self.considered(snapshot) == ["a", "b"]
 
@@ -545,3 +545,18 @@ class TestPasses:
         held = [a_launched_job("v", share="vision", units={P5: 4})]
         plan = plan_of(a_share("vision", 4, lending=Lending.LEND), active=held, waiting=[new("a")])
         assert reasons(plan)["a"] == ShareFull("vision", P5, 4, "own units")
+
+    def test_a_share_at_its_bound_has_its_own_lower_jobs_step_aside(self):
+        lend = a_share("vision", 4, lending=Lending.LEND)
+        held = [old("low", "vision", 2), old("high", "vision", 2, priority=5), old("s", "speech", 2)]
+        plan = plan_of(lend, self.speech, active=held, waiting=[new("a", count=2, priority=1)])
+        assert victims(plan) == {"a": ["low"]}, "though two units are idle: they are not this share's"
+
+    def test_what_its_own_jobs_give_back_one_by_one_is_kept_for_a_share_at_its_bound(self):
+        lend = a_share("vision", 4, lending=Lending.LEND)
+        stopping = a_preempting_job("v2", beneficiary="a", share="vision", units={P5: 2})
+        holder = replace(new("a", count=4, priority=1), hold=a_hold({P5: 4}))
+        others = [old("s", "speech", 4), stopping]
+        plan = plan_of(lend, self.speech, active=others, waiting=[holder, new("x", "speech", 2)])
+        assert started(plan) == [], "what is free already is kept, or its jobs would step aside for it anew"
+        assert set(reasons(plan)) == {"a", "x"}
