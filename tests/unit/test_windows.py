@@ -55,7 +55,7 @@ def test_an_active_plan_with_time_is_open():
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (None, "has not been asked"),
+        (None, "has not said yet"),
         (PlanStatus.PENDING, "not paid for"),
         (PlanStatus.FAILED, "has failed"),
         (PlanStatus.EXPIRED, "has ended"),

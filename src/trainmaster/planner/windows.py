@@ -20,7 +20,7 @@ LIKELY = 0.9
 CHECKPOINT_INTERVAL = timedelta(minutes=10)
 """How often a job is taken to save its work as long as nobody has seen it."""
 _CLOSED = {
-    None: "SageMaker has not been asked about its training plan yet",
+    None: "SageMaker has not said yet when its training plan is usable",
     PlanStatus.PENDING: "its training plan is not paid for yet",
     PlanStatus.FAILED: "its training plan has failed",
     PlanStatus.EXPIRED: "its training plan has ended",

@@ -14,6 +14,7 @@ from trainmaster.domain.capacity import total
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.reasons import Preempts, Reason
+from trainmaster.domain.warm import counting
 from trainmaster.planner.forecast import forecast
 from trainmaster.planner.order import in_order
 from trainmaster.planner.schedule import schedule
@@ -55,6 +56,7 @@ class Usage:
     held: int
     foreign: int
     free: int
+    warm: int = 0
 
 
 def dry_run(store: Store, clock: Clock, job: Job) -> Explanation:
@@ -102,13 +104,15 @@ def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
     used = total(job.units for job in snapshot.active)
     stopping = total(job.units for job in snapshot.active if job.stopping)
     held = total(job.hold.units for job in snapshot.waiting if job.hold is not None and job.hold.until > now)
+    warm = total(pool.units for pool in counting(snapshot.warm, snapshot.active))
     return {
         name: Usage(
             used=used.get(name, 0),
             stopping=stopping.get(name, 0),
             held=held.get(name, 0),
             foreign=snapshot.foreign.get(name, 0),
-            free=max(pool.cap - used.get(name, 0) - snapshot.foreign.get(name, 0), 0),
+            warm=warm.get(name, 0),
+            free=max(pool.cap - used.get(name, 0) - snapshot.foreign.get(name, 0) - warm.get(name, 0), 0),
         )
         for name, pool in snapshot.pools.items()
     }
