@@ -16,7 +16,7 @@ from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Preemption
 from trainmaster.planner.shelves import Candidate, Newcomer, Permits, Shelves, Standing
-from trainmaster.planner.victims import cheapest, in_turn, permitted_set, spared
+from trainmaster.planner.victims import in_turn, permitted_set, plain_set, spared
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 """Until when a job is protected that has been preempted as often as a job may be."""
@@ -169,7 +169,7 @@ class Candidates:
             return _choice(taken) if taken else None
         key = ("now", reach.cutoff, *sorted(missing.items()))
         if key not in self._known:
-            self._known[key] = _choice(cheapest(reach.candidates(missing), missing))
+            self._known[key] = _choice(plain_set(reach, missing))
         return self._known[key]
 
     def _protected(self, newcomer: Newcomer) -> Choice | None:

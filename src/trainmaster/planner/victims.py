@@ -110,6 +110,32 @@ def spared(taken: Sequence[Candidate], missing: Units, permits: Permits | None =
     return kept
 
 
+def settled(
+    taken: Sequence[Candidate], candidates: Sequence[Candidate], missing: Units, permits: Permits | None = None
+) -> list[Candidate]:
+    """The set with those put in whom a victim of better standing would displace in its turn, and that victim spared.
+
+    A job of low standing may be spared because it loses more work than a better one. But where it could take the
+    better one's place here, that one would have it step aside with the next pass: two would stop for one.
+    """
+    kept = list(taken)
+    for victim in reversed(in_order(taken)):
+        others = [other for other in kept if other is not victim]
+        lower = [c for c in candidates if c.standing < victim.standing and c not in kept and _near(c, victim, permits)]
+        left = {pool: count - sum(c.units.get(pool, 0) for c in others) for pool, count in missing.items()}
+        left = {pool: count for pool, count in left.items() if count > 0}
+        if left and lower and frees(lower, left):
+            swapped = in_order([*others, *cheapest(lower, left)])
+            if permitted(swapped, permits):
+                return settled(spared(swapped, missing, permits), candidates, missing, permits)
+    return kept
+
+
+def _near(candidate: Candidate, victim: Candidate, permits: Permits | None) -> bool:
+    """Whether standing alone decides between the two."""
+    return permits is None or candidate.job.share == victim.job.share
+
+
 def frees(taken: Sequence[Candidate], missing: Units) -> bool:
     """Whether these together free what is missing."""
     return all(sum(c.units.get(pool, 0) for c in taken) >= count for pool, count in missing.items())
@@ -123,15 +149,27 @@ def permitted(taken: Sequence[Candidate], permits: Permits | None) -> bool:
     return all(permits(job, jobs[:index]) for index, job in enumerate(jobs))
 
 
+def plain_set(reach: Reach, missing: Units) -> list[Candidate]:
+    """The cheapest set that frees `missing`, where standing alone decides who may be taken."""
+    candidates = reach.candidates(missing)
+    return settled(cheapest(candidates, missing), candidates, missing)
+
+
 def permitted_set(reach: Reach, missing: Units, permits: Permits) -> list[Candidate]:
     """The cheapest set that frees `missing` and in which each is permitted after those before it.
 
     What is cheapest where each is permitted alone mostly is permitted together. Where it is not, all sets are tried if
     the candidates are few, else several orders. Every rule is asked again about the set that is left at the end.
     """
-    alone = cheapest(reach.candidates(missing), missing)
-    if permitted(alone, permits):
-        return alone
+    candidates = reach.candidates(missing)
+    taken = cheapest(candidates, missing)
+    if not permitted(taken, permits):
+        taken = _in_some_order(reach, missing, permits)
+    taken = settled(taken, candidates, missing, permits)
+    return taken if permitted(taken, permits) else []
+
+
+def _in_some_order(reach: Reach, missing: Units, permits: Permits) -> list[Candidate]:
     if len(every := reach.every()) <= FEW:
         return Search(in_order(every), missing, permits).run()
     orders = _orders(in_order(reach.weak(missing)), missing)
