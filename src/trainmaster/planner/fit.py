@@ -41,7 +41,7 @@ class Ledger:
     claims: dict[str, Claim] = field(default_factory=dict)
     claims_on: dict[str, dict[str, Claim]] = field(default_factory=dict)
     claimed: dict[str, int] = field(default_factory=dict)
-    barriers: dict[str, tuple[Standing, Job]] = field(default_factory=dict)
+    barriers: dict[str, dict[str, tuple[Standing, Job]]] = field(default_factory=dict)
     holds: dict[str, Claim] = field(default_factory=dict)
     waived: dict[str, int] = field(default_factory=dict)
 
@@ -105,20 +105,21 @@ class Ledger:
     def bar(self, job: Job, standing: Standing) -> None:
         """The job waits on its pools: equals behind it must not pass it there (first in, first out)."""
         for pool in job.demand.pools:
-            barrier = self.barriers.get(pool)
-            if barrier is None or standing < barrier[0]:
-                self.barriers[pool] = (standing, job)
+            barriers = self.barriers.setdefault(pool, {})
+            if job.share not in barriers or standing < barriers[job.share][0]:
+                barriers[job.share] = (standing, job)
 
-    def barrier(self, job: Job, standing: Standing, units: Units) -> tuple[str, Job] | None:
+    def barrier(self, job: Job, standing: Standing, units: Units, *, owner: bool = False) -> tuple[str, Job] | None:
         """The pool and the earlier job that this job may not pass on these units; None where it may.
 
         It may pass a blocked job of strictly higher standing as long as it is preemptible itself: that job can
-        take the units back, so using them meanwhile delays nobody. An equal could not be put aside again.
+        take the units back, so using them meanwhile delays nobody. An equal could not be put aside again. An owner,
+        which stays within what its share owns, passes all jobs of other shares: it could take the units from them.
         """
         for pool in units:
-            first = self.barriers.get(pool)
-            if first is not None and not (standing < first[0] and job.preemptible):
-                return pool, first[1]
+            for share, (highest, first) in self.barriers.get(pool, {}).items():
+                if not (owner and share != job.share) and not (standing < highest and job.preemptible):
+                    return pool, first
         return None
 
     def claimant(self, pool: str) -> tuple[str, datetime] | None:

@@ -87,11 +87,15 @@ class Reservations:
             self._steps.setdefault(pool, []).extend([(at, -count), (at + lasts, count)])
         return reserved
 
-    def obstacle(self, units: Units, end: datetime) -> tuple[str, Reserved] | None:
-        """Whom a job would delay if it held these units from now until then, and where; None where nobody."""
+    def obstacle(self, units: Units, end: datetime, only: str | None = None) -> tuple[str, Reserved] | None:
+        """Whom a job would delay if it held these units from now until then, and where; None where nobody.
+
+        `only`: the share to whose reservations that is confined.
+        """
         for pool, count in units.items():
             for reserved in self._by_pool.get(pool, ()):
-                if end > reserved.at and count > reserved.spare[pool]:
+                binds = only is None or only == reserved.job.share
+                if binds and end > reserved.at and count > reserved.spare[pool]:
                     return pool, reserved
         return None
 
