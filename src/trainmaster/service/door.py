@@ -5,32 +5,33 @@ It must not store anything, nor know HTTP.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from trainmaster.domain.capacity import Demand, Pool, Units, covers
 from trainmaster.domain.errors import InvalidRequest, NeverFits, Refused, RoleNotAllowed
-from trainmaster.domain.job import Change, Job, JobState
+from trainmaster.domain.job import Job
+from trainmaster.domain.policy import Policy
 from trainmaster.domain.request import (
     Options,
     Problem,
     demand_in,
     for_pool,
+    limit_problems,
     meaning_problems,
+    option_field,
+    option_problems,
     options_of,
     pool_warnings,
     warnings,
 )
-from trainmaster.domain.request.fields import part, whole
 from trainmaster.domain.roles import may_pass
-from trainmaster.domain.warm import fit_of
 from trainmaster.ports import Request
+from trainmaster.service.newcomer import newcomer
+from trainmaster.service.share_door import check_share
 
-DEFAULT_MAX_RUNTIME = timedelta(days=1)
-"""What SageMaker takes where `StoppingCondition.MaxRuntimeInSeconds` is absent (CreateTrainingJob)."""
+_DEFAULT_POLICY = Policy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +61,37 @@ class Door:
     may_pass_role: Callable[[str, str], bool | None] | None = None
     allow_non_preemptible: bool = True
 
-    def admit(self, request: Request, caller: str | None, pools: Mapping[str, Pool], now: datetime) -> Admission:
-        """The job that the request makes.
+    def admit(
+        self,
+        request: Request,
+        caller: str | None,
+        pools: Mapping[str, Pool],
+        now: datetime,
+        policy: Policy = _DEFAULT_POLICY,
+    ) -> Admission:
+        """The job that the request makes; whether the jobs that it runs after exist is not looked at.
 
         Args:
             request: JSON values as received.
             caller: the caller's IAM ARN, where the API knows it.
             pools: the pools in force.
             now: entry time, UTC.
+            policy: the settings in force.
 
-        Raises `InvalidRequest`, `UnknownOption`, `RoleNotAllowed`, `NeverFits`.
+        Raises `InvalidRequest`, `UnknownOption`, `RoleNotAllowed`, `ShareNotAllowed`, `NeverFits`.
         """
         self._check_form(request)
         options = options_of(request)
         self._check_options(request, options)
+        for problem in [*option_problems(request, options), *limit_problems(request, options, policy)]:
+            raise problem.refusal()
+        check_share(request, options.share, caller, policy)
         self._check_role(str(request["RoleArn"]), caller)
         demand = demand_in(request, options.pools, pools)
         _check_room(demand, pools)
         for name in demand.pools if demand.ours else ():
             self._check_form(for_pool(request, pools[name]))
-        job = _job(request, options, demand, caller, now)
+        job = newcomer(request, options, demand, caller, now)
         advice = [*warnings(request, preemptible=options.preemptible), *pool_warnings(request, demand, pools)]
         return Admission(job, tuple(advice))
 
@@ -90,10 +102,9 @@ class Door:
     def _check_options(self, request: Request, options: Options) -> None:
         if options.preemptible or self.allow_non_preemptible:
             return
-        index = next(i for i, tag in enumerate(request["Tags"]) if tag["Key"] == "trainmaster:preemptible")
         raise InvalidRequest(
             "This queue does not take jobs that may not be preempted.",
-            field=f"Tags[{index}].Value",
+            field=option_field(request, "preemptible"),
             hint="Leave the tag out, or ask whoever deployed the queue to set AllowNonPreemptible.",
         )
 
@@ -115,32 +126,6 @@ class Door:
                 field="RoleArn",
                 hint="You need iam:PassRole on that role, as for CreateTrainingJob itself.",
             )
-
-
-def digest_of(request: Request) -> str:
-    """SHA-256 of the request in canonical JSON; equal for equal bodies, whatever the order of their keys."""
-    text = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _job(request: Request, options: Options, demand: Demand, caller: str | None, now: datetime) -> Job:
-    stopping = part(request, "StoppingCondition")
-    max_runtime = whole(stopping, "MaxRuntimeInSeconds")
-    max_pending = whole(stopping, "MaxPendingTimeInSeconds")
-    return Job(
-        name=str(request["TrainingJobName"]),
-        entry_time=now,
-        priority=options.priority,
-        preemptible=options.preemptible,
-        demand=demand,
-        digest=digest_of(request),
-        max_runtime=DEFAULT_MAX_RUNTIME if max_runtime is None else timedelta(seconds=max_runtime),
-        max_pending=None if max_pending is None else timedelta(seconds=max_pending),
-        keep_alive=bool(whole(part(request, "ResourceConfig"), "KeepAlivePeriodInSeconds")),
-        fit=fit_of(request, ours=demand.ours),
-        submitted_by=caller,
-        history=(Change(now, None, JobState.PENDING, "submitted" if caller is None else f"submitted by {caller}"),),
-    )
 
 
 def _check_room(demand: Demand, pools: Mapping[str, Pool]) -> None:

@@ -12,20 +12,32 @@ from dataclasses import dataclass
 
 from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, Throttled, Unavailable
-from trainmaster.domain.job import Attempt, Job, JobState
+from trainmaster.domain.job import ENDED, Attempt, Job, JobState
 from trainmaster.domain.observation import Observation, Status
+from trainmaster.domain.policy import FailureClass, Policy
 from trainmaster.ports import Clock, Created, Launcher, Store
+from trainmaster.service import held
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """What acting needs: the memory, SageMaker, and the time."""
+    """What acting needs: the memory, SageMaker, and the time.
+
+    Attributes:
+        policy: the settings that a pass has read; None outside of passes, where they are read when a failure asks.
+    """
 
     store: Store
     launcher: Launcher
     clock: Clock
+    policy: Policy | None = None
+
+    @property
+    def retries(self) -> lifecycle.Retries:
+        """How failures are tried again."""
+        return (self.policy or Policy()).retries
 
 
 def launch(hands: Hands, job: Job) -> Job:
@@ -38,10 +50,12 @@ def launch(hands: Hands, job: Job) -> Job:
     try:
         created = hands.launcher.create(job, attempt, hands.store.request_of(job.name))
     except CapacityExhausted as error:
-        return _commit(hands, job, lifecycle.give_back(job, hands.clock.now(), str(error)))
+        lacking = lifecycle.failed_as(job, FailureClass.CAPACITY, hands.clock.now(), str(error), hands.retries)
+        return _commit(hands, job, lacking)
     except NotPermitted as error:
         # An administrator can mend a missing permission; ending the whole queue's jobs for it could not be mended.
-        return _commit(hands, job, lifecycle.give_back(job, hands.clock.now(), f"not permitted: {error}"))
+        back = lifecycle.give_back(job, hands.clock.now(), f"not permitted: {error}", hands.retries)
+        return _commit(hands, job, back)
     except RequestRefused as error:
         return _commit(hands, job, lifecycle.fail(job, hands.clock.now(), str(error)))
     if created is Created.NAME_TAKEN:
@@ -74,7 +88,8 @@ def look(hands: Hands, job: Job) -> Job:
 
 def take_over(hands: Hands, job: Job, seen: Observation) -> Job:
     """Turn a report about the job's newest attempt into one guarded transition."""
-    after = lifecycle.observe(job, seen, hands.clock.now())
+    retries = hands.retries if seen.ends_badly else None
+    after = lifecycle.observe(job, seen, hands.clock.now(), retries)
     if after is None:
         return job
     if seen.terminal and seen.warm_pool and job.stopping:
@@ -155,6 +170,8 @@ def _each(hands: Hands, jobs: tuple[Job, ...], step: Callable[[Hands, Job], Job]
 
 def _commit(hands: Hands, before: Job, after: Job) -> Job:
     """Commit a change that needs no fence; the stored job where somebody else was faster."""
-    if hands.store.transition([(before, after)]):
-        return after
-    return hands.store.find(before.name) or before
+    if not hands.store.transition([(before, after)]):
+        return hands.store.find(before.name) or before
+    if after.state in ENDED:
+        held.follow(hands.store, after, hands.clock.now())
+    return after

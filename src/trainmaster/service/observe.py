@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from trainmaster.domain.job import ENDED, STAMP, WAITING, Job
 from trainmaster.domain.observation import Observation
+from trainmaster.service import held
 from trainmaster.service.launch import Hands, take_over
 
 MOST_TRIES = 5
@@ -21,6 +22,9 @@ def observe(hands: Hands, seen: Observation) -> bool:
     name = seen.job_name or seen.training_job_name.split(STAMP)[0]
     for _ in range(MOST_TRIES):
         job = hands.store.find(name)
+        if job is not None and _ended_by(job, seen):
+            # Told twice: whoever heard it first may not have come to tell the jobs that run after this one.
+            return held.follow(hands.store, job, hands.clock.now())
         if job is None or not job.units or _may_be_a_stranger(job, seen):
             return False
         after = take_over(hands, job, seen)
@@ -34,6 +38,12 @@ def observe(hands: Hands, seen: Observation) -> bool:
 def _is_told(job: Job, seen: Observation) -> bool:
     """Whether the job now knows what the report said."""
     return not seen.terminal or not job.units
+
+
+def _ended_by(job: Job, seen: Observation) -> bool:
+    """Whether the job has ended with the attempt whose end the report tells."""
+    newest = None if job.attempt is None else job.attempt.training_job_name
+    return job.state in ENDED and seen.terminal and newest == seen.training_job_name
 
 
 def _may_be_a_stranger(job: Job, seen: Observation) -> bool:

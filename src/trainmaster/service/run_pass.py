@@ -18,6 +18,7 @@ from trainmaster.domain.job import ACTIVE, WAITING, Job
 from trainmaster.domain.plan import Plan, Preempt, Snapshot, Start
 from trainmaster.domain.reasons import NextPass
 from trainmaster.planner.schedule import schedule
+from trainmaster.service import held
 from trainmaster.service.foreign import note_foreign
 from trainmaster.service.launch import Hands, check_silent, finish_unfinished, launch, stop
 
@@ -54,7 +55,10 @@ def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
 
     Raises `ServiceTrouble` where even reading failed; then nothing was decided.
     """
+    if tick:
+        held.enter_due(hands.store, hands.clock.now())
     snapshot = hands.store.begin_pass()
+    hands = replace(hands, policy=snapshot.policy)
     if tick:
         snapshot = replace(snapshot, foreign=note_foreign(hands, snapshot))
     report = PassReport(snapshot.pass_number)
@@ -68,6 +72,8 @@ def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
         report.fenced = True
         log.info("a later pass has begun", extra={"pass": report.pass_number})
     report.again = _more_to_do(snapshot, report)
+    if tick and held.sweep_is_due(hands.clock.now()):
+        report.again |= held.sweep(hands.store, snapshot, hands.clock.now())
     return report
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
+from trainmaster.domain import lifecycle
+from trainmaster.domain.deadline import Prospect, outlook
 from trainmaster.domain.errors import NameTaken
-from trainmaster.domain.job import WAITING, Job
+from trainmaster.domain.job import WAITING, Job, JobState
+from trainmaster.domain.plan import Snapshot
 from trainmaster.ports import Request
+from trainmaster.service import held
 from trainmaster.service.change import Desk
 from trainmaster.service.door import Door
 from trainmaster.service.explain import Explanation, dry_run, explain_in
+from trainmaster.service.share_door import check_budget
 from trainmaster.service.wake import wake
 
 
@@ -33,27 +39,53 @@ class Submission:
 def submit(desk: Desk, door: Door, request: Request, caller: str | None) -> Submission:
     """Store the job that the request makes, wake the manager, and say what will come of it.
 
-    The same name and body again give the same answer. Raises the door's refusals, `NameTaken` where the name
-    belongs to another body, `TooLarge`, `ServiceTrouble` (then nothing was stored, or the same call again finds it).
+    The same name and body again give the same answer. Raises the door's refusals, `BudgetExhausted`, `NameTaken` where
+    the name belongs to another body, `TooLarge`, `ServiceTrouble` (then nothing was stored, or the same call again
+    finds it).
     """
-    admission = door.admit(request, caller, desk.store.pools().by_name, desk.clock.now())
-    stored = desk.store.submit(admission.job, request)
-    if stored.digest != admission.job.digest:
+    job, advice = _admitted(desk, door, request, caller)
+    stored = desk.store.submit(job, request)
+    if stored.digest != job.digest:
         raise _taken(stored.name)
+    new = stored is job
+    stored = held.settle(desk.store, stored, desk.clock.now())
     snapshot = wake(desk.store, desk.publisher)
     explanation = None
     if stored.state in WAITING:
         explanation = explain_in(snapshot, desk.clock.now(), [stored])[stored.name]
-    return Submission(stored, stored is admission.job, explanation, admission.warnings)
+    return Submission(stored, new, explanation, (*advice, *_deadline_advice(stored, snapshot, desk.clock.now())))
 
 
 def plan(desk: Desk, door: Door, request: Request, caller: str | None) -> tuple[Explanation, tuple[str, ...]]:
     """What would happen if this request were submitted now; nothing is stored. Raises what `submit` raises."""
-    admission = door.admit(request, caller, desk.store.pools().by_name, desk.clock.now())
-    there = desk.store.find(admission.job.name)
-    if there is not None and there.digest != admission.job.digest:
+    job, advice = _admitted(desk, door, request, caller)
+    there = desk.store.find(job.name)
+    if there is not None and there.digest != job.digest:
         raise _taken(there.name)
-    return dry_run(desk.store, desk.clock, admission.job), admission.warnings
+    if job.deadline is not None:
+        advice = (*advice, *_deadline_advice(job, desk.store.survey(), desk.clock.now()))
+    if job.state is JobState.HELD:
+        reason = lifecycle.held_reason(job)
+        return Explanation(position=None, at_least=None, starts=False, reason=reason, estimated_start=None), advice
+    return dry_run(desk.store, desk.clock, job), advice
+
+
+def _admitted(desk: Desk, door: Door, request: Request, caller: str | None) -> tuple[Job, tuple[str, ...]]:
+    """The job as it is to be stored, and what to beware of. Raises the door's refusals."""
+    now, settings = desk.clock.now(), desk.store.settings()
+    admission = door.admit(request, caller, settings.pools, now, settings.policy)
+    check_budget(desk.store, desk.clock, admission.job, request, settings.policy)
+    job, advice = held.enrolled(desk.store, admission.job, request, now)
+    return job, (*admission.warnings, *advice)
+
+
+def _deadline_advice(job: Job, snapshot: Snapshot, now: datetime) -> tuple[str, ...]:
+    """What to beware of a deadline: that it will hardly be met, or that it moves the job before nobody."""
+    enters = job if job.not_before is None else replace(job, entry_time=max(job.entry_time, job.not_before))
+    found = outlook(enters, snapshot.records.history, max(now, enters.entry_time))
+    if found is None or (found.prospect in (Prospect.IN_TIME, Prospect.URGENT) and found.urgent_from is not None):
+        return ()
+    return (f"This job {found.words()}.",)
 
 
 def _taken(name: str) -> NameTaken:

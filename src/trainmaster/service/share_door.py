@@ -1,0 +1,61 @@
+"""Who may submit to which share, and whether its budget lets it take more.
+
+It must not know how shares divide the pools: that is `planner/`.
+"""
+
+from __future__ import annotations
+
+from trainmaster.domain.clock import clock
+from trainmaster.domain.errors import BudgetExhausted, InvalidRequest, ShareNotAllowed
+from trainmaster.domain.job import Job
+from trainmaster.domain.policy import DEFAULT_SHARE, Policy, WhenSpent
+from trainmaster.domain.reasons_of_rules import BudgetSpent
+from trainmaster.domain.request import did_you_mean, option_field
+from trainmaster.domain.roles import may_use
+from trainmaster.planner.limits import Limits
+from trainmaster.ports import Clock, Request, Store
+
+
+def check_share(request: Request, share: str, caller: str | None, policy: Policy) -> None:
+    """Raises `InvalidRequest` for a share that does not exist where others do, `ShareNotAllowed` for one of others."""
+    found = policy.shares.get(share)
+    if found is None:
+        if policy.shares and share != DEFAULT_SHARE:
+            raise _unknown(request, share, policy)
+    elif not may_use(caller or "", found.roles):
+        raise ShareNotAllowed(
+            f"{caller or 'An unknown caller'} may not use the share {share}.",
+            field=option_field(request, "share"),
+            hint="Use a share of your own, or have your role added to this one's.",
+        )
+
+
+def check_budget(store: Store, clock_: Clock, job: Job, request: Request, policy: Policy) -> None:
+    """Raises `BudgetExhausted` where the job's share refuses jobs until its budget renews.
+
+    A job that is in already is asked for again by callers who did not hear the first answer: it has passed.
+    """
+    share = policy.shares.get(job.share)
+    if share is None or share.budget is None or share.budget.when_spent is not WhenSpent.REFUSE:
+        return
+    there = store.find(job.name)
+    if there is not None and there.digest == job.digest:
+        return
+    reason = Limits(store.survey(), clock_.now()).refusal(job, {})
+    if isinstance(reason, BudgetSpent):
+        raise BudgetExhausted(
+            f"The share {job.share} has spent {reason.spent:,.1f} of its {reason.budget:,.1f} {reason.unit}.",
+            field=option_field(request, "share"),
+            hint=f"It takes jobs again from {clock(reason.until)} on, when its next period begins.",
+        )
+
+
+def _unknown(request: Request, share: str, policy: Policy) -> InvalidRequest:
+    meant = did_you_mean(share, policy.shares)
+    guess = f"Did you mean '{meant}'? " if meant else ""
+    known = ", ".join(sorted({DEFAULT_SHARE, *policy.shares}))
+    return InvalidRequest(
+        f"There is no share {share}.",
+        field=option_field(request, "share"),
+        hint=f"{guess}The shares are: {known}.",
+    )

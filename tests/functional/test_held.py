@@ -1,0 +1,447 @@
+"""Jobs that wait for a time, for other jobs or for a person, through the shipped manager on a virtual clock."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from builders import P5
+from trainmaster.domain.errors import IllegalTransition, InvalidRequest
+from trainmaster.domain.job import Job, JobState
+from trainmaster.domain.reasons_of_rules import NotBefore, WaitsForJobs
+from trainmaster.local.simulator import Profile
+from trainmaster.service import cancel, change
+from trainmaster.service.submit import plan
+from trainmaster.service.submit import submit as submit_to
+from world import EPOCH, Faults, Killed, World, a_request, dynamodb_client, make_table
+
+BRISK = Profile(seeking_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5)
+ADA = "arn:aws:iam::111122223333:user/ada"
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def world(request):
+    if request.param == "memory":
+        yield World(profile=BRISK)
+        return
+    with mock_aws():
+        client = dynamodb_client()
+        make_table(client)
+        yield World(client, profile=BRISK)
+
+
+def asking(name: str, /, priority: int = 0, count: int = 1, seconds: int = 60, **options: str) -> dict[str, Any]:
+    """A request with options; `outcome` is the simulator's."""
+    outcome = options.pop("outcome", "completed")
+    request = a_request(name, priority=priority, count=count, training_seconds=seconds, outcome=outcome)
+    tags = [{"Key": f"trainmaster:{key.replace('_', '-')}", "Value": text} for key, text in options.items()]
+    return {**request, "Tags": [*request["Tags"], *tags]}
+
+
+def hand_in(world: World, name: str, /, **asked: Any) -> Job:
+    return world.submit_request(asking(name, **asked))
+
+
+def in_(seconds: float) -> str:
+    return (EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def lines(job: Job) -> list[str]:
+    return [line.reason for line in job.history]
+
+
+class TestNotBefore:
+    def test_it_is_held_until_then_and_starts_within_a_tick(self, world):
+        assert hand_in(world, "later", not_before=in_(300)).state is JobState.HELD
+        world.run(299)
+        assert world.job("later").state is JobState.HELD
+        assert not world.opened
+        world.run(61)
+        assert world.job("later").state is JobState.RUNNING
+        world.run_until_ended("later")
+
+    def test_it_enters_the_queue_then_and_not_when_it_was_submitted(self, world):
+        hand_in(world, "busy", count=2, seconds=600)
+        hand_in(world, "later", not_before=in_(300), count=2)
+        world.run(250)
+        hand_in(world, "meanwhile", count=2)
+        world.run_until_ended("busy", "later", "meanwhile")
+        assert world.opened == ["busy", "meanwhile", "later"]
+        assert world.job("later").entry_time == EPOCH + timedelta(seconds=300)
+
+    def test_a_time_that_has_passed_holds_nothing(self, world):
+        assert hand_in(world, "job1", not_before=in_(-60)).state is JobState.PENDING
+
+    def test_what_is_said_before_it_is_submitted(self, world):
+        said, _ = plan(world.desk, world.door, asking("job1", not_before=in_(300)), ADA)
+        assert (said.position, said.starts, said.reason) == (None, False, NotBefore(EPOCH + timedelta(seconds=300)))
+
+    def test_the_same_request_again_gets_the_same_answer(self, world):
+        request = asking("job1", not_before=in_(300))
+        assert submit_to(world.desk, world.door, request, ADA).new
+        again = submit_to(world.desk, world.door, request, ADA)
+        assert (again.new, again.job.state) == (False, JobState.HELD)
+        world.run_until_ended("job1")
+        assert submit_to(world.desk, world.door, request, ADA).job.state is JobState.COMPLETED
+
+    def test_a_person_cannot_release_what_nobody_holds(self, world):
+        hand_in(world, "job1", not_before=in_(300))
+        with pytest.raises(IllegalTransition, match="nobody holds job job1: it is not before 2026-11-21T12:05:00Z"):
+            change(world.desk, "job1", "ada", hold=False)
+
+    def test_a_hold_by_a_person_stays_when_the_time_has_come(self, world):
+        hand_in(world, "job1", not_before=in_(300))
+        change(world.desk, "job1", "ada", hold=True)
+        world.run(400)
+        assert world.job("job1").state is JobState.HELD
+        assert change(world.desk, "job1", "ada", hold=False).state is JobState.PENDING
+        world.run_until_ended("job1")
+
+    def test_a_person_lets_go_before_the_time_has_come(self, world):
+        hand_in(world, "job1", not_before=in_(300))
+        change(world.desk, "job1", "ada", hold=True)
+        job = change(world.desk, "job1", "ada", hold=False)
+        assert (job.state, job.held_by) == (JobState.HELD, None)
+        assert not world.opened
+        world.run_until_ended("job1")
+
+    def test_its_priority_can_be_changed_and_it_can_be_cancelled(self, world):
+        hand_in(world, "job1", not_before=in_(300))
+        assert change(world.desk, "job1", "ada", priority=7).priority == 7
+        assert cancel(world.desk, "job1", "ada").state is JobState.CANCELLED
+        world.run(400)
+        assert not world.opened
+
+
+class TestAfter:
+    def test_a_chain_runs_in_its_order(self, world):
+        hand_in(world, "prepare")
+        hand_in(world, "train", after="prepare", priority=5)
+        hand_in(world, "evaluate", after="train", priority=9)
+        world.run_until_ended("prepare", "train", "evaluate")
+        assert world.opened == ["prepare", "train", "evaluate"]
+        assert "train, which it runs after, completed" in lines(world.job("evaluate"))
+
+    def test_it_waits_for_all_of_several(self, world):
+        hand_in(world, "short", seconds=30)
+        hand_in(world, "long", seconds=300)
+        hand_in(world, "both", after="short+long")
+        world.run(120)
+        both = world.job("both")
+        assert (both.state, both.after) == (JobState.HELD, ("long",))
+        world.run_until_ended("both")
+        assert world.job("both").entry_time >= EPOCH + timedelta(seconds=300)
+
+    def test_a_parent_that_completed_before_is_no_parent_any_more(self, world):
+        hand_in(world, "before", seconds=30)
+        world.run_until_ended("before")
+        assert hand_in(world, "job1", after="before").state is JobState.PENDING
+
+    def test_a_parent_that_does_not_exist_is_refused_and_nothing_is_stored(self, world):
+        with pytest.raises(InvalidRequest, match="no job ghost") as refused:
+            hand_in(world, "job1", after="ghost")
+        assert refused.value.field == "Tags[1].Value"
+        assert world.desk.store.find("job1") is None
+
+    @pytest.mark.parametrize(
+        ("rule", "state"),
+        [("cancel", JobState.CANCELLED), ("fail", JobState.FAILED), ("run", JobState.COMPLETED)],
+    )
+    def test_what_becomes_of_it_when_a_parent_fails(self, world, rule, state):
+        hand_in(world, "parent", outcome="failed")
+        hand_in(world, "child", after="parent", after_failure=rule)
+        world.run_until_ended("child")
+        child = world.job("child")
+        assert child.state is state
+        assert child.failure == (None if rule == "run" else "runs after parent, which failed")
+
+    def test_ends_are_handed_down(self, world):
+        """Each by its own rule: the third would run whatever becomes of the second."""
+        hand_in(world, "a", outcome="failed")
+        hand_in(world, "b", after="a", after_failure="fail")
+        hand_in(world, "c", after="b")
+        hand_in(world, "d", after="c", after_failure="run")
+        world.run_until_ended("a", "b", "c", "d")
+        assert world.states("a", "b", "c", "d") == {"a": "failed", "b": "failed", "c": "cancelled", "d": "completed"}
+        assert world.job("c").failure == "runs after b, which failed"
+
+    def test_a_parent_that_a_person_cancels(self, world):
+        hand_in(world, "busy", count=2, seconds=600)
+        world.run(30)
+        hand_in(world, "parent")
+        hand_in(world, "child", after="parent")
+        hand_in(world, "grandchild", after="child")
+        cancel(world.desk, "parent", "ada")
+        assert world.states("child", "grandchild") == {"child": "cancelled", "grandchild": "cancelled"}
+        assert world.job("child").failure == "runs after parent, which was cancelled"
+
+    def test_a_running_parent_that_a_person_stops(self, world):
+        hand_in(world, "parent", seconds=6000)
+        hand_in(world, "child", after="parent")
+        world.run(60)
+        cancel(world.desk, "parent", "ada")
+        world.run_until_ended("parent", "child")
+        assert world.job("child").failure == "runs after parent, which was stopped"
+
+    def test_a_parent_that_failed_long_ago(self, world):
+        hand_in(world, "parent", outcome="failed")
+        world.run_until_ended("parent")
+        said, advice = plan(world.desk, world.door, asking("child", after="parent"), ADA)
+        assert (said.reason, advice[-1]) == (
+            WaitsForJobs(("parent",)),
+            "This job runs after parent, which is failed, so it does not run.",
+        )
+        assert hand_in(world, "child", after="parent").state is JobState.CANCELLED
+        assert hand_in(world, "other", after="parent", after_failure="run").state is JobState.PENDING
+
+    def test_a_preempted_parent_has_not_ended(self, world):
+        hand_in(world, "parent", count=2, seconds=300)
+        hand_in(world, "child", after="parent")
+        world.run(60)
+        hand_in(world, "urgent", priority=5, count=2, seconds=60)
+        world.run_until_ended("urgent")
+        assert world.job("child").state is JobState.HELD
+        world.run_until_ended("parent", "child")
+        assert world.job("child").state is JobState.COMPLETED
+
+    def test_parents_and_a_time_hold_it_together(self, world):
+        hand_in(world, "parent", seconds=60)
+        hand_in(world, "child", after="parent", not_before=in_(600))
+        world.run(300)
+        assert (world.job("child").state, world.job("child").after) == (JobState.HELD, ())
+        world.run(400)
+        assert world.job("child").state is not JobState.HELD
+        assert world.job("child").entry_time == EPOCH + timedelta(seconds=600)
+
+    def test_a_hold_by_a_person_stays_when_the_parents_have_completed(self, world):
+        hand_in(world, "parent")
+        hand_in(world, "child", after="parent")
+        change(world.desk, "child", "ada", hold=True)
+        world.run_until_ended("parent")
+        world.run(700)
+        child = world.job("child")
+        assert (child.state, child.after, child.held_by) == (JobState.HELD, (), "ada")
+        change(world.desk, "child", "ada", hold=False)
+        world.run_until_ended("child")
+
+    def test_a_hold_by_a_person_does_not_keep_it_from_ending_with_its_parent(self, world):
+        hand_in(world, "parent", outcome="failed")
+        hand_in(world, "child", after="parent")
+        change(world.desk, "child", "ada", hold=True)
+        world.run_until_ended("parent", "child")
+        assert world.job("child").held_by is None
+
+    def test_a_parent_that_ends_while_its_child_is_being_stored(self, world):
+        """The parent's end finds no child yet; the child's submission finds the parent's end."""
+        hand_in(world, "parent", seconds=30)
+        store = world.desk.store
+        late = Interrupted(store, "submit", lambda: world.run_until_ended("parent"))
+        stored = submit_to(replace(world.desk, store=late), world.door, asking("child", after="parent"), ADA).job
+        assert (stored.state, stored.after) == (JobState.PENDING, ())
+
+
+class Interrupted:
+    """A store before whose first call of one verb something else happens."""
+
+    def __init__(self, store, verb, happens):
+        self._store, self._verb, self._happens = store, verb, happens
+
+    def __getattr__(self, name):
+        verb = getattr(self._store, name)
+        if name != self._verb:
+            return verb
+        self._verb = ""
+
+        def interrupted(*arguments, **named):
+            self._happens()
+            return verb(*arguments, **named)
+
+        return interrupted
+
+
+class TestRetries:
+    def test_a_failing_job_is_tried_as_often_as_it_asks_for(self, world):
+        hand_in(world, "job1", outcome="failed", retry_algorithm="2")
+        world.run_until_ended("job1")
+        job = world.job("job1")
+        assert job.state is JobState.FAILED
+        assert world.opened == ["job1", "job1-qstamp-2", "job1-qstamp-3"]
+        assert job.failure.startswith("AlgorithmError: ExecuteUserScriptError, exit code: 1 (tried 3 times, ")
+        waits = [b.created_at - a.ended_at for a, b in zip(job.attempts, job.attempts[1:], strict=False)]
+        assert timedelta(seconds=60) <= waits[0] < timedelta(seconds=125)
+        assert timedelta(seconds=120) <= waits[1] < timedelta(seconds=185)
+
+    def test_a_fault_of_sagemaker_is_tried_again_by_itself(self, world):
+        world.simulator.script("job1", internal_errors=1)
+        world.submit_request(a_request("job1"))
+        world.run_until_ended("job1")
+        assert (world.job("job1").state, len(world.opened)) == (JobState.COMPLETED, 2)
+
+    def test_a_fault_that_stays_ends_the_job(self, world):
+        world.simulator.script("job1*", internal_errors=1)
+        world.submit_request(a_request("job1"))
+        world.run_until_ended("job1")
+        job = world.job("job1")
+        assert (job.state, len(job.attempts)) == (JobState.FAILED, 4)
+        assert "InternalServerError" in job.failure
+
+    def test_a_child_waits_for_the_last_try(self, world):
+        hand_in(world, "parent", outcome="failed", retry_algorithm="1")
+        hand_in(world, "child", after="parent")
+        world.run(90)
+        assert (len(world.job("parent").failures), world.job("child").state) == (1, JobState.HELD)
+        world.run_until_ended("parent", "child")
+        assert world.job("child").state is JobState.CANCELLED
+
+    def test_missing_capacity_ends_a_job_that_asks_for_it(self):
+        world = World(profile=BRISK, limits={P5: 0})
+        hand_in(world, "job1", retry_capacity="2")
+        world.run_until_ended("job1")
+        assert "ResourceLimitExceeded" in world.job("job1").failure
+        assert "tried 3 times" in world.job("job1").failure
+        assert not world.opened
+
+
+def short(world: World) -> list[str]:
+    """An end and a failure that are handed down, and a time."""
+    hand_in(world, "a", seconds=5, outcome="failed")
+    hand_in(world, "b", after="a", after_failure="fail")
+    hand_in(world, "c", after="b")
+    hand_in(world, "d", after="a+c", after_failure="run", seconds=5)
+    hand_in(world, "t", not_before=in_(50), seconds=5)
+    world.run_until_ended("a", "b", "c", "d", "t", limit=2000)
+    return ["a", "b", "c", "d", "t"]
+
+
+SHORT = {"a": {"failed"}, "b": {"failed"}, "c": {"cancelled"}, "d": {"completed"}, "t": {"completed"}}
+
+
+def long(world: World) -> list[str]:
+    """A chain, a fan-in, a failure handed down, a person's stop, a new try, two times."""
+    hand_in(world, "a", seconds=40)
+    hand_in(world, "b", after="a", seconds=20, outcome="failed", retry_algorithm="1")
+    hand_in(world, "c", after="b", after_failure="fail")
+    hand_in(world, "d", after="a+c", after_failure="run", seconds=20)
+    hand_in(world, "t", not_before=in_(90), seconds=20)
+    hand_in(world, "e", after="t")
+    hand_in(world, "f", after="e+d", after_failure="run", seconds=20)
+    world.run(150, step=10)
+    with suppress(IllegalTransition):
+        cancel(world.desk, "e", "ada")
+    world.run_until_ended("a", "b", "c", "d", "e", "f", "t", limit=4000)
+    return ["a", "b", "c", "d", "e", "f", "t"]
+
+
+LONG = {
+    "a": {"completed"},
+    "b": {"failed"},
+    "c": {"failed"},
+    "d": {"completed"},
+    "t": {"completed"},
+    "e": {"cancelled", "stopped", "completed"},
+    "f": {"completed"},
+}
+STORIES: dict[str, tuple[Callable[[World], list[str]], dict[str, set[str]]]] = {
+    "short": (short, SHORT),
+    "long": (long, LONG),
+}
+
+
+@pytest.fixture
+def quiet():
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def told(story: str, **faults: Any) -> World:
+    """The world after a story under these faults; every child was told, and nothing else went wrong."""
+    play, expected = STORIES[story]
+    with mock_aws():
+        client = dynamodb_client()
+        make_table(client)
+        world = World(client, profile=BRISK, faults=Faults(**faults))
+        names = play(world)
+        for name, state in world.states(*names).items():
+            assert state in expected[name], (name, lines(world.job(name)))
+    assert world.peaks[P5] <= 2
+    assert not world.doubles
+    assert not world.in_use()
+    assert not world.queue.aside
+    return world
+
+
+@functools.cache
+def calls_of(story: str) -> int:
+    """The manager's AWS calls in an untouched run."""
+    return len(told(story).faults.calls)
+
+
+CHUNKS = 8
+both = pytest.mark.parametrize("story", ["short", pytest.param("long", marks=pytest.mark.slow)])
+in_parts = pytest.mark.parametrize("chunk", range(CHUNKS))
+
+
+@both
+@in_parts
+@pytest.mark.usefixtures("quiet")
+def test_a_manager_killed_after_any_call_tells_every_child_in_the_end(story, chunk):
+    for number in range(chunk + 1, calls_of(story) + 1, CHUNKS):
+        assert told(story, kill_after=number).killed == 1
+
+
+@both
+@in_parts
+@pytest.mark.slow
+@pytest.mark.usefixtures("quiet")
+def test_any_call_may_fail(story, chunk):
+    for number in range(chunk + 1, calls_of(story) + 1, CHUNKS):
+        told(story, fail={number: "ThrottlingException"})
+
+
+@both
+@in_parts
+@pytest.mark.slow
+@pytest.mark.usefixtures("quiet")
+def test_a_manager_overtaken_after_any_call_does_no_harm(story, chunk):
+    for number in range(chunk + 1, calls_of(story) + 1, CHUNKS):
+        told(story, overtake_after=number)
+
+
+@pytest.mark.parametrize("verb", ["browse", "transition"])
+def test_a_person_whose_cancelling_dies_before_the_children_are_told(verb):
+    """The sweep finds them: nothing but the parent's own row tells of its end."""
+    world = World(profile=BRISK)
+    hand_in(world, "busy", count=2, seconds=3000)
+    world.run(30)
+    hand_in(world, "parent")
+    hand_in(world, "child", after="parent")
+    hand_in(world, "grandchild", after="child")
+    desk = replace(world.desk, store=Dying(world.desk.store, verb, after=0 if verb == "browse" else 1))
+    with pytest.raises(Killed):
+        cancel(desk, "parent", "ada")
+    assert world.states("parent", "child") == {"parent": "cancelled", "child": "held"}
+    world.run(600)
+    assert world.states("child", "grandchild") == {"child": "cancelled", "grandchild": "cancelled"}
+
+
+class Dying:
+    """A store in whose process the lights go out at some call of a verb."""
+
+    def __init__(self, store, verb, after):
+        self._store, self._verb, self._left = store, verb, after
+
+    def __getattr__(self, name):
+        if name == self._verb:
+            self._left -= 1
+            if self._left < 0:
+                raise Killed
+        return getattr(self._store, name)
