@@ -78,8 +78,11 @@ def waits_for_capacity(free: int = 0) -> dict[str, Any]:
 
 
 def a_pool(name: str, cap: int, **changes: Any) -> dict[str, Any]:
-    figures = {"used": 0, "stopping": 0, "held": 0, "foreign": 0, "free": cap}
-    return {"name": name, "instanceType": name, "cap": cap, "countForeign": False} | figures | changes
+    figures = {"used": 0, "stopping": 0, "held": 0, "foreign": 0, "warm": 0, "free": cap}
+    plan = {"trainingPlanArn": None, "planStatus": None, "startsAt": None, "endsAt": None}
+    told = {"name": name, "instanceType": name, "kind": "on-demand", **plan, "price": 0.0, "cap": cap}
+    pool = told | {"countForeign": False} | figures | changes
+    return {"accelerators": {P5: 8}.get(pool["instanceType"], 1)} | pool
 
 
 class Refusal(Exception):
@@ -233,7 +236,7 @@ class FakeApi:
         if wanted["version"] != self.pools["version"]:
             raise Refusal(409, "VersionConflict", "The pools were changed meanwhile.", "version")
         pools = [
-            a_pool(pool["instanceType"], pool["cap"], countForeign=pool.get("countForeign", False))
+            a_pool(pool.get("name", pool["instanceType"]), **{key: pool[key] for key in pool if key != "name"})
             for pool in wanted["pools"]
         ]
         self.pools = {"pools": pools, "version": self.pools["version"] + 1}

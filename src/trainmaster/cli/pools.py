@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -11,10 +11,12 @@ from trainmaster.cli.options import Json
 from trainmaster.cli.render import as_json, pools_table
 from trainmaster.cli.tools import tools_of
 from trainmaster.client.errors import Conflict, NotFound
+from trainmaster.domain.capacity import Kind
+from trainmaster.domain.instances import accelerators_of
 
 if TYPE_CHECKING:
     from trainmaster.client.api import ApiClient
-    from trainmaster.client.views import PoolSetting, PoolsView
+    from trainmaster.client.views import PoolSetting, PoolsView, PoolView
 
 Settings = dict[str, "PoolSetting"]
 _TRIES = 5
@@ -27,7 +29,8 @@ def pools(context: typer.Context, json: Json = False) -> None:
     """Show the pools, or set their caps.
 
     All figures are instances. Used are those that jobs hold, stopping ones included; held are those kept for a job
-    that is about to start; foreign are those of training jobs that did not come from the queue.
+    that is about to start; foreign are those of training jobs that did not come from the queue; warm are those that
+    SageMaker keeps in warm pools of jobs that have ended.
     """
     if context.invoked_subcommand is None:
         with tools_of(context).api() as api:
@@ -35,9 +38,25 @@ def pools(context: typer.Context, json: Json = False) -> None:
 
 
 @app.command("set")
-def set_caps(
+def set_caps(  # noqa: PLR0913, PLR0917 -- one option for each thing that can be set of a pool
     context: typer.Context,
-    caps: Annotated[list[str], typer.Argument(metavar="TYPE=CAP", help="Instance types and how many of each.")],
+    caps: Annotated[
+        list[str], typer.Argument(metavar="POOL=CAP", help="Pools, by instance type or name, and how many instances.")
+    ],
+    instance_type: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="The instance type of pools that have another name.")
+    ] = None,
+    kind: Annotated[Kind | None, typer.Option("--kind", help="How SageMaker gives the instances.")] = None,
+    plan: Annotated[
+        str | None, typer.Option("--plan", metavar="ARN", help="The training plan; makes it a pool of that kind.")
+    ] = None,
+    price: Annotated[
+        float | None, typer.Option("--price", metavar="DOLLARS", min=0, help="For an hour of one instance.")
+    ] = None,
+    accelerators: Annotated[
+        int | None,
+        typer.Option("--accelerators", metavar="N", min=0, help="Of one instance; 0: as known of the type."),
+    ] = None,
     count_foreign: Annotated[
         bool | None,
         typer.Option(
@@ -48,14 +67,23 @@ def set_caps(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Set the caps of pools; those that are not named stay as they are.
+    """Set the caps of pools, and what else is given; pools that are not named stay as they are.
 
-    A cap can be changed while jobs run: jobs that hold more than a lowered cap run on.
+    A cap can be changed while jobs run: jobs that hold more than a lowered cap run on. A pool that has another name
+    than its instance type is made with --type; several of one type differ in kind or name.
     """
     wanted = dict(_cap_of(text) for text in caps)
+    given = {
+        "instanceType": instance_type,
+        "kind": Kind.TRAINING_PLAN if plan is not None and kind is None else kind,
+        "trainingPlanArn": plan,
+        "price": price,
+        "accelerators": accelerators,
+        "countForeign": count_foreign,
+    }
 
     def change(now: Settings) -> Settings:
-        return now | {name: _setting(name, cap, count_foreign, now.get(name)) for name, cap in wanted.items()}
+        return now | {name: _setting(name, cap, given, now.get(name)) for name, cap in wanted.items()}
 
     with tools_of(context).api() as api:
         _print(_changed(api, change), json=json)
@@ -64,7 +92,7 @@ def set_caps(
 @app.command("remove")
 def remove(
     context: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="TYPE", help="The pools' instance types.")],
+    names: Annotated[list[str], typer.Argument(metavar="POOL", help="The pools' names.")],
     json: Json = False,
 ) -> None:
     """Remove pools.
@@ -94,26 +122,43 @@ def _changed(api: ApiClient, change: Callable[[Settings], Settings]) -> PoolsVie
 
 def _change_once(api: ApiClient, change: Callable[[Settings], Settings]) -> PoolsView:
     now = api.pools()
-    settings: Settings = {
-        pool["name"]: {
-            "instanceType": pool["instanceType"],
-            "cap": pool["cap"],
-            "countForeign": pool["countForeign"],
-        }
-        for pool in now["pools"]
-    }
+    settings: Settings = {pool["name"]: _as_set(pool) for pool in now["pools"]}
     return api.set_pools(change(settings).values(), now["version"])
 
 
-def _setting(name: str, cap: int, count_foreign: bool | None, now: PoolSetting | None) -> PoolSetting:
-    setting: PoolSetting = {**now, "cap": cap} if now else {"instanceType": name, "cap": cap}
-    return setting if count_foreign is None else {**setting, "countForeign": count_foreign}
+def _as_set(pool: PoolView) -> PoolSetting:
+    """What has to be sent to keep a pool as it is."""
+    setting: PoolSetting = {
+        "instanceType": pool["instanceType"],
+        "cap": pool["cap"],
+        "countForeign": pool["countForeign"],
+    }
+    if pool["name"] != pool["instanceType"]:
+        setting["name"] = pool["name"]
+    if pool["kind"] != Kind.ON_DEMAND:
+        setting["kind"] = pool["kind"]
+    if pool["trainingPlanArn"] is not None:
+        setting["trainingPlanArn"] = pool["trainingPlanArn"]
+    if pool["price"]:
+        setting["price"] = pool["price"]
+    # What is known of a type may be corrected later; only what somebody has set is kept.
+    if pool["accelerators"] != accelerators_of(pool["instanceType"]):
+        setting["accelerators"] = pool["accelerators"]
+    return setting
+
+
+def _setting(name: str, cap: int, given: Mapping[str, Any], now: PoolSetting | None) -> PoolSetting:
+    changes = {key: value for key, value in given.items() if value is not None}
+    setting: dict[str, Any] = {**(now or {"instanceType": name}), "cap": cap, **changes}
+    if setting["instanceType"] != name:
+        setting["name"] = name
+    return cast("PoolSetting", setting)
 
 
 def _cap_of(text: str) -> tuple[str, int]:
     name, _, cap = text.partition("=")
     if not name or not (cap.isascii() and cap.isdigit()):
-        raise typer.BadParameter(f"{text!r} is not TYPE=CAP, such as ml.p5.48xlarge=2", param_hint="'TYPE=CAP'")
+        raise typer.BadParameter(f"{text!r} is not POOL=CAP, such as ml.p5.48xlarge=2", param_hint="'POOL=CAP'")
     return name, int(cap)
 
 

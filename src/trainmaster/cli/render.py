@@ -72,16 +72,19 @@ def wide_table(jobs: Sequence[JobView], paint: Paint = plain, width: int | None 
 
 
 def pools_table(pools: Sequence[PoolView]) -> str:
-    """How each pool stands, in instances."""
+    """How each pool stands, in instances; its type and kind where pools have other names, or are not on demand."""
+    several = any(pool["name"] != pool["instanceType"] or pool["kind"] != "on-demand" for pool in pools)
+    figures = ("Cap", "Used", "Stopping", "Held", "Foreign", "Warm", "Free")
     rows = [
         [
             pool["name"],
-            *(pool["cap"], pool["used"], pool["stopping"], pool["held"], pool["foreign"], pool["free"]),
+            *([pool["instanceType"], _kind(pool)] if several else []),
+            *(pool["cap"], pool["used"], pool["stopping"], pool["held"], pool["foreign"], pool["warm"], pool["free"]),
             "yes" if pool["countForeign"] else "no",
         ]
         for pool in pools
     ]
-    return _table(rows, ("Pool", "Cap", "Used", "Stopping", "Held", "Foreign", "Free", "Counts Foreign"))
+    return _table(rows, ("Pool", *(("Type", "Kind") if several else ()), *figures, "Counts Foreign"))
 
 
 def attempts_table(attempts: Sequence[AttemptView], now: datetime) -> str:
@@ -155,6 +158,15 @@ def terminal_width() -> int:
 
 def _row(job: JobView, paint: Paint) -> list[Any]:
     return [job["jobName"], paint(job["jobState"]), job["priority"]]
+
+
+def _kind(pool: PoolView) -> str:
+    """The kind, and of a training plan from when or until when it can be used."""
+    if pool["kind"] != "training-plan":
+        return pool["kind"]
+    status = (pool["planStatus"] or "unknown").lower()
+    edge = {"active": ("until", pool["endsAt"]), "scheduled": ("from", pool["startsAt"])}.get(status, ("", None))
+    return f"training plan, {status}" + (f" {edge[0]} {stamp(edge[1])}" if edge[1] else "")
 
 
 def _units(pool: str, count: int) -> str:

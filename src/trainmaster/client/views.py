@@ -96,11 +96,19 @@ class PoolView(TypedDict):
 
     name: str
     instanceType: str
+    kind: str
+    trainingPlanArn: str | None
+    planStatus: str | None
+    startsAt: str | None
+    endsAt: str | None
+    price: float
+    accelerators: int
     cap: int
     used: int
     stopping: int
     held: int
     foreign: int
+    warm: int
     free: int
     countForeign: bool
 
@@ -110,6 +118,11 @@ class PoolSetting(TypedDict):
 
     instanceType: str
     cap: int
+    name: NotRequired[str]
+    kind: NotRequired[str]
+    trainingPlanArn: NotRequired[str]
+    price: NotRequired[float]
+    accelerators: NotRequired[int]
     countForeign: NotRequired[bool]
 
 

@@ -254,15 +254,73 @@ def test_priority_refuses_what_is_no_priority(world: FakeApi, run: Terminal, val
 def test_pools_are_a_table(world: FakeApi, run: Terminal) -> None:
     world.pools["pools"] = [
         a_pool(P5, 2, used=2, stopping=1, held=1, free=0),
-        a_pool(G5, 8, foreign=3, free=5, countForeign=True),
+        a_pool(G5, 8, foreign=3, warm=1, free=4, countForeign=True),
     ]
     assert run("pools").stdout == (
-        "Pool              Cap    Used    Stopping    Held    Foreign    Free  Counts Foreign\n"
-        "--------------  -----  ------  ----------  ------  ---------  ------  ----------------\n"
-        "ml.p5.48xlarge      2       2           1       1          0       0  no\n"
-        "ml.g5.2xlarge       8       0           0       0          3       5  yes\n"
+        "Pool              Cap    Used    Stopping    Held    Foreign    Warm    Free  Counts Foreign\n"
+        "--------------  -----  ------  ----------  ------  ---------  ------  ------  ----------------\n"
+        "ml.p5.48xlarge      2       2           1       1          0       0       0  no\n"
+        "ml.g5.2xlarge       8       0           0       0          3       1       4  yes\n"
     )
     assert json.loads(run("pools", "--json").stdout) == world.pools
+
+
+PLAN = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/spring"
+
+
+def test_pools_of_several_kinds_show_type_and_kind(world: FakeApi, run: Terminal) -> None:
+    plan = {"instanceType": P5, "kind": "training-plan", "trainingPlanArn": PLAN}
+    world.pools["pools"] = [
+        a_pool(P5, 2),
+        a_pool("p5-spot", 8, instanceType=P5, kind="spot"),
+        a_pool("new", 4, **plan),
+        a_pool(
+            "next", 4, **plan, planStatus="Scheduled", startsAt="2026-12-01T08:00:00Z", endsAt="2026-12-08T08:00:00Z"
+        ),
+        a_pool("now", 4, **plan, planStatus="Active", startsAt="2026-11-01T08:00:00Z", endsAt="2026-11-28T08:00:00Z"),
+        a_pool("over", 4, **plan, planStatus="Expired", endsAt="2026-11-01T08:00:00Z"),
+    ]
+    kinds = [line[32:84].strip() for line in run("pools").stdout.splitlines()[2:]]
+    assert [" ".join(kind.split()) for kind in kinds] == [
+        "on-demand",
+        "spot",
+        "training plan, unknown",
+        "training plan, scheduled from 2026-12-01 08:00:00",
+        "training plan, active until 2026-11-28 08:00:00",
+        "training plan, expired",
+    ]
+
+
+def test_set_makes_pools_of_other_kinds(world: FakeApi, run: Terminal) -> None:
+    spot = ["--type", P5, "--kind", "spot", "--price", "31.5", "--accelerators", "4"]
+    assert run("pools", "set", "p5-spot=8", *spot).exit_code == 0
+    assert run("pools", "set", "spring=4", "--type", P5, "--plan", PLAN).exit_code == 0
+    assert world.calls[-1][2]["pools"] == [
+        {"instanceType": P5, "cap": 2, "countForeign": False},
+        {
+            "instanceType": P5,
+            "cap": 8,
+            "countForeign": False,
+            "name": "p5-spot",
+            "kind": "spot",
+            "price": 31.5,
+            "accelerators": 4,
+        },
+        {"instanceType": P5, "cap": 4, "kind": "training-plan", "trainingPlanArn": PLAN, "name": "spring"},
+    ]
+
+
+def test_set_keeps_what_a_pool_is_when_only_its_cap_changes(world: FakeApi, run: Terminal) -> None:
+    plan = {"instanceType": P5, "kind": "training-plan", "trainingPlanArn": PLAN}
+    world.pools["pools"] = [a_pool("spring", 4, **plan, planStatus="Active", endsAt="2026-11-28T08:00:00Z", price=2.5)]
+    assert run("pools", "set", "spring=2").exit_code == 0
+    assert world.calls[-1][2]["pools"] == [{**plan, "cap": 2, "name": "spring", "price": 2.5, "countForeign": False}]
+
+
+@pytest.mark.parametrize("option", [["--kind", "Spot"], ["--price", "-1"], ["--price", "x"], ["--accelerators", "-1"]])
+def test_set_refuses_what_is_no_setting(world: FakeApi, run: Terminal, option: list[str]) -> None:
+    assert run("pools", "set", f"{P5}=2", *option).exit_code == 2
+    assert world.calls == []
 
 
 def test_set_changes_the_named_pools_and_leaves_the_others_as_they_are(world: FakeApi, run: Terminal) -> None:
