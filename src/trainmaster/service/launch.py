@@ -7,15 +7,17 @@ first one's training job, and a second stop finds it stopping. It must not decid
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from trainmaster.domain import lifecycle
+from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, Throttled, Unavailable
 from trainmaster.domain.job import ENDED, Attempt, Job, JobState
 from trainmaster.domain.observation import Observation, Status
 from trainmaster.domain.policy import FailureClass, Policy
-from trainmaster.ports import Clock, Created, Launcher, Store
+from trainmaster.domain.request import for_pool
+from trainmaster.ports import Checkpoints, Clock, Created, Launcher, Request, Store
 from trainmaster.service import held
 
 log = logging.getLogger(__name__)
@@ -27,17 +29,21 @@ class Hands:
 
     Attributes:
         policy: the settings that a pass has read; None outside of passes, where they are read when a failure asks.
+        pools: the pools that a pass has read.
+        checkpoints: where jobs save their work; None where nobody looks.
     """
 
     store: Store
     launcher: Launcher
     clock: Clock
     policy: Policy | None = None
+    pools: Mapping[str, Pool] = field(default_factory=dict)
+    checkpoints: Checkpoints | None = None
 
     @property
     def retries(self) -> lifecycle.Retries:
         """How failures are tried again."""
-        return (self.policy or Policy()).retries
+        return (self.policy or self.store.settings().policy).retries
 
 
 def launch(hands: Hands, job: Job) -> Job:
@@ -48,7 +54,9 @@ def launch(hands: Hands, job: Job) -> Job:
     """
     attempt = lifecycle.current(job)
     try:
-        created = hands.launcher.create(job, attempt, hands.store.request_of(job.name))
+        created = hands.launcher.create(job, attempt, _request_for(hands, job, attempt))
+    except _PoolGoneError as gone:
+        return _commit(hands, job, lifecycle.give_back(job, hands.clock.now(), str(gone), hands.retries))
     except CapacityExhausted as error:
         lacking = lifecycle.failed_as(job, FailureClass.CAPACITY, hands.clock.now(), str(error), hands.retries)
         return _commit(hands, job, lacking)
@@ -64,6 +72,27 @@ def launch(hands: Hands, job: Job) -> Job:
     known = _commit(hands, job, lifecycle.launched(job))
     # An earlier pass had created it, so it may have gone on, or ended, without us.
     return look(hands, known) if created is Created.ALREADY_THERE else known
+
+
+class _PoolGoneError(Exception):
+    """The pool that an attempt was to start in is there no more."""
+
+
+def _request_for(hands: Hands, job: Job, attempt: Attempt) -> Request:
+    """The request as it has to be for the pool that the queue has chosen.
+
+    Where that pool is gone and SageMaker does not have the attempt either, there is nothing to create. Raises
+    `_PoolGoneError`, `Throttled`, `Unavailable`, `NotPermitted`.
+    """
+    request = hands.store.request_of(job.name)
+    if not job.demand.ours:
+        return request
+    name = next(iter(attempt.units))
+    if name in hands.pools:
+        return for_pool(request, hands.pools[name])
+    if hands.launcher.describe(attempt.training_job_name) is None:
+        raise _PoolGoneError(f"there is no pool {name} any more")
+    return request
 
 
 def stop(hands: Hands, job: Job) -> Job:
@@ -90,19 +119,7 @@ def take_over(hands: Hands, job: Job, seen: Observation) -> Job:
     """Turn a report about the job's newest attempt into one guarded transition."""
     retries = hands.retries if seen.ends_badly else None
     after = lifecycle.observe(job, seen, hands.clock.now(), retries)
-    if after is None:
-        return job
-    if seen.terminal and seen.warm_pool and job.stopping:
-        _end_warm_pool(hands, seen.training_job_name)
-    return _commit(hands, job, after)
-
-
-def _end_warm_pool(hands: Hands, training_job_name: str) -> None:
-    """A permission that is missing must not keep the report from being taken over: the job has ended all the same."""
-    try:
-        hands.launcher.end_warm_pool(training_job_name)
-    except NotPermitted as error:
-        log.warning("may not end a warm pool", extra={"trainingJob": training_job_name, "cause": str(error)})
+    return job if after is None else _commit(hands, job, after)
 
 
 def finish_unfinished(hands: Hands, active: tuple[Job, ...]) -> tuple[Job, ...]:
