@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -227,3 +229,14 @@ def test_an_option_has_the_name_of_its_member() -> None:
     """An option's name is the member's, so that adding one is one entry and one member."""
     members = set(Options.__slots__)
     assert {name.replace("-", "_") for name in OPTIONS if not name.startswith("retry-")} <= members
+
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def test_every_option_that_the_docs_use_can_be_read() -> None:
+    pages = [*DOCS.rglob("*.md")]
+    used = [found for page in pages for found in re.findall(r"--option ([a-z-]+)=(\S+)", page.read_text())]
+    assert {name for name, _ in used} >= {"not-before", "deadline", "after", "after-failure", "group", "retry-capacity"}
+    for name, text in used:
+        assert OPTIONS[name].read(text.rstrip("`.,;")) is not None, f"--option {name}={text}"
