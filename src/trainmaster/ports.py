@@ -17,6 +17,8 @@ from trainmaster.domain.job import Attempt, Job, JobState
 from trainmaster.domain.listing import held_place
 from trainmaster.domain.observation import Observation
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy import Policy
+from trainmaster.domain.warm import WarmPool
 
 Request = Mapping[str, Any]
 """A CreateTrainingJob request as JSON values."""
@@ -65,10 +67,11 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Pools:
-    """The pools in force and the version to name when changing them."""
+class QueueSettings:
+    """The pools and the policy in force, and the version to name when changing them."""
 
-    by_name: Mapping[str, Pool]
+    pools: Mapping[str, Pool]
+    policy: Policy
     version: int
 
 
@@ -91,11 +94,19 @@ class Store(Protocol):
         """The same reading without a fence, for answers and dry runs; `pass_number` is strongly consistent."""
         ...
 
-    def transition(self, changes: Sequence[tuple[Job, Job]], *, fence: int | None = None) -> bool:
+    def transition(
+        self,
+        changes: Sequence[tuple[Job, Job]],
+        *,
+        fence: int | None = None,
+        warm: Sequence[WarmPool] = (),
+        cold: Sequence[str] = (),
+    ) -> bool:
         """Commit jobs' changes (before, after), all or none; whether it won.
 
         Each is guarded by its job's version and, where given, all by the pass still being `fence`. False when
-        any guard failed; raises `Fenced` when it was the fence. At most 90 changes.
+        any guard failed; raises `Fenced` when it was the fence. At most 90 changes. What `warm.left_by` says of a
+        change is kept with it; `warm` are warm pools as they are from now on, `cold` the names of those that are gone.
         """
         ...
 
@@ -114,12 +125,17 @@ class Store(Protocol):
         """
         ...
 
-    def pools(self) -> Pools:
-        """The pools in force."""
+    def settings(self) -> QueueSettings:
+        """The settings in force."""
         ...
 
-    def set_pools(self, pools: Sequence[Pool], *, version: int | None = None) -> Pools:
-        """Replace the pools. Raises `VersionConflict` where `version` is given and no longer in force."""
+    def set_settings(
+        self, *, pools: Sequence[Pool] | None = None, policy: Policy | None = None, version: int | None = None
+    ) -> QueueSettings:
+        """Replace the pools, the policy, or both; what is None stays. Returns what is in force then.
+
+        Raises `VersionConflict` where `version` is given and no longer in force.
+        """
         ...
 
     def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:

@@ -21,6 +21,7 @@ from builders import a_pool, pools_of
 from trainmaster.adapters.dynamodb import DynamoStore
 from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.domain.capacity import Pool
+from trainmaster.domain.policy import Policy
 from trainmaster.local.memory import MemoryStore, MemoryTable
 from trainmaster.ports import Store
 
@@ -31,15 +32,16 @@ _names = itertools.count(1)
 class Engine(Protocol):
     """Opens stores on one table."""
 
-    def open(self, *, pools: Iterable[Pool] = (), parameter: str = "two") -> Store: ...
+    def open(self, *, pools: Iterable[Pool] = (), parameter: str = "two", policy: Policy | None = None) -> Store: ...
 
 
 class MemoryEngine:
     def __init__(self) -> None:
         self.table = MemoryTable()
 
-    def open(self, *, pools: Iterable[Pool] = (), parameter: str = "two") -> Store:
-        return MemoryStore(table=self.table, default_pools=pools_of(*(pools or [a_pool()])), parameter=parameter)
+    def open(self, *, pools: Iterable[Pool] = (), parameter: str = "two", policy: Policy | None = None) -> Store:
+        default = pools_of(*(pools or [a_pool()]))
+        return MemoryStore(table=self.table, default_pools=default, parameter=parameter, policy=policy)
 
 
 class DynamoEngine:
@@ -50,9 +52,17 @@ class DynamoEngine:
         self.name = f"contract-{next(_names)}-{random.randrange(10**9)}"
         make_table(client, self.name)
 
-    def open(self, *, pools: Iterable[Pool] = (), parameter: str = "two", client: Any = None) -> Store:
+    def open(
+        self,
+        *,
+        pools: Iterable[Pool] = (),
+        parameter: str = "two",
+        policy: Policy | None = None,
+        client: Any = None,
+    ) -> Store:
         table = Table(client or self.client, self.name, threading.Event().wait)
-        return DynamoStore(table, default_pools=pools_of(*(pools or [a_pool()])), parameter=parameter)
+        default = pools_of(*(pools or [a_pool()]))
+        return DynamoStore(table, default_pools=default, parameter=parameter, policy=policy)
 
     def rows(self) -> list[dict[str, Any]]:
         """All there is in the table; tests may scan."""

@@ -17,7 +17,7 @@ def a_life(store: Store) -> list[object]:
         store.submit(b.a_job("job1", priority=5), b.a_request("job1")) == job,
         store.submit(child, b.a_request("child")) is child,
         store.submit(long, b.a_request("job2", Environment={"NOISE": "".join(map(chr, range(32, 12_000)))})) is long,
-        store.set_pools([b.a_pool(cap=9)], version=store.pools().version).by_name,
+        store.set_settings(pools=[b.a_pool(cap=9)], version=store.settings().version).pools,
         store.note_foreign({"other": {b.P5: 1}, "another": {b.P5: 1}}),
         store.note_foreign({}, gone=["other"]),
     ]

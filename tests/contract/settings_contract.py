@@ -2,55 +2,162 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 import builders as b
+from trainmaster.domain.capacity import Kind, PlanStatus, Pool
 from trainmaster.domain.errors import VersionConflict
+from trainmaster.domain.policy import (
+    Budget,
+    FailureClass,
+    Lending,
+    Limits,
+    Order,
+    Policy,
+    Preemption,
+    Retry,
+    Share,
+    WhenSpent,
+    default_retries,
+)
+
+A_POLICY = Policy(
+    order=Order.FAIR,
+    reservations=3,
+    patience=timedelta(days=2),
+    preemption=Preemption(timedelta(minutes=10), timedelta(hours=1), timedelta(seconds=0.5), None),
+    limits=Limits(fewest_preemptions=4),
+    shares={
+        "vision": Share(
+            name="vision",
+            nominal={b.P5: 2},
+            lends={b.P5: 1},
+            borrows={b.G5: 7},
+            weight=2.5,
+            most={b.P5: 3},
+            most_per_user={b.P5: 1},
+            budget=Budget(gpu_hours=100, dollars=9_000.5, period=timedelta(days=7), when_spent=WhenSpent.REFUSE),
+            roles=("arn:aws:iam::111122223333:role/vision-*",),
+        ),
+        "équipe#1": Share(name="équipe#1", lending=Lending.RESERVE),
+    },
+    usage_half_life=timedelta(days=3),
+    retries={**default_retries(), FailureClass.SERVICE: Retry(9, timedelta(seconds=5), timedelta(hours=1))},
+    most_actions=20,
+)
+"""Something else than the default in every part."""
 
 
 class SettingsContract:
     def test_the_deployments_pools_hold_until_somebody_changes_them(self, store, other_store):
-        before = store.pools()
-        assert before.by_name == b.pools_of(b.a_pool(cap=2))
-        changed = store.set_pools([b.a_pool(cap=5), b.a_pool(b.G5, 8, count_foreign=True)], version=before.version)
-        assert changed.by_name == b.pools_of(b.a_pool(cap=5), b.a_pool(b.G5, 8, count_foreign=True))
+        before = store.settings()
+        assert before.pools == b.pools_of(b.a_pool(cap=2))
+        changed = store.set_settings(
+            pools=[b.a_pool(cap=5), b.a_pool(b.G5, 8, count_foreign=True)], version=before.version
+        )
+        assert changed.pools == b.pools_of(b.a_pool(cap=5), b.a_pool(b.G5, 8, count_foreign=True))
         assert changed.version > before.version
-        assert store.pools() == other_store.pools() == changed
-        assert store.begin_pass().pools == store.survey().pools == changed.by_name
+        assert store.settings() == other_store.settings() == changed
+        assert store.begin_pass().pools == store.survey().pools == changed.pools
 
     def test_all_pools_are_replaced(self, store):
-        store.set_pools([b.a_pool(b.G5)])
-        assert set(store.set_pools([]).by_name) == set(store.begin_pass().pools) == set()
+        store.set_settings(pools=[b.a_pool(b.G5)])
+        assert set(store.set_settings(pools=[]).pools) == set(store.begin_pass().pools) == set()
 
     def test_a_change_of_pools_that_others_changed_meanwhile_is_refused(self, store, other_store):
-        seen = store.pools().version
-        others = other_store.set_pools([b.a_pool(cap=7)], version=seen)
+        seen = store.settings().version
+        others = other_store.set_settings(pools=[b.a_pool(cap=7)], version=seen)
         with pytest.raises(VersionConflict):
-            store.set_pools([b.a_pool(cap=3)], version=seen)
-        assert store.pools() == others
-        assert store.set_pools([b.a_pool(cap=3)], version=others.version).by_name[b.P5].cap == 3
+            store.set_settings(pools=[b.a_pool(cap=3)], version=seen)
+        assert store.settings() == others
+        assert store.set_settings(pools=[b.a_pool(cap=3)], version=others.version).pools[b.P5].cap == 3
 
     def test_without_a_version_the_last_change_wins(self, store, other_store):
-        other_store.set_pools([b.a_pool(cap=7)])
-        assert store.set_pools([b.a_pool(cap=3)]).by_name == other_store.pools().by_name
+        other_store.set_settings(pools=[b.a_pool(cap=7)])
+        assert store.set_settings(pools=[b.a_pool(cap=3)]).pools == other_store.settings().pools
 
     def test_a_new_deployment_overrides_what_was_set_before_and_is_overridden_again(self, engine):
         old = engine.open(pools=[b.a_pool(cap=2)], parameter="two")
-        set_before = old.set_pools([b.a_pool(cap=5)])
+        set_before = old.set_settings(pools=[b.a_pool(cap=5)])
         new = engine.open(pools=[b.a_pool(cap=9)], parameter="nine")
-        deployed = new.pools()
-        assert deployed.by_name[b.P5].cap == 9
+        deployed = new.settings()
+        assert deployed.pools[b.P5].cap == 9
         assert deployed.version > set_before.version
         assert new.begin_pass().pools[b.P5].cap == 9
         with pytest.raises(VersionConflict):
-            new.set_pools([b.a_pool(cap=4)], version=set_before.version)
-        set_after = new.set_pools([b.a_pool(cap=4)], version=deployed.version)
-        assert new.pools() == set_after
+            new.set_settings(pools=[b.a_pool(cap=4)], version=set_before.version)
+        set_after = new.set_settings(pools=[b.a_pool(cap=4)], version=deployed.version)
+        assert new.settings() == set_after
         assert set_after.version > deployed.version
 
     def test_deploying_the_same_parameter_again_changes_nothing(self, engine):
-        was = engine.open().set_pools([b.a_pool(cap=5)])
-        assert engine.open().pools() == was
+        was = engine.open().set_settings(pools=[b.a_pool(cap=5)])
+        assert engine.open().settings() == was
+
+    def test_everything_that_a_pool_can_be_is_kept(self, store, other_store):
+        plan = Pool(
+            "plan",
+            4,
+            type_=b.P5,
+            kind=Kind.TRAINING_PLAN,
+            plan_arn="arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring",
+            starts_at=b.at(0.5),
+            ends_at=b.UNTIL,
+            price=98.32,
+            accelerators_per_unit=8,
+            plan_status=PlanStatus.SCHEDULED,
+        )
+        spot = Pool("spot", 8, True, type_=b.P5, kind=Kind.SPOT)
+        store.set_settings(pools=[plan, spot])
+        assert other_store.settings().pools == b.pools_of(plan, spot)
+        assert other_store.begin_pass().pools == b.pools_of(plan, spot)
+
+    def test_a_policy_is_in_force_from_the_moment_at_which_it_is_set(self, store, other_store):
+        assert store.settings().policy == store.begin_pass().policy == Policy()
+        set_ = store.set_settings(policy=A_POLICY)
+        assert set_.policy == A_POLICY
+        assert store.settings() == other_store.settings() == set_
+        assert store.begin_pass().policy == other_store.survey().policy == A_POLICY
+        assert store.set_settings(policy=Policy()).policy == other_store.settings().policy == Policy()
+
+    def test_what_is_not_given_stays(self, store, other_store):
+        store.set_settings(policy=A_POLICY)
+        with_pools = other_store.set_settings(pools=[b.a_pool(cap=5)])
+        assert with_pools.policy == A_POLICY
+        other = replace(A_POLICY, reservations=4)
+        assert store.set_settings(policy=other).pools == with_pools.pools
+        both = store.set_settings(pools=[b.a_pool(cap=6)], policy=A_POLICY)
+        assert (both.pools, both.policy) == (b.pools_of(b.a_pool(cap=6)), A_POLICY)
+        assert other_store.settings() == both
+        assert store.set_settings() == replace(both, version=both.version + 1)
+
+    def test_pools_and_policy_have_one_version(self, store, other_store):
+        seen = store.settings().version
+        now = other_store.set_settings(pools=[b.a_pool(cap=5)], version=seen)
+        with pytest.raises(VersionConflict) as refusal:
+            store.set_settings(policy=A_POLICY, version=seen)
+        assert refusal.value.field == "version"
+        assert store.settings() == now
+        assert store.set_settings(policy=A_POLICY, version=now.version).version > now.version
+
+    def test_a_policy_outlives_a_new_deployment_whose_pools_override_what_was_set(self, engine):
+        engine.open(parameter="two").set_settings(pools=[b.a_pool(cap=5)], policy=A_POLICY)
+        new = engine.open(pools=[b.a_pool(cap=9)], parameter="nine")
+        assert (new.settings().pools[b.P5].cap, new.settings().policy) == (9, A_POLICY)
+        again = new.set_settings(policy=Policy())
+        assert (again.pools[b.P5].cap, again.policy) == (9, Policy())
+
+    def test_what_a_deployment_sets_of_the_policy_it_goes_on_setting_until_people_say_otherwise(self, engine):
+        day, week = Policy(hold_for=timedelta(days=1)), Policy(hold_for=timedelta(days=7))
+        old = engine.open(policy=day)
+        assert old.begin_pass().policy == day
+        old.set_settings(policy=replace(day, reservations=3))
+        assert engine.open(policy=week).settings().policy == replace(week, reservations=3)
+        old.set_settings(policy=replace(day, hold_for=timedelta(hours=2)))
+        assert engine.open(policy=week).settings().policy == replace(week, hold_for=timedelta(hours=2))
 
     def test_foreign_jobs_come_change_and_go(self, store, other_store):
         assert store.note_foreign({}) == {}
@@ -61,7 +168,7 @@ class SettingsContract:
         assert store.note_foreign({"b": {b.G5: 4}}, gone=["b"]) == {"b": {b.G5: 4}}
 
     def test_foreign_units_count_in_the_pools_that_count_them(self, store):
-        store.set_pools([b.a_pool(), b.a_pool(b.G5, 8, count_foreign=True)])
+        store.set_settings(pools=[b.a_pool(), b.a_pool(b.G5, 8, count_foreign=True)])
         store.note_foreign({"a": {b.P5: 1, b.G5: 2}, "b": {b.G5: 3}, "c": {"ml.none": 1}})
         assert store.begin_pass().foreign == {b.G5: 5}
         assert store.survey().foreign == {b.G5: 5}

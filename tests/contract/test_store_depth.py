@@ -53,7 +53,7 @@ def test_a_page_looks_no_further_than_it_needs_to(deep):
 
 
 def test_a_pass_reads_at_most_a_thousand_of_a_lane_however_large_its_pool(deep):
-    deep.set_pools([b.a_pool(cap=5_000)])
+    deep.set_settings(pools=[b.a_pool(cap=5_000)])
     snapshot = deep.begin_pass()
     assert [job.name for job in snapshot.waiting] == [f"job{n:05d}" for n in range(1_000)]
     assert snapshot.cut_lanes == {RARE.lane}

@@ -90,8 +90,8 @@ def test_every_verb_raises_errors_of_the_domain_only(dynoxide, dynoxide_engine):
         lambda: store.find("job1"),
         lambda: store.request_of("job1"),
         lambda: store.browse(Filter(), limit=1),
-        store.pools,
-        lambda: store.set_pools([]),
+        store.settings,
+        lambda: store.set_settings(pools=[]),
         lambda: store.note_foreign({"other": {b.P5: 1}}),
     ]
     for call in calls:

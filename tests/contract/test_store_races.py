@@ -172,21 +172,21 @@ def test_a_moving_job_is_always_found(engine):
 
 def test_of_many_changes_of_the_pools_one_wins_each_time(engine):
     store = engine.open()
-    seen = store.pools().version
+    seen = store.settings().version
 
     def change(number: int) -> bool:
         try:
-            store.set_pools([b.a_pool(cap=number)], version=seen)
+            store.set_settings(pools=[b.a_pool(cap=number)], version=seen)
         except VersionConflict:
             return False
         return True
 
     won = at_once(8, change)
     assert won.count(True) == 1
-    assert store.pools().by_name[b.P5].cap == won.index(True)
+    assert store.settings().pools[b.P5].cap == won.index(True)
 
 
 def test_of_changes_of_the_pools_without_a_version_none_is_lost(engine):
     store = engine.open()
-    versions = at_once(8, lambda number: store.set_pools([b.a_pool(cap=number)]).version)
+    versions = at_once(8, lambda number: store.set_settings(pools=[b.a_pool(cap=number)]).version)
     assert sorted(versions) == list(range(1, 9))

@@ -16,6 +16,7 @@ from trainmaster.adapters.dynamodb_rows import (
     history_of,
     history_row,
     job_of,
+    keyed,
     lane_end,
     lane_key,
     lane_of,
@@ -23,9 +24,12 @@ from trainmaster.adapters.dynamodb_rows import (
     row_of,
     waiting_key,
 )
+from trainmaster.adapters.dynamodb_settings import SETTINGS, Deployed
 from trainmaster.domain.errors import InvalidRequest, TooLarge
 from trainmaster.domain.job import JobState
 from trainmaster.domain.listing import Cursor
+from trainmaster.domain.policy import Policy
+from trainmaster.ports import QueueSettings
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -100,3 +104,11 @@ def test_a_thousand_rows_are_read_in_an_instant():
     began = time.process_time()
     assert len([job_of(row) for row in rows]) == 1_000
     assert time.process_time() - began < 0.5, "it takes about 15 ms on a quiet machine"
+
+
+def test_a_settings_row_of_before_pools_had_kinds_and_there_was_a_policy_is_still_read():
+    """As version 0.1 wrote it."""
+    row = keyed(SETTINGS, pools='[["ml.p5.48xlarge", 2], ["ml.g5.2xlarge", 8, true]]', version=7, parameter="two")
+    deployed = Deployed({}, "two", Policy(reservations=3))
+    pools = b.pools_of(b.a_pool(cap=2), b.a_pool(b.G5, 8, count_foreign=True))
+    assert deployed.in_force(row) == QueueSettings(pools, Policy(reservations=3), 7)

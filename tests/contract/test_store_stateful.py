@@ -16,6 +16,7 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import Fenced, IllegalTransition, TrainmasterError
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.observation import Status
+from trainmaster.domain.policy import Policy
 from trainmaster.ports import Filter
 
 SHARES = ["default", "a#b", "a"]
@@ -46,6 +47,9 @@ MOVES = [
     lambda job, now: lifecycle.reprioritise(job, job.priority + 1, now, "ada"),
     lambda job, now: lifecycle.reprioritise(job, -3, now, "ada"),
     lambda job, now: lifecycle.give_back(job, now, "no room"),
+    lifecycle.let_go,
+    lambda job, now: lifecycle.parent_ended(job, b.an_ended_job("job0"), now),
+    lambda job, now: lifecycle.parent_ended(job, b.an_ended_job("job1"), now),
     seen(Status.IN_PROGRESS, secondary="Training"),
     seen(Status.STOPPED),
     seen(Status.COMPLETED),
@@ -96,9 +100,12 @@ class StoreMachine(RuleBasedStateMachine):
         entry=moments,
         share=st.sampled_from(SHARES),
         demand=st.sampled_from(DEMANDS),
+        not_before=st.none() | moments.map(lambda moment: b.at(100 + moment)),
+        after=st.sampled_from([(), (), ("job0",), ("job0", "job1")]),
     )
-    def submit(self, n, priority, entry, share, demand):
-        self.submit_job(b.a_job(f"job{n}", priority=priority, entry_time=b.at(entry), share=share, demand=demand))
+    def submit(self, n, priority, entry, **fields):
+        job = b.a_job(f"job{n}", priority=priority, entry_time=b.at(entry), **fields)
+        self.submit_job(lifecycle.put_off(job, b.at(100)))
 
     def submit_job(self, job):
         stored = self.both(lambda store: store.submit(job, {"n": job.name}))
@@ -157,7 +164,12 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(cap=st.integers(0, 60), version=st.none() | st.integers(0, 4))
     def set_pools(self, cap, version):
         pools = [b.a_pool(cap=cap, count_foreign=cap % 2 == 0), b.a_pool(b.G5, 8)]
-        self.both(lambda store: store.set_pools(pools, version=version))
+        self.both(lambda store: store.set_settings(pools=pools, version=version))
+
+    @rule(reservations=st.integers(0, 9), version=st.none() | st.integers(0, 4))
+    def set_policy(self, reservations, version):
+        policy = Policy(reservations=reservations)
+        self.both(lambda store: store.set_settings(policy=policy, version=version))
 
     @rule(n=numbers, units=st.integers(1, 3), gone=st.lists(numbers, max_size=3))
     def note_foreign(self, n, units, gone):
@@ -171,6 +183,14 @@ class StoreMachine(RuleBasedStateMachine):
     )
     def browse(self, states, share, pool, limit):
         which = Filter(frozenset(states), share, pool)
+        shown = self.both(lambda store: [(job.name, job.version) for job in everything(store, which, limit)])
+        assert sorted(shown) == sorted(
+            (name, known[-1].version) for name, known in self.versions.items() if which.matches(known[-1])
+        )
+
+    @rule(due=st.none() | moments, parent=st.sampled_from([None, "job0", "job1", "job2"]), limit=st.integers(1, 3))
+    def browse_held(self, due, parent, limit):
+        which = Filter(due=None if due is None else b.at(100 + due), parent=parent)
         shown = self.both(lambda store: [(job.name, job.version) for job in everything(store, which, limit)])
         assert sorted(shown) == sorted(
             (name, known[-1].version) for name, known in self.versions.items() if which.matches(known[-1])

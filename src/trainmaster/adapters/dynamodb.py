@@ -18,8 +18,8 @@ from trainmaster.adapters.dynamodb_rows import (
     ACTIVE_ROWS,
     CONTROL,
     FOREIGN_ROWS,
-    POOLS,
     STATE,
+    WARM_ROWS,
     Key,
     Row,
     after_rows,
@@ -27,21 +27,23 @@ from trainmaster.adapters.dynamodb_rows import (
     foreign_row,
     job_of,
     keyed,
-    pools_of,
-    pools_row,
     row_of,
     span,
+    warm_key,
+    warm_of,
+    warm_row,
 )
+from trainmaster.adapters.dynamodb_settings import SETTINGS, Deployed
 from trainmaster.adapters.dynamodb_table import ABSENT, MOST_ACTIONS, Guard, Table
 from trainmaster.domain.capacity import Pool, Units, foreign_units
-from trainmaster.domain.errors import Fenced, Throttled, Unavailable, VersionConflict
+from trainmaster.domain.errors import Fenced, Unavailable
 from trainmaster.domain.heads import FIRST, heads_wanted
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Policy
-from trainmaster.ports import Filter, Page, Pools, Request
+from trainmaster.domain.warm import WarmPool
+from trainmaster.ports import Filter, Page, QueueSettings, Request
 
-_ROUNDS = 10
 _MOST_CHANGES = 90
 _MOST_SPILLING = 24
 """Changes of one transition up to which each may need four writes: then old history is put apart with them."""
@@ -55,7 +57,7 @@ class DynamoStore:
             answers.
         default_pools: the pools of the deployment's `Pools` parameter.
         parameter: that parameter as text. Pools set through the API hold until a deployment changes it.
-        policy: settings that every snapshot carries.
+        policy: the deployment's settings, until others are set.
 
     Every verb raises `Throttled`, `Unavailable` and `NotPermitted` beyond what the port says.
     """
@@ -64,9 +66,7 @@ class DynamoStore:
         self, table: Table, *, default_pools: Mapping[str, Pool], parameter: str, policy: Policy | None = None
     ) -> None:
         self._table = table
-        self._default_pools = dict(default_pools)
-        self._parameter = parameter
-        self._policy = policy or Policy()
+        self._deployed = Deployed(dict(default_pools), parameter, policy or Policy())
 
     def submit(self, job: Job, request: Request) -> Job:
         """Store a new job at once or nothing; see `ports.Store`."""
@@ -96,12 +96,21 @@ class DynamoStore:
         control = self._table.get(CONTROL)
         return replace(snapshot, pass_number=int(control["pass"]["N"]) if control else 0)
 
-    def transition(self, changes: Sequence[tuple[Job, Job]], *, fence: int | None = None) -> bool:
+    def transition(
+        self,
+        changes: Sequence[tuple[Job, Job]],
+        *,
+        fence: int | None = None,
+        warm: Sequence[WarmPool] = (),
+        cold: Sequence[str] = (),
+    ) -> bool:
         """Commit changes, all or none; see `ports.Store`. Raises `ValueError` beyond 100 writes."""
         _check(changes)
         may_spill = len(changes) <= _MOST_SPILLING
         writes = [write for change in changes for write in moves(self._table, *change, may_spill=may_spill)]
-        if fence is None and len(writes) == 1:
+        writes += [self._table.putting(warm_row(pool)) for pool in warm]
+        writes += [self._table.deleting(warm_key(name)) for name in cold]
+        if fence is None and len(writes) == len(changes) == 1:
             return self._table.replace(writes[0]["Put"]["Item"], Guard("version", changes[0][0].version))
         fences = [] if fence is None else [self._table.checking(CONTROL, Guard("pass", fence))]
         if len(fences) + len(writes) > MOST_ACTIONS:
@@ -123,24 +132,15 @@ class DynamoStore:
         """A page of jobs; see `ports.Store`. A job that has just ended may be missing for a moment."""
         return browse(self._table, which, limit, cursor)
 
-    def pools(self) -> Pools:
-        """The pools in force; see `ports.Store`."""
-        return self._in_force(self._table.get(POOLS))
+    def settings(self) -> QueueSettings:
+        """The settings in force; see `ports.Store`."""
+        return self._deployed.in_force(self._table.get(SETTINGS))
 
-    def set_pools(self, pools: Sequence[Pool], *, version: int | None = None) -> Pools:
-        """Replace the pools; see `ports.Store`."""
-        by_name = {pool.name: pool for pool in pools}
-        for _ in range(_ROUNDS):
-            stored = self._table.get(POOLS)
-            now = self._in_force(stored)
-            if version not in (None, now.version):
-                raise VersionConflict(
-                    f"The pools have version {now.version} by now.", field="version", hint="Read them again first."
-                )
-            guard = Guard("version", int(stored["version"]["N"])) if stored else ABSENT
-            if self._table.replace(pools_row(by_name, now.version + 1, self._parameter), guard):
-                return Pools(by_name, now.version + 1)
-        raise Throttled("others keep changing the pools")
+    def set_settings(
+        self, *, pools: Sequence[Pool] | None = None, policy: Policy | None = None, version: int | None = None
+    ) -> QueueSettings:
+        """Replace the pools, the policy, or both; see `ports.Store`."""
+        return self._deployed.change(self._table, pools, policy, version)
 
     def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
         """Add and remove foreign training jobs; see `ports.Store`. What has not changed is not written."""
@@ -154,16 +154,10 @@ class DynamoStore:
                 known[name] = dict(units)
         return known
 
-    def _in_force(self, row: Row | None) -> Pools:
-        """The row's pools while the deployment's parameter is the one under which they were set."""
-        version = int(row["version"]["N"]) if row else -1
-        if row is not None and row["parameter"]["S"] == self._parameter:
-            return Pools(pools_of(row), version)
-        return Pools(dict(self._default_pools), version + 1)
-
     def _read(self, pass_number: int, *, consistent: bool) -> Snapshot:
         rows = {_key(row): row for row in self._table.every(STATE, consistent=consistent)}
-        pools = self._in_force(rows.get(POOLS)).by_name
+        settings = self._deployed.in_force(rows.get(SETTINGS))
+        pools = settings.pools
         foreign = foreign_units(foreign_of(_beginning(rows, FOREIGN_ROWS)), pools)
         active = [job_of(row) for row in _beginning(rows, ACTIVE_ROWS)]
         lanes = heads(
@@ -180,7 +174,8 @@ class DynamoStore:
             waiting=tuple(sorted(_newest(waiting, active), key=lambda job: job.order)),
             cut_lanes=frozenset(job_of(lane.rows[0]).lane for lane in lanes if lane.cut),
             foreign=foreign,
-            policy=self._policy,
+            warm=tuple(warm_of(row) for row in _beginning(rows, WARM_ROWS)),
+            policy=settings.policy,
         )
 
 

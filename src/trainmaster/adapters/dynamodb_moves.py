@@ -14,11 +14,13 @@ from trainmaster.adapters.dynamodb_rows import (
     keyed,
     place,
     row_of,
+    warm_row,
     whereabouts,
     whereabouts_row,
 )
 from trainmaster.adapters.dynamodb_table import Action, Guard, Table
 from trainmaster.domain.job import ENDED, Change, Job
+from trainmaster.domain.warm import left_by
 
 MOST_LINES = 40
 """Lines of history in a live row; a longer one makes every write of it dearer."""
@@ -45,6 +47,8 @@ def moves(table: Table, before: Job, after: Job, *, may_spill: bool = True) -> l
         actions.append(table.putting(whereabouts_row(after)))
     if spilled is not None:
         actions.append(table.putting(spilled))
+    if (left := left_by(before, after)) is not None:
+        actions.append(table.putting(warm_row(left)))
     was, now = after_rows(before), after_rows(after)
     actions += [table.deleting(key) for key in sorted(was - now)]
     return actions + [table.putting(keyed(key)) for key in sorted(now - was)]

@@ -8,15 +8,16 @@ It must not talk to DynamoDB.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypedDict
 
 from trainmaster.adapters.dynamodb_packing import STATES, packed, packed_lines, unpacked, unpacked_lines
-from trainmaster.domain.capacity import Pool, Units
+from trainmaster.domain.capacity import Units
 from trainmaster.domain.errors import InvalidRequest, TooLarge
 from trainmaster.domain.job import ACTIVE, ENDED, PRIORITY_LIMIT, Change, Job, JobState
 from trainmaster.domain.listing import NEVER, EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
+from trainmaster.domain.warm import WarmPool
 
 Row: TypeAlias = dict[str, Any]
 """Attributes by name, each as DynamoDB writes it: `{"S": ...}`, `{"N": ...}`, `{"B": ...}`."""
@@ -27,8 +28,8 @@ WAIT, HELD, STATE = "WAIT", "HELD", "STATE"
 AFTER = "AFTER#"
 """Beginning of the partition of those that run after a job."""
 CONTROL: Key = (STATE, "control")
-POOLS: Key = (STATE, "pools")
 ACTIVE_ROWS, FOREIGN_ROWS, HISTORY_ROWS, REQUEST_ROWS = "active#", "foreign#", "history#", "request#"
+WARM_ROWS = "warm#"
 PLACE = "place"
 FINISHED_INDEX, FINISHED = "finished", "ended"
 """The index of ended jobs, and its one hash key: ended jobs come at the rate at which SageMaker starts them."""
@@ -211,20 +212,43 @@ def foreign_row(name: str, units: Units) -> Row:
     return keyed((STATE, FOREIGN_ROWS + name), units=json.dumps(dict(units)))
 
 
+def warm_row(pool: WarmPool) -> Row:
+    """A warm pool that an ended attempt has left."""
+    values = {
+        "units": dict(pool.units),
+        "fit": pool.fit,
+        "until": moment(pool.until),
+        "priority": pool.priority,
+        "usedBy": pool.used_by,
+        "endingSince": None if pool.ending_since is None else moment(pool.ending_since),
+    }
+    told = {key: value for key, value in values.items() if value not in (None, "", 0)}
+    return keyed(warm_key(pool.training_job_name), warm=json.dumps(told, separators=(",", ":")))
+
+
+def warm_key(training_job_name: str) -> Key:
+    """Where the warm pool is that an attempt has left."""
+    return (STATE, WARM_ROWS + training_job_name)
+
+
+def warm_of(row: Row) -> WarmPool:
+    """The warm pool of such a row."""
+    values = json.loads(row["warm"]["S"])
+    ending = values.get("endingSince")
+    return WarmPool(
+        training_job_name=row["sk"]["S"].removeprefix(WARM_ROWS),
+        units=values["units"],
+        fit=values.get("fit", ""),
+        until=datetime.fromisoformat(values["until"]),
+        priority=values.get("priority", 0),
+        used_by=values.get("usedBy"),
+        ending_since=None if ending is None else datetime.fromisoformat(ending),
+    )
+
+
 def foreign_of(rows: Sequence[Row]) -> dict[str, Units]:
     """Units by training job name."""
     return {row["sk"]["S"].removeprefix(FOREIGN_ROWS): json.loads(row["units"]["S"]) for row in rows}
-
-
-def pools_row(pools: Mapping[str, Pool], version: int, parameter: str) -> Row:
-    """The pools, and the deployment's parameter under which they were set."""
-    listed = [[pool.name, pool.cap, *([True] if pool.count_foreign else [])] for pool in pools.values()]
-    return keyed(POOLS, pools=json.dumps(listed), version=version, parameter=parameter)
-
-
-def pools_of(row: Row) -> dict[str, Pool]:
-    """The pools of such a row, by name."""
-    return {pool[0]: Pool(*pool) for pool in json.loads(row["pools"]["S"])}
 
 
 def _attribute(value: str | int | bytes) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from trainmaster.domain.job import WAITING, Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.handlers import models, views
 from trainmaster.handlers.views import Standing
-from trainmaster.ports import Filter, Pools
+from trainmaster.ports import Filter, QueueSettings
 from trainmaster.service.change import Desk
 from trainmaster.service.explain import explain_in, pool_usage
 
@@ -34,7 +34,7 @@ def queue_page(desk: Desk, limit: int, cursor: str | None) -> models.Queue:
     """Waiting jobs in queue order with their positions, and the pools. Raises `InvalidRequest` for a wrong cursor."""
     place = Place.read(cursor)
     page = desk.store.browse(Filter(states=WAITING), limit=limit, cursor=place.cursor)
-    in_force, snapshot = desk.store.pools(), desk.store.survey()
+    in_force, snapshot = desk.store.settings(), desk.store.survey()
     standings = _standings_in(snapshot, desk, page.jobs)
     jobs = [
         views.job_view(job, replace(standings[job.name], position=position, at_least=None))
@@ -44,15 +44,15 @@ def queue_page(desk: Desk, limit: int, cursor: str | None) -> models.Queue:
     return models.Queue(jobs=jobs, next_cursor=after, pools=_pools(desk, in_force, snapshot))
 
 
-def pools(desk: Desk, in_force: Pools) -> models.Pools:
+def pools(desk: Desk, in_force: QueueSettings) -> models.Pools:
     """How the pools stand."""
     return models.Pools(pools=_pools(desk, in_force, desk.store.survey()), version=in_force.version)
 
 
-def _pools(desk: Desk, in_force: Pools, snapshot: Snapshot) -> list[models.Pool]:
+def _pools(desk: Desk, in_force: QueueSettings, snapshot: Snapshot) -> list[models.Pool]:
     # They may be newer than the snapshot, and the caps are theirs.
-    usage = pool_usage(replace(snapshot, pools=in_force.by_name), desk.clock.now())
-    return [views.pool_view(pool, usage[name]) for name, pool in sorted(in_force.by_name.items())]
+    usage = pool_usage(replace(snapshot, pools=in_force.pools), desk.clock.now())
+    return [views.pool_view(pool, usage[name]) for name, pool in sorted(in_force.pools.items())]
 
 
 def standings_of(desk: Desk, jobs: Iterable[Job]) -> Mapping[str, Standing]:

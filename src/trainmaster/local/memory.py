@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
 from trainmaster.domain.capacity import Pool, Units, foreign_units
+from trainmaster.domain.document import Document
 from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge, VersionConflict
 from trainmaster.domain.heads import FIRST, heads_wanted
 from trainmaster.domain.job import ACTIVE, ENDED, WAITING, Job
@@ -32,8 +33,10 @@ from trainmaster.domain.listing import (
 )
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Policy
+from trainmaster.domain.settings import differences, policy_of
+from trainmaster.domain.warm import WarmPool, left_by
 from trainmaster.local.ordered import Ordered
-from trainmaster.ports import Filter, Page, Pools, Request
+from trainmaster.ports import Filter, Page, QueueSettings, Request
 
 _MOST_CHANGES = 90
 _MOST_BYTES = 3_700_000
@@ -52,7 +55,10 @@ class MemoryTable:
     children: dict[str, Ordered[str]] = field(default_factory=dict)
     ended: Ordered[EndedPlace] = field(default_factory=Ordered)
     foreign: dict[str, Units] = field(default_factory=dict)
-    pools: Pools | None = None
+    warm: dict[str, WarmPool] = field(default_factory=dict)
+    pools: Mapping[str, Pool] | None = None
+    policy: Document | None = None
+    version: int | None = None
     parameter: str = ""
     passes: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -70,6 +76,10 @@ class MemoryTable:
             self.held.add(held_place(job))
             for parent in job.after:
                 self.children.setdefault(parent, Ordered()).add(job.name)
+
+    def keep_warm(self, pools: Iterable[WarmPool]) -> None:
+        """Store these warm pools as they are now."""
+        self.warm.update({pool.training_job_name: pool for pool in pools})
 
     def take(self, job: Job) -> None:
         """Take the job out of the place of its state."""
@@ -96,7 +106,7 @@ class MemoryStore:
     Args:
         default_pools: the pools of the deployment's `Pools` parameter.
         parameter: that parameter as text; pools that were set hold until it changes.
-        policy: settings that every snapshot carries.
+        policy: the deployment's settings, until others are set.
         table: where everything is kept; hand the same to several stores.
     """
 
@@ -134,7 +144,8 @@ class MemoryStore:
         """The same reading without a fence; see `ports.Store`."""
         with self._lock:
             table = self._table
-            pools = self.pools().by_name
+            settings = self.settings()
+            pools = settings.pools
             active = tuple(table.jobs[name] for name in sorted(table.active))
             foreign = foreign_units(table.foreign, pools)
             waiting: list[Job] = []
@@ -151,23 +162,35 @@ class MemoryStore:
                 waiting=tuple(sorted(waiting, key=lambda job: job.order)),
                 cut_lanes=frozenset(cut),
                 foreign=foreign,
-                policy=self._policy,
+                warm=tuple(pool for _, pool in sorted(table.warm.items())),
+                policy=settings.policy,
             )
 
-    def transition(self, changes: Sequence[tuple[Job, Job]], *, fence: int | None = None) -> bool:
+    def transition(
+        self,
+        changes: Sequence[tuple[Job, Job]],
+        *,
+        fence: int | None = None,
+        warm: Sequence[WarmPool] = (),
+        cold: Sequence[str] = (),
+    ) -> bool:
         """Commit changes, all or none; see `ports.Store`."""
         if len(changes) > _MOST_CHANGES or len({before.name for before, _ in changes}) < len(changes):
             raise ValueError(f"a transition has at most {_MOST_CHANGES} changes, one of each job")
         with self._lock:
-            if changes and fence not in (None, self._table.passes or None):
+            if (changes or warm or cold) and fence not in (None, self._table.passes or None):
                 raise Fenced(f"pass {fence} has been overtaken")
             stored = [self._table.jobs.get(before.name) for before, _ in changes]
             for (before, _), now in zip(changes, stored, strict=True):
                 if now is None or now.version != before.version:
                     return False
-            for (_, after), now in zip(changes, self._jobs(before.name for before, _ in changes), strict=True):
+            for (before, after), now in zip(changes, self._jobs(before.name for before, _ in changes), strict=True):
                 self._table.take(now)
                 self._table.put(after)
+                self._table.keep_warm(filter(None, [left_by(before, after)]))
+            self._table.keep_warm(warm)
+            for name in cold:
+                self._table.warm.pop(name, None)
             return True
 
     def find(self, name: str) -> Job | None:
@@ -190,23 +213,29 @@ class MemoryStore:
         with self._lock:
             return Page(*page_of(self._listing(which, start), which.matches, limit))
 
-    def pools(self) -> Pools:
-        """The pools in force; see `ports.Store`."""
+    def settings(self) -> QueueSettings:
+        """The settings in force; see `ports.Store`."""
         with self._lock:
-            stored = self._table.pools
-            if stored is not None and self._table.parameter == self._parameter:
-                return stored
-            return Pools(dict(self._default_pools), 0 if stored is None else stored.version + 1)
+            table = self._table
+            policy = self._policy if table.policy is None else policy_of(table.policy, self._policy)
+            if table.pools is None or table.version is None or table.parameter != self._parameter:
+                return QueueSettings(self._default_pools, policy, 0 if table.version is None else table.version + 1)
+            return QueueSettings(table.pools, policy, table.version)
 
-    def set_pools(self, pools: Sequence[Pool], *, version: int | None = None) -> Pools:
-        """Replace the pools; see `ports.Store`."""
+    def set_settings(
+        self, *, pools: Sequence[Pool] | None = None, policy: Policy | None = None, version: int | None = None
+    ) -> QueueSettings:
+        """Replace the pools, the policy, or both; see `ports.Store`."""
         with self._lock:
-            now = self.pools().version
-            if version not in (None, now):
-                raise VersionConflict(f"The pools have version {now} by now.", field="version", hint="Read them again.")
-            self._table.pools = Pools({pool.name: pool for pool in pools}, now + 1)
-            self._table.parameter = self._parameter
-            return self._table.pools
+            now, table = self.settings(), self._table
+            if version not in (None, now.version):
+                raise VersionConflict(
+                    f"The settings have version {now.version} by now.", field="version", hint="Read them again first."
+                )
+            table.pools = now.pools if pools is None else {pool.name: pool for pool in pools}
+            table.policy = table.policy if policy is None else differences(policy, self._policy)
+            table.version, table.parameter = now.version + 1, self._parameter
+            return self.settings()
 
     def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
         """Add and remove foreign training jobs; see `ports.Store`."""

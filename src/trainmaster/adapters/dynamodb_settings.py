@@ -1,0 +1,90 @@
+"""The settings' one row: pools and policy as people set them, on top of what the deployment says.
+
+Pools that were set are in force while the deployment's own parameter is the one under which they were set, so that the
+last change wins; a policy is in force until another one is set. It must not check what settings mean.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from trainmaster.adapters.dynamodb_rows import STATE, Key, Row, keyed
+from trainmaster.adapters.dynamodb_table import ABSENT, Guard, Table
+from trainmaster.domain.capacity import Pool
+from trainmaster.domain.document import document, value_of
+from trainmaster.domain.errors import Throttled, VersionConflict
+from trainmaster.domain.policy import Policy
+from trainmaster.domain.settings import differences, policy_of
+from trainmaster.ports import QueueSettings
+
+SETTINGS: Key = (STATE, "pools")
+_ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What a deployment says of the settings.
+
+    Attributes:
+        pools: of its `Pools` parameter.
+        parameter: that parameter as text.
+        policy: what it sets of the policy.
+    """
+
+    pools: Mapping[str, Pool]
+    parameter: str
+    policy: Policy
+
+    def in_force(self, row: Row | None) -> QueueSettings:
+        """The settings of the row, as far as they are in force, and of the deployment."""
+        if row is None:
+            return QueueSettings(self.pools, self.policy, 0)
+        policy, version = self._policy_of(row), int(row["version"]["N"])
+        if row["parameter"]["S"] != self.parameter:
+            return QueueSettings(self.pools, policy, version + 1)
+        return QueueSettings({pool.name: pool for pool in _pools_of(row)}, policy, version)
+
+    def change(
+        self, table: Table, pools: Sequence[Pool] | None, policy: Policy | None, version: int | None
+    ) -> QueueSettings:
+        """Replace what is given, as long as nobody else does; see `ports.Store`."""
+        for _ in range(_ROUNDS):
+            stored = table.get(SETTINGS)
+            now = self.in_force(stored)
+            if version not in (None, now.version):
+                raise VersionConflict(
+                    f"The settings have version {now.version} by now.", field="version", hint="Read them again first."
+                )
+            row = self._row(
+                now.pools.values() if pools is None else pools,
+                now.policy if policy is None else policy,
+                now.version + 1,
+            )
+            if table.replace(row, Guard("version", int(stored["version"]["N"])) if stored else ABSENT):
+                return self.in_force(row)
+        raise Throttled("others keep changing the settings")
+
+    def _row(self, pools: Iterable[Pool], policy: Policy, version: int) -> Row:
+        return keyed(
+            SETTINGS,
+            pools=_text([document(pool, sparse=True) for pool in pools]),
+            policy=_text(differences(policy, self.policy)),
+            version=version,
+            parameter=self.parameter,
+        )
+
+    def _policy_of(self, row: Row) -> Policy:
+        """Rows of before there was a policy have none."""
+        return policy_of(json.loads(row["policy"]["S"]), self.policy) if "policy" in row else self.policy
+
+
+def _pools_of(row: Row) -> list[Pool]:
+    """Rows of before pools had kinds have lists of name, cap and whether foreign jobs count."""
+    listed = json.loads(row["pools"]["S"])
+    return [value_of(Pool, pool) if isinstance(pool, dict) else Pool(*pool) for pool in listed]
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

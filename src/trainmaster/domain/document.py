@@ -1,0 +1,115 @@
+"""Settings as JSON documents, and back: the one form in which they are stored, sent and kept in files.
+
+A member is named as the field, in camelCase; a duration is a number of seconds and says so in its name
+(`min_runtime` is `minRuntimeSeconds`). Values that stand under their names do not repeat them. It must not check what a
+value means: that is `policy_problems`, and what an API takes is its models' to say.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from functools import lru_cache
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+Document = dict[str, Any]
+T = TypeVar("T")
+_NAME = "name"
+
+
+def document(value: Any, *, sparse: bool = False) -> Document:
+    """The document of a dataclass's values; a sparse one leaves out what has its default value."""
+    return {
+        member: _written(getattr(value, each.name), sparse=sparse)
+        for member, each, _ in _members(value.__class__)
+        if not (sparse and _is_default(each, getattr(value, each.name)))
+    }
+
+
+def value_of(kind: type[T], values: Mapping[str, Any], **others: Any) -> T:
+    """The dataclass's value of such a document, defaults where it says nothing; members that it does not have are left.
+
+    Raises ValueError, TypeError or OverflowError for what no document of ours holds.
+    """
+    # mypy does not take a class variable for something that can be hashed.
+    members = _members(cast("Any", kind))
+    read = {each.name: _read(hint, values[member]) for member, each, hint in members if member in values}
+    return kind(**others, **read)
+
+
+def member_name(name: str, *, seconds: bool = False) -> str:
+    """The member of a document that has this field."""
+    first, *rest = name.strip("_").split("_")
+    return first + "".join(map(str.capitalize, rest)) + ("Seconds" if seconds else "")
+
+
+@lru_cache(maxsize=64)
+def _members(kind: Any) -> tuple[tuple[str, Field[Any], Any], ...]:
+    """The members of a dataclass's documents: name, field, type."""
+    hints = get_type_hints(kind)
+    return tuple(
+        (member_name(each.name, seconds=timedelta in _choices(hints[each.name])), each, hints[each.name])
+        for each in fields(kind)
+    )
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    """The types that a value may have."""
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def _is_default(each: Field[Any], value: Any) -> bool:
+    if each.default_factory is not MISSING:
+        return bool(value == each.default_factory())
+    return each.default is not MISSING and bool(value == each.default)
+
+
+def _written(value: Any, *, sparse: bool) -> Any:
+    if is_dataclass(value):
+        return document(value, sparse=sparse)
+    if isinstance(value, Mapping):
+        return {str(key): _without_name(_written(each, sparse=sparse), key) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return [_written(each, sparse=sparse) for each in value]
+    if isinstance(value, timedelta):
+        seconds = value.total_seconds()
+        return int(seconds) if seconds.is_integer() else seconds
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value.value if isinstance(value, Enum) else value
+
+
+def _without_name(written: Any, key: str) -> Any:
+    if isinstance(written, dict) and written.get(_NAME) == key:
+        return {member: each for member, each in written.items() if member != _NAME}
+    return written
+
+
+def _read(hint: Any, value: Any) -> Any:
+    kind = next(each for each in _choices(hint) if each is not type(None))
+    if value is None and kind is not hint:
+        return None
+    origin, inside = get_origin(kind) or kind, get_args(kind)
+    if origin is tuple:
+        return tuple(_read(inside[0], each) for each in value)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return {_read(inside[0], key): _named(inside[1], key, each) for key, each in value.items()}
+    if isinstance(kind, type) and is_dataclass(kind):
+        return value_of(kind, value)
+    return _READERS[kind](value) if kind in _READERS else kind(value)
+
+
+def _named(kind: Any, name: str, value: Any) -> Any:
+    """A value that stands under its name, which is one of its fields where it has such a field."""
+    if isinstance(kind, type) and is_dataclass(kind) and any(each.name == _NAME for each in fields(kind)):
+        return value_of(kind, value, name=name)
+    return _read(kind, value)
+
+
+_READERS: Mapping[Any, Any] = {
+    timedelta: lambda value: timedelta(seconds=value),
+    datetime: datetime.fromisoformat,
+}
