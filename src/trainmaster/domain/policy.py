@@ -46,7 +46,7 @@ class Preemption:
     min_runtime: timedelta = timedelta(0)
     cooldown: timedelta = timedelta(minutes=10)
     delay: timedelta = timedelta(0)
-    most: int | None = 10
+    most: int | None = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class Policy:
 
     order: Order = Order.BACKFILL
     reservations: int = 1
-    patience: timedelta = timedelta(days=7)
+    patience: timedelta = timedelta(days=28)
     preemption: Preemption = field(default_factory=Preemption)
     limits: Limits = field(default_factory=Limits)
     shares: Mapping[str, Share] = field(default_factory=dict)

@@ -12,17 +12,26 @@ from datetime import datetime, timedelta
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.job import Hold, Job
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy import Order
 from trainmaster.domain.reasons import Behind, KeptForOther, Reason, WaitsForCapacity
+from trainmaster.planner.attained import Attained
 from trainmaster.planner.expect import Expectations
 from trainmaster.planner.fit import Claim, Ledger, open_ledger
 from trainmaster.planner.limits import Limits
-from trainmaster.planner.order import Ranking, ranking_of
+from trainmaster.planner.order import Ranking
 from trainmaster.planner.preempt import Candidates, Choice
 from trainmaster.planner.reserve import Reservations, Reserved
 from trainmaster.planner.share import Shares
 from trainmaster.planner.shortage import short
 from trainmaster.planner.warm import WarmPools
 from trainmaster.planner.windows import window_refusal
+
+
+def ranking_of(snapshot: Snapshot, now: datetime) -> Ranking:
+    """Order and standing as the queue has chosen them."""
+    if snapshot.policy.order is Order.LEAST_ATTAINED_SERVICE:
+        return Attained(snapshot, now)
+    return Ranking(snapshot, now)
 
 
 @dataclass(slots=True)
@@ -83,7 +92,7 @@ class Figures:
 
     def crowded(self, job: Job, units: Units) -> bool:
         """Whether only what the job's own share holds keeps it from these units."""
-        if self.limits.refusal(job, units) or not self.shares.excess(job, units):
+        if self.limits.refusal(job, units) or self.shares.excess(job, units) is None:
             return False
         return window_refusal(job, units, self.snapshot.pools, self.now, self.snapshot.records.history) is None
 
@@ -133,16 +142,22 @@ class Figures:
         hold = self.hold_of(job)
         if hold is not None and hold.units == units:
             return None
-        barrier = self.ledger.barrier(job, self.ranking.standing(job), units)
+        owner = self.shares.in_play and self.shares.within_own(job, units)
+        barrier = self.ledger.barrier(job, self.ranking.standing(job), units, owner=owner)
         if barrier is not None:
             return Behind(barrier[1].name, barrier[0])
         if not self.reservations.on(units):
             return None
-        found = self.reservations.obstacle(units, self.expected_end(job))
+        found = self.reservations.obstacle(units, self.expected_end(job), only=job.share if owner else None)
         if found is None or self._would_yield(job, found[1]):
             return None
         pool, reserved = found
         return KeptForOther(reserved.job.name, pool, reserved.at, units[pool], max(self.now_there(job, pool), 0))
+
+    def held_for(self, job: Job, alternatives: Iterable[Units]) -> bool:
+        """Whether what is free is held for a blocked job against all others."""
+        free = {pool: self.soon_there(job, pool) for pool in job.demand.pools}
+        return any(self.ranking.holds(job, units, free) for units in alternatives)
 
     def _would_yield(self, job: Job, reserved: Reserved) -> bool:
         """Whether who is reserved for could take the units back when its time comes: then nobody is delayed."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
+from trainmaster.domain.capacity import Units
 from trainmaster.domain.deadline import urgency, urgent_from
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
@@ -26,6 +28,9 @@ class Ranking:
 
     snapshot: Snapshot
     now: datetime
+
+    reserves: ClassVar[bool] = True
+    """Whether blocked jobs are reserved for."""
 
     def standing(self, job: Job) -> Standing:
         """The job's standing now."""
@@ -63,14 +68,13 @@ class Ranking:
         """Whether nobody of its standing may pass the job while it is blocked."""
         return self.snapshot.policy.order is Order.FIFO or self.out_of_patience(job)
 
+    def holds(self, job: Job, units: Units, free: Units) -> bool:  # noqa: ARG002 -- other orders look at them
+        """Whether a blocked job has everything that is free held for it, against all others."""
+        return False
+
     def out_of_patience(self, job: Job) -> bool:
         """Whether the job has waited for so long that equals must not pass it any more."""
         return self.now - job.entry_time > self.snapshot.policy.patience
-
-
-def ranking_of(snapshot: Snapshot, now: datetime) -> Ranking:
-    """The ranking that the queue's order asks for."""
-    return Ranking(snapshot, now)
 
 
 def in_order(jobs: Iterable[Job]) -> list[Job]:

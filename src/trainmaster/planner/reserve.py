@@ -87,6 +87,16 @@ class Reservations:
             self._steps.setdefault(pool, []).extend([(at, -count), (at + lasts, count)])
         return reserved
 
+    def promise(self, job: Job, units: Units, at: datetime, lasts: timedelta) -> None:
+        """Reserve units from a time at which they can be had for certain, with nothing left over until then.
+
+        For a job that only waits for others' protection to end: whoever started meanwhile would be protected anew.
+        """
+        reserved = Reserved(job, units, at, at + lasts, dict.fromkeys(units, 0))
+        self.made.append(reserved)
+        for pool in units:
+            self._by_pool.setdefault(pool, []).append(reserved)
+
     def obstacle(self, units: Units, end: datetime, only: str | None = None) -> tuple[str, Reserved] | None:
         """Whom a job would delay if it held these units from now until then, and where; None where nobody.
 

@@ -8,7 +8,7 @@ remembered is in the plan.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
@@ -19,18 +19,15 @@ from trainmaster.domain.job import Hold, Job
 from trainmaster.domain.plan import Decision, EndWarm, Plan, Preempt, Reservation, Snapshot, Start, Wait
 from trainmaster.domain.reasons import (
     BackingOff,
-    Behind,
     EndsWarmPool,
-    KeptForOther,
     NextPass,
     Preempts,
     PreemptsLater,
     Protected,
     Reason,
-    WaitsForCapacity,
     WaitsForRelease,
 )
-from trainmaster.domain.reasons_of_rules import BudgetSpent, ShareFull, UserFull
+from trainmaster.planner.alike import Alike
 from trainmaster.planner.figures import Figures
 from trainmaster.planner.place import place
 from trainmaster.planner.preempt import Choice
@@ -41,8 +38,8 @@ from trainmaster.planner.warm import InTheWay
 if TYPE_CHECKING:
     from random import Random
 
-_LASTING = WaitsForCapacity | KeptForOther | Behind | ShareFull | UserFull | BudgetSpent
-"""Reasons that a job has in common with those of its kind that come after it in the same plan."""
+ABSOLUTE: tuple[int, ...] = ()
+"""A standing below all others: who bars the rest with it is passed by nobody."""
 MOST_VICTIMS = 80
 """Victims of one Preempt decision: it is committed as one transaction, which holds 100 items."""
 
@@ -57,7 +54,7 @@ def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:  # noqa: A
 
     Equal arguments give an equal plan. The plan never exceeds a cap: starts use only units that are free now.
     """
-    planning = _Planning(snapshot, now, Figures.of(snapshot, now))
+    planning = _Planning(snapshot, now, Figures.of(snapshot, now), Alike(snapshot))
     planning.respect_holds()
     for job in planning.turns():
         planning.consider(job)
@@ -85,9 +82,9 @@ class _Planning:
     snapshot: Snapshot
     now: datetime
     figures: Figures
+    alike: Alike
     decisions: list[Decision] = field(default_factory=list)
     actions: int = 0
-    alike: dict[Hashable, Reason] = field(default_factory=dict)
 
     def plan(self) -> Plan:
         """What has been decided, and when it could change by itself."""
@@ -118,39 +115,16 @@ class _Planning:
         """Decide about one waiting job; its own Start or Wait comes last."""
         figures = self.figures
         if job.name in figures.ledger.claims:
-            # What was kept for this job may be there for others of a kind that found nothing before.
-            self.alike.clear()
-        kind = self._kind(job)
-        if kind is not None and kind in self.alike:
-            self._wait(job, self.alike[kind])
+            # What was kept for this job may be there for others that found nothing before.
+            self.alike.forget()
+        kind = self.alike.kind(job, figures.ranking.rank(job))
+        if (reason := self.alike.reason(kind)) is not None:
+            self._wait(job, reason)
             return
         reserved = len(figures.reservations.made)
         self._consider(job)
-        reason = getattr(self.decisions[-1], "reason", None)
-        if kind is not None and isinstance(reason, _LASTING) and reserved == len(figures.reservations.made):
-            self.alike[kind] = reason
-
-    def _kind(self, job: Job) -> Hashable:
-        """What tells jobs apart in the eyes of the planner; None for one that is like no other.
-
-        Capacity, spare units and victims only become fewer while a plan is made, so whoever comes later and is of a
-        kind that was blocked is blocked for the same reason.
-        """
-        (units, *others) = job.demand.alternatives
-        plain = job.attempt is None and job.hold is None and job.retry_at is None and not others and len(units) == 1
-        if not plain or job.group is not None or self.snapshot.warm:
-            return None
-        ((pool, count),) = units.items()
-        limits = (
-            job.share,
-            job.submitted_by,
-            job.preemptible,
-            job.wishes,
-            job.image,
-            job.checkpointed,
-            job.max_runtime,
-        )
-        return (self.figures.ranking.rank(job), pool, count, *limits)
+        if reserved == len(figures.reservations.made):
+            self.alike.note(kind, getattr(self.decisions[-1], "reason", None))
 
     def _consider(self, job: Job) -> None:
         figures = self.figures
@@ -171,7 +145,10 @@ class _Planning:
     def _consider_refused(self, job: Job, possible: list[Units], reason: Reason) -> None:
         """A share at its bound may still have lower jobs of its own step aside; every other rule just has to be met."""
         crowded = [units for units in possible if self.figures.crowded(job, units)]
-        if crowded:
+        soon = [units for units in crowded if not self.figures.missing(job, units)]
+        if soon:
+            self._wait_for_release(job, soon[0])
+        elif crowded:
             self._make_way(job, crowded, otherwise=reason)
         else:
             self._wait(job, reason)
@@ -231,8 +208,7 @@ class _Planning:
         if not able and otherwise is not None:
             self._wait(job, otherwise)
         elif not able:
-            protected = next((way.choice for way in ways if way.choice.protected), None)
-            self._block(job, open_, None if protected is None else _protected(protected))
+            self._wait_for_protected(job, open_, next((way for way in ways if way.choice.protected), None))
         elif (since := self.figures.may_preempt_since(job)) > self.now:
             self._block(job, open_, PreemptsLater(since))
         elif self._spent():
@@ -240,6 +216,15 @@ class _Planning:
             self._wait(job, NextPass())
         else:
             self._take(job, ways[min(able)[2]])
+
+    def _wait_for_protected(self, job: Job, open_: list[Units], way: _Way | None) -> None:
+        """Nobody may step aside now; where that is only a matter of time, that time is reserved."""
+        figures = self.figures
+        if way is not None and way.choice.until is not None and figures.reservations.room(job):
+            figures.reservations.promise(job, way.units, way.choice.until, figures.expect.run_time(job))
+            self._wait(job, _protected(way.choice))
+        else:
+            self._block(job, open_, None if way is None else _protected(way.choice))
 
     def _way(self, job: Job, units: Units) -> _Way:
         missing = self.figures.missing(job, units)
@@ -269,9 +254,11 @@ class _Planning:
     def _block(self, job: Job, alternatives: list[Units], reason: Reason | None) -> None:
         """The job cannot go on now: it bars its equals, or is reserved for, as the order wants it."""
         figures, reserved = self.figures, None
-        if figures.ranking.strict(job):
+        if figures.held_for(job, alternatives):
+            figures.ledger.bar(job, ABSOLUTE)
+        elif figures.ranking.strict(job):
             figures.ledger.bar(job, figures.ranking.standing(job))
-        elif figures.reservations.room(job):
+        elif figures.ranking.reserves and figures.reservations.room(job):
             reserved = figures.reserve(job, alternatives)
         self._wait(job, reason or figures.short(job, alternatives[0], reserved))
 

@@ -1,0 +1,49 @@
+"""Jobs that are alike in the eyes of the planner: once one of them is blocked, so are those behind it.
+
+Free units, spare units and victims only become fewer while a plan is made, so whoever comes later and is of a kind
+that was blocked is blocked for the same reason. That spares looking at each job of a deep queue. It must not decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from trainmaster.domain.job import Job
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.reasons import Behind, KeptForOther, Reason, WaitsForCapacity
+from trainmaster.domain.reasons_of_rules import BudgetSpent, ShareFull, UserFull
+
+_LASTING = WaitsForCapacity | KeptForOther | Behind | ShareFull | UserFull | BudgetSpent
+"""Reasons that a job has in common with those of its kind."""
+
+
+@dataclass(slots=True)
+class Alike:
+    """Why kinds of jobs wait in the plan in the making."""
+
+    snapshot: Snapshot
+    _reasons: dict[Hashable, Reason] = field(default_factory=dict)
+
+    def reason(self, kind: Hashable) -> Reason | None:
+        """Why an earlier job of this kind waits; None where that is not known."""
+        return None if kind is None else self._reasons.get(kind)
+
+    def note(self, kind: Hashable, reason: Reason | None) -> None:
+        """A job of this kind waits for this reason."""
+        if kind is not None and isinstance(reason, _LASTING):
+            self._reasons[kind] = reason
+
+    def forget(self) -> None:
+        """Units may have become free for others: what was known does not hold any more."""
+        self._reasons.clear()
+
+    def kind(self, job: Job, rank: tuple[int, ...]) -> Hashable:
+        """What tells jobs apart; None for one that is like no other."""
+        (units, *others) = job.demand.alternatives
+        plain = job.attempt is None and job.hold is None and job.retry_at is None and not others and len(units) == 1
+        if not plain or job.group is not None or self.snapshot.warm:
+            return None
+        ((pool, count),) = units.items()
+        who = (job.share, job.submitted_by, job.preemptible, job.wishes)
+        return (rank, pool, count, who, job.image, job.checkpointed, job.max_runtime)

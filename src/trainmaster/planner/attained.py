@@ -1,0 +1,202 @@
+"""Order and standing by what jobs have received: least attained service, by discrete levels (Tiresias, NSDI 2019).
+
+    level 2   out of patience: runs to its end, and nobody displaces it but a higher priority
+    level 1   fresh: has received little; small jobs up to 100 GPU-hours, jobs of 8 accelerators up to an hour
+    level 0   served: all others
+    level -1  heaviest: the very few large jobs that have received most, until they have waited three times as long as
+              any other large job
+
+Levels dominate; inside one the job goes first that has been kept waiting longest in all, so that those who are put
+aside come back. A job at work counts as having waited half as long again, and is not displaced by its equals for
+half an hour: so two jobs change places ever more rarely, and restarts cost little. How the figures were found is in
+docs/explanation/least-attained-service.md. It must not know what is free.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import accumulate
+from typing import ClassVar
+
+from trainmaster.domain.capacity import Units
+from trainmaster.domain.history import worked
+from trainmaster.domain.job import Job
+from trainmaster.planner.order import Ranking, Standing, Turn
+
+LARGE = 8
+"""Accelerators from which on a job is large: a whole machine and more."""
+FRESH_SMALL = 360_000.0
+"""GPU-seconds up to which a smaller job is fresh: 100 GPU-hours."""
+FRESH_LARGE = 3_600.0
+"""Seconds for which a job of 8 accelerators is fresh; a wider one for less, by the root of its width."""
+AT_WORK = timedelta(minutes=30)
+"""An attempt is not displaced by its equals before it has worked this long."""
+HEAD_START = 50_000.0
+"""Seconds that every job is taken to have waited already: waits of a few hours make no difference."""
+RUNNING_COUNTS = 1.5
+"""By how much the wait of a job at work is multiplied: who displaces it must have waited that much longer."""
+SMALL_COUNTS = 0.75
+"""The same of a small job that is not fresh any more: displacing it frees little."""
+HOLDS_FROM = timedelta(days=1)
+"""A job that has waited longer has free units held for it while only the half hour of others is in its way."""
+LOOKS_AGAIN = timedelta(hours=1)
+"""Waits grow all the time; how often their order is looked at anew where nothing happens."""
+
+ONE_HEAVIEST_IN = 64
+"""Large jobs in the queue for each that may be among the heaviest."""
+HEAVIEST_WAITS = 3.0
+"""The heaviest wait no longer than this times the longest wait of the other large jobs."""
+
+PATIENT, FRESH, SERVED, HEAVIEST = 2, 1, 0, -1
+PINNED = 3
+"""Above all levels: at work for too short a time to be displaced by an equal."""
+
+
+@dataclass(slots=True)
+class Attained(Ranking):
+    """Order and standing under `least-attained-service`."""
+
+    _standings: dict[str, Standing] = field(default_factory=dict)
+    _medians: dict[tuple[str, str, str, int], float] = field(default_factory=dict)
+    _heaviest: frozenset[str] | None = None
+    _holders: dict[str, tuple[list[Standing], list[int]]] = field(default_factory=dict)
+
+    reserves: ClassVar[bool] = False
+
+    def standing(self, job: Job) -> Standing:
+        """Priority, level, and how long it has waited: who outranks an equal may displace it."""
+        found = self._standings.get(job.name)
+        if found is None:
+            found = self._standings[job.name] = self._standing(job)
+        return found
+
+    def rank(self, job: Job) -> Standing:
+        """The same without the wait."""
+        return self.standing(job)[:2]
+
+    def turn(self, job: Job) -> Turn:
+        """Sort key: priority, level, near deadlines, longest wait; then the usual order."""
+        priority, level, wait = self.standing(job)
+        return (-priority, level != PATIENT, *self._urgency(job), -level, -wait, *job.order[1:])
+
+    def holds(self, job: Job, units: Units, free: Units) -> bool:
+        """Whether free units are held for a blocked job: it waits only for the half hour of others to pass.
+
+        Without that, ever new small jobs would start on what is free, and be protected for half an hour each.
+        """
+        if self.now - job.entry_time < HOLDS_FROM or self._wait(job) < HOLDS_FROM.total_seconds():
+            return False
+        return all(free.get(pool, 0) + self._displaceable(pool, job) >= count for pool, count in units.items())
+
+    def strict(self, job: Job) -> bool:
+        """Whether nobody of its standing may pass the job while it is blocked."""
+        return self.standing(job)[1] == PATIENT
+
+    def _changes(self) -> Iterator[datetime]:
+        if self.snapshot.waiting:
+            yield self.now + LOOKS_AGAIN
+            yield from (moment for job in self.snapshot.active for moment in self._crossings(job))
+
+    def _crossings(self, job: Job) -> Iterator[datetime]:
+        """When an active job may be displaced by equals, and when it has received too much to be fresh."""
+        attempt = job.attempt
+        if attempt is not None and attempt.started_at is not None and not job.stopping:
+            yield attempt.started_at + AT_WORK
+            if (left := self._fresh_for(job) - worked(job)) > 0:
+                yield attempt.started_at + timedelta(seconds=left)
+
+    def _standing(self, job: Job) -> Standing:
+        level, wait = self._level(job), self._wait(job) + HEAD_START
+        if job.units:
+            wait *= RUNNING_COUNTS
+            level = PINNED if self._pinned(job) and level != PATIENT else level
+        if level == SERVED and self._gpus(job) < LARGE:
+            wait *= SMALL_COUNTS
+        return (job.priority, level, int(wait))
+
+    def _level(self, job: Job) -> int:
+        if self._wait(job) > self.snapshot.policy.patience.total_seconds():
+            return PATIENT
+        if self._received(job) < self._fresh_for(job):
+            return FRESH
+        return HEAVIEST if job.name in self.heaviest() else SERVED
+
+    def heaviest(self) -> frozenset[str]:
+        """The few large jobs that run last; worked out once."""
+        if self._heaviest is None:
+            self._heaviest = self._find_heaviest()
+        return self._heaviest
+
+    def _find_heaviest(self) -> frozenset[str]:
+        large = [job for job in (*self.snapshot.active, *self.snapshot.waiting) if self._gpus(job) >= LARGE]
+        most = (len(large) + ONE_HEAVIEST_IN // 2) // ONE_HEAVIEST_IN
+        above = [job for job in large if self._received(job) > self._usual(job)]
+        chosen = sorted(above, key=lambda job: (-self._weight(job), job.name))[:most]
+        names = {job.name for job in chosen}
+        longest = max((self._wait(job) for job in large if job.name not in names), default=0.0)
+        return frozenset(job.name for job in chosen if self._wait(job) <= HEAVIEST_WAITS * longest)
+
+    def _usual(self, job: Job) -> float:
+        """Seconds that half of the jobs of its kind run; without end where nothing is known."""
+        kind = (job.share, job.image, job.demand.lane, job.demand.size)
+        if kind not in self._medians:
+            median = self.snapshot.records.history.run_time(job, 0.0, 0.5)
+            self._medians[kind] = math.inf if median is None else median
+        return self._medians[kind]
+
+    def _weight(self, job: Job) -> float:
+        """GPU-seconds received; one that has been put aside counts double, so that two do not change places often."""
+        return self._received(job) * self._gpus(job) * (1.0 if job.units else 2.0)
+
+    def _pinned(self, job: Job) -> bool:
+        attempt = job.attempt
+        return attempt is not None and self.now < (attempt.started_at or self.now) + AT_WORK
+
+    def _received(self, job: Job) -> float:
+        """Seconds for which the job's attempts were at work."""
+        attempt = job.attempt
+        if attempt is None:
+            return 0.0
+        going = job.units and attempt.started_at is not None
+        return worked(job) + ((self.now - attempt.started_at).total_seconds() if going and attempt.started_at else 0.0)
+
+    def _wait(self, job: Job) -> float:
+        """Seconds that it has not been at work since it came."""
+        return (self.now - job.entry_time).total_seconds() - self._received(job)
+
+    def _fresh_for(self, job: Job) -> float:
+        """Seconds at work up to which the job is fresh."""
+        gpus = self._gpus(job)
+        return FRESH_SMALL / gpus if gpus < LARGE else FRESH_LARGE * (LARGE / gpus) ** 0.5
+
+    def _gpus(self, job: Job) -> int:
+        """Accelerators of the job's largest alternative."""
+        pools = self.snapshot.pools
+        counts = (
+            sum(count * (pools[pool].accelerators if pool in pools else 1) for pool, count in units.items())
+            for units in job.demand.alternatives
+        )
+        return max(counts, default=1)
+
+    def _displaceable(self, pool: str, job: Job) -> int:
+        """Units of a pool that jobs hold which the job may displace now or when their half hour has passed."""
+        if pool not in self._holders:
+            held = sorted((self._unpinned(each), each.units[pool]) for each in self._preemptible(pool))
+            self._holders[pool] = ([standing for standing, _ in held], [0, *accumulate(count for _, count in held)])
+        standings, sums = self._holders[pool]
+        return sums[bisect_left(standings, self.standing(job))]
+
+    def _preemptible(self, pool: str) -> Iterator[Job]:
+        return (job for job in self.snapshot.active if pool in job.units and job.preemptible and not job.stopping)
+
+    def _unpinned(self, job: Job) -> Standing:
+        """The standing of an active job once its half hour has passed."""
+        priority, level, wait = self.standing(job)
+        if level == PINNED:
+            level = self._level(job)
+            wait = int(wait * SMALL_COUNTS) if level == SERVED and self._gpus(job) < LARGE else wait
+        return (priority, level, wait)
