@@ -181,6 +181,7 @@ class World:
         self.clock = VirtualClock(EPOCH)
         self.training_jobs: dict[str, dict[str, Any]] = {}
         self.opened: list[str] = []
+        self.checkpoints: dict[str, datetime] = {}
         self.simulator = SageMakerSimulator(self.clock, limits=limits, sink=self._on_event, **simulator)
         self.faults = faults or Faults()
         self.faults.overtake = self.second_manager
@@ -208,6 +209,11 @@ class World:
 
     def sleep(self, seconds: float) -> None:
         self.simulator.advance(seconds)
+
+    # -- the buckets that the application gets ---------------------------------------------------------------------
+    def newest(self, uri: str) -> datetime | None:
+        """When the newest checkpoint under this URI was written."""
+        return self.checkpoints.get(uri)
 
     # -- people -----------------------------------------------------------------------------------------------------
     def submit(self, name: str, **request: Any) -> Job:
@@ -283,6 +289,7 @@ class World:
         application.__dict__["store"] = self._store()
         application.__dict__["publisher"] = self.queue
         application.__dict__["launcher"] = SageMakerLauncher(self.sagemaker, QUEUE)
+        application.__dict__["checkpoints"] = self
         return application
 
     def _store(self) -> Store:

@@ -17,7 +17,7 @@ from trainmaster.adapters.clock import SystemClock
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy import Policy
-from trainmaster.ports import Clock, Launcher, Publisher, Store
+from trainmaster.ports import Checkpoints, Clock, Launcher, Publisher, Store
 from trainmaster.service.change import Desk
 from trainmaster.service.door import Door
 from trainmaster.service.launch import Hands
@@ -162,7 +162,7 @@ class Application:
     @cached_property
     def hands(self) -> Hands:
         """What the manager's use cases need."""
-        return Hands(self.store, self.launcher, self.clock)
+        return Hands(self.store, self.launcher, self.clock, checkpoints=self.checkpoints)
 
     @cached_property
     def door(self) -> Door:
@@ -204,6 +204,13 @@ class Application:
         from trainmaster.adapters.sagemaker import SageMakerLauncher
 
         return SageMakerLauncher(self._client("sagemaker"), self.settings.queue)
+
+    @cached_property
+    def checkpoints(self) -> Checkpoints | None:
+        """Where jobs save their work, on S3; its client is made when somebody first looks."""
+        from trainmaster.adapters.s3 import S3Checkpoints
+
+        return S3Checkpoints(lambda: self._client("s3"))
 
     def observation_of(self, event: Mapping[str, Any]) -> Observation | None:
         """What an EventBridge event says of a training job; None where it is about something else.

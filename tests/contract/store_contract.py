@@ -14,6 +14,7 @@ from held_contract import HeldContract
 from listing_contract import ListingContract
 from reading_contract import ReadingContract
 from settings_contract import SettingsContract
+from warm_contract import WarmContract
 
 import builders as b
 from trainmaster.domain import lifecycle
@@ -295,7 +296,14 @@ class FenceContract:
 
 
 class StoreContract(
-    SubmitContract, MoveContract, FenceContract, ReadingContract, ListingContract, HeldContract, SettingsContract
+    SubmitContract,
+    MoveContract,
+    FenceContract,
+    ReadingContract,
+    ListingContract,
+    HeldContract,
+    SettingsContract,
+    WarmContract,
 ):
     """The whole contract; `engine` is a fixture of the subclass."""
 

@@ -79,7 +79,7 @@ def fit_of(request: Object, *, ours: bool = False) -> str:
 def left_by(before: Job, after: Job) -> WarmPool | None:
     """The warm pool that a change of a job leaves behind; a store writes it in the very commit that ends the attempt.
 
-    Where the attempt was being stopped, its pool is to end as well.
+    Where the queue had the attempt stopped, for another job or for its user, its pool is to end as well.
     """
     attempt = after.attempt
     if attempt is None or attempt.warm_until is None or not ends_attempt(before, after):
@@ -90,7 +90,7 @@ def left_by(before: Job, after: Job) -> WarmPool | None:
         fit=after.fit,
         until=attempt.warm_until,
         priority=after.priority,
-        ending_since=attempt.ended_at if before.stopping else None,
+        ending_since=attempt.ended_at if attempt.freed_for is not None or after.stop_requested else None,
     )
 
 

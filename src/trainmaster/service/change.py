@@ -13,11 +13,12 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled
 from trainmaster.domain.job import ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
-from trainmaster.ports import Clock, Pools, Publisher, Store
+from trainmaster.domain.pools import pool_problems, with_windows
+from trainmaster.ports import Clock, Publisher, QueueSettings, Store
+from trainmaster.service import held
 from trainmaster.service.wake import wake
 
 MOST_TRIES = 8
-LARGEST_CAP = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +54,12 @@ def change(desk: Desk, name: str, who: str, *, priority: int | None = None, hold
     return _change(desk, name, lambda job: _changed(desk, job, who, priority=priority, hold=hold))
 
 
-def set_pools(desk: Desk, pools: Sequence[Pool], *, version: int | None = None) -> Pools:
+def set_pools(desk: Desk, pools: Sequence[Pool], *, version: int | None = None) -> QueueSettings:
     """Replace the pools; jobs that hold more than a lowered cap run on. Raises `InvalidRequest`, `VersionConflict`."""
-    seen: set[str] = set()
-    for index, pool in enumerate(pools):
-        if pool.name in seen:
-            raise InvalidRequest(f"pool {pool.name} is given twice", field=f"pools[{index}].instanceType")
-        if not 0 <= pool.cap <= LARGEST_CAP:
-            raise InvalidRequest(f"cap {pool.cap} is out of range", field=f"pools[{index}].cap", hint="use 0 or more")
-        seen.add(pool.name)
-    done = desk.store.set_pools(pools, version=version)
+    for problem in pool_problems(pools):
+        raise problem.refusal()
+    known = desk.store.settings().pools if any(pool.plan_arn for pool in pools) else {}
+    done = desk.store.set_settings(pools=with_windows(pools, known), version=version)
     wake(desk.store, desk.publisher)
     return done
 
@@ -81,7 +78,7 @@ def _changed(desk: Desk, job: Job, who: str, *, priority: int | None, hold: bool
         raise IllegalTransition(f"job {job.name} is {job.state}: it cannot change any more", field="jobState")
     if priority is not None and priority != job.priority:
         job = lifecycle.reprioritise(job, priority, now, who)
-    if hold is True and job.state is not JobState.HELD:
+    if hold is True and job.held_by is None:
         job = lifecycle.hold(job, now, who)
     if hold is False:
         job = lifecycle.release(job, now, who)
@@ -97,6 +94,8 @@ def _change(desk: Desk, name: str, changed: Callable[[Job], Job]) -> Job:
         if after == before:
             return before
         if desk.store.transition([(before, after)]):
+            if after.state in ENDED:
+                held.follow(desk.store, after, desk.clock.now())
             wake(desk.store, desk.publisher)
             return after
     raise Throttled(f"job {name} is changing too fast; try again")

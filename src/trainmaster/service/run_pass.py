@@ -10,15 +10,18 @@ import logging
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import total
+from trainmaster.domain.capacity import reclaimed_at, total
 from trainmaster.domain.errors import Fenced, NotPermitted, Throttled, Unavailable
 from trainmaster.domain.job import ACTIVE, WAITING, Job
-from trainmaster.domain.plan import Plan, Preempt, Snapshot, Start
+from trainmaster.domain.plan import EndWarm, Plan, Preempt, Snapshot, Start
 from trainmaster.domain.reasons import NextPass
+from trainmaster.domain.warm import counting, left_by
 from trainmaster.planner.schedule import schedule
-from trainmaster.service import held
+from trainmaster.service import held, warm
+from trainmaster.service.capacity import keep_time, look_for_checkpoints, refresh_plans
 from trainmaster.service.foreign import note_foreign
 from trainmaster.service.launch import Hands, check_silent, finish_unfinished, launch, stop
 
@@ -32,6 +35,8 @@ class PassReport:
     Attributes:
         pass_number: its fence.
         fenced: whether a later pass overtook it.
+        cooled: the training jobs whose warm pools were to end.
+        gone: whether any of those is gone already.
         again: whether another pass would find more to do at once.
     """
 
@@ -39,10 +44,12 @@ class PassReport:
     plan: Plan = field(default_factory=Plan)
     started: list[str] = field(default_factory=list)
     preempted: list[str] = field(default_factory=list)
+    cooled: list[str] = field(default_factory=list)
     returned: list[str] = field(default_factory=list)
     lost: int = 0
     fenced: bool = False
     throttled: bool = False
+    gone: bool = False
     again: bool = False
 
 
@@ -58,16 +65,12 @@ def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
     if tick:
         held.enter_due(hands.store, hands.clock.now())
     snapshot = hands.store.begin_pass()
-    hands = replace(hands, policy=snapshot.policy)
-    if tick:
-        snapshot = replace(snapshot, foreign=note_foreign(hands, snapshot))
+    hands = replace(hands, policy=snapshot.policy, pools=snapshot.pools)
     report = PassReport(snapshot.pass_number)
-    snapshot = _up_to_date(snapshot, finish_unfinished(hands, snapshot.active))
-    if tick:
-        snapshot = _up_to_date(snapshot, check_silent(hands, snapshot.active))
-    report.plan = schedule(snapshot, hands.clock.now(), random.Random(snapshot.pass_number))  # noqa: S311 -- spreads choices, guards nothing
     try:
-        _carry_out(hands, report)
+        snapshot = _looked(hands, snapshot, tick=tick)
+        report.plan = schedule(snapshot, hands.clock.now(), random.Random(snapshot.pass_number))  # noqa: S311 -- spreads choices, guards nothing
+        _carry_out(hands, snapshot, report)
     except Fenced:
         report.fenced = True
         log.info("a later pass has begun", extra={"pass": report.pass_number})
@@ -77,12 +80,28 @@ def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
     return report
 
 
+def _looked(hands: Hands, snapshot: Snapshot, *, tick: bool) -> Snapshot:
+    """The snapshot after what earlier passes left undone, and after the minute's looks. Raises `Fenced`."""
+    if tick:
+        pools = refresh_plans(hands, snapshot.pools)
+        snapshot = replace(snapshot, foreign=note_foreign(hands, snapshot), pools=pools)
+    snapshot = _up_to_date(snapshot, finish_unfinished(hands, snapshot.active))
+    if tick:
+        snapshot = _up_to_date(snapshot, keep_time(hands, snapshot))
+        snapshot = _up_to_date(snapshot, check_silent(hands, snapshot.active))
+        snapshot = _up_to_date(snapshot, look_for_checkpoints(hands, snapshot.active))
+    return warm.settle(hands, snapshot, tick=tick)
+
+
 def _up_to_date(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
     """The snapshot after checks have moved some of its active jobs."""
     moved = list(jobs)
     names = {job.name for job in moved}
+    before = {job.name: job for job in snapshot.active}
+    left = (left_by(before[job.name], job) for job in moved)
     return replace(
         snapshot,
+        warm=(*snapshot.warm, *(pool for pool in left if pool is not None)),
         active=tuple(job for job in moved if job.state in ACTIVE),
         waiting=(
             *(job for job in snapshot.waiting if job.name not in names),
@@ -91,24 +110,27 @@ def _up_to_date(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
     )
 
 
-def _carry_out(hands: Hands, report: PassReport) -> None:
+def _carry_out(hands: Hands, snapshot: Snapshot, report: PassReport) -> None:
     """Commit and act, decision by decision; a pool that turned out to be full is left alone for this pass."""
     full: set[str] = set()
     # Stops first: what they free takes minutes to come.
     kept: dict[str, Job] = {}
+    for ending in report.plan.warm_ends:
+        _end_warm(hands, ending, kept, report)
     for preemption in report.plan.preemptions:
         _preempt(hands, preemption, kept, report)
     for decision in report.plan.starts:
         if report.throttled:
             break
         if full.isdisjoint(decision.units):
-            full.update(_start(hands, decision, report))
+            full.update(_start(hands, decision, report, reclaimed_at(decision.units, snapshot.pools)))
 
 
-def _start(hands: Hands, decision: Start, report: PassReport) -> Iterable[str]:
+def _start(hands: Hands, decision: Start, report: PassReport, reclaimed: datetime | None) -> Iterable[str]:
     """Start one job; returns the pools that SageMaker had no room in."""
-    after = lifecycle.start(decision.job, decision.units, decision.choices, hands.clock.now())
-    if not hands.store.transition([(decision.job, after)], fence=report.pass_number):
+    after = lifecycle.start(decision.job, decision.units, decision.choices, hands.clock.now(), reclaimed_at=reclaimed)
+    runs_on = [warm.used(decision.warm, after)] if decision.warm is not None else []
+    if not hands.store.transition([(decision.job, after)], fence=report.pass_number, warm=runs_on):
         report.lost += 1
         return ()
     report.started.append(after.name)
@@ -145,6 +167,32 @@ def _preempt(hands: Hands, decision: Preempt, kept: dict[str, Job], report: Pass
         _stop(hands, victim, report)
 
 
+def _end_warm(hands: Hands, decision: EndWarm, kept: dict[str, Job], report: PassReport) -> None:
+    """Commit the end of a warm pool and the hold as one, then have it ended.
+
+    Where SageMaker tells at once that it is gone, the job that it was ended for starts with the next pass.
+    """
+    waiting = kept.get(decision.job.name, decision.job)
+    holder = lifecycle.keep_for(waiting, decision.hold)
+    ending = replace(decision.warm, ending_since=hands.clock.now())
+    if not hands.store.transition([(waiting, holder)], fence=report.pass_number, warm=[ending]):
+        report.lost += 1
+        return
+    kept[holder.name] = holder
+    report.cooled.append(ending.training_job_name)
+    if report.throttled:
+        return
+    try:
+        if warm.end(hands, ending):
+            hands.store.transition([], fence=report.pass_number, cold=[ending.training_job_name])
+            report.gone = True
+    except Throttled:
+        report.throttled = True
+    except (Unavailable, NotPermitted) as error:
+        cause = {"trainingJob": ending.training_job_name, "cause": str(error)}
+        log.warning("could not end a warm pool; the next pass tries again", extra=cause)
+
+
 def _stop(hands: Hands, victim: Job, report: PassReport) -> None:
     if report.throttled:
         return
@@ -161,12 +209,14 @@ def _more_to_do(snapshot: Snapshot, report: PassReport) -> bool:
     if report.fenced or report.throttled:
         return False
     cut_short = any(isinstance(wait.reason, NextPass) for wait in report.plan.waits)
-    return cut_short or _room_for_unread(snapshot, report.plan)
+    return cut_short or report.gone or _room_for_unread(snapshot, report.plan)
 
 
 def _room_for_unread(snapshot: Snapshot, plan: Plan) -> bool:
     """Whether jobs that were not read might start: their lane has started some, and its pools still have room."""
-    used = total([snapshot.foreign, *(job.units for job in snapshot.active), *(start.units for start in plan.starts)])
+    kept = (pool.units for pool in counting(snapshot.warm, snapshot.active))
+    held_now = (job.units for job in snapshot.active)
+    used = total([snapshot.foreign, *kept, *held_now, *(start.units for start in plan.starts if start.warm is None)])
     room = {name for name, pool in snapshot.pools.items() if used.get(name, 0) < pool.cap}
     lanes = [start.job for start in plan.starts if start.job.lane in snapshot.cut_lanes]
     return any(room.intersection(job.demand.pools) for job in lanes)
