@@ -1,0 +1,387 @@
+"""What must hold of shares whatever the policy, the queue and the arrivals. Only `schedule` decides, as it is shipped.
+
+Nothing protects anybody here (no minimum run time, no bound on preemptions), so that what ends is ended by the rules
+of shares alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import assume, given, note, settings
+from hypothesis import strategies as st
+
+from builders import NOW, a_job, a_pool, a_preempting_job, a_running_job, at
+from course import Course
+from trainmaster.domain.capacity import total
+from trainmaster.domain.entitlement import Entitlements
+from trainmaster.domain.job import Hold, Job
+from trainmaster.domain.plan import Plan, Snapshot
+from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Order, Policy, Preemption, Share
+from trainmaster.domain.reasons import Preempts, WaitsForCapacity, WaitsForRelease
+from trainmaster.planner.schedule import schedule
+from trainmaster.planner.share import Shares, turns
+
+POOLS = ("a", "b")
+NAMES = ("x", "y", "z")
+UNPROTECTED = Preemption(cooldown=timedelta(0), most=None)
+PATIENT = timedelta(days=365)
+some_units = st.dictionaries(st.sampled_from(POOLS), st.integers(1, 4), min_size=1, max_size=2)
+few_units = st.dictionaries(st.sampled_from(POOLS), st.integers(0, 3), max_size=2)
+share_names = st.sampled_from((*NAMES, DEFAULT_SHARE, "stranger"))
+
+
+@st.composite
+def policies(draw, caps, *, lendings=tuple(Lending), reservations=1, orders=(Order.BACKFILL, Order.FAIR), caps_on=True):
+    """Shares that together own no more than there is."""
+    left, shares = dict(caps), {}
+    for name in NAMES:
+        nominal = {pool: draw(st.integers(0, left[pool])) for pool in POOLS}
+        left = {pool: left[pool] - nominal[pool] for pool in POOLS}
+        shares[name] = Share(
+            name=name,
+            nominal=nominal,
+            lending=draw(st.sampled_from(lendings)),
+            lends=draw(few_units) if caps_on else {},
+            borrows=draw(few_units) if caps_on else {},
+            most=draw(few_units) if caps_on and draw(st.integers(0, 3)) == 0 else {},
+            weight=draw(st.sampled_from((0.0, 0.5, 1.0, 3.0))),
+        )
+    return Policy(
+        order=draw(st.sampled_from(orders)),
+        reservations=reservations,
+        shares=shares,
+        preemption=UNPROTECTED,
+        patience=PATIENT,
+        most_actions=500,
+    )
+
+
+@st.composite
+def snapshots(draw, *, restless=True, **of_policy):
+    """Pools that are full or not, with jobs that run, stop, wait, and are held for."""
+    caps = {pool: draw(st.integers(1, 9)) for pool in POOLS}
+    policy = draw(policies(caps, **of_policy))
+    free, active = dict(caps), []
+    for number in range(draw(st.integers(0, 8))):
+        units = draw(some_units)
+        if all(free[pool] >= count for pool, count in units.items()):
+            free = {pool: free[pool] - units.get(pool, 0) for pool in POOLS}
+            stops = restless and draw(st.integers(0, 5)) == 0
+            make = a_preempting_job if stops else a_running_job
+            active.append(make(f"a{number}", **draw(fields_of(units)), now=at(-draw(st.integers(1, 500)))))
+    waiting = [a_job(f"w{number}", **draw(fields_of(draw(some_units)))) for number in range(draw(st.integers(0, 8)))]
+    if restless:
+        waiting = [replace(job, hold=draw(holds(job))) for job in waiting]
+    return Snapshot(
+        pass_number=1,
+        pools={pool: a_pool(pool, cap) for pool, cap in caps.items()},
+        active=tuple(active),
+        waiting=tuple(sorted(waiting, key=lambda job: job.order)),
+        policy=policy,
+    )
+
+
+@st.composite
+def fields_of(draw, units):
+    return {
+        "units": units,
+        "share": draw(share_names),
+        "priority": draw(st.integers(0, 2)),
+        "preemptible": draw(st.integers(0, 9)) > 0,
+    }
+
+
+@st.composite
+def holds(draw, job):
+    return Hold(job.demand.alternatives[0], at(600)) if draw(st.integers(0, 7)) == 0 else None
+
+
+def plan_of(snapshot: Snapshot) -> Plan:
+    plan = schedule(snapshot, NOW, random.Random(1))
+    note(str(snapshot.policy.shares))
+    note(str(plan))
+    return plan
+
+
+def entitlements_of(snapshot):
+    return Entitlements(snapshot.policy, snapshot.pools, snapshot.foreign)
+
+
+def held_by(jobs) -> dict[str, Counter[str]]:
+    """Units of active jobs, by share and pool."""
+    held: dict[str, Counter[str]] = {}
+    for job in jobs:
+        held.setdefault(job.share, Counter()).update(job.units)
+    return held
+
+
+def after(snapshot, plan) -> dict[str, Counter[str]]:
+    """What each share holds once the starts have been made."""
+    held = held_by(snapshot.active)
+    for start in plan.starts:
+        held.setdefault(start.job.share, Counter()).update(start.units)
+    return held
+
+
+def best_within(entitlement, jobs, pool) -> set[str]:
+    """A share's best jobs that what it owns has room for."""
+    left, names = entitlement.own(pool), set()
+    mine = [job for job in jobs if job.share == entitlement.share.name and pool in job.units and not job.stopping]
+    for job in sorted(mine, key=lambda j: (j.preemptible, -j.priority, j.attempt.created_at, j.name)):
+        if not job.preemptible or job.units[pool] <= left:
+            names.add(job.name)
+            left -= job.units[pool]
+    return names
+
+
+@settings(deadline=None)
+@given(snapshots())
+def test_no_share_goes_beyond_its_bounds_by_a_start(snapshot):
+    entitlements, held = entitlements_of(snapshot), after(snapshot, plan := plan_of(snapshot))
+    for start in plan.starts:
+        for pool in start.units:
+            bound = entitlements.of(start.job.share).bound(pool)
+            assert bound is None or held[start.job.share][pool] <= bound.limit
+
+
+@settings(deadline=None)
+@given(snapshots())
+def test_what_a_share_keeps_is_idle_for_nobody_else(snapshot):
+    """Or is held for one of its jobs, perhaps on units that are on the way."""
+    entitlements, plan = entitlements_of(snapshot), plan_of(snapshot)
+    held_for = {n: total(job.hold.units for job in snapshot.waiting if job.hold and job.share == n) for n in NAMES}
+
+    def to_spare(held, pool):
+        free = snapshot.pools[pool].cap - sum(units[pool] for units in held.values())
+        kept = {n: entitlements.of(n).kept(pool) - held_for[n].get(pool, 0) for n in NAMES}
+        return free - sum(max(kept[n] - held.get(n, Counter())[pool], 0) for n in NAMES)
+
+    before, then = held_by(snapshot.active), after(snapshot, plan)
+    for pool in POOLS:
+        assert to_spare(then, pool) >= min(to_spare(before, pool), 0)
+
+
+@settings(deadline=None)
+@given(snapshots())
+def test_only_an_owner_takes_from_other_shares_and_only_what_was_lent(snapshot):
+    """After all that was decided before; each victim is one too many even when all others have gone."""
+    entitlements, plan = entitlements_of(snapshot), plan_of(snapshot)
+    best = {(n, p): best_within(entitlements.of(n), snapshot.active, p) for n in [*NAMES, "stranger"] for p in POOLS}
+    staying = held_by(job for job in snapshot.active if not job.stopping)
+    for decision in plan.decisions:
+        if decision in plan.starts:
+            staying.setdefault(decision.job.share, Counter()).update(decision.units)
+        if decision not in plan.preemptions:
+            continue
+        job, victims, units = decision.job, decision.victims, decision.hold.units
+        for victim in victims:
+            staying[victim.share].subtract(victim.units)
+        mine = staying.setdefault(job.share, Counter())
+        for victim in (v for v in victims if v.share != job.share):
+            assert all(mine[pool] + n <= entitlements.of(job.share).own(pool) for pool, n in units.items())
+            contested = [pool for pool in units if pool in victim.units]
+            entitlement = entitlements.of(victim.share)
+            lent = [p for p in contested if staying[victim.share][p] + victim.units[p] > entitlement.own(p)]
+            assert lent
+            assert any(victim.name not in best.get((victim.share, pool), ()) for pool in lent)
+        for victim in (v for v in victims if v.share == job.share):
+            assert victim.priority < job.priority
+        mine.update(units)
+
+
+@st.composite
+def lent_out(draw):
+    """One pool, all of it lent by those who own it; all that waits is the owners', and within what they own."""
+    cap = draw(st.integers(2, 12))
+    shares, left = {}, cap
+    for name in NAMES[:2]:
+        nominal = draw(st.integers(0, left))
+        left -= nominal
+        shares[name] = Share(name=name, nominal={"a": nominal}, lending=draw(st.sampled_from(tuple(Lending)[1:])))
+    shares[DEFAULT_SHARE] = Share(name=DEFAULT_SHARE)
+    policy = Policy(shares=shares, preemption=UNPROTECTED, most_actions=500, patience=PATIENT)
+    active, waiting, free = [], [], cap
+    while free:
+        count = draw(st.integers(1, free))
+        free -= count
+        fields = {"share": draw(st.sampled_from(("stranger", DEFAULT_SHARE))), "priority": draw(st.integers(0, 5))}
+        active.append(a_running_job(f"a{len(active)}", units={"a": count}, now=at(-len(active)), **fields))
+    for name in NAMES[:2]:
+        own = shares[name].nominal["a"]
+        while own:
+            count = draw(st.integers(1, own))
+            own -= count
+            waiting.append(a_job(f"w{len(waiting)}", share=name, units={"a": count}, priority=draw(st.integers(-5, 5))))
+    assume(waiting)
+    waiting.sort(key=lambda job: job.order)
+    pools = {"a": a_pool("a", cap)}
+    return Snapshot(pass_number=1, pools=pools, active=tuple(active), waiting=tuple(waiting), policy=policy)
+
+
+@settings(deadline=None)
+@given(lent_out())
+def test_owners_get_all_that_they_lent_back_in_one_pass_whatever_the_priorities(snapshot):
+    plan = plan_of(snapshot)
+    assert {type(wait.reason) for wait in plan.waits} <= {Preempts, WaitsForRelease}
+    freed = total(victim.units for preemption in plan.preemptions for victim in preemption.victims)
+    wanted = total(job.demand.alternatives[0] for job in snapshot.waiting)
+    assert freed["a"] >= wanted["a"]
+
+
+@settings(deadline=None)
+@given(lent_out(), st.sampled_from((Order.BACKFILL, Order.FIFO, Order.FAIR)))
+def test_nor_does_what_borrowers_wait_for_keep_it_from_them(snapshot, order):
+    """Blocked borrowers of higher priority, of a stranger and of the first owner's share, want the whole pool."""
+    cap = snapshot.pools["a"].cap
+    large = [a_job(f"large-{name}", share=name, units={"a": cap}, priority=9) for name in ("stranger", "x")]
+    waiting = tuple(sorted([*snapshot.waiting, *large], key=lambda job: job.order))
+    plan = plan_of(replace(snapshot, waiting=waiting, policy=replace(snapshot.policy, order=order)))
+    told = [wait.reason for wait in plan.waits if wait.job.share == "y"]
+    assert {type(reason) for reason in told} <= {Preempts, WaitsForRelease}
+
+
+@settings(deadline=None)
+@given(snapshots(restless=False, reservations=0))
+def test_nothing_is_idle_while_a_job_that_may_have_it_waits_for_it(snapshot):
+    """Nothing stops or is held here, and nobody is reserved for, so whatever is idle is lent."""
+    plan = plan_of(snapshot)
+    held, entitlements = after(snapshot, plan), entitlements_of(snapshot)
+    claimed = total(wait.job.demand.alternatives[0] for wait in plan.waits if isinstance(wait.reason, Preempts))
+    coming = total(victim.units for preemption in plan.preemptions for victim in preemption.victims)
+    for wait in plan.waits:
+        if isinstance(wait.reason, WaitsForCapacity):
+            units = wait.job.demand.alternatives[0]
+            kept = {
+                pool: sum(
+                    max(entitlements.of(n).kept(pool) - held.get(n, Counter())[pool], 0)
+                    for n in NAMES
+                    if n != wait.job.share
+                )
+                for pool in units
+            }
+            free = {
+                pool: snapshot.pools[pool].cap
+                - sum(of[pool] for of in held.values())
+                - max(claimed.get(pool, 0) - coming.get(pool, 0), 0)
+                for pool in units
+            }
+            assert any(free[pool] - kept[pool] < count for pool, count in units.items())
+
+
+@settings(deadline=None)
+@given(st.integers(4, 40), st.lists(st.sampled_from((0.5, 1.0, 2.0, 4.0)), min_size=2, max_size=4), st.randoms())
+def test_idle_units_go_to_borrowers_by_weight(cap, weights, shuffler):
+    """Nobody could be given one unit less in favour of another whose weighted part would still be smaller."""
+    shares = {f"s{i}": Share(name=f"s{i}", weight=weight) for i, weight in enumerate(weights)}
+    shares[DEFAULT_SHARE] = Share(name=DEFAULT_SHARE)
+    waiting = [a_job(f"{name}-{i}", share=name, units={"a": 1}) for name in shares for i in range(cap)]
+    waiting = [replace(job, priority=shuffler.randint(0, 3)) for job in waiting if job.share != DEFAULT_SHARE]
+    snapshot = Snapshot(
+        pass_number=1,
+        pools={"a": a_pool("a", cap)},
+        waiting=tuple(sorted(waiting, key=lambda job: job.order)),
+        policy=Policy(shares=shares, most_actions=500, patience=PATIENT),
+    )
+    held = after(snapshot, plan_of(snapshot))
+    parts = {f"s{i}": (held.get(f"s{i}", Counter())["a"], weight) for i, weight in enumerate(weights)}
+    assert sum(count for count, _ in parts.values()) == cap
+    for count, weight in parts.values():
+        assert all(count / weight <= (other + 1) / w + 1e-9 for other, w in parts.values())
+
+
+@settings(deadline=None)
+@given(snapshots())
+def test_every_job_has_one_turn_and_each_shares_jobs_stay_in_their_order(snapshot):
+    shares, seen = Shares(snapshot, NOW), []
+    for job in turns(snapshot.waiting, shares):
+        seen.append(job)
+        if len(seen) % 2 and not shares.refusal(job, job.demand.alternatives[0]):
+            shares.take(job, job.demand.alternatives[0])
+    assert sorted(seen, key=lambda job: job.order) == list(snapshot.waiting)
+    for name in {job.share for job in seen}:
+        assert [job for job in seen if job.share == name] == [job for job in snapshot.waiting if job.share == name]
+
+
+@settings(deadline=None)
+@given(snapshots())
+def test_without_shares_all_is_as_if_there_were_none(snapshot):
+    bare = replace(snapshot, policy=replace(snapshot.policy, shares={}, order=Order.BACKFILL))
+    shares = Shares(bare, NOW)
+    assert list(turns(bare.waiting, shares)) == list(bare.waiting)
+    for job in bare.waiting:
+        units = job.demand.alternatives[0]
+        assert shares.refusal(job, units) is None
+        assert not any(shares.withheld(job, pool) for pool in units)
+        for victim in bare.active:
+            assert all(shares.may_take(job, units, victim, (), outranks=o) is o for o in (True, False))
+
+
+class Reclaims:
+    """Watches a course: whatever is taken from another share raises what runs within what shares own."""
+
+    def __init__(self) -> None:
+        self.preemptions = 0
+        self.passes = 0
+
+    def __call__(self, snapshot: Snapshot, plan: Plan, _now) -> None:
+        self.passes += 1
+        assert self.passes < 2_000, "no end in sight"
+        entitlements = entitlements_of(snapshot)
+        for preemption in plan.preemptions:
+            self.preemptions += 1
+            if all(victim.share != preemption.job.share for victim in preemption.victims):
+                gone = {victim.name for victim in preemption.victims}
+                then = [job for job in snapshot.active if job.name not in gone]
+                for pool, count in preemption.hold.units.items():
+                    lost = within(entitlements, snapshot.active, pool) - within(entitlements, then, pool)
+                    contested = [victim for victim in preemption.victims if pool in victim.units]
+                    assert not contested or lost < count
+
+
+def within(entitlements: Entitlements, active, pool: str) -> int:
+    """Units that the shares' best jobs hold within what their shares own."""
+    jobs = {job.name: job for job in active}
+    shares = {job.share for job in active}
+    return sum(jobs[n].units[pool] for s in shares for n in best_within(entitlements.of(s), jobs.values(), pool))
+
+
+@st.composite
+def arrivals(draw, caps):
+    jobs: list[tuple[Job, float]] = []
+    moment = 0
+    for number in range(draw(st.integers(2, 9))):
+        moment += draw(st.integers(0, 120))
+        pools = draw(st.sampled_from((("a",), ("a",), ("b",), ("a", "b"))))
+        units = {pool: draw(st.integers(1, min(4, caps[pool]))) for pool in pools}
+        job = a_job(f"j{number}", entry_time=at(moment), **draw(fields_of(units)))
+        jobs.append((replace(job, preemptible=True), draw(st.integers(5, 300))))
+    return jobs
+
+
+@st.composite
+def courses(draw):
+    caps = {pool: draw(st.integers(2, 6)) for pool in POOLS}
+    lendings = (Lending.LEND_AND_BORROW, Lending.LEND_AND_BORROW, Lending.LEND)
+    policy = draw(policies(caps, lendings=lendings, caps_on=False))
+    return caps, replace(policy, shares={**policy.shares, **_large_enough(policy, caps)}), draw(arrivals(caps))
+
+
+def _large_enough(policy, caps):
+    """Shares that do not borrow would never run what is larger than they are; here all jobs come to their end."""
+    own_little = {n: s for n, s in policy.shares.items() if any(s.nominal[p] < min(4, caps[p]) for p in POOLS)}
+    return {name: replace(share, lending=Lending.LEND_AND_BORROW) for name, share in own_little.items()}
+
+
+@settings(deadline=None)
+@given(courses())
+def test_on_any_list_of_arrivals_preemptions_end_and_all_jobs_come_to_their_end(course):
+    caps, policy, jobs = course
+    watch = Reclaims()
+    pools = {pool: a_pool(pool, cap) for pool, cap in caps.items()}
+    played = Course(pools, policy, watch=watch).run(jobs)
+    assert all(played.peaks.get(pool, 0) <= cap for pool, cap in caps.items())
+    assert watch.preemptions <= len(jobs) ** 2
