@@ -98,7 +98,8 @@ class Figures:
 
     def now_there(self, job: Job, pool: str) -> int:
         """Units of a pool that the job could have at once."""
-        return self.ledger.now(pool) - self.shares.withheld(job, pool)
+        idle = self.ledger.free.get(pool, 0) - self.shares.withheld(job, pool)
+        return min(idle, self.soon_there(job, pool))
 
     def soon_there(self, job: Job, pool: str) -> int:
         """Units of a pool that the job could have without anybody stepping aside for it."""
@@ -185,7 +186,7 @@ class Figures:
     # -- what is decided -----------------------------------------------------------------------------------------
 
     def take(self, job: Job, units: Units) -> None:
-        """The job starts on these units, or they are being freed for it."""
+        """The job starts on these units."""
         self.shares.take(job, units)
         self.limits.take(job, units)
 
@@ -206,11 +207,12 @@ class Figures:
     def keep(self, job: Job, units: Units, until: datetime) -> None:
         """These units are kept for the job against all that come after it."""
         self.ledger.claim(Claim(job.name, units, until, self.ranking.standing(job), job.share))
+        self.shares.keep(job, units)
+        self.limits.take(job, units)
 
     def respect(self, job: Job, hold: Hold) -> None:
         """What an earlier pass has freed for the job is kept for it, but from those that outrank it."""
         self.ledger.hold(Claim(job.name, hold.units, hold.until, self.ranking.standing(job), job.share))
-        self.take(job, hold.units)
 
     def reserve(self, job: Job, alternatives: Iterable[Units]) -> Reserved | None:
         """Reserve for a blocked job what it could have first; None where that is never expected to be free."""

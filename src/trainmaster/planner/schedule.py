@@ -194,11 +194,11 @@ class _Planning:
 
     def _wait_for_release(self, job: Job, units: Units) -> None:
         figures = self.figures
-        pools = tuple(sorted(pool for pool, count in units.items() if count > figures.now_there(job, pool)))
+        short = (pool for pool, count in units.items() if count > figures.now_there(job, pool))
+        pools = tuple(sorted(short)) or tuple(sorted(units))
         lapses = [figures.ledger.lapse[pool] for pool in pools if pool in figures.ledger.lapse]
         until = min(lapses, default=self._lapse())
         figures.keep(job, units, until)
-        figures.take(job, units)
         self._wait(job, WaitsForRelease(pools, until))
 
     def _make_way(self, job: Job, open_: list[Units], otherwise: Reason | None = None) -> None:
@@ -243,7 +243,6 @@ class _Planning:
             self.decisions.append(EndWarm(job, pool, hold))
         figures.free(victims, until)
         figures.keep(job, way.units, until)
-        figures.take(job, way.units)
         for first in range(0, len(victims), MOST_VICTIMS):
             self.decisions.append(Preempt(job, victims[first : first + MOST_VICTIMS], hold))
         if victims:

@@ -49,7 +49,9 @@ class Shares:
     changes: int = 0
     _held: dict[str, dict[str, int]] = field(default_factory=dict)
     _leaving: dict[str, dict[str, int]] = field(default_factory=dict)
+    _promised: dict[str, dict[str, int]] = field(default_factory=dict)
     _taken: dict[str, Units] = field(default_factory=dict)
+    _kept_for: set[str] = field(default_factory=set)
     _holders: dict[str, dict[str, Job]] = field(default_factory=dict)
     _kept: dict[tuple[str, bool], tuple[dict[str, int], int]] = field(default_factory=dict)
     _best: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
@@ -63,7 +65,7 @@ class Shares:
                 self._add(self._leaving, job, job.units)
         for job in snapshot.waiting:
             if (units := held_for(job, self.now)) is not None:
-                self.take(job, units)
+                self.keep(job, units)
                 self._holders.setdefault(job.share, {})[job.name] = job
         self.moved.clear()
 
@@ -78,7 +80,7 @@ class Shares:
         return self.snapshot.policy.order is Order.FAIR
 
     def held(self, share: str, pool: str) -> int:
-        """Units of a pool that a share's jobs hold now, and those that it was given in this plan."""
+        """Units of a pool that a share's jobs hold now, and those that it was given or promised."""
         return self._held.get(share, _NONE).get(pool, 0)
 
     def staying(self, share: str, pool: str) -> int:
@@ -134,7 +136,8 @@ class Shares:
         Args:
             job: the job; what its own share keeps is there for it.
             pool: where.
-            soon: of the units that will be idle once those that are stopping have stopped, instead of now.
+            soon: of the units that will be idle once those that are stopping have stopped and those that wait for
+                that have started, instead of now.
         """
         if not self.in_play:
             return 0
@@ -175,23 +178,38 @@ class Shares:
         return any(self._borrowed(victim, pool, taken) for pool in contested) and self.within_own(job, units, taken)
 
     def take(self, job: Job, units: Units) -> None:
-        """The job starts on these units, or they are kept for it. The last such word about a job counts."""
+        """The job starts on these units. The last word about a job counts."""
         self.drop(job)
         self._taken[job.name] = units
         self._add(self._held, job, units)
 
+    def keep(self, job: Job, units: Units) -> None:
+        """These units are kept for the job, or are being freed for it: its share has them like those that it holds."""
+        self.take(job, units)
+        self._kept_for.add(job.name)
+        self._add(self._promised, job, units)
+
     def drop(self, job: Job) -> None:
         """Nothing is kept for the job any more (it is being considered itself)."""
-        if job.name in self._taken:
-            self._add(self._held, job, self._taken.pop(job.name), sign=-1)
-            self._holders.get(job.share, {}).pop(job.name, None)
-            self.moved[job.share] = True
+        if job.name not in self._taken:
+            return
+        units = self._taken.pop(job.name)
+        self._add(self._held, job, units, sign=-1)
+        if job.name in self._kept_for:
+            self._kept_for.remove(job.name)
+            self._add(self._promised, job, units, sign=-1)
+        self._holders.get(job.share, {}).pop(job.name, None)
+        self.moved[job.share] = True
 
     def give(self, victims: Iterable[Job]) -> None:
         """These will step aside."""
         for victim in victims:
             self._add(self._leaving, victim, victim.units)
             self.moved[victim.share] = True
+
+    def _running(self, share: str, pool: str) -> int:
+        """Units that its jobs hold now, and those on which one starts."""
+        return self.held(share, pool) - self._promised.get(share, _NONE).get(pool, 0)
 
     def _part(self, job: Job, units: Units) -> float:
         held = {pool: self._beside(job, pool) for pool in (*self._held.get(job.share, ()), *units)}
@@ -224,7 +242,7 @@ class Shares:
     def _kept_idle(self, pool: str, *, soon: bool) -> tuple[dict[str, int], int]:
         """What is kept and idle, by share that keeps it, and in all."""
         if (pool, soon) not in self._kept:
-            count = self.staying if soon else self.held
+            count = self.staying if soon else self._running
             keepers = self.entitlements.keepers(pool)
             idle = {name: max(self.entitlements.of(name).kept(pool) - count(name, pool), 0) for name in keepers}
             self._kept[pool, soon] = (idle, sum(idle.values()))
