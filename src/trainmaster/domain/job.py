@@ -229,12 +229,13 @@ class Job:
     def lane(self) -> str:
         """The lane that the job waits in: its share, the pools it can run in, and what kind of job it is there.
 
-        Jobs of another size, of another group, or that have run already, have lanes of their own: a pass reads the
-        heads of lanes, and what blocks one kind of job must not hide the others behind it.
+        Jobs of another size, of another group, that have run already, or that are due on another day, have lanes of
+        their own: a pass reads the heads of lanes, and what blocks one kind of job must not hide the others behind it.
         """
         size, served = self.demand.size.bit_length() - 1, _octaves(self.served)
         kind = (f"~{size}" if size > 0 else "") + (f"+{served}" if served else "")
-        return f"{self.share}/{self.demand.lane}{kind}" + (f"@{self.group}" if self.group else "")
+        due = f"^{self.deadline:%Y-%m-%d}" if self.deadline is not None else ""
+        return f"{self.share}/{self.demand.lane}{kind}{due}" + (f"@{self.group}" if self.group else "")
 
     @property
     def served(self) -> float:
