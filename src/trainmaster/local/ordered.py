@@ -56,6 +56,15 @@ class Ordered(Generic[K]):
         else:
             del self._chunks[at], self._tops[at]
 
+    def first(self, count: int) -> list[K]:
+        """The first so many keys, or all, ascending."""
+        found: list[K] = []
+        for chunk in self._chunks:
+            if len(found) == count:
+                break
+            found += chunk[: count - len(found)]
+        return found
+
     def after(self, key: K | None = None) -> Iterator[K]:
         """Keys greater than this one, ascending; all of them for None."""
         at = 0 if key is None else bisect_right(self._tops, key)
