@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from trainmaster.domain.job import ENDED, Job, Outcome
 
@@ -26,6 +26,11 @@ ENOUGH = 8.0
 """Weight of a kind at which its own past counts as much as that of the wider kind."""
 MOST_KINDS = 48
 """Kinds that are remembered; the one that was seen longest ago goes first."""
+
+LARGE = 8
+"""Accelerators from which on a job is large: a whole machine and more."""
+SHORTEST_WAIT = 60.0
+"""Seconds: shorter waits are one bucket; there are four for each doubling above."""
 
 ALL = "*"
 
@@ -64,6 +69,11 @@ def edges_of(bucket: int) -> tuple[float, float]:
     return (0.0 if bucket == 0 else FIRST_EDGE * 2 ** ((bucket - 1) / PER_OCTAVE), upper)
 
 
+def wait_bucket(seconds: float) -> int:
+    """The bucket of a wait; a few dozen serve for years."""
+    return 0 if seconds <= SHORTEST_WAIT else 1 + math.floor(4 * math.log2(seconds / SHORTEST_WAIT))
+
+
 @dataclass(frozen=True, slots=True)
 class History:
     """Sketches by kind, newest last, and how long starting takes by instance type.
@@ -71,14 +81,29 @@ class History:
     Attributes:
         kinds: run times.
         startups: seconds from the start's decision to instances at work, smoothed, by instance types.
+        waits: how long ended large jobs had not been at work since they came: how many, by bucket (`wait_bucket`).
     """
 
     kinds: Mapping[str, Sketch] = field(default_factory=dict)
     startups: Mapping[str, float] = field(default_factory=dict)
+    waits: Mapping[int, int] = field(default_factory=dict)
 
-    def after(self, job: Job) -> History:
-        """The history after an attempt of a job has ended, and with it perhaps the job."""
-        return replace(self, kinds=self._kinds_after(job), startups=self._startups_after(job))
+    def after(self, job: Job, gpus: int = 1) -> History:
+        """The history after an attempt of a job on so many accelerators has ended, and with it perhaps the job."""
+        waits = self._waits_after(job) if gpus >= LARGE else self.waits
+        return History(self._kinds_after(job), self._startups_after(job), waits)
+
+    @property
+    def large(self) -> int:
+        """How many large jobs have ended."""
+        return sum(self.waits.values())
+
+    def waited_longer(self, seconds: float) -> float:
+        """How many of them had waited longer than that; inside a bucket they are taken to be spread evenly."""
+        bucket = wait_bucket(seconds)
+        lower, upper = SHORTEST_WAIT * 2 ** ((bucket - 1) / 4), SHORTEST_WAIT * 2 ** (bucket / 4)
+        part = min(max((upper - seconds) / (upper - lower), 0.0), 1.0) if bucket else 1.0
+        return sum(n for at, n in self.waits.items() if at > bucket) + part * self.waits.get(bucket, 0)
 
     def run_time(self, job: Job, elapsed: float, quantile: float) -> float | None:
         """Seconds that the job will have run in all, in this fraction of cases, given that it ran `elapsed`.
@@ -115,6 +140,12 @@ class History:
                     mixed[bucket] = mixed.get(bucket, 0.0) + own * weight / total
                 trust -= own
         return mixed
+
+    def _waits_after(self, job: Job) -> Mapping[int, int]:
+        if job.state not in ENDED or job.ended_at is None:
+            return self.waits
+        bucket = wait_bucket((job.ended_at - job.entry_time).total_seconds() - worked(job))
+        return {**self.waits, bucket: self.waits.get(bucket, 0) + 1}
 
     def _kinds_after(self, job: Job) -> Mapping[str, Sketch]:
         seconds = worked(job)

@@ -7,7 +7,7 @@ ended, so a store books an attempt in the very commit that ends it. It must not 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.history import History
@@ -34,4 +34,5 @@ def booked(records: Records, before: Job, after: Job, policy: Policy, pools: Map
     if not ends_attempt(before, after):
         return records
     usage = records.usage.after(before, after, policy, pools)
-    return replace(records, history=records.history.after(after), usage=usage)
+    gpus = sum(count * (pools[name].accelerators if name in pools else 1) for name, count in before.units.items())
+    return Records(records.history.after(after, gpus), usage)

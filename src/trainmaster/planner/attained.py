@@ -3,8 +3,8 @@
     level 2   out of patience: runs to its end, and nobody displaces it but a higher priority
     level 1   fresh: has received little; small jobs up to 100 GPU-hours, jobs of 8 accelerators up to an hour
     level 0   served: all others
-    level -1  heaviest: the very few large jobs that have received most, until they have waited three times as long as
-              any other large job
+    level -1  heaviest: the very few large jobs that have received most (7 in 1,000), until they have waited three
+              times as long as any other large job
 
 Levels dominate; inside one the job goes first that has been kept waiting longest in all, so that those who are put
 aside come back. A job at work counts as having waited half as long again, and is not displaced by its equals for
@@ -23,12 +23,10 @@ from itertools import accumulate
 from typing import ClassVar
 
 from trainmaster.domain.capacity import Units
-from trainmaster.domain.history import worked
+from trainmaster.domain.history import LARGE, worked
 from trainmaster.domain.job import Job
 from trainmaster.planner.order import Ranking, Standing, Turn
 
-LARGE = 8
-"""Accelerators from which on a job is large: a whole machine and more."""
 FRESH_SMALL = 360_000.0
 """GPU-seconds up to which a smaller job is fresh: 100 GPU-hours."""
 FRESH_LARGE = 3_600.0
@@ -46,8 +44,8 @@ HOLDS_FROM = timedelta(days=1)
 LOOKS_AGAIN = timedelta(hours=1)
 """Waits grow all the time; how often their order is looked at anew where nothing happens."""
 
-ONE_HEAVIEST_IN = 64
-"""Large jobs in the queue for each that may be among the heaviest."""
+HEAVIEST_PART = 0.007
+"""Part of all large jobs that may ever be made to wait longer than all others."""
 HEAVIEST_WAITS = 3.0
 """The heaviest wait no longer than this times the longest wait of the other large jobs."""
 
@@ -132,13 +130,18 @@ class Attained(Ranking):
         return self._heaviest
 
     def _find_heaviest(self) -> frozenset[str]:
+        """As many as may be set back, counting those that have been and have ended."""
+        history = self.snapshot.records.history
         large = [job for job in (*self.snapshot.active, *self.snapshot.waiting) if self._gpus(job) >= LARGE]
-        most = (len(large) + ONE_HEAVIEST_IN // 2) // ONE_HEAVIEST_IN
-        above = [job for job in large if self._received(job) > self._usual(job)]
-        chosen = sorted(above, key=lambda job: (-self._weight(job), job.name))[:most]
-        names = {job.name for job in chosen}
-        longest = max((self._wait(job) for job in large if job.name not in names), default=0.0)
-        return frozenset(job.name for job in chosen if self._wait(job) <= HEAVIEST_WAITS * longest)
+        allowed = int(HEAVIEST_PART * (history.large + len(large)))
+        above = [job for job in large if self._received(job) > self._usual(job)] if allowed else []
+        ranked = sorted(above, key=lambda job: (-self._weight(job), job.name))
+        for most in range(min(allowed, len(ranked)), 0, -1):
+            names = {job.name for job in ranked[:most]}
+            longest = max((self._wait(job) for job in large if job.name not in names), default=0.0)
+            if most + history.waited_longer(longest) <= allowed:
+                return frozenset(job.name for job in ranked[:most] if self._wait(job) <= HEAVIEST_WAITS * longest)
+        return frozenset()
 
     def _usual(self, job: Job) -> float:
         """Seconds that half of the jobs of its kind run; without end where nothing is known."""
