@@ -192,7 +192,7 @@ class _Session:
     simulator: SageMakerSimulator
 
     def client(self, _service: str, **_: Any) -> Any:
-        return self.simulator.direct()
+        return self.simulator.direct(checked=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,9 +153,12 @@ class SageMakerSimulator:
         """A boto3 client that this simulator answers; it retries only where `config` says so."""
         return clients.new_client(self._reply_with_hooks, self.account.region, config)
 
-    def direct(self) -> DirectClient:
-        """A client for which nothing is written down and read again: many times faster than `client()`."""
-        return DirectClient(self._call_with_hooks)
+    def direct(self, *, checked: bool = True) -> DirectClient:
+        """A client for which nothing is written down and read again: many times faster than `client()`.
+
+        Unchecked, for callers whose requests are known to be well formed, it is faster still.
+        """
+        return DirectClient(lambda operation, members: self._call_with_hooks(operation, members, checked=checked))
 
     def attach(self, client: SageMakerClient) -> None:
         """Answer the training operations of a client that exists already."""
@@ -278,10 +281,10 @@ class SageMakerSimulator:
         self._hook(operation, "after")
         return reply
 
-    def _call_with_hooks(self, operation: str, members: Mapping[str, Any]) -> dict[str, Any]:
+    def _call_with_hooks(self, operation: str, members: Mapping[str, Any], *, checked: bool) -> dict[str, Any]:
         self._hook(operation, "before")
         try:
-            return self.call(operation, **members)
+            return self.call(operation, **members) if checked else self._call(operation, members)
         finally:
             self._hook(operation, "after")
 
