@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import random
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -13,12 +14,16 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from builders import P5
+from api_world import CountingStore
+from builders import P5, a_job, an_ended_job
+from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
 from trainmaster.domain.job import Job, JobState
+from trainmaster.domain.observation import Status
 from trainmaster.domain.reasons_of_rules import NotBefore, WaitsForJobs
 from trainmaster.local.simulator import Profile
-from trainmaster.service import cancel, change
+from trainmaster.ports import Filter
+from trainmaster.service import cancel, change, held
 from trainmaster.service.submit import plan
 from trainmaster.service.submit import submit as submit_to
 from world import EPOCH, Faults, Killed, World, a_request, dynamodb_client, make_table
@@ -265,6 +270,73 @@ class Interrupted:
             return verb(*arguments, **named)
 
         return interrupted
+
+
+class TestMany:
+    def test_all_children_of_one_parent_are_told_at_once(self):
+        world = World(profile=BRISK)
+        hand_in(world, "parent")
+        names = [f"child-{number:03d}" for number in range(250)]
+        for name in names:
+            hand_in(world, name, after="parent")
+        world.run_until_ended("parent")
+        assert not {"held"} & set(world.states(*names).values())
+
+    def test_all_whose_time_has_come_enter_with_one_tick(self):
+        world = World(profile=BRISK)
+        names = [f"job-{number:03d}" for number in range(250)]
+        for name in names:
+            hand_in(world, name, not_before=in_(100))
+        world.run(125)
+        assert not {"held"} & set(world.states(*names).values())
+
+    def test_a_sweep_asks_only_for_parents_of_which_nothing_is_known(self):
+        world = World(profile=BRISK)
+        hand_in(world, "running", seconds=9000, count=2)
+        world.run(60)
+        hand_in(world, "waiting")
+        for number, parent in enumerate(("running", "waiting", "child-0")):
+            hand_in(world, f"child-{number}", after=parent)
+        counting = CountingStore(world.desk.store)
+        assert not held.sweep(counting, counting.survey(), world.now())
+        assert counting.calls["find"] == 0
+
+    def test_a_sweep_takes_many_parents_in_turns(self):
+        """A thousand pipelines behind one another, and nobody has told any of them: five sweeps do."""
+        world = World(profile=BRISK)
+        store = world.desk.store
+        for number in range(1000):
+            parent = replace(an_ended_job(f"p-{number:03d}", status=Status.FAILED), entry_time=EPOCH)
+            child = lifecycle.put_off(a_job(f"c-{number:03d}", after=(parent.name,)), EPOCH)
+            store.submit(parent, {})
+            store.submit(child, {})
+        told = []
+        for number in range(5):
+            counting = CountingStore(store)
+            now = EPOCH + timedelta(minutes=10 * number)
+            assert held.sweep(counting, store.survey(), now)
+            told.append(counting.calls["find"])
+        assert max(told) <= held.MOST_LOOKS
+        assert not store.browse(Filter(states=frozenset({JobState.HELD})), limit=10).jobs
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_web_of_jobs_ends_as_its_rules_say_whatever_becomes_of_events(seed):
+    rng = random.Random(seed)
+    late = lambda seen, event: rng.choice(([], [0.0], [0.0, 90.0], [rng.uniform(0, 400)]))  # noqa: E731
+    world = World(profile=BRISK, pools=f"{P5}=4", events=late)
+    expected: dict[str, str] = {}
+    for number in range(16):
+        name, parents = f"j{number}", rng.sample(sorted(expected), min(rng.randint(0, 3), number))
+        outcome = rng.choice(("completed", "completed", "failed"))
+        rule = rng.choice(("cancel", "fail", "run"))
+        asked = {"after": "+".join(parents), "after_failure": rule} if parents else {}
+        hand_in(world, name, outcome=outcome, seconds=rng.randint(5, 60), **asked)
+        stays = all(expected[parent] == "completed" for parent in parents) or rule == "run"
+        expected[name] = outcome if stays else {"cancel": "cancelled", "fail": "failed"}[rule]
+        world.run(rng.choice((0, 0, 40)), step=20)
+    world.run_until_ended(*expected)
+    assert world.states(*expected) == expected
 
 
 class TestRetries:
