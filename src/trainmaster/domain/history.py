@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate
 
 from trainmaster.domain.job import ENDED, Job, Outcome
 
@@ -40,6 +42,15 @@ class Sketch:
     """Run times of one kind: weights by bucket, sparse."""
 
     weights: Mapping[int, float] = field(default_factory=dict)
+    _tail: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def tail(self) -> list[float]:
+        """The weight of each bucket and all that come after it; added up when it is first asked for."""
+        if not self._tail:
+            weights = (self.weights.get(bucket, 0.0) for bucket in range(BUCKETS, -1, -1))
+            self._tail.extend(reversed(list(accumulate(weights))))
+        return self._tail
 
     @property
     def total(self) -> float:
@@ -65,8 +76,10 @@ def bucket_of(seconds: float) -> int:
 
 def edges_of(bucket: int) -> tuple[float, float]:
     """The shortest and longest run time of a bucket, in seconds."""
-    upper = FIRST_EDGE * 2 ** (bucket / PER_OCTAVE)
-    return (0.0 if bucket == 0 else FIRST_EDGE * 2 ** ((bucket - 1) / PER_OCTAVE), upper)
+    return _EDGES[bucket], _EDGES[bucket + 1]
+
+
+_EDGES = (0.0, *(FIRST_EDGE * 2 ** (bucket / PER_OCTAVE) for bucket in range(BUCKETS)))
 
 
 def wait_bucket(seconds: float) -> int:
@@ -110,36 +123,35 @@ class History:
 
         None where nothing at all has been learned. Where it outlived all that is known: twice what it ran so far.
         """
-        mixed = self._mixed(job, elapsed)
-        total = sum(mixed.values())
-        if not mixed:
+        first = bucket_of(elapsed)
+        parts, given = self._mixture(job, elapsed, first)
+        if not parts:
             return None if not self.kinds else 2 * elapsed
-        wanted = quantile * total
-        for bucket in sorted(mixed):
-            if wanted <= mixed[bucket]:
-                lower, upper = edges_of(bucket)
-                lower = max(lower, elapsed)
-                return lower + (max(upper, lower) - lower) * wanted / mixed[bucket]
-            wanted -= mixed[bucket]
-        return max(edges_of(max(mixed))[1], elapsed)
+        left = given * (1 - quantile)
+        bucket = _bucket_at(parts, left, first)
+        before = given if bucket == first else _weight_from(parts, bucket)
+        weight = before - _weight_from(parts, bucket + 1)
+        lower, upper = edges_of(bucket)
+        lower = max(lower, elapsed)
+        return lower + (upper - lower) * min(max((before - left) / weight, 0.0), 1.0) if weight > 0 else lower
 
     def startup(self, job: Job) -> float:
         """Seconds that a start of the job takes before it is at work; 0 where nothing is known."""
         return self.startups.get(types_of(job), 0.0)
 
-    def _mixed(self, job: Job, elapsed: float) -> dict[int, float]:
-        """Weights beyond `elapsed`, wider kinds counting less the more the narrow ones have shown."""
-        mixed: dict[int, float] = {}
+    def _mixture(self, job: Job, elapsed: float, first: int) -> tuple[_Parts, float]:
+        """What counts beyond `elapsed`, and how much in all: wider kinds less, the more the narrow ones have shown."""
+        parts: _Parts = []
         trust = 1.0
+        share = _part_beyond(first, elapsed)
         for kind in kinds_of(job):
-            beyond = dict(_beyond(self.kinds.get(kind, _EMPTY), elapsed))
-            total = sum(beyond.values())
+            tail = self.kinds.get(kind, _EMPTY).tail
+            total = tail[first + 1] + share * (tail[first] - tail[first + 1])
             if total > 0:
                 own = trust * (1.0 if kind == ALL else total / (total + ENOUGH))
-                for bucket, weight in beyond.items():
-                    mixed[bucket] = mixed.get(bucket, 0.0) + own * weight / total
+                parts.append((own / total, tail))
                 trust -= own
-        return mixed
+        return parts, 1.0 - trust
 
     def _waits_after(self, job: Job) -> Mapping[int, int]:
         if job.state not in ENDED or job.ended_at is None:
@@ -173,19 +185,45 @@ _EMPTY = Sketch()
 _SMOOTHING = 0.2
 
 
-def _beyond(sketch: Sketch, elapsed: float) -> Iterator[tuple[int, float]]:
-    """What is left of each bucket's weight for run times of more than `elapsed`."""
-    for bucket, weight in sketch.weights.items():
-        lower, upper = edges_of(bucket)
-        if upper > elapsed:
-            yield bucket, weight * (upper - max(lower, elapsed)) / (upper - lower)
+_Parts = list[tuple[float, list[float]]]
+"""Kinds that count: how much each unit of their weight does, and their tails."""
+
+
+def _part_beyond(bucket: int, elapsed: float) -> float:
+    """The part of a bucket that lies beyond `elapsed`, which is in it."""
+    lower, upper = edges_of(bucket)
+    return min(max((upper - elapsed) / (upper - lower), 0.0), 1.0)
+
+
+def _weight_from(parts: _Parts, bucket: int) -> float:
+    weight = 0.0
+    for factor, tail in parts:
+        weight += factor * tail[bucket]
+    return weight
+
+
+def _bucket_at(parts: _Parts, left: float, first: int) -> int:
+    """The first bucket after which no more than so much weight is left."""
+    last = BUCKETS - 1
+    while first < last:
+        middle = (first + last) // 2
+        if _weight_from(parts, middle + 1) <= left:
+            last = middle
+        else:
+            first = middle + 1
+    return first
 
 
 def kinds_of(job: Job) -> tuple[str, ...]:
     """The kinds that a job belongs to, narrowest first."""
-    image = hashlib.sha256(job.image.encode()).hexdigest()[:8] if job.image else ""
+    image = _short(job.image)
     types, count = types_of(job), job.demand.size
     return (f"{job.share}|{image}|{types}|{count}", f"|{types}|{count.bit_length()}", ALL)
+
+
+@lru_cache(maxsize=4096)
+def _short(image: str) -> str:
+    return hashlib.sha256(image.encode()).hexdigest()[:8] if image else ""
 
 
 def types_of(job: Job) -> str:
