@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from trainmaster.domain.instances import accelerators_of
+from trainmaster.domain import instances
 
 Units = Mapping[str, int]
 """Instances by pool name."""
@@ -98,7 +98,7 @@ class Pool:
     @property
     def accelerators(self) -> int:
         """Accelerators of one unit."""
-        return self.accelerators_per_unit or accelerators_of(self.instance_type)
+        return self.accelerators_per_unit or instances.accelerators_of(self.instance_type)
 
     @property
     def reclaimed_at(self) -> datetime | None:
@@ -176,3 +176,12 @@ def foreign_units(known: Mapping[str, Units], pools: Mapping[str, Pool]) -> dict
     """What training jobs from outside the queue (units by job name) hold in the pools that count them."""
     held = total(known.values())
     return {name: count for name, count in held.items() if name in pools and pools[name].count_foreign}
+
+
+def accelerators_of(demand: Demand, pools: Mapping[str, Pool]) -> int:
+    """Accelerators of a demand's largest alternative; a pool that is gone counts one a unit."""
+    counts = (
+        sum(count * (pools[name].accelerators if name in pools else 1) for name, count in units.items())
+        for units in demand.alternatives
+    )
+    return max(counts, default=1)

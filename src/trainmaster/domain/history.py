@@ -153,6 +153,17 @@ class History:
                 trust -= own
         return parts, 1.0 - trust
 
+    def long_wait(self, fraction: float) -> float | None:
+        """Seconds that this fraction of ended large jobs had waited no longer than; None where too few have ended."""
+        wanted, seen = fraction * self.large, 0.0
+        if self.large < ENOUGH:
+            return None
+        for bucket in sorted(self.waits):
+            seen += self.waits[bucket]
+            if seen >= wanted:
+                return SHORTEST_WAIT * float(2 ** (bucket / 4)) if bucket else 0.0
+        return None
+
     def _waits_after(self, job: Job) -> Mapping[int, int]:
         if job.state not in ENDED or job.ended_at is None:
             return self.waits

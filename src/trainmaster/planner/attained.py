@@ -22,7 +22,7 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import ClassVar
 
-from trainmaster.domain.capacity import Units
+from trainmaster.domain.capacity import Units, accelerators_of
 from trainmaster.domain.history import LARGE, worked
 from trainmaster.domain.job import Job
 from trainmaster.planner.order import Ranking, Standing, Turn
@@ -59,6 +59,7 @@ class Attained(Ranking):
     """Order and standing under `least-attained-service`."""
 
     _standings: dict[str, Standing] = field(default_factory=dict)
+    _widths: dict[tuple[str, int], int] = field(default_factory=dict)
     _medians: dict[tuple[str, str, str, int], float] = field(default_factory=dict)
     _heaviest: frozenset[str] | None = None
     _holders: dict[str, tuple[list[Standing], list[int]]] = field(default_factory=dict)
@@ -178,12 +179,10 @@ class Attained(Ranking):
 
     def _gpus(self, job: Job) -> int:
         """Accelerators of the job's largest alternative."""
-        pools = self.snapshot.pools
-        counts = (
-            sum(count * (pools[pool].accelerators if pool in pools else 1) for pool, count in units.items())
-            for units in job.demand.alternatives
-        )
-        return max(counts, default=1)
+        kind = (job.demand.lane, job.demand.size)
+        if kind not in self._widths:
+            self._widths[kind] = accelerators_of(job.demand, self.snapshot.pools)
+        return self._widths[kind]
 
     def _displaceable(self, pool: str, job: Job) -> int:
         """Units of a pool that jobs hold which the job may displace now or when their half hour has passed."""

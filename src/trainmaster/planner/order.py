@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar
 
-from trainmaster.domain.capacity import Units
+from trainmaster.domain.capacity import Units, accelerators_of
 from trainmaster.domain.deadline import urgency, urgent_from
+from trainmaster.domain.history import LARGE
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Order
@@ -20,6 +21,8 @@ from trainmaster.domain.policy import Order
 Standing = tuple[int, ...]
 """What decides who may displace whom: higher is better, compared member by member; the priority comes first."""
 Turn = tuple[object, ...]
+AGED_FROM = 0.85
+"""A large job is aged once it has waited longer than this part of the large jobs before it."""
 
 
 @dataclass(slots=True)
@@ -29,6 +32,7 @@ class Ranking:
     snapshot: Snapshot
     now: datetime
 
+    _long: float | None = None
     reserves: ClassVar[bool] = True
     """Whether blocked jobs are reserved for."""
 
@@ -45,8 +49,20 @@ class Ranking:
         return sorted(jobs, key=self.turn)
 
     def turn(self, job: Job) -> Turn:
-        """Sort key: priority down, patience, urgency, entry time up, name (article, "get pending jobs")."""
-        return (-job.priority, not self.out_of_patience(job), *self._urgency(job), *job.order[1:])
+        """Sort key: priority down, patience, urgency, age, entry time up, name (article, "get pending jobs")."""
+        return (-job.priority, not self.out_of_patience(job), *self._urgency(job), not self._aged(job), *job.order[1:])
+
+    def _aged(self, job: Job) -> bool:
+        """Whether a large job goes before the smaller ones that came earlier: it has waited longer than most ever did.
+
+        Backfill is for small jobs, and the large ones pay for every estimate that proves wrong; this gives that back.
+        """
+        if self.snapshot.policy.order not in (Order.BACKFILL, Order.FAIR):
+            return False
+        if self._long is None:
+            self._long = self.snapshot.records.history.long_wait(AGED_FROM) or timedelta.max.total_seconds()
+        waited = (self.now - job.entry_time).total_seconds()
+        return waited > self._long and accelerators_of(job.demand, self.snapshot.pools) >= LARGE
 
     def _urgency(self, job: Job) -> tuple[bool, datetime]:
         """Before others those whose deadline is near, the most urgent first."""
