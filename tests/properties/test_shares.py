@@ -72,7 +72,8 @@ def snapshots(draw, *, restless=True, **of_policy):
             free = {pool: free[pool] - units.get(pool, 0) for pool in POOLS}
             stops = restless and draw(st.integers(0, 5)) == 0
             make = a_preempting_job if stops else a_running_job
-            active.append(make(f"a{number}", **draw(fields_of(units)), now=at(-draw(st.integers(1, 500)))))
+            job = make(f"a{number}", **draw(fields_of(units)), now=at(-draw(st.integers(1, 500))), checkpointed=True)
+            active.append(replace(job, attempt=replace(job.attempt, saved_at=at(-draw(st.integers(0, 500))))))
     waiting = [a_job(f"w{number}", **draw(fields_of(draw(some_units)))) for number in range(draw(st.integers(0, 8)))]
     if restless:
         waiting = [replace(job, hold=draw(holds(job))) for job in waiting]
@@ -209,7 +210,7 @@ def lent_out(draw):
         count = draw(st.integers(1, free))
         free -= count
         fields = {"share": draw(st.sampled_from(("stranger", DEFAULT_SHARE))), "priority": draw(st.integers(0, 5))}
-        active.append(a_running_job(f"a{len(active)}", units={"a": count}, now=at(-len(active)), **fields))
+        active.append(a_running_job(f"a{len(active)}", units={"a": count}, now=at(-60 - len(active)), **fields))
     for name in NAMES[:2]:
         own = shares[name].nominal["a"]
         while own:
@@ -230,6 +231,41 @@ def test_owners_get_all_that_they_lent_back_in_one_pass_whatever_the_priorities(
     freed = total(victim.units for preemption in plan.preemptions for victim in preemption.victims)
     wanted = total(job.demand.alternatives[0] for job in snapshot.waiting)
     assert freed["a"] >= wanted["a"]
+
+
+@st.composite
+def taken_back(draw):
+    """One pool, full; one share runs more than it owns, and what it would cost to stop each of its jobs is anything."""
+    own, lent = draw(st.integers(1, 6)), draw(st.integers(1, 5))
+    shares = {"x": Share(name="x", nominal={"a": lent}), "y": Share(name="y", nominal={"a": own})}
+    policy = Policy(shares=shares, preemption=UNPROTECTED, patience=PATIENT)
+    active, left = [], own + lent
+    while left:
+        count = draw(st.integers(1, min(left, 4)))
+        left -= count
+        job = a_running_job(
+            f"a{len(active)}",
+            share="y",
+            units={"a": count},
+            now=at(-draw(st.integers(0, 900)) - 1),
+            priority=draw(st.sampled_from((0, 0, 0, 1))),
+            checkpointed=True,
+        )
+        active.append(replace(job, attempt=replace(job.attempt, saved_at=at(-draw(st.integers(0, 900))))))
+    newcomer = a_job("new", share="x", units={"a": draw(st.integers(1, lent))})
+    pools = {"a": a_pool("a", own + lent)}
+    return Snapshot(pass_number=1, pools=pools, active=tuple(active), waiting=(newcomer,), policy=policy)
+
+
+@settings(deadline=None)
+@given(taken_back())
+def test_the_best_jobs_that_a_share_owns_room_for_are_never_taken_from_it(snapshot):
+    entitlement = entitlements_of(snapshot).of("y")
+    (preemption,) = plan_of(snapshot).preemptions
+    taken = {victim.name for victim in preemption.victims}
+    assert not taken & best_within(entitlement, snapshot.active, "a")
+    freed = sum(victim.units["a"] for victim in preemption.victims)
+    assert all(freed - victim.units["a"] < preemption.hold.units["a"] for victim in preemption.victims)
 
 
 @settings(deadline=None)

@@ -26,6 +26,7 @@ from builders import (
 from trainmaster.domain.entitlement import Bound, Entitlements
 from trainmaster.domain.job import Outcome, Wishes
 from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Order, Policy, Preemption, Share
+from trainmaster.domain.reasons import WaitsForRelease
 from trainmaster.domain.reasons_of_rules import ShareFull
 from trainmaster.domain.records import Records
 from trainmaster.domain.usage import Account, Usage
@@ -203,6 +204,15 @@ class TestWithheld:
         shares = shares_of(a_share("vision", 3, lending=Lending.RESERVE), active=[stopping])
         assert shares.withheld(new("b", "speech"), P5) == 1
         assert shares.withheld(new("b", "speech"), P5, soon=True) == 3
+
+    def test_what_is_promised_to_a_waiting_owner_is_kept_until_it_starts(self):
+        """Else its idle units went to others, and the owner would wait for somebody who stops instead."""
+        shares = shares_of(a_share("vision", 3, lending=Lending.RESERVE))
+        shares.keep(new("a", "vision", 2), {P5: 2})
+        assert shares.withheld(new("b", "speech"), P5) == 3
+        assert shares.withheld(new("b", "speech"), P5, soon=True) == 1, "the promise itself is a claim on the pool"
+        shares.take(new("a", "vision", 2), {P5: 2})
+        assert shares.withheld(new("b", "speech"), P5) == 1
 
     def test_owners_of_more_than_there_is_do_not_keep_each_other_from_it(self):
         both = (a_share("vision", 4, lending=Lending.RESERVE), a_share("speech", 4, lending=Lending.RESERVE))
@@ -535,6 +545,24 @@ class TestPasses:
         )
         assert not plan.preemptions
         assert reasons(plan)["a"].words().startswith("may not preempt s1 before")
+
+    def test_an_owner_passes_what_borrowers_of_other_shares_are_reserved_for(self):
+        held = [old("d", "stranger", 8)]
+        waiting = [new("large", count=8, priority=9), new("own", count=1, priority=5), new("s", "speech", 2)]
+        for order in (Order.BACKFILL, Order.FIFO):
+            plan = plan_of(self.vision, self.speech, active=held, waiting=waiting, order=order)
+            assert "s" not in victims(plan)
+            assert isinstance(reasons(plan)["s"], WaitsForRelease)
+
+    def test_reserved_units_are_not_given_to_others_while_their_owner_waits_for_more(self):
+        """It waits for another pool, where somebody is stopping."""
+        owns = Share(name="vision", nominal={P5: 1, G5: 1}, lending=Lending.RESERVE)
+        stopping = a_preempting_job("g", share="stranger", units={G5: 16})
+        both = a_job("both", share="vision", units={P5: 1, G5: 1}, priority=1)
+        others = [a_preempting_job("p", share="stranger", units={P5: 4}), old("q", "stranger", 2)]
+        plan = plan_of(owns, active=[stopping, *others], waiting=[both, new("x", "stranger", 2)])
+        assert started(plan) == []
+        assert isinstance(reasons(plan)["both"], WaitsForRelease)
 
     def test_two_owners_of_more_than_there_is_share_what_there_is(self):
         both = (a_share("vision", 4, lending=Lending.RESERVE), a_share("speech", 4, lending=Lending.RESERVE))
