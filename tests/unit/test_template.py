@@ -143,6 +143,18 @@ def test_the_manager_may_call_of_sagemaker_what_the_code_calls():
     assert as_methods(actions("ManagerRole", "sagemaker")) == calls_of("sagemaker*.py")
 
 
+def test_the_manager_may_list_checkpoints_and_read_nothing():
+    assert calls_of("s3.py") == {"list_objects_v2"}  # what IAM calls s3:ListBucket
+    assert actions("ManagerRole", "s3") == {"s3:ListBucket"}
+    assert actions("ApiRole", "s3") == set()
+
+
+def test_plans_may_be_asked_about_and_used():
+    (statement,) = [each for each in statements("ManagerRole") if each.get("Sid") == "TrainingPlans"]
+    assert statement["Action"] == ["sagemaker:CreateTrainingJob", "sagemaker:DescribeTrainingPlan"]
+    assert statement["Resource"] == {"Fn::Split": [",", {"Ref": "TrainingPlanArns"}]}
+
+
 def test_both_functions_may_call_of_dynamodb_what_the_code_calls():
     called = calls_of("dynamodb*.py") - {"transact_write_items"}
     assert as_methods(actions("ManagerRole", "dynamodb")) == called

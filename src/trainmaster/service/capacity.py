@@ -1,4 +1,4 @@
-"""What a tick learns about capacity: when training plans are usable, and when running jobs last saved their work.
+"""What is learned about capacity, mostly by ticks: when training plans are usable, when jobs last saved their work.
 
 Both only make later decisions better, so trouble at AWS costs this tick's news and nothing else. It must not decide.
 """
@@ -27,10 +27,14 @@ MOST_LOOKS = 10
 """Jobs whose checkpoints one tick looks for; each may take five calls of S3."""
 
 
-def refresh_plans(hands: Hands, pools: Mapping[str, Pool]) -> Mapping[str, Pool]:
-    """Ask about the training plans whose turn it is; the pools with what is known then, which is stored with them."""
+def refresh_plans(hands: Hands, pools: Mapping[str, Pool], *, tick: bool) -> Mapping[str, Pool]:
+    """Ask about the training plans whose turn it is; the pools with what is known then, which is stored with them.
+
+    A plan of which nothing is known is asked about by every pass, so that a new pool is usable at once.
+    """
     now = hands.clock.now()
-    due = [pool for pool in pools.values() if pool.kind is Kind.TRAINING_PLAN and _is_due(pool, now)]
+    plans = [pool for pool in pools.values() if pool.kind is Kind.TRAINING_PLAN]
+    due = [pool for pool in plans if pool.plan_status is None or (tick and _is_due(pool, now))]
     windows = {pool.plan_arn: window for pool in due if (window := _ask(hands, pool)) is not None}
     known = {name: with_window(pool, windows) for name, pool in pools.items()}
     if known != dict(pools):
@@ -74,7 +78,7 @@ def _is_due(pool: Pool, now: datetime) -> bool:
     begins = pool.plan_status is not PlanStatus.ACTIVE and pool.starts_at is not None and now >= pool.starts_at
     ends = pool.ends_at is not None and now >= pool.ends_at
     regular = (int(now.timestamp()) // 60 + sum(pool.name.encode())) % PERIOD == 0
-    return pool.plan_status is None or regular or (not over and (begins or ends))
+    return regular or (not over and (begins or ends))
 
 
 def _ask(hands: Hands, pool: Pool) -> PlanWindow | None:

@@ -82,9 +82,9 @@ def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
 
 def _looked(hands: Hands, snapshot: Snapshot, *, tick: bool) -> Snapshot:
     """The snapshot after what earlier passes left undone, and after the minute's looks. Raises `Fenced`."""
+    snapshot = replace(snapshot, pools=refresh_plans(hands, snapshot.pools, tick=tick))
     if tick:
-        pools = refresh_plans(hands, snapshot.pools)
-        snapshot = replace(snapshot, foreign=note_foreign(hands, snapshot), pools=pools)
+        snapshot = replace(snapshot, foreign=note_foreign(hands, snapshot))
     snapshot = _up_to_date(snapshot, finish_unfinished(hands, snapshot.active))
     if tick:
         snapshot = _up_to_date(snapshot, keep_time(hands, snapshot))

@@ -1,0 +1,491 @@
+"""SageMaker's kinds of capacity as pools: the shipped manager over the simulator, on a virtual clock."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from moto import mock_aws
+
+from builders import G5, P5
+from trainmaster.domain.capacity import Kind, PlanStatus, Pool
+from trainmaster.domain.job import JobState, Outcome
+from trainmaster.domain.reasons import PlanClosed
+from trainmaster.local.simulator import Profile
+from trainmaster.service import set_pools
+from trainmaster.service.explain import dry_run, explain_in, pool_usage
+from world import EPOCH, Faults, World, a_request, dynamodb_client, make_table
+
+HOUR = 3600
+SPOT = Pool("p5-spot", 2, type_=P5, kind=Kind.SPOT)
+CALM = {"rates": {"DescribeTrainingJob": None, "CreateTrainingJob": None}}
+
+
+def a_world(*pools, **settings):
+    world = World(**CALM, **settings)
+    set_pools(world.desk, pools or [Pool(P5, 1), SPOT])
+    return world
+
+
+def a_plan(world, *hours, count=2, name="spring"):
+    """A training plan reserved between these hours from the beginning, and its pool."""
+    blocks = [tuple(EPOCH + timedelta(hours=hour) for hour in block) for block in hours]
+    arn = world.simulator.add_plan(name, P5, count, *blocks)
+    return Pool(name, count, type_=P5, kind=Kind.TRAINING_PLAN, plan_arn=arn)
+
+
+def submit(world, name, pools="", *, checkpoint=True, keep_alive=0, plan=None, runtime=86_400, **request):
+    made = a_request(name, **request)
+    if pools:
+        made["Tags"].append({"Key": "trainmaster:pools", "Value": pools})
+    if not checkpoint:
+        del made["CheckpointConfig"]
+    if keep_alive:
+        made["ResourceConfig"]["KeepAlivePeriodInSeconds"] = keep_alive
+    if plan is not None:
+        made["ResourceConfig"]["TrainingPlanArn"] = plan
+    made["StoppingCondition"]["MaxRuntimeInSeconds"] = runtime
+    return world.submit_request(made)
+
+
+def described(world, name):
+    return world.simulator.call("DescribeTrainingJob", TrainingJobName=name)
+
+
+def reason(world, name):
+    """Why a waiting job waits."""
+    snapshot = world.desk.store.survey()
+    return explain_in(snapshot, world.now(), [world.job(name)])[name].reason
+
+
+def outcomes(world, name):
+    return [(str(attempt.outcome), *attempt.units) for attempt in world.job(name).attempts]
+
+
+def usage(world, name=P5):
+    return pool_usage(world.desk.store.survey(), world.now())[name]
+
+
+# ---------------------------------------------------------------- a choice among pools
+
+
+def test_a_job_takes_the_first_of_its_pools_that_it_can_have():
+    world = a_world(Pool(P5, 1), Pool("p5-spot", 1, type_=P5, kind=Kind.SPOT), Pool(G5, 1))
+    for name in ("job1", "job2", "job3", "job4"):
+        submit(world, name, f"p5-spot {P5} {G5}", training_seconds=5000)
+    world.run(120)
+    assert [list(world.job(name).units) for name in ("job1", "job2", "job3")] == [["p5-spot"], [P5], [G5]]
+    assert world.job("job4").state is JobState.PENDING
+    first, second, third = (described(world, name) for name in ("job1", "job2", "job3"))
+    assert first["EnableManagedSpotTraining"] is True
+    assert first["StoppingCondition"]["MaxWaitTimeInSeconds"] == 172_800
+    assert second["EnableManagedSpotTraining"] is False
+    assert "MaxWaitTimeInSeconds" not in second["StoppingCondition"]
+    assert [each["ResourceConfig"]["InstanceType"] for each in (first, second, third)] == [P5, P5, G5]
+
+
+def test_a_spot_job_without_a_spot_pool_counts_on_demand_as_spot():
+    world = a_world(Pool(G5, 1))
+    request = a_request("job1", kind=G5, training_seconds=60) | {"EnableManagedSpotTraining": True}
+    request["StoppingCondition"]["MaxWaitTimeInSeconds"] = 90_000
+    world.submit_request(request)
+    world.run_until_ended("job1")
+    assert outcomes(world, "job1") == [("completed", G5)]
+    assert described(world, "job1")["EnableManagedSpotTraining"] is True
+
+
+def test_a_start_whose_pool_is_gone_before_sagemaker_was_asked_goes_back():
+    world = a_world(faults=Faults(fail={}))
+    submit(world, "job1", f"p5-spot+{P5}", training_seconds=60)
+    world.simulator.faults.inject("CreateTrainingJob", "ServiceUnavailable", times=3)
+    world.settle()
+    assert world.job("job1").state is JobState.STARTING
+    set_pools(world.desk, [Pool(P5, 1)])
+    world.run_until_ended("job1")
+    assert outcomes(world, "job1") == [("completed", P5)]
+    assert "no pool p5-spot any more" in " ".join(line.reason for line in world.job("job1").history)
+
+
+def test_one_that_sagemaker_had_already_goes_on_though_its_pool_is_gone():
+    world = a_world()
+    submit(world, "job1", "p5-spot", training_seconds=600)
+    world.simulator.faults.inject("CreateTrainingJob", "ServiceUnavailable", times=3, done=True)
+    world.settle()
+    set_pools(world.desk, [Pool(P5, 1)])
+    world.run_until_ended("job1")
+    assert (world.job("job1").state, world.opened) == (JobState.COMPLETED, ["job1"])
+
+
+# ---------------------------------------------------------------- training plans
+
+
+def test_a_job_waits_until_its_plan_is_active():
+    world = World(**CALM)
+    plan = a_plan(world, (2, 12))
+    set_pools(world.desk, [plan])
+    submit(world, "job1", plan=plan.plan_arn, training_seconds=600)
+    world.run(120)
+    why = reason(world, "job1")
+    assert (type(why), why.until) == (PlanClosed, EPOCH + timedelta(hours=2))
+    assert world.opened == []
+    world.run(2 * HOUR, step=30)
+    assert world.job("job1").state is JobState.RUNNING
+    assert described(world, "job1")["ResourceConfig"]["TrainingPlanArn"] == plan.plan_arn
+    assert world.desk.store.settings().pools["spring"].plan_status is PlanStatus.ACTIVE
+    world.run_until_ended("job1")
+    assert outcomes(world, "job1") == [("completed", "spring")]
+
+
+def test_what_runs_when_the_plan_ends_waits_again_and_goes_on_elsewhere():
+    world = World(**CALM)
+    plan = a_plan(world, (0, 2))
+    set_pools(world.desk, [plan, Pool(P5, 1)])
+    submit(world, "job1", f"spring {P5}", training_seconds=2 * HOUR)
+    world.run(1.4 * HOUR, step=30)
+    assert list(world.job("job1").units) == ["spring"]
+    world.run_until_ended("job1")
+    assert outcomes(world, "job1") == [("reclaimed", "spring"), ("completed", P5)]
+    job = world.job("job1")
+    assert (job.preemptions, job.failures, job.returns) == (0, {}, 0)
+    trained = sum((a.ended_at - a.started_at).total_seconds() for a in job.attempts)
+    assert trained < 2 * HOUR + 600, "it went on from where it was"
+
+
+def test_a_user_who_stops_a_job_on_a_plan_stops_it():
+    world = World(**CALM)
+    plan = a_plan(world, (0, 8))
+    set_pools(world.desk, [plan])
+    submit(world, "job1", "spring", training_seconds=20_000)
+    world.run(600)
+    world.simulator.call("StopTrainingJob", TrainingJobName="job1")
+    world.run_until_ended("job1")
+    assert outcomes(world, "job1") == [("stopped", "spring")]
+
+
+def test_nothing_is_started_that_could_not_save_its_work():
+    world = World(**CALM)
+    plan = a_plan(world, (0, 2))
+    set_pools(world.desk, [plan])
+    world.run(60)
+    submit(world, "long", "spring", checkpoint=False, runtime=2 * HOUR)
+    submit(world, "short", "spring", checkpoint=False, runtime=HOUR, training_seconds=3300)
+    submit(world, "saves", "spring", training_seconds=40_000)
+    world.run(60)
+    assert world.states("long", "short", "saves") == {"long": "pending", "short": "running", "saves": "running"}
+    assert "before it is expected to end" in reason(world, "long").words()
+    world.run(1.4 * HOUR, step=30)
+    submit(world, "late", "spring", training_seconds=60)
+    world.run(300)
+    assert "before it could save its work" in reason(world, "late").words()
+    world.run(2 * HOUR, step=60)
+    assert world.states("long", "saves", "late") == {"long": "pending", "saves": "preempted", "late": "pending"}
+    assert "has ended" in reason(world, "long").words()
+
+
+def test_a_plan_of_two_reserved_capacities_keeps_its_jobs():
+    world = World(**CALM)
+    plan = a_plan(world, (0, 2), (4, 10))
+    set_pools(world.desk, [plan])
+    submit(world, "job1", "spring", training_seconds=2.5 * HOUR)
+    world.run(1.3 * HOUR, step=60)
+    assert world.job("job1").attempt.reclaimed_at == EPOCH + timedelta(hours=1.5)
+    world.run(1.7 * HOUR, step=60)
+    assert described(world, "job1")["SecondaryStatus"] == "Pending"
+    assert world.job("job1").units == {"spring": 1}
+    world.run(1.2 * HOUR, step=60)
+    assert world.job("job1").attempt.reclaimed_at == EPOCH + timedelta(hours=9.5)
+    world.run_until_ended("job1")
+    assert outcomes(world, "job1") == [("completed", "spring")]
+
+
+def test_a_plan_that_sagemaker_will_not_tell_of_keeps_its_jobs_waiting_and_nobody_else():
+    world = World(**CALM)
+    plan = a_plan(world, (0, 8))
+    set_pools(world.desk, [plan, Pool(P5, 1)])
+    world.simulator.faults.inject("DescribeTrainingPlan", "AccessDeniedException", times=10_000)
+    submit(world, "job1", "spring")
+    submit(world, "job2", training_seconds=60)
+    world.run_until_ended("job2")
+    assert "has not said yet" in reason(world, "job1").words()
+
+
+def test_a_submission_is_told_when_its_plan_begins():
+    world = World(**CALM)
+    plan = a_plan(world, (2, 12))
+    set_pools(world.desk, [plan])
+    world.run(60)
+    made = a_request("job1")
+    made["ResourceConfig"]["TrainingPlanArn"] = plan.plan_arn
+    job = world.door.admit(made, None, world.desk.store.settings().pools, world.now()).job
+    assert isinstance(dry_run(world.desk.store, world, job).reason, PlanClosed)
+
+
+# ---------------------------------------------------------------- spot
+
+
+def test_interruptions_are_counted_apart_and_the_units_stay_charged():
+    world = a_world()
+    submit(world, "job1", "p5-spot", training_seconds=3000)
+    for times in (1, 2):
+        world.run(600)
+        world.simulator.interrupt("job1")
+        world.run(20)
+        job = world.job("job1")
+        assert (job.attempt.interruptions, job.preemptions, job.units) == (times, 0, {"p5-spot": 1})
+    world.run_until_ended("job1")
+    assert outcomes(world, "job1") == [("completed", "p5-spot")]
+
+
+def test_a_job_that_got_no_spot_instances_in_time_is_tried_again():
+    world = a_world(spot_capacity={P5: 0})
+    submit(world, "job1", f"p5-spot+{P5}", training_seconds=60, runtime=600)
+    world.run(2 * HOUR, step=30)
+    first = world.job("job1").attempts[0]
+    assert (first.outcome, "MaxWaitTimeExceeded" in first.reason) == (Outcome.FAILED, True)
+    world.simulator.set_capacity(P5, None, spot=True)
+    world.run_until_ended("job1")
+    assert world.job("job1").state is JobState.COMPLETED
+    assert {str(failure) for failure in world.job("job1").failures} == {"spot"}
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+def test_what_a_preemption_would_lose_is_what_was_done_since_the_newest_checkpoint():
+    world = a_world(Pool(P5, 2))
+    submit(world, "job1", training_seconds=30_000)
+    submit(world, "job2", training_seconds=30_000)
+    world.run(2 * HOUR, step=60)
+    saved = world.now() - timedelta(minutes=3)
+    world.checkpoints["s3://bucket/checkpoints/job2"] = saved
+    world.run(360, step=30)
+    assert (world.job("job1").attempt.saved_at, world.job("job2").attempt.saved_at) == (None, saved)
+    world.submit("urgent", priority=5, training_seconds=60)
+    world.run_until_ended("urgent")
+    assert (outcomes(world, "job2")[0], world.job("job1").preemptions) == (("preempted", P5), 0)
+
+
+def test_checkpoints_tell_how_often_they_are_written():
+    world = a_world(Pool(P5, 1))
+    submit(world, "job1", training_seconds=30_000)
+    world.run(400, step=30)
+    for _ in range(8):
+        world.checkpoints["s3://bucket/checkpoints/job1"] = world.now()
+        world.run(420, step=30)
+    assert world.job("job1").attempt.saves_every == timedelta(seconds=420)
+
+
+# ---------------------------------------------------------------- warm pools
+
+
+def warm_of(world):
+    return [(pool.training_job_name, pool.used_by) for pool in world.desk.store.survey().warm]
+
+
+def left(world, name="job1", *, kind=P5, keep_alive=3000, **request):
+    """A job has ended and left a warm pool."""
+    submit(world, name, kind=kind, keep_alive=keep_alive, training_seconds=60, **request)
+    world.run_until_ended(name)
+    assert warm_of(world) == [(name, None)]
+
+
+def test_a_warm_pool_counts_against_the_cap_until_it_ends():
+    world = a_world(Pool(P5, 2), limits={P5: 2})
+    left(world, keep_alive=900)
+    assert (usage(world).used, usage(world).warm, usage(world).free) == (0, 1, 1)
+    world.run(1000, step=30)
+    assert warm_of(world) == []
+    assert usage(world).free == 2
+
+
+def test_a_job_that_matches_starts_on_it_though_nothing_is_free():
+    world = a_world(Pool(P5, 1), limits={P5: 1})
+    left(world)
+    submit(world, "job2", training_seconds=600)
+    world.run(100)
+    assert world.job("job2").state is JobState.RUNNING
+    assert described(world, "job1")["WarmPoolStatus"]["ReusedByJob"] == "job2"
+    assert (usage(world).used, usage(world).warm) == (1, 0)
+    world.run(120)
+    assert warm_of(world) == []
+    world.run_until_ended("job2")
+    assert outcomes(world, "job2") == [("completed", P5)]
+
+
+def test_among_equals_the_one_that_matches_goes_first():
+    world = a_world(Pool(P5, 1), limits={P5: 1})
+    submit(world, "job1", keep_alive=3000, training_seconds=300)
+    world.run(60)
+    other = a_request("other", training_seconds=60) | {"EnableNetworkIsolation": True}
+    world.submit_request(other)
+    world.run(10)
+    submit(world, "same", training_seconds=60)
+    world.run_until_ended("job1", "other", "same")
+    started = {name: world.job(name).attempt.created_at for name in ("other", "same")}
+    assert started["same"] < started["other"]
+    assert described(world, "job1")["WarmPoolStatus"]["ReusedByJob"] == "same"
+
+
+def test_one_that_stands_in_the_way_is_ended_for_a_job_that_it_does_not_fit():
+    world = a_world(Pool(P5, 1), limits={P5: 1})
+    left(world)
+    world.submit_request(a_request("other", training_seconds=60) | {"EnableNetworkIsolation": True})
+    world.run(60)
+    assert world.job("other").state in (JobState.STARTING, JobState.RUNNING)
+    assert described(world, "job1")["WarmPoolStatus"]["Status"] == "Terminated"
+    assert warm_of(world) == []
+    world.run_until_ended("other")
+    assert outcomes(world, "other") == [("completed", P5)]
+
+
+def test_a_gang_ends_the_pools_that_it_needs_and_no_more():
+    world = a_world(Pool(P5, 3), limits={P5: 3})
+    for name in ("a", "b", "c"):
+        submit(world, name, keep_alive=3000, training_seconds=60)
+    world.run_until_ended("a", "b", "c")
+    assert usage(world).warm == 3
+    submit(world, "gang", count=2, training_seconds=300)
+    world.run(60)
+    assert (usage(world).used, usage(world).warm) == (2, 1)
+
+
+def test_a_job_of_lower_priority_waits_until_it_ends_by_itself():
+    world = a_world(Pool(P5, 1), limits={P5: 1})
+    left(world, priority=3, keep_alive=1200)
+    low = a_request("low", training_seconds=60) | {"EnableNetworkIsolation": True}
+    world.submit_request(low)
+    world.run(600, step=30)
+    assert world.job("low").state is JobState.PENDING
+    world.run_until_ended("low")
+    assert outcomes(world, "low") == [("completed", P5)]
+
+
+def test_one_that_somebody_ends_elsewhere_is_forgotten():
+    world = a_world(Pool(P5, 1), limits={P5: 1})
+    left(world)
+    config = {"KeepAlivePeriodInSeconds": 0}
+    world.simulator.call("UpdateTrainingJob", TrainingJobName="job1", ResourceConfig=config)
+    world.run(400, step=30)
+    assert warm_of(world) == []
+
+
+def test_one_that_somebody_keeps_for_longer_counts_for_longer():
+    world = a_world(Pool(P5, 1), limits={P5: 1})
+    left(world, keep_alive=600)
+    world.simulator.call("UpdateTrainingJob", TrainingJobName="job1", ResourceConfig={"KeepAlivePeriodInSeconds": 3000})
+    world.run(1200, step=30)
+    assert warm_of(world) == [("job1", None)]
+    world.run(2000, step=30)
+    assert warm_of(world) == []
+
+
+def test_events_without_a_word_of_warm_pools_are_enough():
+    def silent(_number, event):
+        event["detail"].pop("WarmPoolStatus", None)
+        return [0.0]
+
+    world = a_world(Pool(P5, 1), limits={P5: 1}, events=silent)
+    left(world, keep_alive=900)
+    submit(world, "job2", keep_alive=900, training_seconds=60)
+    world.run_until_ended("job2")
+    world.run(60)
+    assert usage(world).warm == 1
+    world.run(1000, step=30)
+    assert warm_of(world) == []
+
+
+def test_a_start_on_a_warm_pool_that_comes_to_nothing_gives_it_back():
+    world = a_world(Pool(P5, 1), limits={P5: 1})
+    left(world)
+    world.simulator.faults.inject("CreateTrainingJob", "ResourceLimitExceeded", times=1)
+    submit(world, "job2", training_seconds=60)
+    world.settle()
+    assert (world.job("job2").state, usage(world).warm, usage(world).free) == (JobState.PENDING, 1, 0)
+    world.run_until_ended("job2")
+    assert described(world, "job1")["WarmPoolStatus"]["ReusedByJob"] == "job2"
+
+
+def test_a_pool_that_sagemaker_did_not_give_to_the_job_counts_again():
+    """Its own words decide, whatever we take to be compared."""
+    world = a_world(Pool(P5, 2))
+    left(world)
+    snapshot = world.desk.store.begin_pass()
+    job = submit(world, "job2", training_seconds=3000)
+    world.simulator.call(
+        "CreateTrainingJob", **{k: v for k, v in a_request("thief", training_seconds=3000).items() if k != "Tags"}
+    )
+    assert described(world, "job1")["WarmPoolStatus"]["ReusedByJob"] == "thief"
+    assert (snapshot.warm[0].fit, world.opened[-1]) == (job.fit, "thief")
+    world.run(300)
+    assert (world.job("job2").state, warm_of(world)) == (JobState.RUNNING, [])
+
+
+BRISK = Profile(
+    seeking_seconds=1,
+    starting_seconds=5,
+    warm_starting_seconds=2,
+    downloading_seconds=2,
+    uploading_seconds=2,
+    stopping_seconds=5,
+)
+
+
+@contextmanager
+def a_killable_world(**arguments):
+    """A world on DynamoDB with one instance, on which job1 has left a warm pool."""
+    logging.disable(logging.CRITICAL)
+    try:
+        with mock_aws():
+            client = dynamodb_client()
+            make_table(client)
+            world = World(client, profile=BRISK, pools=f"{P5}=1", limits={P5: 1}, **arguments)
+            left(world)
+            world.faults.calls.clear()
+            yield world
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+STORIES = {
+    "ended": {"EnableNetworkIsolation": True},
+    "used": {},
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_a_warm_pool_that_was_decided_upon_is_ended_or_used_whatever_call_the_manager_dies_after(story):
+    number, killed = 0, True
+    while killed:
+        number += 1
+        with a_killable_world() as world:
+            world.faults.kill_after = number
+            world.submit_request(a_request("next", training_seconds=20) | STORIES[story])
+            world.run_until_ended("next", limit=1500)
+            killed = world.killed == 1 and number < 40
+            assert world.job("next").state is JobState.COMPLETED
+            assert world.opened == ["job1", "next"]
+            warm = described(world, "job1")["WarmPoolStatus"]
+            assert warm["Status"] == ("Terminated" if STORIES[story] else "Reused")
+            world.run(400, step=30)
+            assert warm_of(world) == []
+    assert number > 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError"])
+@pytest.mark.parametrize("story", STORIES)
+def test_and_whatever_call_fails(story, code):
+    number, failing = 0, True
+    while failing:
+        number += 1
+        with a_killable_world() as world:
+            world.faults.fail = {number: code}
+            world.submit_request(a_request("next", training_seconds=20) | STORIES[story])
+            world.run_until_ended("next", limit=2500)
+            failing = len(world.faults.calls) >= number and number < 40
+            assert (world.job("next").state, world.opened) == (JobState.COMPLETED, ["job1", "next"])
+            world.run(400, step=30)
+            assert warm_of(world) == []
+    assert number > 8
