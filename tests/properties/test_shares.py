@@ -1,104 +1,22 @@
-"""What must hold of shares whatever the policy, the queue and the arrivals. Only `schedule` decides, as it is shipped.
-
-Nothing protects anybody here (no minimum run time, no bound on preemptions), so that what ends is ended by the rules
-of shares alone.
-"""
+"""What must hold of every plan where shares are in play. Only `schedule` decides, as it is shipped."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
 
 from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
-from builders import NOW, a_job, a_pool, a_preempting_job, a_running_job, at
-from course import Course
+from builders import NOW, a_job, a_pool, a_running_job, at
+from share_cases import NAMES, PATIENT, POOLS, UNPROTECTED, after, best_within, entitlements_of, held_by, snapshots
 from trainmaster.domain.capacity import total
-from trainmaster.domain.entitlement import Entitlements
-from trainmaster.domain.job import Hold, Job
 from trainmaster.domain.plan import Plan, Snapshot
-from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Order, Policy, Preemption, Share
+from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Order, Policy, Share
 from trainmaster.domain.reasons import Preempts, WaitsForCapacity, WaitsForRelease
 from trainmaster.planner.schedule import schedule
 from trainmaster.planner.share import Shares, turns
-
-POOLS = ("a", "b")
-NAMES = ("x", "y", "z")
-UNPROTECTED = Preemption(cooldown=timedelta(0), most=None)
-PATIENT = timedelta(days=365)
-some_units = st.dictionaries(st.sampled_from(POOLS), st.integers(1, 4), min_size=1, max_size=2)
-few_units = st.dictionaries(st.sampled_from(POOLS), st.integers(0, 3), max_size=2)
-share_names = st.sampled_from((*NAMES, DEFAULT_SHARE, "stranger"))
-
-
-@st.composite
-def policies(draw, caps, *, lendings=tuple(Lending), reservations=1, orders=(Order.BACKFILL, Order.FAIR), caps_on=True):
-    """Shares that together own no more than there is."""
-    left, shares = dict(caps), {}
-    for name in NAMES:
-        nominal = {pool: draw(st.integers(0, left[pool])) for pool in POOLS}
-        left = {pool: left[pool] - nominal[pool] for pool in POOLS}
-        shares[name] = Share(
-            name=name,
-            nominal=nominal,
-            lending=draw(st.sampled_from(lendings)),
-            lends=draw(few_units) if caps_on else {},
-            borrows=draw(few_units) if caps_on else {},
-            most=draw(few_units) if caps_on and draw(st.integers(0, 3)) == 0 else {},
-            weight=draw(st.sampled_from((0.0, 0.5, 1.0, 3.0))),
-        )
-    return Policy(
-        order=draw(st.sampled_from(orders)),
-        reservations=reservations,
-        shares=shares,
-        preemption=UNPROTECTED,
-        patience=PATIENT,
-        most_actions=500,
-    )
-
-
-@st.composite
-def snapshots(draw, *, restless=True, **of_policy):
-    """Pools that are full or not, with jobs that run, stop, wait, and are held for."""
-    caps = {pool: draw(st.integers(1, 9)) for pool in POOLS}
-    policy = draw(policies(caps, **of_policy))
-    free, active = dict(caps), []
-    for number in range(draw(st.integers(0, 8))):
-        units = draw(some_units)
-        if all(free[pool] >= count for pool, count in units.items()):
-            free = {pool: free[pool] - units.get(pool, 0) for pool in POOLS}
-            stops = restless and draw(st.integers(0, 5)) == 0
-            make = a_preempting_job if stops else a_running_job
-            job = make(f"a{number}", **draw(fields_of(units)), now=at(-draw(st.integers(1, 500))), checkpointed=True)
-            active.append(replace(job, attempt=replace(job.attempt, saved_at=at(-draw(st.integers(0, 500))))))
-    waiting = [a_job(f"w{number}", **draw(fields_of(draw(some_units)))) for number in range(draw(st.integers(0, 8)))]
-    if restless:
-        waiting = [replace(job, hold=draw(holds(job))) for job in waiting]
-    return Snapshot(
-        pass_number=1,
-        pools={pool: a_pool(pool, cap) for pool, cap in caps.items()},
-        active=tuple(active),
-        waiting=tuple(sorted(waiting, key=lambda job: job.order)),
-        policy=policy,
-    )
-
-
-@st.composite
-def fields_of(draw, units):
-    return {
-        "units": units,
-        "share": draw(share_names),
-        "priority": draw(st.integers(0, 2)),
-        "preemptible": draw(st.integers(0, 9)) > 0,
-    }
-
-
-@st.composite
-def holds(draw, job):
-    return Hold(job.demand.alternatives[0], at(600)) if draw(st.integers(0, 7)) == 0 else None
 
 
 def plan_of(snapshot: Snapshot) -> Plan:
@@ -106,37 +24,6 @@ def plan_of(snapshot: Snapshot) -> Plan:
     note(str(snapshot.policy.shares))
     note(str(plan))
     return plan
-
-
-def entitlements_of(snapshot):
-    return Entitlements(snapshot.policy, snapshot.pools, snapshot.foreign)
-
-
-def held_by(jobs) -> dict[str, Counter[str]]:
-    """Units of active jobs, by share and pool."""
-    held: dict[str, Counter[str]] = {}
-    for job in jobs:
-        held.setdefault(job.share, Counter()).update(job.units)
-    return held
-
-
-def after(snapshot, plan) -> dict[str, Counter[str]]:
-    """What each share holds once the starts have been made."""
-    held = held_by(snapshot.active)
-    for start in plan.starts:
-        held.setdefault(start.job.share, Counter()).update(start.units)
-    return held
-
-
-def best_within(entitlement, jobs, pool) -> set[str]:
-    """A share's best jobs that what it owns has room for."""
-    left, names = entitlement.own(pool), set()
-    mine = [job for job in jobs if job.share == entitlement.share.name and pool in job.units and not job.stopping]
-    for job in sorted(mine, key=lambda j: (j.preemptible, -j.priority, j.attempt.created_at, j.name)):
-        if not job.preemptible or job.units[pool] <= left:
-            names.add(job.name)
-            left -= job.units[pool]
-    return names
 
 
 @settings(deadline=None)
@@ -354,70 +241,3 @@ def test_without_shares_all_is_as_if_there_were_none(snapshot):
         assert not any(shares.withheld(job, pool) for pool in units)
         for victim in bare.active:
             assert all(shares.may_take(job, units, victim, (), outranks=o) is o for o in (True, False))
-
-
-class Reclaims:
-    """Watches a course: whatever is taken from another share raises what runs within what shares own."""
-
-    def __init__(self) -> None:
-        self.preemptions = 0
-        self.passes = 0
-
-    def __call__(self, snapshot: Snapshot, plan: Plan, _now) -> None:
-        self.passes += 1
-        assert self.passes < 2_000, "no end in sight"
-        entitlements = entitlements_of(snapshot)
-        for preemption in plan.preemptions:
-            self.preemptions += 1
-            if all(victim.share != preemption.job.share for victim in preemption.victims):
-                gone = {victim.name for victim in preemption.victims}
-                then = [job for job in snapshot.active if job.name not in gone]
-                for pool, count in preemption.hold.units.items():
-                    lost = within(entitlements, snapshot.active, pool) - within(entitlements, then, pool)
-                    contested = [victim for victim in preemption.victims if pool in victim.units]
-                    assert not contested or lost < count
-
-
-def within(entitlements: Entitlements, active, pool: str) -> int:
-    """Units that the shares' best jobs hold within what their shares own."""
-    jobs = {job.name: job for job in active}
-    shares = {job.share for job in active}
-    return sum(jobs[n].units[pool] for s in shares for n in best_within(entitlements.of(s), jobs.values(), pool))
-
-
-@st.composite
-def arrivals(draw, caps):
-    jobs: list[tuple[Job, float]] = []
-    moment = 0
-    for number in range(draw(st.integers(2, 9))):
-        moment += draw(st.integers(0, 120))
-        pools = draw(st.sampled_from((("a",), ("a",), ("b",), ("a", "b"))))
-        units = {pool: draw(st.integers(1, min(4, caps[pool]))) for pool in pools}
-        job = a_job(f"j{number}", entry_time=at(moment), **draw(fields_of(units)))
-        jobs.append((replace(job, preemptible=True), draw(st.integers(5, 300))))
-    return jobs
-
-
-@st.composite
-def courses(draw):
-    caps = {pool: draw(st.integers(2, 6)) for pool in POOLS}
-    lendings = (Lending.LEND_AND_BORROW, Lending.LEND_AND_BORROW, Lending.LEND)
-    policy = draw(policies(caps, lendings=lendings, caps_on=False))
-    return caps, replace(policy, shares={**policy.shares, **_large_enough(policy, caps)}), draw(arrivals(caps))
-
-
-def _large_enough(policy, caps):
-    """Shares that do not borrow would never run what is larger than they are; here all jobs come to their end."""
-    own_little = {n: s for n, s in policy.shares.items() if any(s.nominal[p] < min(4, caps[p]) for p in POOLS)}
-    return {name: replace(share, lending=Lending.LEND_AND_BORROW) for name, share in own_little.items()}
-
-
-@settings(deadline=None)
-@given(courses())
-def test_on_any_list_of_arrivals_preemptions_end_and_all_jobs_come_to_their_end(course):
-    caps, policy, jobs = course
-    watch = Reclaims()
-    pools = {pool: a_pool(pool, cap) for pool, cap in caps.items()}
-    played = Course(pools, policy, watch=watch).run(jobs)
-    assert all(played.peaks.get(pool, 0) <= cap for pool, cap in caps.items())
-    assert watch.preemptions <= len(jobs) ** 2
