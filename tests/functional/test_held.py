@@ -20,6 +20,7 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.observation import Status
+from trainmaster.domain.policy import FailureClass, Policy, Retry
 from trainmaster.domain.reasons_of_rules import NotBefore, WaitsForJobs
 from trainmaster.local.simulator import Profile
 from trainmaster.ports import Filter
@@ -364,6 +365,19 @@ class TestRetries:
         job = world.job("job1")
         assert (job.state, len(job.attempts)) == (JobState.FAILED, 4)
         assert "InternalServerError" in job.failure
+
+    def test_the_queue_s_own_rules_hold_for_reports_and_for_passes(self, world):
+        quick = Retry(most=1, first=timedelta(seconds=5), longest=timedelta(seconds=5))
+        policy = Policy(retries={FailureClass.ALGORITHM: quick, FailureClass.CAPACITY: quick})
+        world.desk.store.set_settings(policy=policy)
+        world.simulator.quotas.set_limit(P5, 0)
+        hand_in(world, "nowhere")
+        world.run_until_ended("nowhere", limit=300)
+        assert "tried 2 times" in world.job("nowhere").failure
+        world.simulator.quotas.set_limit(P5, 2)
+        hand_in(world, "broken", outcome="failed")
+        world.run_until_ended("broken", limit=400)
+        assert [name for name in world.opened if name.startswith("broken")] == ["broken", "broken-qstamp-2"]
 
     def test_a_child_waits_for_the_last_try(self, world):
         hand_in(world, "parent", outcome="failed", retry_algorithm="1")
