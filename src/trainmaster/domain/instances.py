@@ -12,13 +12,13 @@ ACCELERATORS: Mapping[str, int] = {
     **dict.fromkeys(("ml.p2.8xlarge", "ml.p3.16xlarge", "ml.p3dn.24xlarge", "ml.p4d.24xlarge", "ml.p4de.24xlarge"), 8),
     **dict.fromkeys(("ml.p5.48xlarge", "ml.p5e.48xlarge", "ml.p5en.48xlarge", "ml.p6-b200.48xlarge"), 8),
     **dict.fromkeys(("ml.p6-b300.48xlarge", "ml.g5.48xlarge", "ml.g6.48xlarge", "ml.g6e.48xlarge"), 8),
-    **dict.fromkeys(("ml.g7e.48xlarge", "ml.g4dn.metal"), 8),
+    **dict.fromkeys(("ml.g7.48xlarge", "ml.g7e.48xlarge"), 8),
     "ml.p2.16xlarge": 16,
     **dict.fromkeys(("ml.trn1.32xlarge", "ml.trn1n.32xlarge", "ml.trn2.48xlarge"), 16),
     **dict.fromkeys(("ml.p3.8xlarge", "ml.g4dn.12xlarge", "ml.g5.12xlarge", "ml.g5.24xlarge"), 4),
     **dict.fromkeys(("ml.g6.12xlarge", "ml.g6.24xlarge", "ml.g6e.12xlarge", "ml.g6e.24xlarge", "ml.g7e.24xlarge"), 4),
-    "ml.p6e-gb200.36xlarge": 4,
-    "ml.g7e.12xlarge": 2,
+    **dict.fromkeys(("ml.g7.24xlarge", "ml.p6e-gb200.36xlarge"), 4),
+    **dict.fromkeys(("ml.g7.12xlarge", "ml.g7e.12xlarge"), 2),
 }
 
 
