@@ -1,10 +1,11 @@
 """Order and standing by what jobs have received: least attained service, by discrete levels (Tiresias, NSDI 2019).
 
-    level 2   out of patience: runs to its end, and nobody displaces it but a higher priority
-    level 1   fresh: has received little; small jobs up to 100 GPU-hours, jobs of 8 accelerators up to an hour
-    level 0   served: all others
-    level -1  heaviest: the very few large jobs that have received most (7 in 1,000), until they have waited three
-              times as long as any other large job
+    patient     waited longer than the policy's patience: runs to its end unless a higher priority needs the units
+    guaranteed  large jobs that have waited longer than nearly all large jobs before them, on up to a third of a pool
+    fresh       has received little; small jobs up to 100 GPU-hours, jobs of 8 accelerators up to an hour
+    served      all others
+    heaviest    the very few large jobs that have received most (7 in 1,000), until they have waited three times as
+                long as any other large job
 
 Levels dominate; inside one the job goes first that has been kept waiting longest in all, so that those who are put
 aside come back. A job at work counts as having waited half as long again, and is not displaced by its equals for
@@ -49,8 +50,15 @@ HEAVIEST_PART = 0.007
 HEAVIEST_WAITS = 3.0
 """The heaviest wait no longer than this times the longest wait of the other large jobs."""
 
-PATIENT, FRESH, SERVED, HEAVIEST = 2, 1, 0, -1
-PINNED = 3
+GUARANTEED_PART = 0.35
+"""Part of a pool on which large jobs that have waited long go before fresh ones."""
+GUARANTEED_FROM = 0.95
+"""A large job has waited long once it has waited longer than this part of the large jobs before it."""
+SHORTEST_LONG_WAIT = 3_600.0
+"""Seconds: nobody has waited long before."""
+
+PATIENT, GUARANTEED, FRESH, SERVED, HEAVIEST = 3, 2, 1, 0, -1
+PINNED = 4
 """Above all levels: at work for too short a time to be displaced by an equal."""
 
 
@@ -61,6 +69,9 @@ class Attained(Ranking):
     _standings: dict[str, Standing] = field(default_factory=dict)
     _widths: dict[tuple[str, int], int] = field(default_factory=dict)
     _medians: dict[tuple[str, str, str, int], float] = field(default_factory=dict)
+    _wide: list[Job] | None = None
+    _long_wait: float | None = None
+    _guaranteed: frozenset[str] | None = None
     _heaviest: frozenset[str] | None = None
     _holders: dict[str, tuple[list[Standing], list[int]]] = field(default_factory=dict)
 
@@ -87,7 +98,7 @@ class Attained(Ranking):
 
         Without that, ever new small jobs would start on what is free, and be protected for half an hour each.
         """
-        if self.now - job.entry_time < HOLDS_FROM or self._wait(job) < HOLDS_FROM.total_seconds():
+        if self.standing(job)[1] != GUARANTEED and self._wait(job) < HOLDS_FROM.total_seconds():
             return False
         return all(free.get(pool, 0) + self._displaceable(pool, job) >= count for pool, count in units.items())
 
@@ -120,6 +131,8 @@ class Attained(Ranking):
     def _level(self, job: Job) -> int:
         if self._wait(job) > self.snapshot.policy.patience.total_seconds():
             return PATIENT
+        if job.name in self.guaranteed():
+            return GUARANTEED
         if self._received(job) < self._fresh_for(job):
             return FRESH
         return HEAVIEST if job.name in self.heaviest() else SERVED
@@ -130,10 +143,46 @@ class Attained(Ranking):
             self._heaviest = self._find_heaviest()
         return self._heaviest
 
+    def guaranteed(self) -> frozenset[str]:
+        """The large jobs that have waited long, as far as the guaranteed part of their pools goes; worked out once."""
+        if self._guaranteed is None:
+            self._guaranteed = frozenset(self._find_guaranteed())
+        return self._guaranteed
+
+    def _find_guaranteed(self) -> Iterator[str]:
+        """By the longest wait; the first of a pool always, since it may be wider than the guaranteed part."""
+        left = {name: GUARANTEED_PART * pool.cap for name, pool in self.snapshot.pools.items()}
+        begun: set[str] = set()
+        for job in sorted(filter(self._has_waited_long, self._large()), key=self._by_wait):
+            units = job.units or job.demand.alternatives[0]
+            fits = all(count <= left.get(pool, 0) for pool, count in units.items())
+            for pool, count in units.items():
+                left[pool] = left.get(pool, 0) - count if fits else 0
+            if fits or begun.isdisjoint(units):
+                yield job.name
+            begun.update(units)
+
+    def _has_waited_long(self, job: Job) -> bool:
+        if self._long_wait is None:
+            known = self.snapshot.records.history.long_wait(GUARANTEED_FROM)
+            self._long_wait = max(SHORTEST_LONG_WAIT, known or 0.0)
+        waited = self._wait(job)
+        patience = self.snapshot.policy.patience.total_seconds()
+        return self._long_wait < waited <= patience and job.name not in self.heaviest()
+
+    def _by_wait(self, job: Job) -> tuple[float, str]:
+        return (-(self._wait(job) + HEAD_START) * (RUNNING_COUNTS if job.units else 1.0), job.name)
+
+    def _large(self) -> list[Job]:
+        if self._wide is None:
+            present = (*self.snapshot.active, *self.snapshot.waiting)
+            self._wide = [job for job in present if self._gpus(job) >= LARGE]
+        return self._wide
+
     def _find_heaviest(self) -> frozenset[str]:
         """As many as may be set back, counting those that have been and have ended."""
         history = self.snapshot.records.history
-        large = [job for job in (*self.snapshot.active, *self.snapshot.waiting) if self._gpus(job) >= LARGE]
+        large = self._large()
         allowed = int(HEAVIEST_PART * (history.large + len(large)))
         above = [job for job in large if self._received(job) > self._usual(job)] if allowed else []
         ranked = sorted(above, key=lambda job: (-self._weight(job), job.name))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
 from trainmaster.domain.capacity import Units, accelerators_of
@@ -21,6 +21,7 @@ from trainmaster.domain.policy import Order
 Standing = tuple[int, ...]
 """What decides who may displace whom: higher is better, compared member by member; the priority comes first."""
 Turn = tuple[object, ...]
+NEVER = datetime.max.replace(tzinfo=UTC)
 AGED_FROM = 0.85
 """A large job is aged once it has waited longer than this part of the large jobs before it."""
 
@@ -67,7 +68,7 @@ class Ranking:
     def _urgency(self, job: Job) -> tuple[bool, datetime]:
         """Before others those whose deadline is near, the most urgent first."""
         latest = None if job.deadline is None else urgency(job, self.snapshot.records.history, self.now)
-        return (True, job.entry_time) if latest is None else (False, latest)
+        return (True, NEVER) if latest is None else (False, latest)
 
     def changes_at(self) -> datetime | None:
         """The earliest time at which standing or order change though nothing happens; None for never."""
