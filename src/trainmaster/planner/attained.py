@@ -23,10 +23,10 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import ClassVar
 
-from trainmaster.domain.capacity import Units, accelerators_of
+from trainmaster.domain.capacity import Units
 from trainmaster.domain.history import LARGE, worked
 from trainmaster.domain.job import Job
-from trainmaster.planner.order import Ranking, Standing, Turn
+from trainmaster.planner.order import Ranking, Standing, Turn, gpus_of
 
 FRESH_SMALL = 360_000.0
 """GPU-seconds up to which a smaller job is fresh: 100 GPU-hours."""
@@ -230,7 +230,7 @@ class Attained(Ranking):
         """Accelerators of the job's largest alternative."""
         kind = (job.demand.lane, job.demand.size)
         if kind not in self._widths:
-            self._widths[kind] = accelerators_of(job.demand, self.snapshot.pools)
+            self._widths[kind] = gpus_of(job, self.snapshot.pools)
         return self._widths[kind]
 
     def _displaceable(self, pool: str, job: Job) -> int:

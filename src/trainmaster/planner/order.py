@@ -6,12 +6,12 @@ deadline is near, then the order that the queue has chosen. It must not know wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
-from trainmaster.domain.capacity import Units, accelerators_of
+from trainmaster.domain.capacity import Pool, Units
 from trainmaster.domain.deadline import urgency, urgent_from
 from trainmaster.domain.history import LARGE
 from trainmaster.domain.job import Job
@@ -63,7 +63,7 @@ class Ranking:
         if self._long is None:
             self._long = self.snapshot.records.history.long_wait(AGED_FROM) or timedelta.max.total_seconds()
         waited = (self.now - job.entry_time).total_seconds()
-        return waited > self._long and accelerators_of(job.demand, self.snapshot.pools) >= LARGE
+        return waited > self._long and gpus_of(job, self.snapshot.pools) >= LARGE
 
     def _urgency(self, job: Job) -> tuple[bool, datetime]:
         """Before others those whose deadline is near, the most urgent first."""
@@ -97,3 +97,12 @@ class Ranking:
 def in_order(jobs: Iterable[Job]) -> list[Job]:
     """The jobs in queue order: priority down, entry time up, name."""
     return sorted(jobs, key=lambda job: job.order)
+
+
+def gpus_of(job: Job, pools: Mapping[str, Pool]) -> int:
+    """Accelerators of the job's largest alternative; a pool that is gone counts one a unit."""
+    counts = (
+        sum(count * (pools[name].accelerators if name in pools else 1) for name, count in units.items())
+        for units in job.demand.alternatives
+    )
+    return max(counts, default=1)
