@@ -22,7 +22,7 @@ from trainmaster.domain.observation import Observation
 from trainmaster.domain.policy import Policy
 from trainmaster.local.memory import MemoryStore
 from trainmaster.local.replay.played import Played
-from trainmaster.local.replay.requests import POOL, admitted, index_of, name_of, request_of
+from trainmaster.local.replay.requests import POOL, admitted, index_of, longest_runtime, name_of, request_of
 from trainmaster.local.replay.trace import TraceJob
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
 from trainmaster.ports import Clock, Launcher
@@ -78,6 +78,7 @@ class Replay:
     ) -> None:
         self._jobs = jobs
         self._told = told
+        self._longest = longest_runtime(jobs)
         self._clock = VirtualClock(EPOCH)
         self._changed: dict[str, None] = {}
         self._simulator = SageMakerSimulator(
@@ -124,7 +125,7 @@ class Replay:
         while self._arrived < len(self._jobs) and _at(self._jobs[self._arrived].submit) <= time:
             job = self._jobs[self._arrived]
             request = request_of(job, self._arrived)
-            self._store.submit(admitted(request, job.share, self._pools, time), request)
+            self._store.submit(admitted(request, job, self._longest, self._pools, time), request)
             self._arrived += 1
         return self._arrived > first
 

@@ -6,9 +6,10 @@ job will run: only the simulator reads that, from the request's environment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from math import ceil
 from typing import Any
 
 from trainmaster.domain.capacity import Pool
@@ -39,7 +40,8 @@ def index_of(name: str) -> int:
 def request_of(job: TraceJob, index: int) -> Request:
     """The CreateTrainingJob request."""
     name = name_of(index)
-    limit = min(max(job.max_runtime or LONGEST_RUNTIME_SECONDS, 1), LONGEST_RUNTIME_SECONDS)
+    limit = LONGEST_RUNTIME_SECONDS if job.max_runtime is None else job.max_runtime
+    limit = min(max(limit, 1), LONGEST_RUNTIME_SECONDS)
     return {
         "TrainingJobName": name,
         "RoleArn": _ROLE,
@@ -52,6 +54,17 @@ def request_of(job: TraceJob, index: int) -> Request:
     }
 
 
-def admitted(request: Request, share: str, pools: Mapping[str, Pool], now: datetime) -> Job:
-    """The job as the door lets it in. Raises what `Door.admit` raises."""
-    return replace(_DOOR.admit(request, None, pools, now).job, share=share)
+def longest_runtime(jobs: Iterable[TraceJob]) -> timedelta:
+    """The limit of jobs that have none of their own, the same for all.
+
+    SageMaker's longest; where a trace has longer jobs, put together of several runs, so often that as covers them: the
+    queue may rely on it that no job outlives its limit.
+    """
+    longest = max((job.duration for job in jobs), default=0.0)
+    return timedelta(seconds=LONGEST_RUNTIME_SECONDS * max(1, ceil(longest / LONGEST_RUNTIME_SECONDS)))
+
+
+def admitted(request: Request, job: TraceJob, longest: timedelta, pools: Mapping[str, Pool], now: datetime) -> Job:
+    """The job as the door lets it in, in its share. Raises what `Door.admit` raises."""
+    made = replace(_DOOR.admit(request, None, pools, now).job, share=job.share)
+    return made if job.max_runtime is not None else replace(made, max_runtime=longest)
