@@ -195,7 +195,7 @@ class Launcher(Protocol):
         ...
 
     def units_of(self, training_job_name: str) -> Units:
-        """Which instance types a training job holds, by type; empty once it has ended."""
+        """Which instances a training job holds, by `capacity.source`; empty once it has ended."""
         ...
 
 

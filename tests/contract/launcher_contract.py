@@ -456,9 +456,11 @@ class Plans:
         waiting = seen(bench)
         bench.let(1800 + READY)
         running = seen(bench)
+        held = bench.launcher.units_of("job1")
         bench.let(5400 - READY + 60)
         ended = seen(bench)
         assert (waiting.secondary, waiting.at_work, running.secondary) == ("Pending", False, "Training")
+        assert held == {arn: 1}
         assert ended.status is Status.STOPPED
 
 
@@ -475,6 +477,7 @@ class Interrupts:
             bench.let(1)
             report = seen(bench)
             assert (report.status, report.interruptions) == (Status.IN_PROGRESS, times)
+            assert bench.launcher.units_of("job1") == {f"{P5}.spot": 1}
         assert max(report.interruptions for report in bench.reports()) == 2
 
 

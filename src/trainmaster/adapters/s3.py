@@ -80,7 +80,8 @@ class S3Checkpoints:
         """Once for each bucket and reason: it is asked about every few minutes, for every job."""
         if (bucket, code) not in self._warned and len(self._warned) < _MOST_WARNED:
             self._warned.add((bucket, code))
-            log.warning("cannot look for checkpoints; see CheckpointBucketArns", extra={"bucket": bucket, "cause": code})
+            cause = {"bucket": bucket, "cause": code}
+            log.warning("cannot look for checkpoints; see CheckpointBucketArns", extra=cause)
 
 
 def place_of(uri: str) -> tuple[str, str] | None:

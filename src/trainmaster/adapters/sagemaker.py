@@ -135,7 +135,7 @@ class SageMakerLauncher:
             return window_of_answer(answer)
 
     def units_of(self, training_job_name: str) -> Units:
-        """Which instances it holds, by type; empty once it has ended.
+        """Which instances it holds, by where they come from; empty once it has ended.
 
         Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """

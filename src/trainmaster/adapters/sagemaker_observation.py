@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from trainmaster.adapters.sagemaker_request import JOB_TAG, QUEUE_TAG, tag_value
-from trainmaster.domain.capacity import Units, total, worst_case
+from trainmaster.domain.capacity import Units, source, total, worst_case
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.job import MAX_NAME
 from trainmaster.domain.observation import TERMINAL, Observation, Status, Warm
@@ -67,14 +67,21 @@ def observation_of_answer(answer: Object) -> Observation:
 
 
 def units_of_answer(answer: Object) -> Units:
-    """Instances by type that a described training job holds.
+    """Instances that a described training job holds, by where they come from (`capacity.source`).
 
     Nothing once it has ended, nor for a serverless one, which has no instances; among preferences what SageMaker has
     chosen, before that the worst case.
     """
     if _status(answer, "") in TERMINAL:
         return {}
-    config = part(answer, "ResourceConfig")
+    plan = text(part(answer, "ResourceConfig"), "TrainingPlanArn")
+    spot = answer.get("EnableManagedSpotTraining") is True
+    held = _types(part(answer, "ResourceConfig"))
+    return total({source(name, spot=spot, plan_arn=plan): count} for name, count in held.items())
+
+
+def _types(config: Object) -> Units:
+    """Instances by type."""
     if selected := text(config, "SelectedInstanceType"):
         return _selected(config, selected)
     if groups := entries(config, "InstanceGroups"):

@@ -172,10 +172,32 @@ def reclaimed_at(units: Units, pools: Mapping[str, Pool]) -> datetime | None:
     return min((time for time in times if time is not None), default=None)
 
 
+def pool_for(pools: Mapping[str, Pool], kind: Kind, instance_type: str) -> str | None:
+    """The pool of this kind and type; where there are several the one that is named after its type, else by name."""
+    found = [pool.name for pool in pools.values() if pool.kind is kind and pool.instance_type == instance_type]
+    return min(found, key=lambda name: (name != instance_type, name), default=None)
+
+
+def pool_of_plan(pools: Mapping[str, Pool], plan_arn: object) -> Pool | None:
+    """The pool of a training plan."""
+    return next((pool for pool in pools.values() if pool.plan_arn is not None and pool.plan_arn == plan_arn), None)
+
+
+def source(instance_type: str, *, spot: bool = False, plan_arn: str | None = None) -> str:
+    """Where instances of a training job come from, whatever pools there are: a plan's ARN, or a type, perhaps spot."""
+    return plan_arn or (f"{instance_type}.{Kind.SPOT}" if spot else instance_type)
+
+
 def foreign_units(known: Mapping[str, Units], pools: Mapping[str, Pool]) -> dict[str, int]:
-    """What training jobs from outside the queue (units by job name) hold in the pools that count them."""
-    held = total(known.values())
-    return {name: count for name, count in held.items() if name in pools and pools[name].count_foreign}
+    """What training jobs from outside the queue hold in the pools that count them.
+
+    Args:
+        known: units by `source`, by job name.
+        pools: the pools in force. Spot instances count on demand where their type has no spot pool, as for jobs of the
+            queue; those of a training plan without a pool count nowhere.
+    """
+    placed = total({_pool_of(where, pools): count} for where, count in total(known.values()).items())
+    return {name: count for name, count in placed.items() if name in pools and pools[name].count_foreign}
 
 
 def accelerators_of(demand: Demand, pools: Mapping[str, Pool]) -> int:
@@ -185,3 +207,11 @@ def accelerators_of(demand: Demand, pools: Mapping[str, Pool]) -> int:
         for units in demand.alternatives
     )
     return max(counts, default=1)
+
+
+def _pool_of(where: str, pools: Mapping[str, Pool]) -> str:
+    if (plan := pool_of_plan(pools, where)) is not None:
+        return plan.name
+    instance_type = where.removesuffix(f".{Kind.SPOT}")
+    spot = pool_for(pools, Kind.SPOT, instance_type) if where != instance_type else None
+    return spot or pool_for(pools, Kind.ON_DEMAND, instance_type) or ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from trainmaster.domain.capacity import Demand, Kind, Pool, total
+from trainmaster.domain.capacity import Demand, Kind, Pool, pool_for, pool_of_plan, total
 from trainmaster.domain.errors import InvalidRequest, NeverFits
 from trainmaster.domain.request.fields import entries, part, shown, text, whole
 from trainmaster.domain.request.meaning import DEFAULT_RUNTIME
@@ -96,37 +96,28 @@ def _named(request: Object, named: Sequence[str], pools: Pools) -> Demand:
 
 def _placed(request: Object, type_: str, count: int, plans: object, pools: Pools) -> dict[str, int]:
     """These instances in the pool that the request's kind of capacity leads to."""
-    arns = plans if isinstance(plans, list | tuple) else ()
     arn = text(part(request, CONFIG), "TrainingPlanArn")
     if arn is not None:
         return {_of_plan(arn, type_, pools): count}
-    for own in arns:
-        if (found := _find(pools, Kind.TRAINING_PLAN, type_, own)) is not None:
-            return {found: count}
+    for own in plans if isinstance(plans, list | tuple) else ():
+        pool = pool_of_plan(pools, own)
+        if pool is not None and pool.instance_type == type_:
+            return {pool.name: count}
     wants_spot = request.get("EnableManagedSpotTraining") is True
-    spot = _find(pools, Kind.SPOT, type_) if wants_spot else None
-    return {spot or _find(pools, Kind.ON_DEMAND, type_) or type_: count}
+    spot = pool_for(pools, Kind.SPOT, type_) if wants_spot else None
+    return {spot or pool_for(pools, Kind.ON_DEMAND, type_) or type_: count}
 
 
 def _of_plan(arn: str, type_: str, pools: Pools) -> str:
-    found = _find(pools, Kind.TRAINING_PLAN, type_, arn)
-    if found is not None:
-        return found
-    others = [pool for pool in pools.values() if pool.plan_arn == arn]
-    wrong = f"has {others[0].instance_type}, not {type_}" if others else "has no pool"
+    pool = pool_of_plan(pools, arn)
+    if pool is not None and pool.instance_type == type_:
+        return pool.name
+    wrong = "has no pool" if pool is None else f"has {pool.instance_type}, not {type_}"
     raise NeverFits(
         f"The training plan {shown(arn.rpartition('/')[2])} {wrong}.",
         field=f"{CONFIG}.TrainingPlanArn",
-        hint="Use the plan's instance type." if others else "Have a pool of kind training-plan added (PUT /pools).",
+        hint="Have a pool of kind training-plan added (PUT /pools)." if pool is None else "Use the plan's type.",
     )
-
-
-def _find(pools: Pools, kind: Kind, type_: str, arn: object = None) -> str | None:
-    """The pool of this kind and type; where there are several the one that is named after its type, else by name."""
-    found = [pool.name for pool in pools.values() if pool.kind is kind and pool.instance_type == type_]
-    if arn is not None:
-        found = [name for name in found if pools[name].plan_arn == arn]
-    return min(found, key=lambda name: (name != type_, name), default=None)
 
 
 def _with_wait(request: Mapping[str, Any]) -> dict[str, Any]:
