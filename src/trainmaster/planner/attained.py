@@ -56,6 +56,8 @@ GUARANTEED_FROM = 0.95
 """A large job has waited long once it has waited longer than this part of the large jobs before it."""
 SHORTEST_LONG_WAIT = 3_600.0
 """Seconds: nobody has waited long before."""
+LONG_WAIT = 86_400.0
+"""Seconds that are a long wait while too few large jobs have ended to tell."""
 
 PATIENT, GUARANTEED, FRESH, SERVED, HEAVIEST = 3, 2, 1, 0, -1
 PINNED = 4
@@ -165,7 +167,7 @@ class Attained(Ranking):
     def _has_waited_long(self, job: Job) -> bool:
         if self._long_wait is None:
             known = self.snapshot.records.history.long_wait(GUARANTEED_FROM)
-            self._long_wait = max(SHORTEST_LONG_WAIT, known or 0.0)
+            self._long_wait = LONG_WAIT if known is None else max(SHORTEST_LONG_WAIT, known)
         waited = self._wait(job)
         patience = self.snapshot.policy.patience.total_seconds()
         return self._long_wait < waited <= patience and job.name not in self.heaviest()
