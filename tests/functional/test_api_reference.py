@@ -7,12 +7,14 @@ import re
 from pathlib import Path
 from typing import get_args
 
+from pydantic.alias_generators import to_camel
+
 from api_world import ALICE, ApiWorld
 from builders import a_job, a_request, a_running_job, at
 from trainmaster.domain.job import JobState, Outcome
-from trainmaster.handlers import models
 from trainmaster.handlers.errors import STATUS
 from trainmaster.handlers.openapi import OPERATIONS
+from trainmaster.handlers.reason_model import Reason, ReasonType
 
 TEXT = (Path(__file__).parent.parent.parent / "docs" / "reference" / "api.md").read_text()
 
@@ -42,12 +44,12 @@ def test_every_route_has_its_section():
 
 def test_every_reason_is_there_with_its_members():
     rows = {words(row[0])[0]: words(row[1]) for row in table("### Why it waits")}
-    assert rows.keys() == set(get_args(models.ReasonType))
+    assert rows.keys() == set(get_args(ReasonType))
     for kind, members in rows.items():
         described = {
-            name
-            for name, field in models.Reason.model_fields.items()
-            if name not in ("type", "message") and kind in (field.description or "")
+            to_camel(name)
+            for name, field in Reason.model_fields.items()
+            if name not in ("type", "message") and re.search(rf"\b{kind}\b", field.description or "")
         }
         assert set(members) == described, kind
 

@@ -23,7 +23,6 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import BaseModel
 
 from trainmaster import bootstrap
-from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import JobNotFound
 from trainmaster.domain.job import ACTIVE, Job
 from trainmaster.handlers import models, pages, views
@@ -174,11 +173,11 @@ class Routes:
 
     def get_pools(self) -> Response[str]:
         """Caps, and what becomes of them, in instances."""
-        return _json(pages.pools(self._parts.desk, self._parts.desk.store.pools()))
+        return _json(pages.pools(self._parts.desk, self._parts.desk.store.settings()))
 
     def set_pools(self, settings: Annotated[models.PoolSettings, Body()]) -> Response[str]:
         """Jobs that hold more than a lowered cap run on; nothing new starts above it."""
-        asked = [Pool(each.instance_type, each.cap, each.count_foreign) for each in settings.pools]
+        asked = [views.pool_asked(each) for each in settings.pools]
         return _json(pages.pools(self._parts.desk, set_pools(self._parts.desk, asked, version=settings.version)))
 
     def openapi(self) -> Response[str]:

@@ -9,30 +9,19 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, Field, RootModel
 
+from trainmaster.domain.capacity import Kind, PlanStatus
 from trainmaster.domain.job import PRIORITY_LIMIT, JobState, Outcome
+from trainmaster.domain.pools import HIGHEST_PRICE, LARGEST_CAP, LONGEST_NAME, MOST_ACCELERATORS
+from trainmaster.handlers.reason_model import Reason
+from trainmaster.handlers.shapes import Answer, Asked
 
 AWS_REQUEST = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateTrainingJob.html"
 INSTANCE_TYPE = r"^ml\.[a-z0-9-]{1,30}\.[a-z0-9-]{1,30}$"
-LARGEST_CAP = 1_000_000
 MOST_POOLS = 200
 
 Units = dict[str, int]
-
-
-class Asked(BaseModel):
-    """What callers send: exactly these members and types, or a refusal."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True, alias_generator=to_camel)
-
-
-class Answer(BaseModel):
-    """What callers get. Every member is always there, null where there is nothing to say, unless it says otherwise."""
-
-    model_config = ConfigDict(hide_input_in_errors=True, alias_generator=to_camel, populate_by_name=True)
-
 
 # ---------------------------------------------------------------- asked
 
@@ -80,13 +69,31 @@ class JobChange(Asked):
 
 
 class PoolSetting(Asked):
-    """A pool of one instance type."""
+    """A pool: capacity of one instance type and one kind."""
 
+    name: Annotated[
+        str | None,
+        Field(
+            max_length=LONGEST_NAME,
+            description="Without one: the instance type, followed by `.` and the kind where it is not on demand.",
+            examples=["p5-spot"],
+        ),
+    ] = None
     instance_type: Annotated[str, Field(pattern=INSTANCE_TYPE, examples=["ml.p5.48xlarge"])]
+    kind: Annotated[Kind, Field(strict=False, description="How SageMaker gives the instances.")] = Kind.ON_DEMAND
+    training_plan_arn: Annotated[
+        str | None, Field(max_length=2048, description="Of a pool of kind training-plan, which needs it.")
+    ] = None
     cap: Annotated[int, Field(ge=0, le=LARGEST_CAP, description="Most instances that jobs may hold at once.")]
     count_foreign: Annotated[
         bool, Field(description="Whether training jobs that did not come from the queue count against the cap.")
     ] = False
+    price: Annotated[
+        float, Field(ge=0, le=HIGHEST_PRICE, description="Dollars for an hour of one instance, for budgets.")
+    ] = 0.0
+    accelerators: Annotated[
+        int, Field(ge=0, le=MOST_ACCELERATORS, description="Of one instance; 0: as known of the type.")
+    ] = 0
 
 
 class PoolSettings(Asked):
@@ -99,40 +106,6 @@ class PoolSettings(Asked):
 
 
 # ---------------------------------------------------------------- answered
-
-ReasonType = Literal[
-    "WaitsForCapacity",
-    "WaitsForRelease",
-    "Preempts",
-    "Behind",
-    "KeptForOther",
-    "BackingOff",
-    "NextPass",
-    "CanNeverFit",
-    "NotConsideredYet",
-    "Held",
-]
-
-
-class Reason(Answer):
-    """Why a job waits. Of the members after `message`, a reason has those of its type and no others."""
-
-    type: ReasonType
-    message: Annotated[str, Field(description="The reason as a sentence.")]
-    pool: Annotated[str | None, Field(description="Of WaitsForCapacity, Behind, KeptForOther, CanNeverFit.")] = None
-    needed: Annotated[int | None, Field(description="Instances. Of WaitsForCapacity and CanNeverFit.")] = None
-    free: Annotated[int | None, Field(description="Instances free for it now. Of WaitsForCapacity.")] = None
-    cap: Annotated[int | None, Field(description="The pool's cap. Of CanNeverFit.")] = None
-    pools: Annotated[list[str] | None, Field(description="Where jobs are stopping. Of WaitsForRelease.")] = None
-    victims: Annotated[list[str] | None, Field(description="The jobs that step aside for it. Of Preempts.")] = None
-    job: Annotated[str | None, Field(description="The job before it. Of Behind and KeptForOther.")] = None
-    cause: Annotated[str | None, Field(description="What its last start met. Of BackingOff.")] = None
-    until: Annotated[
-        datetime | None,
-        Field(
-            description="When a hold lapses. Of WaitsForRelease, Preempts, KeptForOther; the next try of BackingOff."
-        ),
-    ] = None
 
 
 class Attempt(Answer):
@@ -211,11 +184,25 @@ class Pool(Answer):
 
     name: str
     instance_type: str
+    kind: Kind
+    training_plan_arn: str | None
+    plan_status: Annotated[
+        PlanStatus | None, Field(description="Of the training plan, as SageMaker last told; null before it has.")
+    ]
+    starts_at: Annotated[
+        datetime | None, Field(description="When the plan's capacity begins that is usable now or next.")
+    ]
+    ends_at: Annotated[
+        datetime | None, Field(description="When that capacity ends; its instances go half an hour before.")
+    ]
+    price: Annotated[float, Field(description="Dollars for an hour of one instance; 0 where nobody has set one.")]
+    accelerators: Annotated[int, Field(description="Of one instance.")]
     cap: int
     used: Annotated[int, Field(description="Held by jobs of the queue, stopping ones included.")]
     stopping: Annotated[int, Field(description="Of those used: on the way to be free.")]
     held: Annotated[int, Field(description="Kept for jobs that they were freed for.")]
     foreign: Annotated[int, Field(description="Held by training jobs that did not come from the queue, where counted.")]
+    warm: Annotated[int, Field(description="Kept by SageMaker in warm pools of ended jobs, those being ended too.")]
     free: int
     count_foreign: bool
 

@@ -55,9 +55,7 @@ _REFUSALS = {
     400: "`InvalidRequest`: a value of the wrong type, form or meaning; `field` names it.",
     403: "`RoleNotAllowed`, `ShareNotAllowed`: the caller may not pass this role, or not use this share.",
     404: "`JobNotFound`: the queue knows no job of this name.",
-    409: (
-        "`NameTaken`, `IllegalTransition`, `VersionConflict` or `BudgetExhausted`: what is there does not allow it."
-    ),
+    409: ("`NameTaken`, `IllegalTransition`, `VersionConflict` or `BudgetExhausted`: what is there does not allow it."),
     413: "`TooLarge`: more than the queue can store.",
     415: "`UnsupportedMediaType`: the body is not declared as JSON.",
     422: "`NeverFits`: no pool could ever meet the demand. `UnknownOption`: a `trainmaster:` tag that means nothing.",

@@ -10,10 +10,12 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, cast
 
+from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Pool
-from trainmaster.domain.job import Attempt, Job, JobState
+from trainmaster.domain.job import Attempt, Job
+from trainmaster.domain.pools import default_name
 from trainmaster.domain.reasons import Reason
-from trainmaster.handlers import models
+from trainmaster.handlers import models, reason_model
 from trainmaster.ports import Request
 from trainmaster.service.explain import Explanation, Usage
 from trainmaster.service.submit import Submission
@@ -30,7 +32,7 @@ class Standing:
 
     position: int | None = None
     at_least: int | None = None
-    reason: models.Reason | None = None
+    reason: reason_model.Reason | None = None
     estimated_start: datetime | None = None
 
 
@@ -48,15 +50,16 @@ def standing_of(explanation: Explanation | None) -> Standing:
 
 def not_considered(at_least: int) -> Standing:
     """A job so deep in its lane that a pass does not look at it."""
-    return Standing(None, at_least, models.Reason(type="NotConsideredYet", message=NOT_CONSIDERED_YET))
+    return Standing(None, at_least, reason_model.Reason(type="NotConsideredYet", message=NOT_CONSIDERED_YET))
 
 
-def reason_view(reason: Reason | None) -> models.Reason | None:
+def reason_view(reason: Reason | None) -> reason_model.Reason | None:
     """A reason of the plan: its type, its words, and its own members."""
     if reason is None:
         return None
     own: dict[str, Any] = {each.name: _listed(getattr(reason, each.name)) for each in fields(reason)}
-    return models.Reason(type=cast("models.ReasonType", type(reason).__name__), message=reason.words(), **own)
+    kind = cast("reason_model.ReasonType", type(reason).__name__)
+    return reason_model.Reason(type=kind, message=reason.words(), **own)
 
 
 def job_view(job: Job, standing: Standing | None = None) -> models.Job:
@@ -102,13 +105,37 @@ def pool_view(pool: Pool, usage: Usage) -> models.Pool:
     return models.Pool(
         name=pool.name,
         instance_type=pool.instance_type,
+        kind=pool.kind,
+        training_plan_arn=pool.plan_arn,
+        plan_status=pool.plan_status,
+        starts_at=pool.starts_at,
+        ends_at=pool.ends_at,
+        price=pool.price,
+        accelerators=pool.accelerators,
         cap=pool.cap,
         used=usage.used,
         stopping=usage.stopping,
         held=usage.held,
         foreign=usage.foreign,
+        warm=usage.warm,
         free=usage.free,
         count_foreign=pool.count_foreign,
+    )
+
+
+def pool_asked(setting: models.PoolSetting) -> Pool:
+    """The pool that a caller wants."""
+    given = setting.name
+    name = default_name(setting.instance_type, setting.kind) if given is None else given
+    return Pool(
+        name,
+        setting.cap,
+        setting.count_foreign,
+        type_="" if name == setting.instance_type else setting.instance_type,
+        kind=setting.kind,
+        plan_arn=setting.training_plan_arn,
+        price=setting.price,
+        accelerators_per_unit=setting.accelerators,
     )
 
 
@@ -135,11 +162,8 @@ def _members(job: Job, standing: Standing | None) -> dict[str, Any]:
 
 
 def _of_itself(job: Job) -> Standing:
-    """What can be said without a plan: a held job waits for a person."""
-    if job.state is not JobState.HELD:
-        return Standing()
-    held_by = next((line.reason for line in reversed(job.history) if line.after is JobState.HELD), "held")
-    return Standing(reason=models.Reason(type="Held", message=f"{held_by}, until it is released"))
+    """What can be said without a plan: why a held job is not in the queue."""
+    return Standing(reason=reason_view(lifecycle.held_reason(job)))
 
 
 def _attempt_view(attempt: Attempt) -> models.Attempt:

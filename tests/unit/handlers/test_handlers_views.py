@@ -25,7 +25,8 @@ from builders import (
 )
 from trainmaster.domain import lifecycle, reasons
 from trainmaster.domain.observation import Status
-from trainmaster.handlers import models, views
+from trainmaster.handlers import views
+from trainmaster.handlers.reason_model import ReasonType
 from trainmaster.service.explain import Explanation, Usage
 from trainmaster.service.submit import Submission
 
@@ -38,10 +39,21 @@ def as_json(view):
 
 REASONS = {
     reasons.WaitsForCapacity(P5, 2, 1): {
-        "message": "waits for 2 x ml.p5.48xlarge: 1 free for it now",
+        "message": "waits for 1 of 2 x ml.p5.48xlarge: 1 free for it now",
         "pool": P5,
         "needed": 2,
         "free": 1,
+        "expected": None,
+        "overdue": None,
+    },
+    reasons.WaitsForCapacity(P5, 2, 1, UNTIL, "a"): {
+        "message": f"waits for 1 of 2 x ml.p5.48xlarge: 1 free for it now, expected by {UNTIL_TEXT}; "
+        "a runs longer than was expected",
+        "pool": P5,
+        "needed": 2,
+        "free": 1,
+        "expected": UNTIL_TEXT,
+        "overdue": "a",
     },
     reasons.WaitsForRelease((G5, P5), UNTIL): {
         "message": f"waits for jobs that are stopping on {G5}, {P5}; kept for it until {UNTIL_TEXT}",
@@ -53,22 +65,40 @@ REASONS = {
         "victims": ["a", "b"],
         "until": UNTIL_TEXT,
     },
+    reasons.EndsWarmPool(("a", "b"), UNTIL): {
+        "message": f"ends the warm pools of a, b; kept for it until {UNTIL_TEXT}",
+        "trainingJobs": ["a", "b"],
+        "until": UNTIL_TEXT,
+    },
     reasons.Behind("a", P5): {
         "message": f"waits behind a, which is before it in the queue for {P5}",
         "job": "a",
         "pool": P5,
     },
-    reasons.KeptForOther("a", P5, UNTIL): {
-        "message": f"waits: the free {P5} is kept for a until {UNTIL_TEXT}",
+    reasons.KeptForOther("a", P5, UNTIL, 8, 4): {
+        "message": f"waits for 4 of 8 x {P5}: held for job a until {UNTIL_TEXT}",
         "job": "a",
         "pool": P5,
         "until": UNTIL_TEXT,
+        "needed": 8,
+        "free": 4,
     },
-    reasons.KeptForOther("a", P5, None): {
-        "message": f"waits: the free {P5} is kept for a",
+    reasons.KeptForOther("a", P5, None, 1): {
+        "message": f"waits for 1 of 1 x {P5}: held for job a",
         "job": "a",
         "pool": P5,
         "until": None,
+        "needed": 1,
+        "free": 0,
+    },
+    reasons.Protected(("a", "b"), UNTIL): {
+        "message": f"may not preempt a, b before {UNTIL_TEXT}: minimum run time",
+        "jobs": ["a", "b"],
+        "until": UNTIL_TEXT,
+    },
+    reasons.PreemptsLater(UNTIL): {
+        "message": f"may preempt from {UNTIL_TEXT} on: newcomers wait first, since capacity may come by itself",
+        "until": UNTIL_TEXT,
     },
     reasons.BackingOff(UNTIL, "no capacity"): {
         "message": f"tried again at {UNTIL_TEXT}: no capacity",
@@ -82,6 +112,41 @@ REASONS = {
         "needed": 3,
         "cap": 2,
     },
+    reasons.ShareFull("vision", P5, 4, "borrow limit"): {
+        "message": f"share vision is at its borrow limit of 4 x {P5}",
+        "share": "vision",
+        "pool": P5,
+        "limit": 4,
+        "bound": "borrow limit",
+    },
+    reasons.UserFull("ada", P5, 2): {
+        "message": f"ada is at the share's cap for one user, 2 x {P5}",
+        "user": "ada",
+        "pool": P5,
+        "limit": 2,
+    },
+    reasons.BudgetSpent("vision", 100.5, 100.0, "GPU-hours", UNTIL): {
+        "message": f"share vision has spent 100.5 of its 100.0 GPU-hours; the next period begins at {UNTIL_TEXT}",
+        "share": "vision",
+        "spent": 100.5,
+        "budget": 100.0,
+        "unit": "GPU-hours",
+        "until": UNTIL_TEXT,
+    },
+    reasons.GroupFull("sweep", 20): {
+        "message": "group sweep has its 20 jobs at once",
+        "group": "sweep",
+        "limit": 20,
+    },
+    reasons.PlanClosed("plan", UNTIL, "it is not active yet"): {
+        "message": f"cannot use plan: it is not active yet; from {UNTIL_TEXT} on",
+        "pool": "plan",
+        "until": UNTIL_TEXT,
+        "cause": "it is not active yet",
+    },
+    reasons.NotBefore(UNTIL): {"message": f"not before {UNTIL_TEXT}, as its user wants", "until": UNTIL_TEXT},
+    reasons.WaitsForJobs(("a", "b")): {"message": "runs after a, b", "jobs": ["a", "b"]},
+    reasons.Held("ada"): {"message": "held by ada, until it is released", "by": "ada"},
 }
 
 
@@ -93,7 +158,7 @@ def test_a_reason_has_its_type_its_words_and_its_own_members(reason, expected):
 def test_every_reason_of_the_plan_can_travel():
     of_the_plan = {kind.__name__ for kind in get_args(reasons.Reason)}
     assert of_the_plan == {type(reason).__name__ for reason in REASONS}
-    assert set(get_args(models.ReasonType)) == of_the_plan | {"NotConsideredYet", "Held"}
+    assert set(get_args(ReasonType)) == of_the_plan | {"NotConsideredYet"}
 
 
 def test_a_job_in_one_of_several_pools_shows_its_alternatives():
@@ -150,7 +215,7 @@ def test_a_job_shows_its_state_and_why_it_failed(job, state, failure):
 
 def test_a_held_job_says_who_holds_it():
     shown = as_json(views.job_view(a_held_job(who="ada")))
-    assert shown["reason"] == {"type": "Held", "message": "held by ada, until it is released"}
+    assert shown["reason"] == {"type": "Held", "message": "held by ada, until it is released", "by": "ada"}
 
 
 def test_a_standing_is_shown():
@@ -180,15 +245,23 @@ def test_a_plan_is_to_start_to_preempt_or_to_wait(starts, reason, decision):
 
 
 def test_a_pool_is_shown():
-    usage = Usage(used=5, stopping=2, held=1, foreign=3, free=0)
+    usage = Usage(used=5, stopping=2, held=1, foreign=3, free=0, warm=2)
     assert as_json(views.pool_view(a_pool(P5, 4, count_foreign=True), usage)) == {
         "name": P5,
         "instanceType": P5,
+        "kind": "on-demand",
+        "trainingPlanArn": None,
+        "planStatus": None,
+        "startsAt": None,
+        "endsAt": None,
+        "price": 0.0,
+        "accelerators": 8,
         "cap": 4,
         "used": 5,
         "stopping": 2,
         "held": 1,
         "foreign": 3,
+        "warm": 2,
         "free": 0,
         "countForeign": True,
     }

@@ -1,0 +1,18 @@
+"""What the shapes that travel have in common: camelCase members, nothing of the input in errors."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+
+class Asked(BaseModel):
+    """What callers send: exactly these members and types, or a refusal."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True, alias_generator=to_camel)
+
+
+class Answer(BaseModel):
+    """What callers get. Every member is always there, null where there is nothing to say, unless it says otherwise."""
+
+    model_config = ConfigDict(hide_input_in_errors=True, alias_generator=to_camel, populate_by_name=True)
