@@ -55,6 +55,7 @@ class Shares:
     _holders: dict[str, dict[str, Job]] = field(default_factory=dict)
     _kept: dict[tuple[str, bool], tuple[dict[str, int], int]] = field(default_factory=dict)
     _best: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    _asked: tuple[int, str, Units, Units] | None = None
 
     def __post_init__(self) -> None:
         snapshot = self.snapshot
@@ -95,16 +96,10 @@ class Shares:
         """The largest part of any pool that the share would have with the job, where it needs least (DRF)."""
         return min((self._part(job, units) for units in job.demand.alternatives), default=0.0)
 
-    def within_own(self, job: Job, units: Units, without: Sequence[Job] = ()) -> bool:
-        """Whether the share would hold no more than its own if the job started on `units`.
-
-        `without`: jobs that would be gone by then.
-        """
-        entitlement = self.entitlements.of(job.share)
-        return all(
-            self._beside(job, pool) + count - _units_of(job.share, pool, without) <= entitlement.own(pool)
-            for pool, count in units.items()
-        )
+    def within_own(self, job: Job, units: Units) -> bool:
+        """Whether the share would hold no more than its own if the job started on `units`."""
+        own = self.entitlements.of(job.share).own
+        return all(self._beside(job, pool) + count <= own(pool) for pool, count in units.items())
 
     def refusal(self, job: Job, units: Units) -> Reason | None:
         """Why the job's share may not have these units on top of what it holds, however idle they are; or None."""
@@ -174,8 +169,11 @@ class Shares:
         """
         if not self.in_play or victim.share == job.share:
             return outranks
-        contested = [pool for pool in (units if missing is None else missing) if victim.units.get(pool, 0) > 0]
-        return any(self._borrowed(victim, pool, taken) for pool in contested) and self.within_own(job, units, taken)
+        room = self._room(job, units)
+        if any(left + _units_of(job.share, pool, taken) < 0 for pool, left in room.items()):
+            return False
+        wanted = units if missing is None else missing
+        return any(self._borrowed(victim, pool, taken) for pool in wanted if pool in victim.units)
 
     def take(self, job: Job, units: Units) -> None:
         """The job starts on these units. The last word about a job counts."""
@@ -248,10 +246,19 @@ class Shares:
             self._kept[pool, soon] = (idle, sum(idle.values()))
         return self._kept[pool, soon]
 
+    def _room(self, job: Job, units: Units) -> Units:
+        """What would be left of the share's own with the job; below 0 where it would borrow. Asked many times over."""
+        if self._asked is None or self._asked[:3] != (self.changes, job.name, units):
+            own = self.entitlements.of(job.share).own
+            room = {pool: own(pool) - self._beside(job, pool) - count for pool, count in units.items()}
+            self._asked = (self.changes, job.name, units, room)
+        return self._asked[3]
+
     def _borrowed(self, victim: Job, pool: str, taken: Sequence[Job]) -> bool:
+        """Whether the victim's share has more than its own there, and its own has no room for the victim."""
         share = victim.share
-        above = self.staying(share, pool) - _units_of(share, pool, taken) - self.entitlements.of(share).own(pool)
-        return above > 0 and victim.name not in self._best_within(share, pool)
+        above = self.staying(share, pool) - self.entitlements.of(share).own(pool)
+        return above > _units_of(share, pool, taken) and victim.name not in self._best_within(share, pool)
 
     def _best_within(self, share: str, pool: str) -> frozenset[str]:
         """The share's jobs that its own units have room for: those that nobody may stop, then the best, the oldest."""
@@ -279,5 +286,5 @@ _NONE: Units = {}
 _NOBODY: Mapping[str, Job] = {}
 
 
-def _units_of(share: str, pool: str, jobs: Iterable[Job]) -> int:
-    return sum(job.units.get(pool, 0) for job in jobs if job.share == share)
+def _units_of(share: str, pool: str, jobs: Sequence[Job]) -> int:
+    return sum(job.units.get(pool, 0) for job in jobs if job.share == share) if jobs else 0
