@@ -227,7 +227,7 @@ def test_a_lower_job_that_may_not_be_preempted_does_not_pass_a_blocked_one_that_
     ]
     made = plan(active=[a_running_job("x", priority=9)], waiting=waiting)
     assert started(made) == []
-    assert reason(made, "small") == KeptForOther("big", P5, NOW + timedelta(days=1), 1, 1)
+    assert reason(made, "small") == KeptForOther("big", P5, NOW + timedelta(days=1), 1, 0)
 
 
 def test_a_later_equal_passes_a_blocked_job_that_it_does_not_delay():
@@ -242,14 +242,28 @@ def test_a_later_equal_that_would_delay_a_blocked_job_waits_for_it():
     waiting = [a_job("big", units={P5: 2}), a_job("small", entry_time=at(1), max_runtime=timedelta(hours=25))]
     made = plan(active=[a_running_job("x", priority=9)], waiting=waiting)
     assert started(made) == []
-    assert reason(made, "small") == KeptForOther("big", P5, NOW + timedelta(days=1), 1, 1)
+    assert reason(made, "small") == KeptForOther("big", P5, NOW + timedelta(days=1), 1, 0)
 
 
 def test_a_later_equal_uses_what_the_blocked_job_leaves_over_however_long_it_runs():
     waiting = [a_job("big", units={P5: 3}), *(a_job(f"s{n}", entry_time=at(n), max_runtime=LONG) for n in (1, 2))]
     made = plan(active=[a_running_job("x", priority=9, units={P5: 2})], waiting=waiting, pools=pools_of(a_pool(cap=4)))
     assert started(made) == ["s1"]
-    assert reason(made, "s2") == KeptForOther("big", P5, NOW + timedelta(days=1), 1, 1)
+    assert reason(made, "s2") == KeptForOther("big", P5, NOW + timedelta(days=1), 1, 0)
+
+
+def test_a_blocked_job_is_reserved_for_though_units_are_kept_for_one_that_is_made_way_for():
+    """The urgent job will end one day, too: until it does, its units are not out of the blocked one's reach for ever."""
+    running = [a_running_job("x", priority=9, units={P5: 2}), a_running_job("v", priority=0, units={P5: 3})]
+    waiting = [
+        a_job("urgent", priority=5, max_runtime=timedelta(hours=30)),
+        a_job("big", priority=1, units={P5: 5}),
+        a_job("small", priority=1, entry_time=at(1), max_runtime=LONG),
+    ]
+    made = plan(active=running, waiting=waiting, pools=pools_of(a_pool(cap=5)))
+    assert victims(made) == ["v"]
+    assert reason(made, "big") == WaitsForCapacity(P5, 5, 0, NOW + timedelta(hours=30))
+    assert reason(made, "small") == KeptForOther("big", P5, NOW + timedelta(hours=30), 1, 0)
 
 
 def test_beyond_the_jobs_that_are_reserved_for_a_blocked_one_is_passed():

@@ -153,7 +153,8 @@ class Figures:
         if found is None or self._would_yield(job, found[1]):
             return None
         pool, reserved = found
-        return KeptForOther(reserved.job.name, pool, reserved.at, units[pool], max(self.now_there(job, pool), 0))
+        free = max(min(self.now_there(job, pool), reserved.spare[pool]), 0)
+        return KeptForOther(reserved.job.name, pool, reserved.at, units[pool], free)
 
     def held_for(self, job: Job, alternatives: Iterable[Units]) -> bool:
         """Whether what is free is held for a blocked job against all others."""
@@ -209,6 +210,8 @@ class Figures:
         self.ledger.claim(Claim(job.name, units, until, self.ranking.standing(job), job.share))
         self.shares.keep(job, units)
         self.limits.take(job, units)
+        # It will give them back one day: without that, nobody behind it could ever be reserved for.
+        self.reservations.take(units, self.expected_end(job))
 
     def respect(self, job: Job, hold: Hold) -> None:
         """What an earlier pass has freed for the job is kept for it, but from those that outrank it."""
