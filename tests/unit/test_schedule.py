@@ -253,7 +253,7 @@ def test_a_later_equal_uses_what_the_blocked_job_leaves_over_however_long_it_run
 
 
 def test_a_blocked_job_is_reserved_for_though_units_are_kept_for_one_that_is_made_way_for():
-    """The urgent job will end one day, too: until it does, its units are not out of the blocked one's reach for ever."""
+    """The urgent job will end one day, too: its units are not out of the blocked one's reach for ever."""
     running = [a_running_job("x", priority=9, units={P5: 2}), a_running_job("v", priority=0, units={P5: 3})]
     waiting = [
         a_job("urgent", priority=5, max_runtime=timedelta(hours=30)),
