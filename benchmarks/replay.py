@@ -29,6 +29,7 @@ from benchmarks import ROOT, machine
 from benchmarks.replay_sheets import JUDGES, sheets
 from benchmarks.showing import REPLAY_MARKS, as_table, written
 from benchmarks.watching import Watch
+from trainmaster.local.replay.baselines import BASELINES
 from trainmaster.local.replay.queue import RESTART_SECONDS
 from trainmaster.local.replay.running import POLICIES, play
 from trainmaster.local.replay.trace import TraceJob, chosen, read_trace
@@ -39,6 +40,7 @@ SHIPPED = ("backfill", "least-attained-service")
 CAP = 128
 SPEED_JOBS = 15_000
 SPEED_TRACE = "philly_2017"
+QUESTIONS = 200
 WIDTH = 180
 """Of tables that go to a file or a pipe."""
 Figures = dict[str, Any]
@@ -54,6 +56,7 @@ class Task:
     cap: int
     restart_cost: float
     limit: int | None = None
+    questions: int = 0
 
 
 @lru_cache(maxsize=4)
@@ -66,7 +69,7 @@ def measured(task: Task) -> Figures:
     """Play it."""
     logging.disable(logging.CRITICAL)
     jobs = chosen(trace(task.file), cap=task.cap, share=task.share, limit=task.limit)
-    run = play(task.policy, jobs, task.cap, task.restart_cost)
+    run = play(task.policy, jobs, task.cap, task.restart_cost, questions=task.questions)
     begin, end = jobs[0].submit, max(jobs[-1].submit, jobs[0].submit + 1)
     asked = sum(job.gpus * job.duration for job in jobs)
     load = asked / (task.cap * (end - begin))
@@ -79,7 +82,8 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
         for share in sorted({job.share for job in trace(file)}):
             if not options.trace or share in options.trace:
                 for policy in dict.fromkeys((*options.policy, *JUDGES)):
-                    yield Task(file, share, policy, options.cap, options.restart_cost)
+                    asked = 0 if policy in BASELINES else options.eta
+                    yield Task(file, share, policy, options.cap, options.restart_cost, questions=asked)
 
 
 def run_all(options: argparse.Namespace, watch: Watch) -> list[Figures]:
@@ -145,6 +149,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--trace", action="append", help="only these clusters (vc)")
     parser.add_argument("--cap", type=int, default=CAP, help="GPUs")
     parser.add_argument("--restart-cost", type=float, default=RESTART_SECONDS, help="seconds")
+    parser.add_argument("--eta", type=int, default=QUESTIONS, help="of how many jobs the queue is asked for the start")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
     parser.add_argument("--no-speed", action="store_true", help="without the 15,000 jobs that are played alone")
     parser.add_argument("--json", type=Path, help="write the figures to this file")

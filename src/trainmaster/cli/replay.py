@@ -39,6 +39,12 @@ _RestartCost = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", min=0, help="What it costs a preempted job to go on. Without it 300."),
 ]
+_Eta = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help="Ask of about N waiting jobs when they will start, and say how right it was."
+    ),
+]
 _Out = Annotated[
     str | None,
     typer.Option(metavar="DIR", help="Draw the queue and the Gantt chart into this directory, as SVG and PNG."),
@@ -63,6 +69,7 @@ def replay(  # noqa: PLR0913, PLR0917 - an option each
     vc: _Vc = None,
     limit: _Limit = None,
     restart_cost: _RestartCost = None,
+    eta: _Eta = None,
     out: _Out = None,
     json: Json = False,
     from_account: _FromAccount = False,

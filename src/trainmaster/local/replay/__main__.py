@@ -104,7 +104,7 @@ def _policies(options: Namespace) -> list[str]:
 
 def _run(name: str, jobs: Sequence[TraceJob], options: Namespace, bar: Bar) -> Run:
     bar.begin(name, len(jobs))
-    return play(name, jobs, options.cap, options.restart_cost, told=bar.at)
+    return play(name, jobs, options.cap, options.restart_cost, questions=options.eta, told=bar.at)
 
 
 def _shown(runs: Sequence[Run], options: Namespace) -> str:

@@ -22,6 +22,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--vc", metavar="NAME")
     parser.add_argument("--limit", type=_whole, metavar="N")
     parser.add_argument("--restart-cost", type=_seconds, default=RESTART_SECONDS, metavar="SECONDS")
+    parser.add_argument("--eta", type=_whole, default=0, metavar="N")
     parser.add_argument("--out", metavar="DIR")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--from-account", action="store_true")

@@ -21,6 +21,7 @@ from trainmaster.domain.job import ENDED, JobState, Outcome
 from trainmaster.domain.observation import Observation
 from trainmaster.domain.policy import Policy
 from trainmaster.local.memory import MemoryStore
+from trainmaster.local.replay.foretelling import Foretelling, Foretold
 from trainmaster.local.replay.played import Played
 from trainmaster.local.replay.requests import POOL, admitted, index_of, longest_runtime, name_of, request_of
 from trainmaster.local.replay.trace import TraceJob
@@ -52,11 +53,13 @@ class Terms:
         cap: units of the one pool.
         policy: the queue's settings.
         restart_cost: seconds of all its units that each resumption of a preempted job costs.
+        questions: of about so many jobs the queue is asked when they will start; it takes time.
     """
 
     cap: int
     policy: Policy
     restart_cost: float = RESTART_SECONDS
+    questions: int = 0
 
 
 class Replay:
@@ -67,6 +70,10 @@ class Replay:
         terms: cap, policy, cost of a restart.
         told: called while it runs.
         make_store: makes the store from pools and policy; another to see what the queue would do if it knew more.
+
+    Attributes:
+        passes: how many there have been.
+        foretold: what the queue said when jobs would start, by their place in the trace.
     """
 
     def __init__(
@@ -88,6 +95,9 @@ class Replay:
         self._store = make_store(default_pools=self._pools, policy=terms.policy)
         self._launcher = _launcher(self._simulator)
         self._hands = Hands(self._store, self._launcher, _Time(self._clock))
+        every = ceil(len(jobs) / terms.questions) if terms.questions else 0
+        self._foretelling = Foretelling(self._store, every)
+        self.foretold: dict[int, Foretold] = {}
         self._arrived = 0
         self._ended = 0
         self._look_again: datetime | None = None
@@ -109,9 +119,13 @@ class Replay:
         looks = self._look_again is not None and self._look_again <= time
         # Ends first: whoever arrives at the instant in which capacity is freed may use it.
         freed = self._observe_changes()
-        arrives = self._submit_due(time)
-        if freed or arrives or looks:
+        first = self._arrived
+        self._submit_due(time)
+        if freed or looks or self._arrived > first:
             self._settle(time)
+        for index in range(first, self._arrived):
+            if (told := self._foretelling.ask(name_of(index), index, time)) is not None:
+                self.foretold[index] = told
 
     def _next_time(self) -> datetime:
         arrival = None if self._arrived == len(self._jobs) else _at(self._jobs[self._arrived].submit)
@@ -120,14 +134,12 @@ class Replay:
             raise ReplayFailed(f"nothing will happen any more, and jobs wait: {self._why()}")
         return min(times)
 
-    def _submit_due(self, time: datetime) -> bool:
-        first = self._arrived
+    def _submit_due(self, time: datetime) -> None:
         while self._arrived < len(self._jobs) and _at(self._jobs[self._arrived].submit) <= time:
             job = self._jobs[self._arrived]
             request = request_of(job, self._arrived)
             self._store.submit(admitted(request, job, self._longest, self._pools, time), request)
             self._arrived += 1
-        return self._arrived > first
 
     def _settle(self, now: datetime) -> None:
         """Passes, and what they cause at once, until nothing more is to be done in this instant."""

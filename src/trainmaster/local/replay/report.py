@@ -45,10 +45,19 @@ def one_table(run: Run) -> str:
         ("Preemptions", f"{found['preemptions_per_job']:.3f} a job"),
         ("Lost to restarts", f"{percent(found['lost_fraction'])} ({found['lost_gpu_hours']:,.1f} GPU-hours)"),
         ("Jain's index over shares", f"{found['jain']:.3f}"),
+        *_foretold(found),
         ("Took", f"{found['wall_s']:.1f} s"),
     ]
     facts = tabulate(rows, tablefmt="plain", disable_numparse=True)
     return f"{facts}\n\n{_sizes(found)}"
+
+
+def _foretold(found: dict[str, Any]) -> list[tuple[str, str]]:
+    if "eta_asked" not in found:
+        return []
+    error = duration(found["eta_median_error_s"])
+    inside = percent(found["eta_inside"])
+    return [("Starts foretold", f"of {found['eta_asked']} asked {inside} inside the range; median error {error}")]
 
 
 def _sizes(found: dict[str, Any]) -> str:

@@ -6,15 +6,16 @@ It must not print anything.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from trainmaster.domain.policy import Order, Policy
 from trainmaster.local.replay.baselines import BASELINES, play_baseline
 from trainmaster.local.replay.figures import figures
+from trainmaster.local.replay.foretelling import Foretold, eta_figures
 from trainmaster.local.replay.played import Played
-from trainmaster.local.replay.queue import RESTART_SECONDS, Replay, Terms, Told
+from trainmaster.local.replay.queue import EPOCH, RESTART_SECONDS, Replay, Terms, Told
 from trainmaster.local.replay.trace import TraceJob
 
 POLICIES: tuple[str, ...] = (*(order.value for order in Order), *BASELINES)
@@ -30,17 +31,20 @@ class Run:
 
     Attributes:
         wall: seconds that the playing took, from first to last.
+        foretold: what the queue said when jobs would start, where it was asked.
     """
 
     policy: str
     cap: int
     played: Sequence[Played]
     wall: float
+    foretold: Mapping[int, Foretold] = field(default_factory=dict)
 
     def figures(self) -> dict[str, Any]:
         """What `--json` prints."""
         names = {"policy": self.policy, "cap": self.cap}
-        return names | figures(self.played, self.cap) | {"wall_s": round(self.wall, 3)}
+        found = names | figures(self.played, self.cap) | {"wall_s": round(self.wall, 3)}
+        return found | (eta_figures(self.played, self.foretold, EPOCH) if self.foretold else {})
 
 
 def play(  # noqa: PLR0913 -- a run has that many terms
@@ -49,6 +53,7 @@ def play(  # noqa: PLR0913 -- a run has that many terms
     cap: int,
     restart_cost: float = RESTART_SECONDS,
     *,
+    questions: int = 0,
     told: Told = lambda _: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Run:
@@ -59,6 +64,7 @@ def play(  # noqa: PLR0913 -- a run has that many terms
         jobs: in order of submission, none larger than the pool.
         cap: units of the pool.
         restart_cost: seconds that each resumption costs.
+        questions: of about so many jobs a shipped order is asked when they will start.
         told: takes how many jobs have ended, while it runs.
         clock: counts seconds.
 
@@ -66,11 +72,11 @@ def play(  # noqa: PLR0913 -- a run has that many terms
     """
     began = clock()
     if policy in BASELINES:
-        played = play_baseline(policy, jobs, cap, restart_cost)
-    else:
-        terms = Terms(cap=cap, policy=Policy(order=Order(policy)), restart_cost=restart_cost)
-        played = Replay(jobs, terms, told).play()
-    return Run(policy, cap, played, clock() - began)
+        return Run(policy, cap, play_baseline(policy, jobs, cap, restart_cost), clock() - began)
+    terms = Terms(cap=cap, policy=Policy(order=Order(policy)), restart_cost=restart_cost, questions=questions)
+    replay = Replay(jobs, terms, told)
+    played = replay.play()
+    return Run(policy, cap, played, clock() - began, replay.foretold)
 
 
 def ratios(figures_of: dict[str, Any], reference: dict[str, Any]) -> dict[str, float | None]:

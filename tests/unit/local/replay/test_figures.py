@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from trainmaster.local.replay.figures import figures, jain, percentile
+from trainmaster.local.replay.foretelling import Foretold, eta_figures
 from trainmaster.local.replay.played import Moment, Played, moments
 from trainmaster.local.replay.progress import Bar
 from trainmaster.local.replay.report import comparison, duration, one_table
@@ -74,6 +76,30 @@ def test_jains_index_lies_between_one_nth_and_one(values):
 def test_jains_index_is_one_for_equals_and_less_for_others():
     assert jain([3, 3, 3]) == pytest.approx(1)
     assert jain([1, 0, 0, 0]) == 0.25
+
+
+# -- what was foretold
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def foretold(likely, low, high):
+    return Foretold(EPOCH, *(EPOCH + timedelta(seconds=at) for at in (likely, low, high)))
+
+
+def test_what_could_not_be_foretold_is_not_inside():
+    found = eta_figures(RUN, {0: foretold(26, 20, 30), 1: Foretold(EPOCH)}, EPOCH)
+    assert found == {"eta_asked": 2, "eta_known": 1, "eta_median_error_s": 6, "eta_inside": 0.5}
+
+
+@pytest.mark.parametrize(("low", "high", "inside"), [(20, 20, 1), (0, 19.9, 0), (20.1, 99, 0)])
+def test_a_range_holds_its_ends(low, high, inside):
+    assert eta_figures(RUN, {0: foretold(20, low, high)}, EPOCH)["eta_inside"] == inside
+
+
+def test_where_nothing_was_foretold_there_is_no_error():
+    found = eta_figures(RUN, {1: Foretold(EPOCH)}, EPOCH)
+    assert (found["eta_median_error_s"], found["eta_inside"]) == (None, 0)
 
 
 # -- for people
