@@ -33,7 +33,12 @@ NEVER = {
     "planner": {"time", "os", "socket", "boto3", "botocore", "random"},
     "service": {"os", "boto3", "botocore"},
 }
-STAGE_HELPERS = {"attained": {"order"}, "preempt": {"shelves", "victims"}, "victims": {"shelves"}, "share": {"turns"}}
+STAGE_HELPERS = {
+    "attained": {"order"},
+    "preempt": {"shelves", "victims"},
+    "victims": {"shelves"},
+    "share": {"holdings", "turns"},
+}
 """A stage may have helpers that no other stage uses."""
 MOST_LINES = 300
 MOST_FUNCTION_LINES = 50

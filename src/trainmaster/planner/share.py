@@ -11,7 +11,7 @@ without borrowing itself; only queues that borrow lose jobs to others).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -22,7 +22,7 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Order
 from trainmaster.domain.reasons import Reason
 from trainmaster.domain.reasons_of_rules import ShareFull
-from trainmaster.domain.usage import accelerators_of
+from trainmaster.planner.holdings import Holdings
 from trainmaster.planner.turns import turns
 
 __all__ = ["Shares", "turns"]
@@ -38,37 +38,22 @@ class Shares:
         snapshot: what the pass read.
         now: the time of the pass, UTC.
         entitlements: what the policy gives each share.
-        moved: shares whose figures have changed since `turns` last looked, and whether they have shrunk.
-        changes: counts every change of the figures; answers given at the same count hold still.
+        holdings: what each share holds.
     """
 
     snapshot: Snapshot
     now: datetime
     entitlements: Entitlements = field(init=False)
-    moved: dict[str, bool] = field(default_factory=dict)
-    changes: int = 0
-    _held: dict[str, dict[str, int]] = field(default_factory=dict)
-    _leaving: dict[str, dict[str, int]] = field(default_factory=dict)
-    _promised: dict[str, dict[str, int]] = field(default_factory=dict)
-    _taken: dict[str, Units] = field(default_factory=dict)
-    _kept_for: set[str] = field(default_factory=set)
-    _holders: dict[str, dict[str, Job]] = field(default_factory=dict)
-    _kept: dict[tuple[str, bool], tuple[dict[str, int], int]] = field(default_factory=dict)
+    holdings: Holdings = field(init=False)
+    _kept: dict[tuple[str, bool], tuple[int, dict[str, int], int]] = field(default_factory=dict)
     _best: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     _asked: tuple[int, str, Units, Units] | None = None
 
     def __post_init__(self) -> None:
         snapshot = self.snapshot
         self.entitlements = Entitlements(snapshot.policy, snapshot.pools, snapshot.foreign)
-        for job in snapshot.active:
-            self._add(self._held, job, job.units)
-            if job.stopping:
-                self._add(self._leaving, job, job.units)
-        for job in snapshot.waiting:
-            if (units := held_for(job, self.now)) is not None:
-                self.keep(job, units)
-                self._holders.setdefault(job.share, {})[job.name] = job
-        self.moved.clear()
+        holds = ((job, held_for(job, self.now)) for job in snapshot.waiting)
+        self.holdings = Holdings.of(snapshot.active, ((job, units) for job, units in holds if units is not None))
 
     @property
     def in_play(self) -> bool:
@@ -80,17 +65,10 @@ class Shares:
         """Whether the order is `fair`."""
         return self.snapshot.policy.order is Order.FAIR
 
-    def held(self, share: str, pool: str) -> int:
-        """Units of a pool that a share's jobs hold now, and those that it was given or promised."""
-        return self._held.get(share, _NONE).get(pool, 0)
-
-    def staying(self, share: str, pool: str) -> int:
-        """The same without what its jobs that are stopping will give back."""
-        return self.held(share, pool) - self._leaving.get(share, _NONE).get(pool, 0)
-
-    def accelerators(self, share: str) -> int:
-        """Accelerators that a share's jobs hold now, with those that it was given in this plan."""
-        return accelerators_of(self._held.get(share, _NONE), self.snapshot.pools)
+    @property
+    def changes(self) -> int:
+        """Counts every change of the figures; answers given at the same count hold still."""
+        return self.holdings.changes
 
     def dominant(self, job: Job) -> float:
         """The largest part of any pool that the share would have with the job, where it needs least (DRF)."""
@@ -105,7 +83,8 @@ class Shares:
         """Why the job's share may not have these units on top of what it holds, however idle they are; or None."""
         for pool, count in units.items() if self.in_play else ():
             bound = self.entitlements.of(job.share).bound(pool)
-            if bound is not None and self._beside(job, pool, leaving=True) + count > bound.limit:
+            held = self.holdings.held(job.share, pool) - self.holdings.yields(job, pool)
+            if bound is not None and held + count > bound.limit:
                 return ShareFull(job.share, pool, bound.limit, bound.name)
         return None
 
@@ -177,74 +156,43 @@ class Shares:
 
     def take(self, job: Job, units: Units) -> None:
         """The job starts on these units. The last word about a job counts."""
-        self.drop(job)
-        self._taken[job.name] = units
-        self._add(self._held, job, units)
+        self.holdings.take(job, units)
 
     def keep(self, job: Job, units: Units) -> None:
         """These units are kept for the job, or are being freed for it: its share has them like those that it holds."""
-        self.take(job, units)
-        self._kept_for.add(job.name)
-        self._add(self._promised, job, units)
+        self.holdings.keep(job, units)
 
     def drop(self, job: Job) -> None:
         """Nothing is kept for the job any more (it is being considered itself)."""
-        if job.name not in self._taken:
-            return
-        units = self._taken.pop(job.name)
-        self._add(self._held, job, units, sign=-1)
-        if job.name in self._kept_for:
-            self._kept_for.remove(job.name)
-            self._add(self._promised, job, units, sign=-1)
-        self._holders.get(job.share, {}).pop(job.name, None)
-        self.moved[job.share] = True
+        self.holdings.drop(job)
 
     def give(self, victims: Iterable[Job]) -> None:
         """These will step aside."""
         for victim in victims:
-            self._add(self._leaving, victim, victim.units)
-            self.moved[victim.share] = True
-
-    def _running(self, share: str, pool: str) -> int:
-        """Units that its jobs hold now, and those on which one starts."""
-        return self.held(share, pool) - self._promised.get(share, _NONE).get(pool, 0)
+            self.holdings.leave(victim)
 
     def _part(self, job: Job, units: Units) -> float:
-        held = {pool: self._beside(job, pool) for pool in (*self._held.get(job.share, ()), *units)}
+        held = {pool: self._beside(job, pool) for pool in (*self.holdings.all_of(job.share), *units)}
         pools = self.snapshot.pools
         return max(
             (count + units.get(pool, 0)) / pools[pool].cap if pool in pools and pools[pool].cap > 0 else math.inf
             for pool, count in held.items()
         )
 
-    def _beside(self, job: Job, pool: str, *, leaving: bool = False) -> int:
-        """What the share holds beside what is kept for this very job, or for its own jobs of lower priority.
-
-        Those yield to it what was freed for them (ADR 0005).
-        """
-        others = self.held(job.share, pool) if leaving else self.staying(job.share, pool)
-        for name, holder in self._holders.get(job.share, _NOBODY).items():
-            if holder.priority < job.priority and name != job.name:
-                others -= self._taken[name].get(pool, 0)
-        return others - self._taken[job.name].get(pool, 0) if job.name in self._taken else others
-
-    def _add(self, figures: dict[str, dict[str, int]], job: Job, units: Units, *, sign: int = 1) -> None:
-        self.changes += 1
-        mine = figures.setdefault(job.share, {})
-        for pool, count in units.items():
-            mine[pool] = mine.get(pool, 0) + sign * count
-            self._kept.pop((pool, True), None)
-            self._kept.pop((pool, False), None)
-        self.moved.setdefault(job.share, False)
+    def _beside(self, job: Job, pool: str) -> int:
+        """What the share will hold beside the job."""
+        return self.holdings.staying(job.share, pool) - self.holdings.yields(job, pool)
 
     def _kept_idle(self, pool: str, *, soon: bool) -> tuple[dict[str, int], int]:
         """What is kept and idle, by share that keeps it, and in all."""
-        if (pool, soon) not in self._kept:
-            count = self.staying if soon else self._running
+        at, idle, together = self._kept.get((pool, soon), (-1, {}, 0))
+        if at != self.changes:
+            count = self.holdings.staying if soon else self.holdings.running
             keepers = self.entitlements.keepers(pool)
             idle = {name: max(self.entitlements.of(name).kept(pool) - count(name, pool), 0) for name in keepers}
-            self._kept[pool, soon] = (idle, sum(idle.values()))
-        return self._kept[pool, soon]
+            together = sum(idle.values())
+            self._kept[pool, soon] = (self.changes, idle, together)
+        return idle, together
 
     def _room(self, job: Job, units: Units) -> Units:
         """What would be left of the share's own with the job; below 0 where it would borrow. Asked many times over."""
@@ -257,7 +205,7 @@ class Shares:
     def _borrowed(self, victim: Job, pool: str, taken: Sequence[Job]) -> bool:
         """Whether the victim's share has more than its own there, and its own has no room for the victim."""
         share = victim.share
-        above = self.staying(share, pool) - self.entitlements.of(share).own(pool)
+        above = self.holdings.staying(share, pool) - self.entitlements.of(share).own(pool)
         return above > _units_of(share, pool, taken) and victim.name not in self._best_within(share, pool)
 
     def _best_within(self, share: str, pool: str) -> frozenset[str]:
@@ -280,10 +228,6 @@ class Shares:
     def _goodness(self, job: Job) -> tuple[bool, int, datetime, str]:
         since = job.attempt.created_at if job.attempt is not None else job.entry_time
         return (not self._exempt(job), -job.priority, since, job.name)
-
-
-_NONE: Units = {}
-_NOBODY: Mapping[str, Job] = {}
 
 
 def _units_of(share: str, pool: str, jobs: Sequence[Job]) -> int:

@@ -92,7 +92,7 @@ class _Table:
             self.lines[job.share].jobs.append((place, job))
         if self.shares.fair:
             self._charge()
-        self.shares.moved.clear()
+        self.shares.holdings.moved.clear()
         for line in self.lines.values():
             self._push(line)
 
@@ -108,8 +108,8 @@ class _Table:
     def settle(self, job: Job) -> None:
         """The job has been considered: its line moves on, and whoever's figures have changed is placed anew."""
         self.lines[job.share].head += 1
-        moved = {job.share: False, **self.shares.moved}
-        self.shares.moved.clear()
+        moved = {job.share: False, **self.shares.holdings.moved}
+        self.shares.holdings.moved.clear()
         for share, shrank in moved.items():
             if share in self.lines:
                 if shrank:
@@ -158,7 +158,7 @@ class _Table:
 
     def _usage(self, line: _Line) -> Key:
         """Weighted usage, then what the share holds."""
-        holds = self.shares.accelerators(line.share)
+        holds = accelerators_of(self.shares.holdings.all_of(line.share), self.shares.snapshot.pools)
         return (*_weighed(line.used + (holds - line.active) * self.advance, line.weight), holds)
 
 
