@@ -20,6 +20,7 @@ from trainmaster.domain.records import Records
 from trainmaster.local.memory import MemoryStore
 from trainmaster.local.replay.__main__ import main
 from trainmaster.local.replay.baselines import play_baseline
+from trainmaster.local.replay.played import moments
 from trainmaster.local.replay.queue import Replay, ReplayFailed, Terms
 from trainmaster.local.replay.requests import index_of
 from trainmaster.local.replay.running import POLICIES
@@ -95,6 +96,36 @@ def test_so_it_is_on_the_real_traces(name, share):
     jobs = [each for each in read_trace(str(TRACES / f"{name}.csv.gz")) if each.share == share]
     jobs.sort(key=lambda each: (each.submit, each.duration, each.gpus))
     assert replayed(jobs, cap=128) == play_baseline("baseline-fifo", jobs, 128)
+
+
+@st.composite
+def days(draw):
+    """Jobs of minutes to days in two shares, so that every order has a reason to preempt."""
+    minutes = st.integers(0, 4000), st.sampled_from([5, 60, 600, 4000]), st.integers(1, CAP), st.sampled_from("ab")
+    found = draw(st.lists(st.tuples(*minutes), min_size=1, max_size=15))
+    return [TraceJob("", 60 * at, 60 * length, gpus, share) for at, length, gpus, share in sorted(found)]
+
+
+@pytest.mark.parametrize("order", Order)
+@settings(deadline=None, max_examples=40)
+@given(jobs=days())
+def test_every_order_does_all_work_within_the_cap_and_pays_for_each_restart(order, jobs):
+    played = replayed(jobs, order, restart_cost=100)
+    for each in played:
+        held = sum(end - start for start, end in each.spans)
+        assert held == pytest.approx(each.job.duration + each.lost)
+        assert each.lost <= 100 * each.preemptions
+        assert each.spans[0][0] >= each.job.submit
+    assert max(moment.used for moment in moments(played)) <= CAP
+    assert min(moment.waiting for moment in moments(played)) >= 0
+
+
+def test_least_attained_service_preempts_and_the_restart_is_lost():
+    long, short = job(0, 40 * 3600, CAP), job(20 * 3600, 600, CAP)
+    first, second = replayed([long, short], Order.LEAST_ATTAINED_SERVICE)
+    assert second.finish < first.finish
+    assert (first.preemptions, first.lost) == (1, 300)
+    assert first.wait == pytest.approx(600 + 300)
 
 
 def test_a_job_runs_longer_than_sagemaker_would_let_it():
