@@ -35,8 +35,12 @@ NEVER = {
 }
 STAGE_HELPERS = {
     "attained": {"order"},
-    "preempt": {"shelves", "victims"},
-    "victims": {"shelves"},
+    "course": {"expect"},
+    "forecast": {"course", "expect", "figures", "rough"},
+    "rough": {"course"},
+    "preempt": {"reach", "shelves", "victims"},
+    "reach": {"shelves"},
+    "victims": {"reach", "shelves"},
     "share": {"holdings", "turns"},
 }
 """A stage may have helpers that no other stage uses."""

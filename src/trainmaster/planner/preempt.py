@@ -15,8 +15,9 @@ from trainmaster.domain.capacity import Units
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Preemption
-from trainmaster.planner.shelves import Candidate, Newcomer, Permits, Shelves, Standing
-from trainmaster.planner.victims import in_turn, permitted_set, plain_set, spared
+from trainmaster.planner.reach import Newcomer, Shelves
+from trainmaster.planner.shelves import Candidate, Permits, Standing
+from trainmaster.planner.victims import best_set, in_turn, spared
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 """Until when a job is protected that has been preempted as often as a job may be."""
@@ -161,15 +162,16 @@ class Candidates:
         self._known.clear()
 
     def _choose(self, newcomer: Newcomer) -> Choice | None:
-        reach, missing, permits = self.open_.reach(newcomer), newcomer.missing, newcomer.permits
+        reach = self.open_.reach(newcomer)
         if reach is None:
             return None
-        if permits is not None:
-            taken = permitted_set(reach, missing, permits)
+        if newcomer.permits is not None:
+            taken = best_set(reach, newcomer)
             return _choice(taken) if taken else None
-        key = ("now", reach.cutoff, *sorted(missing.items()))
+        # Standing alone decides, so the answer hangs on the cutoff, and jobs of any better standing share it.
+        key = ("now", reach.cutoff, *sorted(newcomer.missing.items()))
         if key not in self._known:
-            self._known[key] = _choice(plain_set(reach, missing))
+            self._known[key] = _choice(best_set(reach, newcomer))
         return self._known[key]
 
     def _protected(self, newcomer: Newcomer) -> Choice | None:

@@ -11,7 +11,8 @@ from math import prod
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.job import Job
-from trainmaster.planner.shelves import Candidate, Permits, Reach, useful
+from trainmaster.planner.reach import Newcomer, Reach
+from trainmaster.planner.shelves import Candidate, Permits, useful
 
 EXACT_WORK = 20_000
 """Steps of the exact search: enough for about 100 units of one pool. Beyond it, nearly the cheapest set is found."""
@@ -73,13 +74,6 @@ def by_the_unit(missing: Units) -> Callable[[Candidate], tuple[float, str]]:
     return lambda c: (c.cost / sum(c.units.get(pool, 0) for pool in missing), c.job.name)
 
 
-def _orders(candidates: Sequence[Candidate], missing: Units) -> Iterator[Sequence[Candidate]]:
-    """By standing; the largest first, since a small one may spoil it for a large one; the cheapest by the unit."""
-    yield candidates
-    yield sorted(candidates, key=lambda c: (-sum(c.units.get(pool, 0) for pool in missing), c.order))
-    yield sorted(candidates, key=by_the_unit(missing))
-
-
 def in_turn(ordered: Iterable[Candidate], missing: Units, permits: Permits | None = None) -> list[Candidate]:
     """The first in order that free something missing and are permitted; empty where they do not free it all."""
     left = dict(missing)
@@ -110,25 +104,23 @@ def spared(taken: Sequence[Candidate], missing: Units, permits: Permits | None =
     return kept
 
 
-def settled(
-    taken: Sequence[Candidate], candidates: Sequence[Candidate], missing: Units, permits: Permits | None = None
-) -> list[Candidate]:
+def settled(taken: Sequence[Candidate], candidates: Sequence[Candidate], newcomer: Newcomer) -> list[Candidate]:
     """The set with those put in whom a victim of better standing would displace in its turn, and that victim spared.
 
     A job of low standing may be spared because it loses more work than a better one. But where it could take the
     better one's place here, that one would have it step aside with the next pass: two would stop for one.
     """
-    kept = list(taken)
+    missing, permits = newcomer.missing, newcomer.permits
     for victim in reversed(in_order(taken)):
-        others = [other for other in kept if other is not victim]
-        lower = [c for c in candidates if c.standing < victim.standing and c not in kept and _near(c, victim, permits)]
+        others = [other for other in taken if other is not victim]
+        lower = [c for c in candidates if c.standing < victim.standing and c not in taken and _near(c, victim, permits)]
         left = {pool: count - sum(c.units.get(pool, 0) for c in others) for pool, count in missing.items()}
         left = {pool: count for pool, count in left.items() if count > 0}
         if left and lower and frees(lower, left):
-            swapped = in_order([*others, *cheapest(lower, left)])
+            swapped = own_first([*others, *cheapest(lower, left)], newcomer)
             if permitted(swapped, permits):
-                return settled(spared(swapped, missing, permits), candidates, missing, permits)
-    return kept
+                return settled(spared(swapped, missing, permits), candidates, newcomer)
+    return list(taken)
 
 
 def _near(candidate: Candidate, victim: Candidate, permits: Permits | None) -> bool:
@@ -149,33 +141,48 @@ def permitted(taken: Sequence[Candidate], permits: Permits | None) -> bool:
     return all(permits(job, jobs[:index]) for index, job in enumerate(jobs))
 
 
-def plain_set(reach: Reach, missing: Units) -> list[Candidate]:
-    """The cheapest set that frees `missing`, where standing alone decides who may be taken."""
-    candidates = reach.candidates(missing)
-    return settled(cheapest(candidates, missing), candidates, missing)
-
-
-def permitted_set(reach: Reach, missing: Units, permits: Permits) -> list[Candidate]:
-    """The cheapest set that frees `missing` and in which each is permitted after those before it.
+def best_set(reach: Reach, newcomer: Newcomer) -> list[Candidate]:
+    """The cheapest set that frees all that is missing and in which each is permitted after those before it.
 
     What is cheapest where each is permitted alone mostly is permitted together. Where it is not, all sets are tried if
     the candidates are few, else several orders. Every rule is asked again about the set that is left at the end.
     """
+    missing, permits = newcomer.missing, newcomer.permits
     candidates = reach.candidates(missing)
-    taken = cheapest(candidates, missing)
-    if not permitted(taken, permits):
-        taken = _in_some_order(reach, missing, permits)
-    taken = settled(taken, candidates, missing, permits)
+    taken = own_first(cheapest(candidates, missing), newcomer)
+    if permits is not None and not permitted(taken, permits):
+        taken = _in_some_order(reach, newcomer, permits)
+    taken = settled(taken, candidates, newcomer)
     return taken if permitted(taken, permits) else []
 
 
-def _in_some_order(reach: Reach, missing: Units, permits: Permits) -> list[Candidate]:
+def own_first(candidates: Iterable[Candidate], newcomer: Newcomer) -> list[Candidate]:
+    """In the order in which they are asked for: those of the newcomer's share, then as always."""
+    if newcomer.permits is None:
+        return in_order(candidates)
+    return sorted(candidates, key=lambda c: (c.job.share != newcomer.share, *c.order))
+
+
+def _in_some_order(reach: Reach, newcomer: Newcomer, permits: Permits) -> list[Candidate]:
+    missing = newcomer.missing
     if len(every := reach.every()) <= FEW:
-        return Search(in_order(every), missing, permits).run()
-    orders = _orders(in_order(reach.weak(missing)), missing)
+        return Search(own_first(every, newcomer), missing, permits).run()
+    orders = _orders(own_first(reach.weak(missing), newcomer), newcomer)
     found = [spared(in_turn(ordered, missing, permits), missing, permits) for ordered in orders]
     legal = [taken for taken in found if taken and permitted(taken, permits)]
     return min(legal, key=lambda taken: (max(c.standing for c in taken), sum(c.cost for c in taken)), default=[])
+
+
+def _orders(candidates: Sequence[Candidate], newcomer: Newcomer) -> Iterator[Sequence[Candidate]]:
+    """By standing; the largest first, since a small one may spoil it for a large one; the cheapest by the unit."""
+    missing = newcomer.missing
+    by_unit = by_the_unit(missing)
+    yield candidates
+    yield sorted(
+        candidates,
+        key=lambda c: (c.job.share != newcomer.share, -sum(c.units.get(pool, 0) for pool in missing), c.order),
+    )
+    yield sorted(candidates, key=lambda c: (c.job.share != newcomer.share, by_unit(c)))
 
 
 @dataclass(slots=True)
