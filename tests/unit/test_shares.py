@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +32,7 @@ from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Order, Policy, Pre
 from trainmaster.domain.reasons import WaitsForRelease
 from trainmaster.domain.reasons_of_rules import ShareFull
 from trainmaster.domain.records import Records
+from trainmaster.domain.settings import policy_of
 from trainmaster.domain.usage import Account, Usage
 from trainmaster.planner.schedule import schedule
 from trainmaster.planner.share import Shares, turns
@@ -588,3 +592,40 @@ class TestPasses:
         plan = plan_of(lend, self.speech, active=others, waiting=[holder, new("x", "speech", 2)])
         assert started(plan) == [], "what is free already is kept, or its jobs would step aside for it anew"
         assert set(reasons(plan)) == {"a", "x"}
+
+
+class TestPage:
+    """The worked example of docs/explanation/shares.md."""
+
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "shares.md").read_text()
+
+    def rows(self):
+        table = self.page.split("| job | share |")[1].split("\n\n")[0].splitlines()[2:]
+        return [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
+
+    def snapshot(self):
+        policy = policy_of(json.loads(self.page.split("```json")[1].split("```")[0]))
+        active, waiting = [], []
+        for name, share, count, priority, state, _ in self.rows():
+            fields = {"share": share, "units": {P5: int(count)}, "priority": int(priority)}
+            if state == "running":
+                active.append(a_running_job(name, now=at(-HOUR), **fields))
+            else:
+                waiting.append(a_job(name, **fields))
+        return a_snapshot(pools=[a_pool(P5, 8)], active=active, waiting=waiting, policy=policy)
+
+    def test_the_example_comes_out_as_the_page_says(self):
+        plan = schedule(self.snapshot(), NOW, random.Random(1))
+        aside = {name for taken in victims(plan).values() for name in taken}
+        for name, *_, state, outcome in self.rows():
+            if state == "running":
+                assert outcome == ("steps aside" if name in aside else "runs on")
+            elif outcome == "starts":
+                assert name in started(plan)
+            else:
+                assert reasons(plan)[name].words().startswith(outcome)
+
+    def test_every_setting_of_a_share_is_explained(self):
+        table = self.page.split("| setting | meaning |")[1].split("\n\n")[0]
+        told = {re.sub("([A-Z])", r"_\1", name).lower() for name in re.findall(r"`(\w+)`", table)}
+        assert {field.name for field in fields(Share)} - {"name", "roles"} <= told
