@@ -1,0 +1,169 @@
+"""The worked example of `docs/explanation/how-it-decides.md` happens as the page says, and its figures are the code's.
+
+The page is the test's input: its jobs are submitted, its figures looked up, and what happens is compared line by line.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from builders import NOW, P5, a_job, a_pool
+from play import Play
+from trainmaster.domain.job import Job
+from trainmaster.domain.observation import Status
+from trainmaster.domain.plan import Snapshot, Start, Wait
+from trainmaster.domain.policy import Policy
+from trainmaster.planner.order import Ranking
+from trainmaster.planner.preempt import Candidates
+
+PAGES = Path(__file__).parent.parent.parent / "docs" / "explanation"
+HOW_IT_DECIDES, ATTAINED = PAGES / "how-it-decides.md", PAGES / "least-attained-service.md"
+Row = list[str]
+
+
+def section(page: Path, title: str) -> str:
+    """The text under a heading of the second level."""
+    return page.read_text().split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def table(text: str, first_column: str) -> list[Row]:
+    """The rows of the one table whose first heading is that."""
+    found: list[Row] = []
+    for line in text.partition(f"| {first_column} |")[2].splitlines()[2:]:
+        if not line.startswith("|"):
+            break
+        found.append([cell.strip() for cell in line.strip("|").split("|")])
+    assert found, f"no table begins with {first_column}"
+    return found
+
+
+def hour(text: str) -> timedelta:
+    """How long after 12:00 a time of the page is."""
+    hours, minutes = map(int, text.split(":"))
+    return timedelta(hours=hours - 12, minutes=minutes)
+
+
+def minutes(text: str) -> timedelta:
+    """A duration of the page."""
+    return timedelta(minutes=int(text.removesuffix(" min")))
+
+
+def plain(name: str) -> str:
+    return name.strip("`")
+
+
+class Told(Play):
+    """A play that writes down what happens, in the page's words; reasons, once for each that is new."""
+
+    def __init__(self, *args: object, **fields: object) -> None:
+        super().__init__(*args, **fields)
+        self.lines: list[Row] = []
+        self.reasons: dict[str, str] = {}
+        self.preempted_from: Snapshot | None = None
+
+    def arrive(self, row: Row) -> None:
+        """One row of the page's jobs is submitted at its time."""
+        name, at, priority, instances, limit, work = (plain(cell) for cell in row)
+        self.run((NOW + hour(at) - self.now).total_seconds())
+        job = a_job(
+            name, priority=int(priority), units={P5: int(instances)}, max_runtime=minutes(limit), checkpointed=True
+        )
+        self._tell(job, "is submitted")
+        self.submit(job, seconds=minutes(work).total_seconds())
+
+    def _pass(self) -> bool:
+        before = self.snapshot()
+        moved = super()._pass()
+        if self.plan.preemptions:
+            self.preempted_from = before
+        for decision in self.plan.decisions:
+            if isinstance(decision, Start):
+                self._tell(decision.job, "starts")
+            elif isinstance(decision, Wait) and self.reasons.get(decision.job.name) != decision.reason.words():
+                self.reasons[decision.job.name] = decision.reason.words()
+                self._tell(decision.job, decision.reason.words())
+        return moved
+
+    def _see(self, job: Job, status: Status, **fields: object) -> None:
+        if status is not Status.IN_PROGRESS:
+            self._tell(job, "has completed" if status is Status.COMPLETED else "has stopped, and waits again")
+        super()._see(job, status, **fields)
+
+    def _tell(self, job: Job, words: str) -> None:
+        short = re.sub(r"\d{4}-\d\d-\d\dT(\d\d:\d\d):\d\dZ", r"\1", words)
+        self.lines.append([f"{self.now:%H:%M}", f"`{job.name}`", short])
+
+
+@pytest.fixture(scope="module")
+def example() -> str:
+    return section(HOW_IT_DECIDES, "A worked example")
+
+
+@pytest.fixture(scope="module")
+def told(example: str) -> Told:
+    play = Told(a_pool(P5, 4), stops=60)
+    for row in table(example, "job"):
+        play.arrive(row)
+    play.run_until_ended()
+    return play
+
+
+def test_everything_happens_as_the_page_says(example, told):
+    now = "\n".join(f"| {' | '.join(line)} |" for line in told.lines)
+    assert table(example, "at") == told.lines, f"the page should say:\n{now}"
+
+
+def test_what_the_page_says_each_would_lose_is_what_was_compared(example, told):
+    snapshot, at = told.preempted_from, NOW + hour("12:25")
+    candidates = Candidates.among(snapshot, at, Ranking(snapshot, at).standing)
+    costs = {name: f"{candidate.cost:,.0f} GPU-seconds" for name, candidate in candidates.by_name.items()}
+    assert {plain(name): cost for name, _, _, cost in table(example, "candidate")} == costs
+    for name, instances, worked, _ in table(example, "candidate"):
+        job = told.job(plain(name))
+        assert int(instances) == job.demand.size
+        assert minutes(worked) == at - job.attempts[0].started_at
+
+
+def test_the_remarks_name_only_times_and_jobs_of_the_example(example, told):
+    remarks = example.rpartition("|\n")[2]
+    lines = " ".join(" ".join(line) for line in told.lines)
+    times, names = re.findall(r"\b\d\d:\d\d\b", remarks), re.findall(r"`([a-z]+)`", remarks)
+    assert times
+    assert names
+    assert [time for time in times if time not in lines] == []
+    assert [name for name in names if name not in told.jobs] == []
+
+
+def value_of(name: str) -> object:
+    """What a dotted name of the page stands for: a setting's default, or a constant of the planner or the domain."""
+    first, *rest = name.split(".")
+    if first == "policy":
+        found: object = Policy()
+    else:
+        package = "domain" if first == "history" else "planner"
+        found = importlib.import_module(f"trainmaster.{package}.{first}")
+    for part in rest:
+        found = getattr(found, part)
+    return found
+
+
+def shown(value: object) -> str:
+    """A value as the pages write it."""
+    if isinstance(value, timedelta):
+        for unit, name in ((timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min")):
+            if value and value % unit == timedelta(0):
+                return f"{value // unit} {name}"
+        return f"{value.total_seconds():g} s"
+    return f"{value:,g}" if isinstance(value, int | float) else str(value)
+
+
+@pytest.mark.parametrize("page", [HOW_IT_DECIDES, ATTAINED], ids=lambda page: page.stem)
+def test_the_figures_of_the_page_are_those_of_the_code(page):
+    rows = table(section(page, "The figures"), "figure")
+    wrong = {row[2]: shown(value_of(plain(row[2]))) for row in rows if shown(value_of(plain(row[2]))) != row[1]}
+    assert wrong == {}
