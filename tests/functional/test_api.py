@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from api_world import ALICE, ApiWorld
@@ -10,6 +12,7 @@ from builders import (
     NOW,
     P5,
     ROLE,
+    UNTIL,
     a_held_job,
     a_job,
     a_pool,
@@ -20,6 +23,7 @@ from builders import (
     at,
     pools_of,
 )
+from trainmaster.domain.capacity import PlanStatus
 
 UNTIL_FREE = "2026-11-22T12:00:00Z"
 
@@ -88,21 +92,31 @@ JOB3 = a_view(
     position=1,
     reason={
         "type": "WaitsForCapacity",
-        "message": f"waits for 1 x {P5}: 0 free for it now",
+        "message": f"waits for 1 of 1 x {P5}: 0 free for it now, expected by {UNTIL_FREE}",
         "pool": P5,
         "needed": 1,
         "free": 0,
+        "expected": UNTIL_FREE,
+        "overdue": None,
     },
     estimatedStart=UNTIL_FREE,
 )
 POOL = {
     "name": P5,
     "instanceType": P5,
+    "kind": "on-demand",
+    "trainingPlanArn": None,
+    "planStatus": None,
+    "startsAt": None,
+    "endsAt": None,
+    "price": 0.0,
+    "accelerators": 8,
     "cap": 2,
     "used": 2,
     "stopping": 0,
     "held": 0,
     "foreign": 0,
+    "warm": 0,
     "free": 0,
     "countForeign": False,
 }
@@ -163,7 +177,7 @@ def test_a_submission_reads_no_more_than_the_use_case_does(world, body):
     world.seed(a_job("other"))
     world.store.calls.clear()
     world.post("/add-job", body)
-    assert world.store.calls == {"pools": 1, "submit": 1, "survey": 1}
+    assert world.store.calls == {"settings": 1, "submit": 1, "survey": 1}
 
 
 def test_a_request_as_large_as_sagemaker_takes_is_taken(world):
@@ -188,10 +202,13 @@ def test_a_request_as_large_as_sagemaker_takes_is_taken(world):
                 "decision": "wait",
                 "position": 2,
                 "reason": {
-                    "type": "Behind",
-                    "message": f"waits behind job3, which is before it in the queue for {P5}",
-                    "job": "job3",
+                    "type": "WaitsForCapacity",
+                    "message": f"waits for 1 of 1 x {P5}: 0 free for it now",
                     "pool": P5,
+                    "needed": 1,
+                    "free": 0,
+                    "expected": None,
+                    "overdue": None,
                 },
                 "wouldPreempt": [],
                 "estimatedStart": UNTIL_FREE,
@@ -242,7 +259,7 @@ def test_jobs_are_listed_active_first_then_waiting_held_and_ended(busy):
     busy.seed(a_held_job("job5"), an_ended_job("job0", entry_time=at(-90)))
     reply = busy.get("/jobs")
     assert reply.status == 200
-    held = {"type": "Held", "message": "held by tester, until it is released"}
+    held = {"type": "Held", "message": "held by tester, until it is released", "by": "tester"}
     ended = [an_attempt_view("job0", outcome="completed", endedAt="2026-11-21T12:00:00Z", reason="completed")]
     assert reply.body == {
         "jobs": [
@@ -338,7 +355,7 @@ def test_a_job_is_held_and_released(busy):
         "jobState": "held",
         "priority": 5,
         "position": None,
-        "reason": {"type": "Held", "message": f"held by {ALICE}, until it is released"},
+        "reason": {"type": "Held", "message": f"held by {ALICE}, until it is released", "by": ALICE},
         "estimatedStart": None,
     }
     assert busy.get("/queue").body["jobs"] == []
@@ -356,6 +373,7 @@ def test_pools_are_shown_with_what_becomes_of_them(busy):
         {"pools": [{"instanceType": P5, "cap": 2}, {"instanceType": G5, "cap": 4, "countForeign": True}], "version": 0},
     )
     g5 = POOL | {"name": G5, "instanceType": G5, "cap": 4, "used": 3, "stopping": 3, "free": 1, "countForeign": True}
+    g5["accelerators"] = 1
     assert (reply.status, reply.body) == (200, {"pools": [g5, POOL], "version": 1})
     assert busy.get("/pools").body == reply.body
     assert busy.publisher.wakes == [0]
@@ -364,6 +382,43 @@ def test_pools_are_shown_with_what_becomes_of_them(busy):
 def test_a_cap_can_be_lowered_below_what_is_used(busy):
     reply = busy.put("/pools", {"pools": [{"instanceType": P5, "cap": 1}]})
     assert reply.body["pools"] == [POOL | {"cap": 1}]
+
+
+PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"
+
+
+def test_pools_of_one_type_have_kinds_and_names(world):
+    asked = [
+        {"instanceType": P5, "cap": 2},
+        {"instanceType": P5, "cap": 8, "kind": "spot", "price": 31.5},
+        {"instanceType": P5, "cap": 4, "kind": "training-plan", "trainingPlanArn": PLAN, "name": "spring"},
+        {"instanceType": G5, "cap": 1, "name": "small", "accelerators": 2},
+    ]
+    shown = world.put("/pools", {"pools": asked}).body["pools"]
+    told = ("name", "instanceType", "kind", "trainingPlanArn", "price", "accelerators")
+    assert [tuple(pool[member] for member in told) for pool in shown] == [
+        (P5, P5, "on-demand", None, 0.0, 8),
+        (f"{P5}.spot", P5, "spot", None, 31.5, 8),
+        ("small", G5, "on-demand", None, 0.0, 2),
+        ("spring", P5, "training-plan", PLAN, 0.0, 8),
+    ]
+
+
+def test_what_is_known_of_a_plan_outlives_a_change_of_the_pools(world):
+    plan = {"instanceType": P5, "cap": 4, "kind": "training-plan", "trainingPlanArn": PLAN}
+    world.put("/pools", {"pools": [plan]})
+    known = {"plan_status": PlanStatus.ACTIVE, "starts_at": NOW, "ends_at": UNTIL}
+    world.memory.set_settings(pools=[replace(pool, **known) for pool in world.memory.settings().pools.values()])
+    (shown,) = world.put("/pools", {"pools": [plan | {"cap": 2, "name": "spring"}]}).body["pools"]
+    assert (shown["name"], shown["cap"], shown["planStatus"], shown["endsAt"]) == (
+        "spring",
+        2,
+        "Active",
+        "2026-11-21T13:00:00Z",
+    )
+    other = plan | {"trainingPlanArn": PLAN.replace("spring", "autumn")}
+    (shown,) = world.put("/pools", {"pools": [other]}).body["pools"]
+    assert shown["planStatus"] is None
 
 
 def test_pools_are_changed_only_from_the_version_that_was_read(world):

@@ -16,6 +16,8 @@ from trainmaster.handlers.api import answer
 from trainmaster.handlers.errors import STATUS
 
 SECRET = "hunter2-is-a-secret"
+PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"
+PLAN_FIELD = "pools[0].trainingPlanArn"
 WITH_BODY = [("POST", "/add-job"), ("POST", "/plan"), ("PATCH", "/jobs/job1"), ("PUT", "/pools")]
 SUBMITTING = ["/add-job", "/plan"]
 
@@ -173,7 +175,22 @@ def test_a_body_where_none_is_wanted_is_not_looked_at(world, path):
         ("PUT", "/pools", {"pools": [{"instance_type": P5, "cap": 1}]}, "pools[0].instanceType"),
         ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "used": 0}]}, "pools[0].used"),
         ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "countForeign": 0}]}, "pools[0].countForeign"),
-        ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1}] * 2}, "pools[1].instanceType"),
+        ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1}] * 2}, "pools[1].name"),
+        ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "kind": "Spot"}]}, "pools[0].kind"),
+        ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "name": ""}]}, "pools[0].name"),
+        ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "name": "a b"}]}, "pools[0].name"),
+        ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "name": "a" * 64}]}, "pools[0].name"),
+        ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "price": -1}]}, "pools[0].price"),
+        ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "price": "1"}]}, "pools[0].price"),
+        ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "accelerators": 1.5}]}, "pools[0].accelerators"),
+        ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "kind": "training-plan"}]}, PLAN_FIELD),
+        ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "trainingPlanArn": PLAN}]}, PLAN_FIELD),
+        (
+            "PUT",
+            "/pools",
+            {"pools": [{"instanceType": P5, "cap": 1, "kind": "training-plan", "trainingPlanArn": "arn:aws:x"}]},
+            PLAN_FIELD,
+        ),
         ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1}] * 201}, "pools"),
         ("PUT", "/pools", {"pools": [], "version": "1"}, "version"),
         ("PUT", "/pools", {"pools": [], "version": -1}, "version"),
@@ -304,10 +321,10 @@ READS = [
     ("GET", "/jobs/job1", "find"),
     ("GET", "/jobs/job1", "request_of"),
     ("GET", "/queue", "survey"),
-    ("GET", "/pools", "pools"),
+    ("GET", "/pools", "settings"),
     ("DELETE", "/jobs/job1", "transition"),
     ("PATCH", "/jobs/job1", "transition"),
-    ("PUT", "/pools", "set_pools"),
+    ("PUT", "/pools", "set_settings"),
     ("POST", "/plan", "survey"),
     ("POST", "/add-job", "submit"),
 ]
