@@ -8,7 +8,8 @@ from datetime import timedelta
 from builders import NOW, P5, a_job, a_pool, a_preempting_job, a_running_job, at, pools_of
 from trainmaster.domain import lifecycle
 from trainmaster.domain.plan import Snapshot
-from trainmaster.planner.forecast import STOP_TAKES, forecast
+from trainmaster.planner.expect import STOP_TAKES
+from trainmaster.planner.forecast import forecast
 from trainmaster.planner.schedule import schedule
 
 HOUR = timedelta(hours=1)

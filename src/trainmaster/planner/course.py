@@ -1,0 +1,183 @@
+"""One course that the queue may take: plans are carried out as they are made, jobs end when that is expected of them.
+
+Each decision is the planner's and each change the life cycle's own; SageMaker is taken to do at once what it is asked
+for, and nothing new to arrive. It must not decide anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from trainmaster.domain import lifecycle
+from trainmaster.domain.capacity import reclaimed_at
+from trainmaster.domain.job import WAITING, Job
+from trainmaster.domain.observation import Observation, Status
+from trainmaster.domain.plan import Plan, Snapshot, Start
+from trainmaster.domain.policy import Order
+from trainmaster.domain.warm import WarmPool, counting
+from trainmaster.planner.expect import LIKELY, STOP_TAKES, Expectations
+
+if TYPE_CHECKING:
+    from random import Random
+
+Scheduler = Callable[[Snapshot, datetime, "Random"], Plan]
+
+FINEST, COARSEST = 0.02, 0.25
+"""How coarse time is, as a part of the time gone by: what happens a day from now need not be told to the second."""
+FINE_UP_TO = 2_000
+"""Jobs at which time is as coarse as that part would be 1."""
+
+
+@dataclass(slots=True)
+class Course:
+    """The queue at one moment of a course.
+
+    Attributes:
+        snapshot: what the planner would read then.
+        begun: when the course began.
+        expect: when jobs end.
+        moment: what the planner takes for now; no earlier than anything that has happened.
+        since: when what is decided at this moment happens: in the middle of what is told together.
+        ends: when active jobs free their units.
+        left: what preempted jobs still have to run.
+    """
+
+    snapshot: Snapshot
+    begun: datetime
+    expect: Expectations
+    moment: datetime
+    since: datetime
+    coarse: float
+    ends: dict[str, datetime] = field(default_factory=dict)
+    left: dict[str, timedelta] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, now: datetime, quantile: float) -> Course:
+        """The course that begins now, in which jobs run as long as this fraction of their kind at most do."""
+        size = len(snapshot.active) + len(snapshot.waiting)
+        coarse = min(max(size / FINE_UP_TO, FINEST), COARSEST)
+        course = cls(snapshot, now, Expectations(snapshot, now, quantile), now, now, coarse)
+        course.ends = {job.name: course._end(job) for job in snapshot.active}
+        return course
+
+    @property
+    def size(self) -> int:
+        """Jobs that a plan has to look at now."""
+        return len(self.snapshot.active) + len(self.snapshot.waiting)
+
+    def carry_out(self, plan: Plan) -> None:
+        """What the plan has decided, happens."""
+        active = {job.name: job for job in self.snapshot.active}
+        waiting = {job.name: job for job in self.snapshot.waiting}
+        for start in plan.starts:
+            del waiting[start.job.name]
+            active[start.job.name] = self._started(start)
+        for preemption in plan.preemptions:
+            waiting[preemption.job.name] = lifecycle.keep_for(waiting[preemption.job.name], preemption.hold)
+            for victim in preemption.victims:
+                active[victim.name] = self._stepping_aside(active[victim.name], preemption.job.name)
+        for ended in plan.warm_ends:
+            waiting[ended.job.name] = lifecycle.keep_for(waiting[ended.job.name], ended.hold)
+        warm = self._warm_after(plan) if self.snapshot.warm else ()
+        self.snapshot = replace(
+            self.snapshot, active=tuple(active.values()), waiting=tuple(waiting.values()), warm=warm
+        )
+
+    def go_on(self, plan: Plan) -> bool:
+        """Let the next thing happen, and what is told together with it; False where nothing will happen any more."""
+        next_ = min(self._upcoming(plan), default=None)
+        if next_ is None:
+            return False
+        self.moment = self._told_at(max(next_, self.moment))
+        happened = [end for end in self.ends.values() if end <= self.moment]
+        first, last = min(happened, default=self.moment), max(happened, default=self.moment)
+        self.since = max(first + (last - first) / 2, self.since)
+        self._let_end()
+        return True
+
+    def run_time(self, job: Job) -> timedelta:
+        """How long a waiting job holds units once it starts."""
+        left = self.left.get(job.name)
+        return self._scaled(self.expect.run_time(job)) if left is None else left
+
+    def _upcoming(self, plan: Plan) -> Iterator[datetime]:
+        yield from self.ends.values()
+        yield from (job.retry_at for job in self.snapshot.waiting if job.retry_at and job.retry_at > self.moment)
+        # A reservation's time is what the planner expects; here it is seen.
+        if plan.look_again is not None and all(plan.look_again != each.at for each in plan.reservations):
+            yield plan.look_again
+
+    def _told_at(self, next_: datetime) -> datetime:
+        """When it is told: times lie the further apart the later they are."""
+        seconds = (next_ - self.begun).total_seconds()
+        if seconds <= 1:
+            return next_
+        step = math.log1p(self.coarse)
+        told = math.exp(math.ceil(math.log(seconds) / step - 1e-9) * step)
+        return max(next_, self.begun + timedelta(seconds=told))
+
+    def _let_end(self) -> None:
+        """All ends that have come."""
+        ended = [job for job in self.snapshot.active if self.ends[job.name] <= self.moment]
+        still = [job for job in self.snapshot.active if self.ends[job.name] > self.moment]
+        stopped = ((job, _after(job, Status.STOPPED, self.moment)) for job in ended if job.stopping)
+        back = [after for _, after in stopped if after is not None and after.state in WAITING]
+        self._book(ended)
+        for job in ended:
+            del self.ends[job.name]
+        self.snapshot = replace(self.snapshot, active=tuple(still), waiting=(*self.snapshot.waiting, *back))
+
+    def _book(self, ended: Sequence[Job]) -> None:
+        """What ended attempts have used, where anything depends on it."""
+        policy, records = self.snapshot.policy, self.snapshot.records
+        if policy.order is not Order.FAIR and all(share.budget is None for share in policy.shares.values()):
+            return
+        usage = records.usage
+        for job in ended:
+            after = _after(job, Status.STOPPED if job.stopping else Status.COMPLETED, self.moment)
+            usage = usage if after is None else usage.after(job, after, policy, self.snapshot.pools)
+        self.snapshot = replace(self.snapshot, records=replace(records, usage=usage))
+
+    def _started(self, start: Start) -> Job:
+        back = reclaimed_at(start.units, self.snapshot.pools)
+        job = lifecycle.start(start.job, start.units, start.choices, self.since, reclaimed_at=back)
+        self.ends[job.name] = _earlier(self.since + self.run_time(start.job), back)
+        return _after(job, Status.IN_PROGRESS, self.since) or job
+
+    def _stepping_aside(self, job: Job, beneficiary: str) -> Job:
+        if job.checkpointed:
+            self.left[job.name] = max(self.ends[job.name] - self.since, timedelta(0))
+        self.ends[job.name] = self.since + STOP_TAKES
+        return lifecycle.preempt(job, beneficiary, self.moment)
+
+    def _warm_after(self, plan: Plan) -> tuple[WarmPool, ...]:
+        """Those that are used or end are gone from here on: what starts, starts at once."""
+        gone = {start.warm.training_job_name for start in plan.starts if start.warm is not None}
+        gone |= {ended.warm.training_job_name for ended in plan.warm_ends}
+        left = (pool for pool in counting(self.snapshot.warm, self.snapshot.active) if pool.ending_since is None)
+        return tuple(pool for pool in left if pool.training_job_name not in gone and pool.until > self.moment)
+
+    def _end(self, job: Job) -> datetime:
+        end = self.expect.end(job)
+        if not job.stopping:
+            end = self.begun + self._scaled(end - self.begun)
+        return _earlier(end, None if job.attempt is None else job.attempt.reclaimed_at)
+
+    def _scaled(self, span: timedelta) -> timedelta:
+        """Where nothing has been learned yet, all that is known is that any part of the limit may be used."""
+        unknown = not self.snapshot.records.history.kinds
+        return span * self.expect.quantile if unknown and self.expect.quantile < LIKELY else span
+
+
+def _earlier(one: datetime, other: datetime | None) -> datetime:
+    return one if other is None else min(one, other)
+
+
+def _after(job: Job, status: Status, now: datetime) -> Job | None:
+    name = "" if job.attempt is None else job.attempt.training_job_name
+    secondary = "Training" if status is Status.IN_PROGRESS else ""
+    return lifecycle.observe(job, Observation(training_job_name=name, status=status, secondary=secondary), now)

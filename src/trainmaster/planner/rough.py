@@ -1,0 +1,153 @@
+"""A rough course of a long queue: who would start when, told in far less time than the planner takes.
+
+Backfill as the planner does it (a reservation for the first that is blocked; the next few may pass where they do not
+delay it), without anything that makes way for anybody. Where rules decide that are not about what is free (shares,
+groups, training plans), it says nothing. It must not be asked what to do now.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from trainmaster.domain.capacity import Kind, Units, total
+from trainmaster.domain.job import Job
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.warm import counting
+from trainmaster.planner.course import Course
+
+LOOKS_BEHIND = 12
+"""How many behind the first that is blocked may pass it."""
+_End = tuple[datetime, int, Units]
+
+
+@dataclass(slots=True)
+class _Queue:
+    """Jobs of one set of pools, in order, and the reservation of the first of them."""
+
+    jobs: list[Job] = field(default_factory=list)
+    blocked: str | None = None
+    until: datetime | None = None
+    spare: dict[str, int] = field(default_factory=dict)
+
+
+def rough_starts(
+    course: Course, ordered: Iterable[Job], wanted: frozenset[str], until: datetime
+) -> dict[str, datetime]:
+    """When wanted jobs would start as the course goes on, as far as that can be said.
+
+    Args:
+        course: as far as the planner has brought it.
+        ordered: its waiting jobs in the order in which they are considered.
+        wanted: names of waiting jobs.
+        until: nothing is looked at beyond.
+    """
+    snapshot = course.snapshot
+    if snapshot.policy.shares or any(pool.kind is Kind.TRAINING_PLAN for pool in snapshot.pools.values()):
+        return {}
+    rough = _Rough(course.moment, _free(snapshot), course.run_time)
+    rough.held = sorted((course.ends[job.name], number, job.units) for number, job in enumerate(snapshot.active))
+    for job in ordered:
+        if job.group is None and _could_ever(job, snapshot):
+            rough.queues.setdefault(job.demand.pools, _Queue()).jobs.append(job)
+    return rough.play(wanted, until)
+
+
+def _could_ever(job: Job, snapshot: Snapshot) -> bool:
+    """Whether the job would fit if nothing else ran."""
+    caps = {name: pool.cap - snapshot.foreign.get(name, 0) for name, pool in snapshot.pools.items()}
+    return any(all(caps.get(pool, 0) >= n for pool, n in units.items()) for units in job.demand.alternatives)
+
+
+def _free(snapshot: Snapshot) -> dict[str, int]:
+    warm = (pool.units for pool in counting(snapshot.warm, snapshot.active))
+    used = total([snapshot.foreign, *warm, *(job.units for job in snapshot.active)])
+    return {name: pool.cap - used.get(name, 0) for name, pool in snapshot.pools.items()}
+
+
+@dataclass(slots=True)
+class _Rough:
+    """The course. Thrown away when it has been told."""
+
+    moment: datetime
+    free: dict[str, int]
+    run_time: Callable[[Job], timedelta]
+    held: list[_End] = field(default_factory=list)
+    queues: dict[tuple[str, ...], _Queue] = field(default_factory=dict)
+    starts: dict[str, datetime] = field(default_factory=dict)
+
+    def play(self, wanted: frozenset[str], until: datetime) -> dict[str, datetime]:
+        """Go from end to end until all that is wanted has started, or that time has come."""
+        for queue in self.queues.values():
+            self._start_what_fits(queue)
+        while self.held and self.held[0][0] <= until and wanted - self.starts.keys():
+            freed = self._let_end()
+            for pools, queue in self.queues.items():
+                if queue.jobs and not freed.isdisjoint(pools):
+                    self._start_what_fits(queue)
+        return {name: at for name, at in self.starts.items() if name in wanted}
+
+    def _let_end(self) -> set[str]:
+        """The next end, and all of the same time; the pools that have more units then."""
+        self.moment = max(self.held[0][0], self.moment)
+        count = sum(1 for _ in self._until(self.moment))
+        ended, self.held = self.held[:count], self.held[count:]
+        for _, _, units in ended:
+            for pool, number in units.items():
+                self.free[pool] = self.free.get(pool, 0) + number
+        return {pool for _, _, units in ended for pool in units}
+
+    def _until(self, moment: datetime) -> Iterable[_End]:
+        for each in self.held:
+            if each[0] > moment:
+                return
+            yield each
+
+    def _start_what_fits(self, queue: _Queue) -> None:
+        """The first while it fits, then those behind it that do not delay it."""
+        place = 0
+        while place < min(len(queue.jobs), LOOKS_BEHIND):
+            job = queue.jobs[place]
+            units = next((units for units in job.demand.alternatives if self._fits(units)), None)
+            if units is not None and (place == 0 or self._passes(queue, job, units)):
+                self._start(job, units)
+                del queue.jobs[place]
+            else:
+                if place == 0:
+                    self._reserve(queue, job)
+                place += 1
+
+    def _fits(self, units: Units) -> bool:
+        return all(self.free.get(pool, 0) >= count for pool, count in units.items())
+
+    def _start(self, job: Job, units: Units) -> None:
+        self.starts[job.name] = self.moment
+        for pool, count in units.items():
+            self.free[pool] -= count
+        insort(self.held, (self.moment + self.run_time(job), -len(self.starts), units))
+
+    def _reserve(self, queue: _Queue, job: Job) -> None:
+        """When the first will fit, and what it leaves over then; worked out once for each."""
+        if queue.blocked == job.name and (queue.until is None or queue.until > self.moment):
+            return
+        units, free = job.demand.alternatives[0], dict(self.free)
+        queue.blocked, queue.until = job.name, None
+        for end, _, freed in self.held:
+            for pool, count in freed.items():
+                free[pool] = free.get(pool, 0) + count
+            if all(free.get(pool, 0) >= count for pool, count in units.items()):
+                queue.until = end
+                break
+        queue.spare = {pool: free.get(pool, 0) - count for pool, count in units.items()}
+
+    def _passes(self, queue: _Queue, job: Job, units: Units) -> bool:
+        if queue.until is None or self.moment + self.run_time(job) <= queue.until:
+            return True
+        if any(count > queue.spare.get(pool, count) for pool, count in units.items()):
+            return False
+        for pool, count in units.items():
+            if pool in queue.spare:
+                queue.spare[pool] -= count
+        return True
