@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Preemption
-from trainmaster.planner.reach import Newcomer, Shelves
+from trainmaster.planner.reach import Newcomer, Reach, Shelves
 from trainmaster.planner.shelves import Candidate, Permits, Standing
 from trainmaster.planner.victims import best_set, in_turn, spared
 
@@ -114,7 +115,7 @@ class Candidates:
     by_name: dict[str, Candidate]
     open_: Shelves
     _later: dict[bool, Shelves | None] = field(default_factory=dict)
-    _known: dict[tuple[Hashable, ...] | None, Choice] = field(default_factory=dict)
+    _known: dict[Reach, Choice | None] = field(default_factory=dict)
 
     @classmethod
     def among(cls, snapshot: Snapshot, now: datetime, standing: Callable[[Job], Standing]) -> Candidates:
@@ -134,14 +135,8 @@ class Candidates:
             permits: which victims are allowed; None: those of strictly lower standing.
             alike: where `permits` is given: equal for calls in which it answers alike, so that they are answered once.
         """
-        newcomer = Newcomer(job.share, self.standing(job), missing, permits)
-        key = None if alike is None else (alike, newcomer.standing, *sorted(missing.items()))
-        if key in self._known:
-            return self._known[key]
-        choice = self._choose(newcomer) or self._protected(newcomer) or NOBODY
-        if key is not None:
-            self._known[key] = choice
-        return choice
+        newcomer = Newcomer(job.share, self.standing(job), missing, permits, alike)
+        return self._choose(newcomer) or self._protected(newcomer) or NOBODY
 
     def would_yield(self, job: Job, at: datetime) -> bool:
         """Whether a waiting job, started now, could be preempted by then: the rules would not protect it any more."""
@@ -163,33 +158,22 @@ class Candidates:
 
     def _choose(self, newcomer: Newcomer) -> Choice | None:
         reach = self.open_.reach(newcomer)
-        if reach is None:
-            return None
-        if newcomer.permits is not None:
-            taken = best_set(reach, newcomer)
-            return _choice(taken) if taken else None
-        # Standing alone decides, so the answer hangs on the cutoff, and jobs of any better standing share it.
-        key = ("now", reach.cutoff, *sorted(newcomer.missing.items()))
-        if key not in self._known:
-            self._known[key] = _choice(best_set(reach, newcomer))
-        return self._known[key]
+        return None if reach is None else self._once(reach, lambda: _choice(best_set(reach, newcomer)))
 
     def _protected(self, newcomer: Newcomer) -> Choice | None:
         """Whom the job could preempt later, if anybody; else whom it could, had they not been preempted so often."""
-        missing, permits = newcomer.missing, newcomer.permits
         for ever in (False, True):
             shelves = self._shelves(ever=ever)
             reach = None if shelves is None else shelves.reach(newcomer)
-            if reach is not None:
-                key = (ever, reach.cutoff, *sorted(missing.items()))
-                if permits is None and key in self._known:
-                    return self._known[key]
-                choice = _until(reach.candidates(missing), missing, permits)
-                if choice is not None and permits is None:
-                    self._known[key] = choice
-                if choice is not None:
-                    return choice
+            if reach is not None and (choice := self._once(reach, partial(_until, reach, newcomer))) is not None:
+                return choice
         return None
+
+    def _once(self, reach: Reach, answer: Callable[[], Choice | None]) -> Choice | None:
+        """Newcomers with the same reach get the same answer, which is looked for once."""
+        if reach not in self._known:
+            self._known[reach] = answer()
+        return self._known[reach]
 
     def _shelves(self, *, ever: bool) -> Shelves | None:
         """The candidates with those that are protected for a time, or with all; None where that adds nobody."""
@@ -209,18 +193,24 @@ def _candidate(job: Job, snapshot: Snapshot, now: datetime, standing: Standing) 
     return Candidate(job, units, standing, lost_work(job, startup, now) * accelerators, until)
 
 
-def _choice(taken: Sequence[Candidate]) -> Choice:
-    highest = max((candidate.standing for candidate in taken), default=())
+def _choice(taken: Sequence[Candidate]) -> Choice | None:
+    if not taken:
+        return None
+    highest = max(candidate.standing for candidate in taken)
     return Choice(tuple(candidate.job for candidate in taken), highest, sum(candidate.cost for candidate in taken))
 
 
-def _until(candidates: Iterable[Candidate], missing: Units, permits: Permits | None) -> Choice | None:
+def _until(reach: Reach, newcomer: Newcomer) -> Choice | None:
     """Those among the first to be free of protection that are needed, and when all of them are."""
 
-    def soonest(candidate: Candidate) -> tuple[bool, datetime, float, str]:
-        return candidate.until is not None, candidate.until or NEVER, candidate.cost, candidate.job.name
+    def soonest(candidate: Candidate) -> tuple[bool, bool, datetime, float, str]:
+        other = newcomer.permits is not None and candidate.job.share != newcomer.share
+        until = candidate.until
+        return other, until is not None, until or NEVER, candidate.cost, candidate.job.name
 
-    taken = spared(in_turn(sorted(candidates, key=soonest), missing, permits), missing, permits)
+    missing, permits = newcomer.missing, newcomer.permits
+    ordered = sorted(reach.candidates(missing), key=soonest)
+    taken = spared(in_turn(ordered, missing, permits), missing, permits)
     times = [candidate.until for candidate in taken if candidate.until is not None]
     if not times:
         return None

@@ -6,12 +6,15 @@ Cheap where the answer is no: sums by standing say so before anybody is looked a
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.job import Job
 from trainmaster.planner.shelves import Candidate, Kind, Permits, Shelf, Standing, Steps, useful
+
+Part = tuple[Shelf, Standing]
+"""A shelf, and the standing up to which a newcomer may have what is on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +26,17 @@ class Newcomer:
         standing: its standing.
         missing: units that it lacks, by pool; all positive.
         permits: which candidates it may have; None: those of strictly lower standing.
+        alike: equal for newcomers to which `permits` answers alike about other shares; None where that is not known.
     """
 
     share: str
     standing: Standing
     missing: Units
     permits: Permits | None = None
+    alike: Hashable = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Reach:
     """Where a newcomer finds enough candidates, each of whom it may have if no other is taken.
 
@@ -41,7 +46,7 @@ class Reach:
     """
 
     cutoff: Standing
-    parts: Sequence[tuple[Shelf, Standing]]
+    parts: Sequence[Part]
 
     def candidates(self, missing: Units) -> list[Candidate]:
         """Those up to the cutoff that may be needed: of those alike and of equal standing the cheapest few."""
@@ -61,8 +66,8 @@ class Reach:
 
 
 def _few_of(shelf: Shelf, missing: Units) -> int:
-    ends = shelf.ends()
-    return 0 if ends is None else useful(ends[0], missing)
+    some = next((level[0] for level in shelf.levels.values() if level), None)
+    return 0 if some is None else useful(some, missing)
 
 
 @dataclass(slots=True)
@@ -71,6 +76,8 @@ class Shelves:
 
     steps: dict[str, Steps] = field(default_factory=dict)
     kinds: dict[str, dict[Kind, Shelf]] = field(default_factory=dict)
+    _others: dict[Hashable, list[Part]] = field(default_factory=dict)
+    _reaches: dict[Hashable, Reach | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, candidates: Iterable[Candidate]) -> Shelves:
@@ -85,25 +92,45 @@ class Shelves:
 
     def drop(self, candidate: Candidate) -> None:
         """Remove a candidate."""
+        self._others.clear()
+        self._reaches.clear()
         for pool, count in candidate.units.items():
             self.steps[pool].add(candidate.standing, -count)
             self.kinds[pool][candidate.kind].drop(candidate, count)
 
     def reach(self, newcomer: Newcomer) -> Reach | None:
-        """Where the newcomer finds all that it lacks; None where all that it may have is not enough."""
+        """Where the newcomer finds all that it lacks; None where all that it may have is not enough.
+
+        The same value for newcomers that find the same, until somebody is dropped.
+        """
         missing = newcomer.missing
         cutoff = self._cutoff(missing)
         if cutoff is None:
             return None
-        if newcomer.permits is None:
+        if newcomer.permits is not None:
+            return self._among(newcomer, newcomer.permits, ()) or self._after_its_own(newcomer, newcomer.permits)
+        if cutoff >= newcomer.standing:
+            return None
+        key = (cutoff, *sorted(missing.items()))
+        if key not in self._reaches:
             shelves = [shelf for pool in missing for shelf in self.kinds[pool].values()]
-            return Reach(cutoff, [(shelf, cutoff) for shelf in shelves]) if cutoff < newcomer.standing else None
-        return self._among(newcomer, newcomer.permits, ()) or self._after_its_own(newcomer, newcomer.permits)
+            self._reaches[key] = Reach(cutoff, [(shelf, cutoff) for shelf in shelves])
+        return self._reaches[key]
 
     def _among(self, newcomer: Newcomer, permits: Permits, taken: Sequence[Job]) -> Reach | None:
         """What the newcomer can reach once these are taken."""
-        missing = newcomer.missing
-        parts = {pool: list(self._permitted(pool, newcomer, permits, taken)) for pool in missing}
+        parts = {pool: list(self._permitted(pool, newcomer, permits, taken)) for pool in newcomer.missing}
+        if newcomer.alike is None or taken:
+            return self._of(parts, newcomer.missing)
+        # These shelves live as long as this key: those of other shares are kept in `_others`.
+        found = [(id(shelf), limit) for each in parts.values() for shelf, limit in each]
+        key = (newcomer.alike, *newcomer.missing.items(), *found)
+        if key not in self._reaches:
+            self._reaches[key] = self._of(parts, newcomer.missing)
+        return self._reaches[key]
+
+    def _of(self, parts: Mapping[str, Sequence[Part]], missing: Units) -> Reach | None:
+        """The reach over these parts, by pool; None where they are not enough."""
         reached = [self._reaching(pool, count, parts[pool]) for pool, count in missing.items()]
         found = [cutoff for cutoff in reached if cutoff is not None]
         return Reach(max(found), [part for pool in missing for part in parts[pool]]) if found == reached else None
@@ -133,32 +160,32 @@ class Shelves:
             cutoff = max(cutoff, reached)
         return cutoff
 
-    def _permitted(
-        self, pool: str, newcomer: Newcomer, permits: Permits, taken: Sequence[Job]
-    ) -> Iterator[tuple[Shelf, Standing]]:
-        """The shelves of a pool on which there is anybody whom the newcomer may have, each with the limit of that.
-
-        As a rule one or two of each kind are asked about. Within the newcomer's own share it is the standing that
-        decides; another share of which some are permitted and some are not is gone through.
-        """
+    def _permitted(self, pool: str, newcomer: Newcomer, permits: Permits, taken: Sequence[Job]) -> Iterator[Part]:
+        """The shelves of a pool on which there is anybody whom the newcomer may have, each with the limit of that."""
         for kind, shelf in self.kinds[pool].items():
-            own = kind[0] == newcomer.share
-            before = () if own else taken
-            ends = shelf.ends(own=own)
-            if ends is None or not permits(ends[0].job, before):
-                continue
-            if permits(ends[1].job, before):
-                yield shelf, shelf.steps.standings[-1]
-            elif own:
-                yield shelf, below(newcomer.standing)
-            else:
-                some = Shelf()
-                for candidate in shelf.up_to(None):
-                    if permits(candidate.job, before):
-                        some.add(candidate, candidate.units[pool])
-                yield some, some.steps.standings[-1]
+            ends = shelf.by_standing() if kind[0] == newcomer.share else None
+            if ends is not None and permits(ends[0].job, ()):
+                yield shelf, ends[1].standing if permits(ends[1].job, ()) else below(newcomer.standing)
+        key = (newcomer.alike, pool, *newcomer.missing)
+        if taken or newcomer.alike is None:
+            yield from self._of_others(pool, newcomer.share, permits, taken)
+        else:
+            if key not in self._others:
+                self._others[key] = list(self._of_others(pool, newcomer.share, permits, ()))
+            yield from self._others[key]
 
-    def _reaching(self, pool: str, count: int, parts: Sequence[tuple[Shelf, Standing]]) -> Standing | None:
+    def _of_others(self, pool: str, share: str, permits: Permits, taken: Sequence[Job]) -> Iterator[Part]:
+        """The same among other shares. As a rule one or two of each kind are asked about, else a few."""
+        for kind, shelf in self.kinds[pool].items():
+            weak = shelf.by_weakness() if kind[0] != share else []
+            if not weak or not permits(weak[0].job, taken):
+                continue
+            if not permits(weak[-1].job, taken):
+                some = bisect_left(weak, True, key=lambda c: not permits(c.job, taken))  # noqa: FBT003 -- a key
+                shelf = Shelf.of(weak[:some], pool)  # noqa: PLW2901
+            yield shelf, shelf.steps.standings[-1]
+
+    def _reaching(self, pool: str, count: int, parts: Sequence[Part]) -> Standing | None:
         standings = self.steps[pool].standings
 
         def held(cutoff: Standing) -> int:

@@ -6,7 +6,7 @@ It must not know the rules or choose: who is a candidate is for `preempt.py` to 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import nlargest
@@ -99,31 +99,38 @@ class Shelf:
 
     steps: Steps = field(default_factory=Steps)
     levels: dict[Standing, list[Candidate]] = field(default_factory=dict)
-    _ends: tuple[Candidate, Candidate] | None = None
+    _weakest: list[Candidate] | None = None
+
+    @classmethod
+    def of(cls, candidates: Iterable[Candidate], pool: str) -> Shelf:
+        """A shelf of a pool with these, the cheapest in front."""
+        shelf = cls()
+        for candidate in sorted(candidates, key=lambda c: c.order):
+            shelf.add(candidate, candidate.units[pool])
+        return shelf
 
     def add(self, candidate: Candidate, count: int) -> None:
         """Put a candidate behind those of its standing."""
         self.steps.add(candidate.standing, count)
         self.levels.setdefault(candidate.standing, []).append(candidate)
-        self._ends = None
+        self._weakest = None
 
     def drop(self, candidate: Candidate, count: int) -> None:
         """Take a candidate away."""
         self.steps.add(candidate.standing, -count)
         self.levels[candidate.standing].remove(candidate)
-        self._ends = None
+        self._weakest = None
 
-    def ends(self, *, own: bool = False) -> tuple[Candidate, Candidate] | None:
-        """Whom a newcomer would be permitted to take first, and whom last; None where nobody is left.
+    def by_standing(self) -> tuple[Candidate, Candidate] | None:
+        """One of the lowest and one of the best standing; None where nobody is left."""
+        standings = [standing for standing in self.steps.standings if self.levels[standing]]
+        return (self.levels[standings[0]][0], self.levels[standings[-1]][0]) if standings else None
 
-        In its own share standing decides.
-        """
-        if own:
-            standings = [standing for standing in self.steps.standings if self.levels[standing]]
-            return (self.levels[standings[0]][0], self.levels[standings[-1]][0]) if standings else None
-        if self._ends is None and (every := self.up_to(None)):
-            self._ends = max(every, key=weakness), min(every, key=weakness)
-        return self._ends
+    def by_weakness(self) -> list[Candidate]:
+        """All of them, in the order in which another share would be permitted to take them."""
+        if self._weakest is None:
+            self._weakest = sorted(self.up_to(None), key=weakness, reverse=True)
+        return self._weakest
 
     def up_to(self, limit: Standing | None) -> list[Candidate]:
         """All candidates of a standing of at most this."""
