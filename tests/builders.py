@@ -16,7 +16,7 @@ from trainmaster.domain.capacity import Demand, Pool, Units
 from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome
 from trainmaster.domain.observation import Observation, Status
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Policy
+from trainmaster.domain.policy import Budget, Policy, Share
 
 P5 = "ml.p5.48xlarge"
 G5 = "ml.g5.2xlarge"
@@ -152,6 +152,12 @@ def an_observation(
     attempt = job.attempt if job is not None else None
     name = training_job_name or (attempt.training_job_name if attempt is not None else "job1")
     return Observation(training_job_name=name, status=status, **fields)
+
+
+def a_metered_policy(*shares: str) -> Policy:
+    """A policy under which all that these shares use from 2010 to 2049 counts in one period."""
+    budget = Budget(gpu_hours=1e9, period=timedelta(days=40 * 365.25))
+    return Policy(shares={name: Share(name=name, budget=budget) for name in shares})
 
 
 def a_snapshot(

@@ -47,5 +47,6 @@ def a_life(store: Store) -> list[object]:
         store.request_of("job2"),
         store.browse(Filter(), limit=10).jobs,
         store.survey().waiting,
+        store.begin_pass().records,
     ]
     return answers

@@ -13,6 +13,7 @@ import pytest
 from held_contract import HeldContract
 from listing_contract import ListingContract
 from reading_contract import ReadingContract
+from records_contract import RecordsContract
 from settings_contract import SettingsContract
 from warm_contract import WarmContract
 
@@ -303,6 +304,7 @@ class StoreContract(
     ListingContract,
     HeldContract,
     SettingsContract,
+    RecordsContract,
     WarmContract,
 ):
     """The whole contract; `engine` is a fixture of the subclass."""

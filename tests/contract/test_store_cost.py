@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 from engines import DynamoEngine
@@ -10,10 +11,13 @@ from lives import a_life
 from meter import Meter
 
 import builders as b
+from trainmaster.adapters.dynamodb_records import records_row
 from trainmaster.adapters.dynamodb_rows import row_of
 from trainmaster.domain import lifecycle
 from trainmaster.domain.job import Change, JobState
 from trainmaster.domain.observation import Status
+from trainmaster.domain.policy import Policy
+from trainmaster.domain.records import Records, booked
 from trainmaster.ports import Filter
 
 BY = "arn:aws:sts::111122223333:assumed-role/DataScientist/ada"
@@ -56,6 +60,7 @@ def meter(dynoxide):
 
 def test_a_jobs_whole_life_costs_at_most_25_write_and_25_read_units(meter):
     meter, store = meter
+    remember(store, shares=3, images=4, ends=300)
     history = (Change(b.NOW, None, JobState.PENDING, f"submitted by {BY}"),)
     job = b.a_job(NAME, priority=100, submitted_by=BY, history=history)
     spent = {}
@@ -96,11 +101,11 @@ def test_a_jobs_whole_life_costs_at_most_25_write_and_25_read_units(meter):
         "find": 0,
         "running": 1,
         "find again": 0,
-        "ended": 5,  # one row deleted, one written; twice; and once in the index
+        "ended": 7,  # one row deleted, one written, the records; twice; and once in the index
     }
-    assert sum(units for units, _, _ in spent.values()) <= 22
-    assert sum(units for _, units, _ in spent.values()) <= 11
-    assert sum(calls for _, _, calls in spent.values()) <= 20
+    assert sum(units for units, _, _ in spent.values()) <= 24
+    assert sum(units for _, units, _ in spent.values()) <= 14
+    assert sum(calls for _, _, calls in spent.values()) <= 21
 
 
 def test_a_job_that_is_preempted_and_resumed_costs_a_fixed_amount_more(meter):
@@ -114,7 +119,7 @@ def test_a_job_that_is_preempted_and_resumed_costs_a_fixed_amount_more(meter):
         assert store.transition([(job, preempting)], fence=store.begin_pass().pass_number)
         assert store.transition([(preempting, preempted)])
         assert store.transition([(preempted, started)], fence=store.begin_pass().pass_number)
-    assert cost.write_units == 18  # 14, a waiting row, and in what lane it is now
+    assert cost.write_units == 20  # 14, a waiting row, in what lane it is now, and the records
 
 
 def test_held_jobs_cost_what_of_them_is_asked_for(meter):
@@ -189,6 +194,38 @@ def test_nothing_is_ever_scanned(dynoxide):
     a_life(engine.open())
     client.close()
     assert used <= {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem"}
+
+
+def remember(store, shares, images, ends):
+    """As after so many jobs, of which those of one image are alike and run for minutes to days."""
+    rng, records = random.Random(7), Records()
+    for n in range(ends):
+        image = rng.randrange(images)
+        job = b.a_running_job(
+            f"job{n}",
+            share=f"team-{image % shares}",
+            image=f"111122223333.dkr.ecr.us-east-1.amazonaws.com/training:{image}",
+            units={(b.P5, b.G5)[image % 2]: rng.choice([1, 1, 1, 2, 4, 8])},
+        )
+        end = b.at(rng.lognormvariate(7 + image % 5, 1.0))
+        ended = lifecycle.observe(job, b.an_observation(job, status=Status.COMPLETED), end)
+        records = booked(records, job, ended, Policy(), b.pools_of())
+    row = records_row(records, 1)
+    store._table.put(row)
+    return records, sum(len(name) + len(next(iter(value.values()))) for name, value in row.items())
+
+
+@pytest.mark.parametrize(
+    ("shares", "images", "ends", "kinds", "most"),
+    [(1, 3, 50, 20, 700), (3, 4, 300, 30, 1_024), (5, 100, 3_000, 48, 1_500), (64, 100, 5_000, 48, 2_600)],
+)
+def test_what_is_remembered_is_small(dynoxide_engine, shares, images, ends, kinds, most):  # noqa: PLR0917
+    """Up to a kilobyte costs two write units with every end, up to two four; of the reads of a pass it is a part."""
+    store = dynoxide_engine.open()
+    records, size = remember(store, shares, images, ends)
+    assert len(records.history.kinds) <= kinds
+    assert size <= most
+    assert store.begin_pass().records.usage.accounts.keys() == records.usage.accounts.keys()
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from lives import a_life
 import builders as b
 from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import Throttled, TrainmasterError, Unavailable
+from trainmaster.domain.history import ALL
+from trainmaster.domain.observation import Status
 from trainmaster.ports import Filter
 
 # Every second request: each call's first one, the next one being the next try. botocore waits half a second for each
@@ -55,6 +57,37 @@ def test_where_botocore_gives_up_it_may_have_happened_and_the_error_says_so(dyno
         store.transition([(job, started)])
     assert store.find("job1") == started
     client.close()
+
+
+@pytest.mark.parametrize("fault", [answer_lost, trouble_after])
+@pytest.mark.parametrize("lost", [{2}, {2, 3}, {1, 2, 3}])
+def test_an_end_whose_answer_was_lost_is_booked_once_however_often_it_is_told_again(
+    dynoxide, dynoxide_engine, fault, lost
+):
+    """The first request reads the records, the second is the commit, the third botocore's own second try of it."""
+    client = dynoxide.client(retries={"mode": "standard", "total_max_attempts": 2})
+    store, running = dynoxide_engine.open(), b.a_running_job("job1")
+    store.submit(running, b.a_request("job1"))
+    store.set_settings(policy=b.a_metered_policy("default"))
+    ended = lifecycle.observe(running, b.an_observation(running, status=Status.COMPLETED), b.at(3_600))
+    disturbed = Disturbed(client, fault, lost)
+    told = [_whether_won(dynoxide_engine.open(client=client), running, ended) for _ in range(4)]
+    assert disturbed.met == len(lost)
+    assert told.count(True) <= 1
+    assert told[-1] is False
+    assert store.find("job1") == ended
+    records = store.begin_pass().records
+    assert records.history.kinds[ALL].total == 1.0
+    assert records.usage.accounts["default"].gpu_seconds == 8 * 3_600
+    client.close()
+
+
+def _whether_won(store, before, after):
+    """What somebody hears who tells it again; None where it may have happened."""
+    try:
+        return store.transition([(before, after)])
+    except Unavailable:
+        return None
 
 
 @pytest.mark.parametrize("fault", [throttled, conflict])

@@ -6,6 +6,8 @@ import pytest
 
 import builders as b
 from trainmaster.domain import lifecycle
+from trainmaster.domain.errors import Throttled
+from trainmaster.domain.history import ALL
 from trainmaster.domain.observation import Status
 
 
@@ -116,3 +118,50 @@ def test_a_survey_reads_the_pass_number_last_and_with_strong_consistency(dynoxid
     *queries, (last, params) = between.asked
     assert (last, params["ConsistentRead"]) == ("GetItem", True)
     assert [(name, params["ConsistentRead"]) for name, params in queries] == [("Query", False), ("Query", False)]
+
+
+@pytest.mark.parametrize("others", [1, 3])
+def test_an_end_that_others_book_before_is_booked_on_top_of_theirs(dynoxide_engine, between, others):
+    """Each try reads the records, then commits; somebody else's end comes in between."""
+    store, rival = dynoxide_engine.open(client=between.client), dynoxide_engine.open()
+    running, ended = an_end(store, "job1")
+    rivals = [an_end(rival, f"other{n}") for n in range(others)]
+    for n, end in enumerate(rivals):
+        between.acts[between.sent + 2 * (n + 1)] = lambda end=end: rival.transition([end])
+    assert store.transition([(running, ended)])
+    assert not between.acts
+    records = rival.begin_pass().records
+    assert records.usage.accounts["default"].gpu_seconds == 8 * 3_600 * (others + 1)
+    assert records.history.kinds[ALL].total == pytest.approx(others + 1, abs=0.1)
+
+
+def test_an_end_that_others_always_come_before_is_given_up_and_not_told(dynoxide_engine, between):
+    store, rival = dynoxide_engine.open(client=between.client), dynoxide_engine.open()
+    running, ended = an_end(store, "job1")
+    rivals = [an_end(rival, f"other{n}") for n in range(10)]
+    for n, end in enumerate(rivals):
+        between.acts[between.sent + 2 * (n + 1)] = lambda end=end: rival.transition([end])
+    with pytest.raises(Throttled):
+        store.transition([(running, ended)])
+    assert store.find("job1") == running
+    assert rival.begin_pass().records.usage.accounts["default"].gpu_seconds == 8 * 3_600 * 10
+
+
+@pytest.mark.parametrize("fenced", [False, True])
+def test_a_job_that_moves_while_its_end_is_booked_again_loses_and_is_not_booked(dynoxide_engine, between, fenced):
+    store, rival = dynoxide_engine.open(client=between.client), dynoxide_engine.open()
+    running, ended = an_end(store, "job1")
+    fence = store.begin_pass().pass_number if fenced else None
+    end = an_end(rival, "other")
+    between.acts[between.sent + 2] = lambda: rival.transition([end])
+    between.acts[between.sent + 4] = lambda: rival.transition([(running, lifecycle.fail(running, b.at(9), "broke"))])
+    assert not store.transition([(running, ended)], fence=fence)
+    assert rival.begin_pass().records.usage.accounts["default"].gpu_seconds == 8 * (3_600 + 9)
+
+
+def an_end(store, name):
+    """A running job that is stored, and as it stands an hour later."""
+    running = b.a_running_job(name)
+    store.submit(running, b.a_request(name))
+    store.set_settings(policy=b.a_metered_policy("default"))
+    return running, lifecycle.observe(running, b.an_observation(running, status=Status.COMPLETED), b.at(3_600))

@@ -13,7 +13,9 @@ import builders as b
 from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import total
 from trainmaster.domain.errors import Fenced, VersionConflict
+from trainmaster.domain.history import ALL, FADES
 from trainmaster.domain.job import Job, JobState
+from trainmaster.domain.observation import Status
 from trainmaster.ports import Filter, Store
 
 
@@ -190,3 +192,23 @@ def test_of_changes_of_the_pools_without_a_version_none_is_lost(engine):
     store = engine.open()
     versions = at_once(8, lambda number: store.set_settings(pools=[b.a_pool(cap=number)]).version)
     assert sorted(versions) == list(range(1, 9))
+
+
+def test_ends_told_at_once_are_all_booked_and_each_once(engine):
+    """A wave of jobs whose run times are all different; every end is told by two threads."""
+    jobs = [b.a_running_job(f"job{n}", share=f"share{n % 4}") for n in range(16)]
+    engine.open().set_settings(policy=b.a_metered_policy("share0", "share1", "share2", "share3"))
+    for job in jobs:
+        engine.open().submit(job, b.a_request(job.name))
+
+    def tell(number):
+        job = jobs[number % 16]
+        seen = b.an_observation(job, status=Status.COMPLETED)
+        return engine.open().transition([(job, lifecycle.observe(job, seen, b.at(1_000 + number % 16)))])
+
+    won = [told for wave in range(4) for told in at_once(8, lambda n, wave=wave: tell(wave * 4 + n % 4))]
+    assert won.count(True) == 16
+    records = engine.open().begin_pass().records
+    assert records.history.kinds[ALL].total == pytest.approx(sum(FADES**n for n in range(16)), abs=0.2)
+    spent = {share: account.gpu_seconds for share, account in records.usage.accounts.items()}
+    assert spent == {f"share{n}": 8 * sum(1_000 + m for m in range(n, 16, 4)) for n in range(4)}

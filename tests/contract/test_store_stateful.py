@@ -65,12 +65,19 @@ def outcome(call):
 
 
 def shown(snapshot):
-    """A snapshot without what a store may leave out of it: all but the newest history."""
+    """A snapshot without what a store may leave out of it: all but the newest history, and decimals of records."""
     trimmed = {
         name: tuple(replace(j, history=j.history[-20:]) for j in getattr(snapshot, name))
         for name in ("active", "waiting")
     }
-    return replace(snapshot, **trimmed)
+    return replace(snapshot, **trimmed, records=told(snapshot.records))
+
+
+def told(records):
+    """Records as far as they are exact: what they are about."""
+    return [(kind, min(sketch.weights)) for kind, sketch in records.history.kinds.items()], sorted(
+        (share, round(account.faded), account.gpu_seconds // 1) for share, account in records.usage.accounts.items()
+    )
 
 
 class StoreMachine(RuleBasedStateMachine):

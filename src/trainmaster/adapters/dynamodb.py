@@ -13,6 +13,7 @@ from trainmaster.adapters.dynamodb_browsing import browse
 from trainmaster.adapters.dynamodb_finding import find
 from trainmaster.adapters.dynamodb_lanes import heads
 from trainmaster.adapters.dynamodb_moves import moves
+from trainmaster.adapters.dynamodb_records import RECORDS, booking, records_of
 from trainmaster.adapters.dynamodb_requests import read_request, request_rows
 from trainmaster.adapters.dynamodb_rows import (
     ACTIVE_ROWS,
@@ -34,9 +35,9 @@ from trainmaster.adapters.dynamodb_rows import (
     warm_row,
 )
 from trainmaster.adapters.dynamodb_settings import SETTINGS, Deployed
-from trainmaster.adapters.dynamodb_table import ABSENT, MOST_ACTIONS, Guard, Table
+from trainmaster.adapters.dynamodb_table import ABSENT, MOST_ACTIONS, Action, Guard, Table
 from trainmaster.domain.capacity import Pool, Units, foreign_units
-from trainmaster.domain.errors import Fenced, Unavailable
+from trainmaster.domain.errors import Fenced, Throttled, Unavailable
 from trainmaster.domain.heads import FIRST, heads_wanted
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
@@ -44,6 +45,7 @@ from trainmaster.domain.policy import Policy
 from trainmaster.domain.warm import WarmPool
 from trainmaster.ports import Filter, Page, QueueSettings, Request
 
+_ROUNDS = 10
 _MOST_CHANGES = 90
 _MOST_SPILLING = 24
 """Changes of one transition up to which each may need four writes: then old history is put apart with them."""
@@ -112,13 +114,22 @@ class DynamoStore:
         writes += [self._table.deleting(warm_key(name)) for name in cold]
         if fence is None and len(writes) == len(changes) == 1:
             return self._table.replace(writes[0]["Put"]["Item"], Guard("version", changes[0][0].version))
+        for _ in range(_ROUNDS):
+            won = self._commit(fence, writes, booking(self._table, self._deployed, changes))
+            if won is not None:
+                return won
+        raise Throttled("others keep booking attempts that have ended")
+
+    def _commit(self, fence: int | None, writes: Sequence[Action], bookings: Sequence[Action]) -> bool | None:
+        """Whether it won; None where nothing was wrong but that others' bookings came between."""
         fences = [] if fence is None else [self._table.checking(CONTROL, Guard("pass", fence))]
-        if len(fences) + len(writes) > MOST_ACTIONS:
-            raise ValueError(f"{len(changes)} changes need more than {MOST_ACTIONS} writes")
-        failed = self._table.commit([*fences, *writes]) if writes else frozenset[int]()
+        actions = [*fences, *writes, *bookings]
+        if len(actions) > MOST_ACTIONS:
+            raise ValueError(f"these changes need more than {MOST_ACTIONS} writes")
+        failed = self._table.commit(actions) if writes else frozenset[int]()
         if fences and 0 in failed:
             raise Fenced(f"pass {fence} has been overtaken")
-        return not failed
+        return None if failed and min(failed) >= len(fences) + len(writes) else not failed
 
     def find(self, name: str) -> Job | None:
         """The job of that name; see `ports.Store`."""
@@ -176,6 +187,7 @@ class DynamoStore:
             foreign=foreign,
             warm=tuple(warm_of(row) for row in _beginning(rows, WARM_ROWS)),
             policy=settings.policy,
+            records=records_of(rows.get(RECORDS)),
         )
 
 

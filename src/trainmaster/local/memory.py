@@ -11,7 +11,7 @@ import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, takewhile
+from itertools import takewhile
 
 from trainmaster.domain.capacity import Pool, Units, foreign_units
 from trainmaster.domain.document import Document
@@ -35,6 +35,7 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Policy
 from trainmaster.domain.settings import differences, policy_of
 from trainmaster.domain.warm import WarmPool, left_by
+from trainmaster.domain.records import Records, booked, ends_attempt
 from trainmaster.local.ordered import Ordered
 from trainmaster.ports import Filter, Page, QueueSettings, Request
 
@@ -60,6 +61,7 @@ class MemoryTable:
     policy: Document | None = None
     version: int | None = None
     parameter: str = ""
+    records: Records = field(default_factory=Records)
     passes: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -148,22 +150,25 @@ class MemoryStore:
             pools = settings.pools
             active = tuple(table.jobs[name] for name in sorted(table.active))
             foreign = foreign_units(table.foreign, pools)
-            waiting: list[Job] = []
+            heads: list[QueuePlace] = []
             cut: set[str] = set()
             for lane, places in table.lanes.items():
-                head = table.jobs[next(places.after())[2]]
-                wanted = heads_wanted(head, pools, active, foreign) if len(places) > FIRST else FIRST
-                waiting += self._jobs(place[2] for place in islice(places.after(), wanted))
-                cut |= {lane} if len(places) > wanted else set()
+                wanted = FIRST
+                if len(places) > FIRST:
+                    wanted = heads_wanted(table.jobs[places.first(1)[0][2]], pools, active, foreign)
+                heads += places.first(wanted)
+                if len(places) > wanted:
+                    cut.add(lane)
             return Snapshot(
                 pass_number=table.passes,
                 pools=pools,
                 active=active,
-                waiting=tuple(sorted(waiting, key=lambda job: job.order)),
+                waiting=tuple(table.jobs[name] for _, _, name in sorted(heads)),
                 cut_lanes=frozenset(cut),
                 foreign=foreign,
                 warm=tuple(pool for _, pool in sorted(table.warm.items())),
                 policy=settings.policy,
+                records=table.records,
             )
 
     def transition(
@@ -188,10 +193,17 @@ class MemoryStore:
                 self._table.take(now)
                 self._table.put(after)
                 self._table.keep_warm(filter(None, [left_by(before, after)]))
+                self._book(before, after)
             self._table.keep_warm(warm)
             for name in cold:
                 self._table.warm.pop(name, None)
             return True
+
+    def _book(self, before: Job, after: Job) -> None:
+        """Remember the attempt that the change ends, if it does."""
+        if ends_attempt(before, after):
+            settings = self.settings()
+            self._table.records = booked(self._table.records, before, after, settings.policy, settings.pools)
 
     def find(self, name: str) -> Job | None:
         """The job of that name; see `ports.Store`."""

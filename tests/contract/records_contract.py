@@ -1,0 +1,154 @@
+"""What ended attempts have taught is booked by the commit that ends them, once, and read by every pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+import builders as b
+from trainmaster.domain import lifecycle
+from trainmaster.domain.capacity import Pool
+from trainmaster.domain.errors import Fenced
+from trainmaster.domain.history import ALL
+from trainmaster.domain.observation import Status
+from trainmaster.domain.policy import Budget, Policy, Share
+from trainmaster.domain.records import Records, booked
+
+HOUR = timedelta(hours=1)
+
+
+def a_run(name="job1", seconds=3_600, end=None, **fields):
+    """A job at work since `NOW`, and as it stands once it has ended."""
+    running = b.a_running_job(name, **fields)
+    end = end or (lambda job: lifecycle.observe(job, b.an_observation(job, status=Status.COMPLETED), b.at(seconds)))
+    return running, end(running)
+
+
+def stepped_aside(job):
+    leaving = lifecycle.preempt(job, "job9", b.at(600))
+    return leaving, lifecycle.observe(leaving, b.an_observation(leaving, status=Status.STOPPED), b.at(610))
+
+
+def ended(store, name="job1", seconds=3_600, **fields):
+    running, after = a_run(name, seconds, **fields)
+    store.submit(running, b.a_request(name))
+    assert store.transition([(running, after)])
+    return running, after
+
+
+def alike(found: Records, wanted: Records) -> bool:
+    """The same within what a row rounds."""
+    kinds, accounts = wanted.history.kinds, wanted.usage.accounts
+    assert list(found.history.kinds) == list(kinds)
+    for kind, sketch in kinds.items():
+        assert found.history.kinds[kind].weights == pytest.approx(sketch.weights, abs=0.011 * len(kinds))
+    assert found.history.waits == wanted.history.waits
+    assert found.history.startups == pytest.approx(wanted.history.startups, abs=0.06)
+    assert found.usage.accounts.keys() == accounts.keys()
+    for share, account in accounts.items():
+        known = found.usage.accounts[share]
+        assert (abs(known.at - account.at) <= timedelta(seconds=0.06), known.period) == (True, account.period)
+        assert known.faded == pytest.approx(account.faded, rel=1e-6, abs=0.5)
+        assert known.gpu_seconds == pytest.approx(account.gpu_seconds, rel=1e-9, abs=0.5)
+        assert known.dollars == pytest.approx(account.dollars, abs=0.0001)
+    return True
+
+
+class RecordsContract:
+    def test_nothing_is_known_before_anything_has_ended(self, store):
+        assert store.begin_pass().records == store.survey().records == Records()
+
+    def test_an_end_is_booked_by_the_commit_that_tells_it(self, store, other_store):
+        before, after = ended(store, share="vision", image="image")
+        wanted = booked(Records(), before, after, Policy(), b.pools_of())
+        assert wanted.usage.accounts["vision"].gpu_seconds > 0
+        assert wanted.history.run_time(before, 0, 0.5) == pytest.approx(3_600, rel=0.5)
+        assert alike(store.begin_pass().records, wanted)
+        assert alike(other_store.survey().records, wanted)
+
+    def test_ends_add_up_in_the_order_in_which_they_came(self, store, other_store):
+        wanted, stores = Records(), [store, other_store]
+        for n in range(24):
+            fields = {"share": f"share{n % 3}", "image": f"image{n % 5}", "units": {(b.P5, b.G5)[n % 2]: 1 + n % 4}}
+            before, after = ended(stores[n % 2], f"job{n}", 100 * 1.5**n, **fields)
+            wanted = booked(wanted, before, after, Policy(), b.pools_of())
+        assert alike(store.begin_pass().records, wanted)
+
+    def test_what_is_charged_follows_from_the_settings_in_force(self, store):
+        pool = Pool("spot", 9, type_=b.P5, price=36.0)
+        share = Share(name="vision", budget=Budget(dollars=1_000, period=HOUR))
+        policy = Policy(shares={"vision": share}, usage_half_life=HOUR)
+        store.set_settings(pools=[pool], policy=policy)
+        before, after = ended(store, share="vision", units={"spot": 2})
+        assert alike(store.begin_pass().records, booked(Records(), before, after, policy, {"spot": pool}))
+        account = store.begin_pass().records.usage.accounts["vision"]
+        assert account.dollars == pytest.approx(0, abs=0.001), "an hour begins with the end"
+        assert account.faded < 2 * 8 * 3_600
+
+    @pytest.mark.parametrize(
+        "step",
+        [
+            lambda job: (job, lifecycle.ask_stop(job, b.at(5), "ada")),
+            lambda job: (job, lifecycle.preempt(job, "job9", b.at(5))),
+            lambda job: (job, replace(job, version=job.version + 1)),
+        ],
+    )
+    def test_what_ends_no_attempt_is_not_booked(self, store, step):
+        running = b.a_running_job()
+        store.submit(running, b.a_request())
+        assert store.transition([step(running)])
+        assert store.begin_pass().records == Records()
+
+    def test_a_job_that_was_cancelled_while_it_waited_teaches_nothing(self, store):
+        job = b.a_job()
+        store.submit(job, b.a_request())
+        assert store.transition([(job, lifecycle.cancel(job, b.at(1), "ada"))])
+        assert store.begin_pass().records == Records()
+
+    def test_an_attempt_that_stepped_aside_is_charged_and_the_run_time_is_learned_at_the_end(self, store):
+        leaving, waiting = stepped_aside(b.a_running_job())
+        store.submit(leaving, b.a_request())
+        assert store.transition([(leaving, waiting)])
+        records = store.begin_pass().records
+        assert records.usage.accounts["default"].faded == pytest.approx(610 * 8, rel=0.01)
+        assert not records.history.kinds
+
+    def test_several_ends_in_one_commit_are_all_booked(self, store):
+        changes = [a_run(f"job{n}", 600 * (n + 1)) for n in range(5)]
+        for before, _ in changes:
+            store.submit(before, b.a_request(before.name))
+        assert store.transition(changes)
+        wanted = Records()
+        for before, after in changes:
+            wanted = booked(wanted, before, after, Policy(), b.pools_of())
+        assert alike(store.begin_pass().records, wanted)
+
+    def test_what_has_lost_is_not_booked(self, store):
+        before, after = ended(store)
+        records = store.begin_pass().records
+        assert not store.transition([(before, after)])
+        assert not store.transition([(before, lifecycle.fail(before, b.at(9), "it broke"))])
+        fine, fine_after = a_run("fine")
+        store.submit(fine, b.a_request("fine"))
+        assert not store.transition([(fine, fine_after), (before, after)])
+        assert store.begin_pass().records == records
+
+    def test_an_overtaken_pass_books_nothing(self, store):
+        running, after = a_run()
+        store.submit(running, b.a_request())
+        old = store.begin_pass().pass_number
+        store.begin_pass()
+        with pytest.raises(Fenced):
+            store.transition([(running, after)], fence=old)
+        assert store.begin_pass().records == Records()
+        assert store.transition([(running, after)], fence=store.begin_pass().pass_number)
+        assert store.begin_pass().records.history.kinds[ALL].total == pytest.approx(1)
+
+    def test_kinds_and_strangers_are_bounded_whoever_submits(self, store):
+        for n in range(90):
+            ended(store, f"job{n}", 60 + n, share=f"share{n}", image=f"image{n}")
+        records = store.begin_pass().records
+        assert 40 <= len(records.history.kinds) <= 48
+        assert len(records.usage.accounts) <= 65
