@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from trainmaster.cli.options import Json
 from trainmaster.cli.tools import tools_of
 from trainmaster.client.errors import NotConfigured
 
@@ -49,6 +48,7 @@ _Out = Annotated[
     str | None,
     typer.Option(metavar="DIR", help="Draw the queue and the Gantt chart into this directory, as SVG and PNG."),
 ]
+_Json = Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object.")]
 _FromAccount = Annotated[
     bool, typer.Option("--from-account", help="Take the training jobs of your AWS account in the place of a TRACE.")
 ]
@@ -71,7 +71,7 @@ def replay(  # noqa: PLR0913, PLR0917 - an option each
     restart_cost: _RestartCost = None,
     eta: _Eta = None,
     out: _Out = None,
-    json: Json = False,
+    json: _Json = False,
     from_account: _FromAccount = False,
     days: _Days = None,
     save_trace: _SaveTrace = None,
