@@ -4,6 +4,7 @@
     python -m benchmarks --sizes 100,10000        without the million
     python -m benchmarks --only planner,life      some sections
     python -m benchmarks --json figures.json      write the figures
+    python -m benchmarks --only kueue             the load of Kueue's baseline, which runs only when it is asked for
     python -m benchmarks --save                   write them to benchmarks/results and into benchmarks/README.md
 
 It must not measure anything itself.
@@ -21,12 +22,13 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import ROOT, baseline, bundle, cold_start, depth, growth, life, machine, planning
+from benchmarks import ROOT, baseline, bundle, cold_start, depth, growth, kueue, kueue_load, life, machine, planning
 from benchmarks.sheets import sheets
-from benchmarks.showing import as_table, written
+from benchmarks.showing import KUEUE_MARKS, MARKS, as_table, written
 from benchmarks.watching import Watch
 
-SECTIONS = ("planner", "depth", "growth", "life", "idle", "baseline", "start")
+USUAL = ("planner", "depth", "growth", "life", "idle", "baseline", "start")
+SECTIONS = (*USUAL, "kueue")
 RESULTS = ROOT / "benchmarks" / "results"
 Figures = dict[str, Any]
 WIDTH = 160
@@ -51,15 +53,27 @@ def main(arguments: list[str]) -> int:
 
 
 def _keep(figures: Figures, options: argparse.Namespace, console: Console) -> None:
-    text = json.dumps(figures, indent=1) + "\n"
     if options.json is not None:
-        options.json.write_text(text)
+        options.json.write_text(_text(figures))
     if options.save:
-        RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / f"{machine.label(figures['machine'])}.json"
-        path.write_text(text)
-        written(figures["machine"], sheets(figures), path)
-        console.print(f"kept in {path.relative_to(ROOT)} and benchmarks/README.md")
+        apart = {name: found for name, found in figures.items() if name != "kueue"}
+        if set(apart) & set(USUAL):
+            _save(apart, "", MARKS, console)
+        if "kueue" in figures:
+            _save({name: figures[name] for name in ("machine", "kueue")}, "-kueue", KUEUE_MARKS, console)
+
+
+def _save(figures: Figures, suffix: str, marks: tuple[str, str], console: Console) -> None:
+    """Keep figures in a file of their own and in their part of the README."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{machine.label(figures['machine'])}{suffix}.json"
+    path.write_text(_text(figures))
+    written(figures["machine"], sheets(figures), path, marks)
+    console.print(f"kept in {path.relative_to(ROOT)} and benchmarks/README.md")
+
+
+def _text(figures: Figures) -> str:
+    return json.dumps(figures, indent=1) + "\n"
 
 
 def _planner(options: argparse.Namespace, watch: Watch) -> Any:
@@ -97,6 +111,10 @@ def _start(options: argparse.Namespace, watch: Watch) -> Any:
     return {"built_by": how, "bundle": bundle.weights(folder), "functions": starts}
 
 
+def _kueue(options: argparse.Namespace, watch: Watch) -> Any:
+    return kueue.measure(options.kueue_jobs, options.kueue_served or options.kueue_jobs, watch.say)
+
+
 _RUN: dict[str, Callable[[argparse.Namespace, Watch], Any]] = {
     "planner": _planner,
     "depth": _depth,
@@ -105,15 +123,18 @@ _RUN: dict[str, Callable[[argparse.Namespace, Watch], Any]] = {
     "idle": _idle,
     "baseline": _baseline,
     "start": _start,
+    "kueue": _kueue,
 }
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what the queue costs.")
     parser.add_argument("--sizes", type=_numbers, default=[100, 10_000, 1_000_000], help="depths, as 100,10000")
-    parser.add_argument("--only", type=_sections, default=list(SECTIONS), help=f"some of {','.join(SECTIONS)}")
+    parser.add_argument("--only", type=_sections, default=list(USUAL), help=f"some of {','.join(SECTIONS)}")
     parser.add_argument("--burst", type=int, default=100, help="jobs of a burst")
     parser.add_argument("--times", type=int, default=11, help="repetitions behind a median")
+    parser.add_argument("--kueue-jobs", type=int, default=kueue_load.JOBS, help="jobs of Kueue's baseline")
+    parser.add_argument("--kueue-served", type=int, help="of those, how many with the engine; all without it")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--save", action="store_true", help="keep the figures in benchmarks/results and the README")
     return parser.parse_args(arguments)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks import kueue_sheets
 from benchmarks.expected import EXPECTED
 from benchmarks.goals import goals
 from benchmarks.meter import Cost
@@ -37,6 +38,9 @@ class Sheet:
 def sheets(figures: Figures) -> list[Sheet]:
     """All sheets that the figures have enough for."""
     made = [Sheet("Goals", ("goal", "at most", "measured", "met"), list(goals(figures)), EXPECTED["goals"])]
+    if "kueue" in figures:
+        rows = list(kueue_sheets.rows(figures))
+        made.append(Sheet(kueue_sheets.TITLE, kueue_sheets.COLUMNS, rows, kueue_sheets.EXPECTED))
     for section, (title, columns, rows) in _SHEETS.items():
         if section.partition("/")[0] in figures:
             made.append(Sheet(title, columns or _by_depth(figures), list(rows(figures)), EXPECTED[section]))

@@ -13,6 +13,7 @@ from benchmarks.sheets import Sheet
 
 README = ROOT / "benchmarks" / "README.md"
 MARKS = ("<!-- figures: written by `python -m benchmarks --save` -->", "<!-- end of figures -->")
+KUEUE_MARKS = ("<!-- kueue: written by `python -m benchmarks --only kueue --save` -->", "<!-- end of kueue -->")
 REPLAY_MARKS = ("<!-- replay: written by `python -m benchmarks.replay --save` -->", "<!-- end of replay -->")
 
 
