@@ -200,15 +200,6 @@ def foreign_units(known: Mapping[str, Units], pools: Mapping[str, Pool]) -> dict
     return {name: count for name, count in placed.items() if name in pools and pools[name].count_foreign}
 
 
-def accelerators_of(demand: Demand, pools: Mapping[str, Pool]) -> int:
-    """Accelerators of a demand's largest alternative; a pool that is gone counts one a unit."""
-    counts = (
-        sum(count * (pools[name].accelerators if name in pools else 1) for name, count in units.items())
-        for units in demand.alternatives
-    )
-    return max(counts, default=1)
-
-
 def _pool_of(where: str, pools: Mapping[str, Pool]) -> str:
     if (plan := pool_of_plan(pools, where)) is not None:
         return plan.name

@@ -244,9 +244,8 @@ def types_of(job: Job) -> str:
 
 def worked(job: Job) -> float:
     """Seconds that a job's attempts were at work, in all."""
-    spans = (
-        (attempt.ended_at - attempt.started_at).total_seconds()
-        for attempt in job.attempts
-        if attempt.started_at is not None and attempt.ended_at is not None
-    )
-    return sum(spans)
+    total = 0.0
+    for attempt in job.attempts:
+        if attempt.started_at is not None and attempt.ended_at is not None:
+            total += (attempt.ended_at - attempt.started_at).total_seconds()
+    return total

@@ -38,11 +38,17 @@ class Alike:
         """Units may have become free for others: what was known does not hold any more."""
         self._reasons.clear()
 
-    def kind(self, job: Job, rank: tuple[int, ...]) -> Hashable:
-        """What tells jobs apart; None for one that is like no other."""
+    def kind(self, job: Job, rank: tuple[int, ...], *, by_past: bool) -> Hashable:
+        """What tells jobs apart; None for one that is like no other.
+
+        Args:
+            job: a waiting job.
+            rank: what of its standing it has in common with others.
+            by_past: whether how long a job has run already makes a difference beyond that: where jobs are reserved for.
+        """
         (units, *others) = job.demand.alternatives
-        plain = job.attempt is None and job.hold is None and job.retry_at is None and not others and len(units) == 1
-        if not plain or job.group is not None or self.snapshot.warm:
+        plain = job.hold is None and job.retry_at is None and not others and len(units) == 1
+        if not plain or job.group is not None or self.snapshot.warm or (by_past and job.attempt is not None):
             return None
         ((pool, count),) = units.items()
         who = (job.share, job.submitted_by, job.preemptible, job.wishes)

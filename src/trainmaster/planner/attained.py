@@ -69,8 +69,9 @@ class Attained(Ranking):
     """Order and standing under `least-attained-service`."""
 
     _standings: dict[str, Standing] = field(default_factory=dict)
-    _widths: dict[tuple[str, int], int] = field(default_factory=dict)
-    _medians: dict[tuple[str, str, str, int], float] = field(default_factory=dict)
+    _worked: dict[str, float] = field(default_factory=dict)
+    _widths: dict[str, int] = field(default_factory=dict)
+    _medians: dict[tuple[object, ...], float] = field(default_factory=dict)
     _wide: list[Job] | None = None
     _long_wait: float | None = None
     _guaranteed: frozenset[str] | None = None
@@ -197,7 +198,7 @@ class Attained(Ranking):
 
     def _usual(self, job: Job) -> float:
         """Seconds that half of the jobs of its kind run; without end where nothing is known."""
-        kind = (job.share, job.image, job.demand.lane, job.demand.size)
+        kind = (job.share, job.image, tuple(job.demand.alternatives[0].items()))
         if kind not in self._medians:
             median = self.snapshot.records.history.run_time(job, 0.0, 0.5)
             self._medians[kind] = math.inf if median is None else median
@@ -213,11 +214,14 @@ class Attained(Ranking):
 
     def _received(self, job: Job) -> float:
         """Seconds for which the job's attempts were at work."""
-        attempt = job.attempt
-        if attempt is None:
-            return 0.0
-        going = job.units and attempt.started_at is not None
-        return worked(job) + ((self.now - attempt.started_at).total_seconds() if going and attempt.started_at else 0.0)
+        found = self._worked.get(job.name)
+        if found is None:
+            attempt = job.attempt
+            found = 0.0 if attempt is None else worked(job)
+            if attempt is not None and attempt.started_at is not None and job.units:
+                found += (self.now - attempt.started_at).total_seconds()
+            self._worked[job.name] = found
+        return found
 
     def _wait(self, job: Job) -> float:
         """Seconds that it has not been at work since it came."""
@@ -230,10 +234,10 @@ class Attained(Ranking):
 
     def _gpus(self, job: Job) -> int:
         """Accelerators of the job's largest alternative."""
-        kind = (job.demand.lane, job.demand.size)
-        if kind not in self._widths:
-            self._widths[kind] = gpus_of(job, self.snapshot.pools)
-        return self._widths[kind]
+        found = self._widths.get(job.name)
+        if found is None:
+            found = self._widths[job.name] = gpus_of(job, self.snapshot.pools)
+        return found
 
     def _displaceable(self, pool: str, job: Job) -> int:
         """Units of a pool that jobs hold which the job may displace now or when their half hour has passed."""

@@ -101,8 +101,10 @@ def in_order(jobs: Iterable[Job]) -> list[Job]:
 
 def gpus_of(job: Job, pools: Mapping[str, Pool]) -> int:
     """Accelerators of the job's largest alternative; a pool that is gone counts one a unit."""
-    counts = (
-        sum(count * (pools[name].accelerators if name in pools else 1) for name, count in units.items())
-        for units in job.demand.alternatives
-    )
-    return max(counts, default=1)
+    widest = 0
+    for units in job.demand.alternatives:
+        width = 0
+        for name, count in units.items():
+            width += count * (pools[name].accelerators if name in pools else 1)
+        widest = max(widest, width)
+    return widest

@@ -117,7 +117,7 @@ class _Planning:
         if job.name in figures.ledger.claims:
             # What was kept for this job may be there for others that found nothing before.
             self.alike.forget()
-        kind = self.alike.kind(job, figures.ranking.rank(job))
+        kind = self.alike.kind(job, figures.ranking.rank(job), by_past=figures.ranking.reserves)
         if (reason := self.alike.reason(kind)) is not None:
             self._wait(job, reason)
             return
