@@ -18,16 +18,17 @@ PUBLISHED = (
 """Kueue, `test/performance/scheduler/README.md` and `configs/baseline`: means of its own runs."""
 EXPECTED = (
     "250 jobs a second are offered for a minute, at first 1.18 times what the pools can do: at best the last ends "
-    "after 66 s, and small jobs wait, since they have the lowest priority. Where time stands still for the queue, its own "
-    "time is in no wait: that row judges the decisions alone. Where its time passes, jobs wait for it as well, and "
-    "submissions, events and passes take turns in one process; on AWS they run side by side. Kueue's figures are a "
-    "throttle's as much as a scheduler's: its runner's client may make 50 requests a second (burst 100), where its "
-    "default is 300 since 0.19, and they include durable writes and a real API server's work. So the rows in memory "
-    "must not be held against them. The one over HTTP writes all that is decided before it acts, as Kueue does, but "
-    "its engine is on the same machine, keeps the table in memory and copies it nowhere. Both fake the execution. None "
-    "says what AWS would do: SageMaker takes minutes to start a job, and its limits on calls are far below any of these. "
-    "With fewer jobs than 15,000 the backlog is shorter, so are the waits. Where others use the machine, the "
-    "processor's time is the truer figure; over HTTP it has not the engine's in it."
+    "after 66 s, and small jobs wait, since they have the lowest priority. Where time stands still for the queue, "
+    "its own time is in no wait: that row judges the decisions alone. Where its time passes, jobs wait for it as "
+    "well, and submissions, events and passes take turns in one process; on AWS they run side by side. Kueue's "
+    "figures are a throttle's as much as a scheduler's: its runner's client may make 50 requests a second (burst "
+    "100), where its default is 300 since 0.19, and they include durable writes and a real API server's work. So "
+    "the rows in memory must not be held against them. The one over HTTP writes all that is decided before it "
+    "acts, as Kueue does, but its engine is on the same machine, keeps the table in memory and copies it nowhere. "
+    "Both fake the execution. None says what AWS would do: SageMaker takes minutes to start a job, and its limits "
+    "on calls are far below any of these. With fewer jobs than 15,000 the backlog is shorter, so are the waits. "
+    "Where others use the machine, the processor's time is the truer figure; over HTTP it has not the engine's in "
+    "it."
 )
 
 
