@@ -83,8 +83,8 @@ class Play:
 
     # -- time -------------------------------------------------------------------------------------------------------
     def settle(self) -> None:
-        """Passes at one moment, until one changes nothing."""
-        while self._pass():
+        """Passes at one moment, until nothing changes any more."""
+        while self._pass() or self._happen():
             self.passes += 1
             assert self.passes < MOST_PASSES, "the passes do not come to an end"
 
@@ -97,6 +97,8 @@ class Play:
             self._happen()
             self.settle()
         self.now = end
+        self._happen()
+        self.settle()
 
     def run_until_ended(self, limit: float = 10_000_000) -> None:
         """Let time pass until every job has ended."""
@@ -125,11 +127,12 @@ class Play:
             return attempt.created_at + self.starts
         return attempt.started_at + self.left[job.name]
 
-    def _happen(self) -> None:
-        for job in list(self._in(ACTIVE)):
-            due = self._due(job)
-            if due is not None and due <= self.now:
-                self._end_or_start(job)
+    def _happen(self) -> bool:
+        """What is due now; whether there was anything."""
+        due = [job for job in self._in(ACTIVE) if (when := self._due(job)) is not None and when <= self.now]
+        for job in due:
+            self._end_or_start(job)
+        return bool(due)
 
     def _end_or_start(self, job: Job) -> None:
         attempt = lifecycle.current(job)
@@ -175,8 +178,6 @@ class Play:
                 self._put(lifecycle.preempt(self.jobs[victim.name], preemption.job.name, self.now))
         for start in self.plan.starts:
             self._put(lifecycle.launched(lifecycle.start(self.jobs[start.job.name], start.units, (), self.now)))
-            if not self.starts:
-                self._end_or_start(self.jobs[start.job.name])
         used = total(job.units for job in self._in(ACTIVE))
         over = {name: count for name, count in used.items() if count > self.pools[name].cap}
         assert not over, f"caps exceeded: {over}"
