@@ -33,9 +33,9 @@ from trainmaster.domain.listing import (
 )
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Policy
+from trainmaster.domain.records import Records, booked, ends_attempt
 from trainmaster.domain.settings import differences, policy_of
 from trainmaster.domain.warm import WarmPool, left_by
-from trainmaster.domain.records import Records, booked, ends_attempt
 from trainmaster.local.ordered import Ordered
 from trainmaster.ports import Filter, Page, QueueSettings, Request
 
@@ -231,8 +231,9 @@ class MemoryStore:
             table = self._table
             policy = self._policy if table.policy is None else policy_of(table.policy, self._policy)
             if table.pools is None or table.version is None or table.parameter != self._parameter:
-                return QueueSettings(self._default_pools, policy, 0 if table.version is None else table.version + 1)
-            return QueueSettings(table.pools, policy, table.version)
+                version = 0 if table.version is None else table.version + 1
+                return QueueSettings(self._default_pools, policy, version, self._policy)
+            return QueueSettings(table.pools, policy, table.version, self._policy)
 
     def set_settings(
         self, *, pools: Sequence[Pool] | None = None, policy: Policy | None = None, version: int | None = None
