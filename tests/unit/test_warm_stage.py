@@ -126,6 +126,11 @@ def test_among_equals_those_that_match_go_first_one_for_each_pool():
     assert [job.name for job in among().first([plain, *fitting])] == ["a", "b", "c", "d"]
 
 
+def test_nobody_is_passed_who_has_waited_for_an_hour():
+    old, young, fitting = a_job("a", entry_time=at(-3600)), a_job("b", entry_time=at(-3599)), a_job("c", fit="same")
+    assert [job.name for job in among(a_warm()).first([old, young, fitting])] == ["a", "c", "b"]
+
+
 def test_going_first_uses_nothing_up():
     stage = among(a_warm())
     job = a_job(fit="same")

@@ -146,6 +146,7 @@ def _tell(report: PassReport) -> None:
             "started": report.started,
             "preempted": report.preempted,
             "returned": report.returned,
+            "cooled": report.cooled,
             "lost": report.lost,
             "fenced": report.fenced,
             "throttled": report.throttled,

@@ -14,6 +14,8 @@ from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.warm import WarmPool, counting
 
+PASSED_FOR = timedelta(hours=1)
+"""How long a job waits until none of its equals passes it any more because of a warm pool."""
 MARGIN = timedelta(seconds=60)
 """A warm pool that ends sooner than this may be gone when SageMaker gets the request."""
 
@@ -40,6 +42,7 @@ class WarmPools:
         ending: warm pools that are on the way to give their units back.
     """
 
+    now: datetime
     pools: Mapping[str, Pool]
     kept: Units
     ending: tuple[WarmPool, ...]
@@ -51,6 +54,7 @@ class WarmPools:
         held = counting(snapshot.warm, snapshot.active)
         idle = sorted((pool for pool in held if _is_idle(pool, now)), key=_age)
         return cls(
+            now=now,
             pools=snapshot.pools,
             kept=total(pool.units for pool in held),
             ending=tuple(pool for pool in held if pool.ending_since is not None),
@@ -71,14 +75,15 @@ class WarmPools:
     def first(self, equals: Sequence[Job]) -> list[Job]:
         """Jobs of equal standing with those first that match an idle warm pool, one for each; else in the same order.
 
-        Their starts take nothing from the others, and spare a warm pool that would otherwise be ended.
+        Their starts take nothing from the others, and spare a warm pool that would otherwise be ended. They do not pass
+        a job that has waited for `PASSED_FOR`, so that a stream of them starves nobody.
         """
         taken: dict[str, str] = {}
         for job in equals if self._idle else ():
             if len(taken) < len(self._idle) and (pool := self._match_any(job, taken)) is not None:
                 taken[pool.training_job_name] = job.name
         warm = set(taken.values())
-        return sorted(equals, key=lambda job: job.name not in warm)
+        return sorted(equals, key=lambda job: job.name not in warm and self.now - job.entry_time < PASSED_FOR)
 
     def in_the_way(self, job: Job, missing: Units) -> InTheWay:
         """Idle warm pools whose end brings the job nearer to what it lacks: no more of them than needed.
