@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from datetime import timedelta
+from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from builders import G5, P5
+from builders import G5, P5, a_job, a_pool
+from play import Play
 from trainmaster.domain.job import JobState, Outcome
+from trainmaster.domain.policy import Order, Policy, Preemption, Share
 from trainmaster.local.simulator import Profile
 from world import World
 
@@ -60,3 +65,106 @@ def test_no_two_jobs_preempt_each_other_in_turn_and_all_come_to_their_end(jobs):
     assert all(len(world.job(name).attempts) <= 2 * len(jobs) for name in names)
     assert all(world.peaks[kind] <= cap for kind, cap in CAPS.items())
     assert not world.doubles
+
+
+# -- the planner alone, over many more kinds of queues --------------------------------------------------------------
+
+demands = st.sampled_from(
+    ({P5: 1}, {P5: 2}, {P5: 3}, {P5: 3}, {P5: 4}, {P5: 4}, {G5: 2}, {G5: 3}, {P5: 2, G5: 2}, {P5: 3, G5: 1})
+)
+comers = st.lists(
+    st.tuples(
+        st.sampled_from((0, 10, 300, 1500)),  # seconds after the one before
+        demands,
+        st.integers(0, 3),  # priority
+        st.sampled_from((300, 3000, 9000, 9000)),  # seconds of training
+        st.sampled_from("abc"),  # share
+        st.booleans(),  # writes checkpoints
+        st.integers(0, 9),  # 0: may not be preempted
+    ),
+    min_size=5,
+    max_size=12,
+)
+queue_rules = st.builds(
+    Preemption,
+    min_runtime=st.sampled_from((0, 300)).map(lambda seconds: timedelta(seconds=seconds)),
+    cooldown=st.sampled_from((0, 600, 1200)).map(lambda seconds: timedelta(seconds=seconds)),
+    delay=st.sampled_from((0, 120)).map(lambda seconds: timedelta(seconds=seconds)),
+    most=st.none() | st.integers(1, 3),
+)
+without_levels = st.sampled_from((Order.FIFO, Order.BACKFILL, Order.FAIR))
+stops = st.sampled_from((0, 60, 900))
+
+
+def played(jobs, policy, stop):
+    """All jobs submitted in their time and played to their end; caps are watched in every pass."""
+    play = Play(a_pool(P5, 4), a_pool(G5, 3), policy=policy, stops=stop)
+    for index, (pause, units, priority, seconds, share, checkpointed, chance) in enumerate(jobs):
+        play.run(pause)
+        fields = {"share": share if policy.shares else "default", "checkpointed": checkpointed}
+        job = a_job(f"j{index}", units=units, priority=priority, preemptible=chance > 0, **fields)
+        play.submit(job, seconds=seconds)
+    play.run_until_ended()
+    event(f"{min(len(play.swaps), 4)} preemptions or more")
+    return play
+
+
+def obeyed(play, rules):
+    """Nobody stepped aside before the rules let it, nor more often."""
+    for job in play.jobs.values():
+        resumed = False
+        for attempt in (attempt for attempt in job.attempts if attempt.outcome is Outcome.PREEMPTED):
+            span = max(rules.min_runtime, rules.cooldown) if resumed else rules.min_runtime
+            assert attempt.stop_asked_at - attempt.started_at >= span
+            resumed = True
+        assert rules.most is None or job.preemptions <= rules.most
+    for swap in play.swaps:
+        assert swap.at >= play.job(swap.winner).entry_time + rules.delay
+    return True
+
+
+@given(comers, without_levels, queue_rules, stops)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_by_priority_nobody_is_displaced_in_turn_under_any_rules_and_orders(jobs, order, rules, stop):
+    play = played(jobs, Policy(order=order, preemption=rules), stop)
+    pairs = {(swap.victim, swap.winner) for swap in play.swaps}
+    assert not {(victim, winner) for victim, winner in pairs if (winner, victim) in pairs}
+    assert all(play.job(victim).priority < play.job(winner).priority for victim, winner in pairs)
+    assert obeyed(play, rules)
+
+
+@given(comers, queue_rules, stops)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_by_levels_two_jobs_change_places_only_after_real_work(jobs, rules, stop):
+    """Levels change as jobs receive service, so equals may change places; but each time after half an hour at least."""
+    play = played(jobs, Policy(order=Order.LEAST_ATTAINED_SERVICE, preemption=rules), stop)
+    for before, after in combinations(play.swaps, 2):
+        if (before.victim, before.winner) == (after.winner, after.victim):
+            assert play.job(before.victim).priority == play.job(before.winner).priority
+            assert after.at - before.at >= timedelta(minutes=30)
+    assert obeyed(play, rules)
+
+
+@st.composite
+def team_shares(draw):
+    own = [draw(st.integers(0, 2)) for _ in range(4)]
+    weight = draw(st.sampled_from((0.0, 1.0, 3.0)))
+    return {
+        "a": Share(name="a", nominal={P5: own[0]}),
+        "b": Share(name="b", nominal={P5: own[1], G5: own[2]}),
+        "c": Share(name="c", nominal={G5: min(own[3], 1)}, weight=weight),
+    }
+
+
+@given(comers, without_levels, queue_rules, stops, team_shares())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_between_shares_nobody_goes_back_and_forth(jobs, order, rules, stop, shares):
+    """An owner may take back what its own borrower was displaced for, once; nobody does it twice to the same job."""
+    play = played(jobs, Policy(order=order, preemption=rules, shares=shares), stop)
+    pairs = Counter((swap.victim, swap.winner) for swap in play.swaps)
+    for victim, winner in pairs:
+        assert pairs[victim, winner] + pairs[winner, victim] <= 2
+        if play.job(victim).share == play.job(winner).share:
+            assert play.job(victim).priority < play.job(winner).priority
+            assert pairs[winner, victim] == 0
+    assert obeyed(play, rules)
