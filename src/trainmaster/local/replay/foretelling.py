@@ -50,12 +50,8 @@ class Foretelling:
         return _foretold(explain_in(self.store.survey(), now, [job])[name], now)
 
 
-def _foretold(explanation: Explanation, now: datetime) -> Foretold:
-    """The range of an explanation; where it tells one moment only, that is the latest."""
-    likely = explanation.estimated_start
-    low = getattr(explanation, "earliest_start", None) or now
-    high = getattr(explanation, "latest_start", None) or likely
-    return Foretold(now, likely, low, high) if likely is not None else Foretold(now)
+def _foretold(told: Explanation, now: datetime) -> Foretold:
+    return Foretold(now, told.estimated_start, told.earliest_start, told.latest_start)
 
 
 def eta_figures(played: Sequence[Played], foretold: Mapping[int, Foretold], epoch: datetime) -> dict[str, Any]:
