@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -381,3 +382,28 @@ def at_least(items, count):
 def test_of_thousands_alike_only_the_few_that_could_be_needed_are_looked_at():
     items = [Candidate(job, job.units, (0,), float(i)) for i, job in enumerate(running(f"j{i}") for i in range(3_000))]
     assert len(relevant(items, {P5: 8})) == 8
+
+
+# -- the page -------------------------------------------------------------------------------------------------------
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "preemption.md"
+
+
+def minutes(text):
+    return int(text.split()[0])
+
+
+def test_the_example_of_the_page_is_what_happens():
+    rows = [line.strip("| \n").split(" | ") for line in PAGE.read_text().splitlines() if " min | " in line]
+    assert len(rows) == 6
+    active = []
+    for name, priority, count, work, saved, *_ in rows:
+        checkpoint = {} if saved == "none" else {"saved": 60 * minutes(saved), "checkpointed": True}
+        units = {P5: int(count)}
+        active.append(running(name, priority=int(priority), units=units, ago=60 * minutes(work), **checkpoint))
+    found = candidates(*active, rules=Preemption(min_runtime=10 * MINUTE), startups={P5: 300.0})
+    for (name, *_, lost, _), job in zip(rows, active, strict=True):
+        assert f"{lost_work(job, 300, NOW) * 8 * job.units[P5] / 3_600:.2f}" == lost, name
+    choice = found.victims(newcomer(5), {P5: 3})
+    assert sorted(names(choice)) == sorted(row[0] for row in rows if row[-1] == "steps aside")
+    assert f"lose least, {choice.cost / 3_600:.2f}" in PAGE.read_text().replace("\n", " ")
