@@ -312,3 +312,19 @@ def test_what_shares_permit_but_the_rules_do_not_is_told_as_protected(snapshot, 
         assert not is_open(protected, snapshot)
     if choice.until is not None:
         assert choose(snapshot, job, missing, standing, permits=permits, now=choice.until).victims
+
+
+asked = st.lists(st.tuples(newcomers, lacking), min_size=2, max_size=5)
+
+
+@given(snapshots(), asked, standings, surplus, st.booleans())
+@with_examples(80)
+def test_asking_in_a_row_is_like_asking_anew_about_those_who_are_left(snapshot, questions, standing, above, in_play):
+    """Work is shared between questions; whoever has been taken is not counted on again."""
+    candidates, left = Candidates.among(snapshot, NOW, standing), snapshot
+    for job, missing in questions:
+        permits = Lending(job, above, standing) if in_play else None
+        choice = candidates.victims(job, missing, permits, job.share if in_play else None)
+        assert choice == choose(left, job, missing, standing, permits=permits)
+        candidates.remove(choice.victims)
+        left = replace(left, active=tuple(other for other in left.active if other not in choice.victims))
