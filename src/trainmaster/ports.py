@@ -7,7 +7,7 @@ won or lost where others may be faster; losing is a value, not an error. Errors 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
@@ -68,11 +68,16 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """The pools and the policy in force, and the version to name when changing them."""
+    """The pools and the policy in force, and the version to name when changing them.
+
+    Attributes:
+        deployed: the policy that the deployment sets, which is in force where nobody has set another.
+    """
 
     pools: Mapping[str, Pool]
     policy: Policy
     version: int
+    deployed: Policy = field(default_factory=Policy)
 
 
 class Store(Protocol):

@@ -40,7 +40,7 @@ A_POLICY = Policy(
             most={b.P5: 3},
             most_per_user={b.P5: 1},
             budget=Budget(gpu_hours=100, dollars=9_000.5, period=timedelta(days=7), when_spent=WhenSpent.REFUSE),
-            roles=("arn:aws:iam::111122223333:role/vision-*",),
+            roles=("arn:aws:sts::111122223333:assumed-role/vision-*",),
         ),
         "équipe#1": Share(name="équipe#1", lending=Lending.RESERVE),
     },

@@ -75,10 +75,12 @@ STATUS = {
     "api-get-job": 200,
     "api-get-pools": 200,
     "api-get-queue": 200,
+    "api-get-settings": 200,
     "api-list-jobs": 200,
     "api-openapi": 200,
     "api-plan": 200,
     "api-set-pools": 200,
+    "api-set-settings": 200,
 }
 
 
@@ -88,6 +90,14 @@ def test_an_api_event_is_answered(path):
     reply = read(answer(lambda: world.app, load(path), Context()))
     assert reply.status == STATUS[path.stem], reply.body
     assert "error" not in reply.body
+
+
+def test_what_the_event_about_settings_asks_for_is_done():
+    world = a_world()
+    for name in ("set-settings", "get-settings"):
+        said = read(answer(lambda: world.app, load(EVENTS / f"api-{name}.json"), Context())).body
+        assert (said["preemption"]["minRuntimeSeconds"], said["version"]) == (600, 1)
+        assert said["shares"]["vision"]["nominal"] == {P5: 1}
 
 
 def test_what_the_api_events_ask_for_is_done():
@@ -105,6 +115,7 @@ def test_what_the_api_events_ask_for_is_done():
     assert play("get-job")["jobName"] == "job1"
     assert {pool["name"]: pool["cap"] for pool in play("set-pools")["pools"]} == {P5: 3, "ml.g5.2xlarge": 8}
     assert play("get-pools")["version"] == 1
+    assert play("get-settings")["preemption"]["minRuntimeSeconds"] == 0
     assert play("openapi")["openapi"].startswith("3.1")
 
 

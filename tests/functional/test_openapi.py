@@ -91,6 +91,11 @@ CALLS = [
     ("GET", "/pools", "/pools", None, 200),
     ("PUT", "/pools", "/pools", {"pools": [{"instanceType": P5, "cap": 1}]}, 200),
     ("PUT", "/pools", "/pools", {"pools": [], "version": 9}, 409),
+    ("GET", "/settings", "/settings", None, 200),
+    ("PUT", "/settings", "/settings", {}, 200),
+    ("PUT", "/settings", "/settings", {"shares": {"vision": {"nominal": {P5: 1}, "budget": {"dollars": 5}}}}, 200),
+    ("PUT", "/settings", "/settings", {"order": "lifo"}, 400),
+    ("PUT", "/settings", "/settings", {"version": 9}, 409),
     ("POST", "/plan", "/plan", a_request("new", priority=9), 200),
     ("POST", "/plan", "/plan", a_request(count=9), 422),
     ("GET", "/openapi.json", "/openapi.json", None, 200),
@@ -129,7 +134,18 @@ def test_answers_have_no_member_that_the_document_does_not_know():
 
 def test_bodies_that_the_document_refuses_are_refused():
     document = committed()
-    for name in ("JobChange", "PoolSetting", "PoolSettings"):
+    for name in (
+        "JobChange",
+        "PoolSetting",
+        "PoolSettings",
+        "Settings",
+        "PreemptionSettings",
+        "LimitSettings",
+        "ShareSettings",
+        "BudgetSettings",
+        "RetriesSettings",
+        "RetrySettings",
+    ):
         assert document["components"]["schemas"][name]["additionalProperties"] is False
     assert document["components"]["schemas"]["TrainingJobRequest"]["additionalProperties"] is True
 

@@ -40,11 +40,11 @@ class Deployed:
     def in_force(self, row: Row | None) -> QueueSettings:
         """The settings of the row, as far as they are in force, and of the deployment."""
         if row is None:
-            return QueueSettings(self.pools, self.policy, 0)
+            return QueueSettings(self.pools, self.policy, 0, self.policy)
         policy, version = self._policy_of(row), int(row["version"]["N"])
         if row["parameter"]["S"] != self.parameter:
-            return QueueSettings(self.pools, policy, version + 1)
-        return QueueSettings({pool.name: pool for pool in _pools_of(row)}, policy, version)
+            return QueueSettings(self.pools, policy, version + 1, self.policy)
+        return QueueSettings({pool.name: pool for pool in _pools_of(row)}, policy, version, self.policy)
 
     def change(
         self, table: Table, pools: Sequence[Pool] | None, policy: Policy | None, version: int | None

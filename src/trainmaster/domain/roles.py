@@ -13,6 +13,9 @@ _ACCOUNT = r"arn:aws[a-z-]*:(?:iam|sts)::[0-9]{12}"
 # Printable ASCII is what IAM allows in paths (IAM API reference, CreateRole); ':' cannot be told from an ARN's own.
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role(?:/[!-.0-9;-~]+)+")
 _CALLER = re.compile(_ACCOUNT + r":(?:root|(?:user|assumed-role|federated-user)(?:/[!-.0-9;-~]+)+)")
+_PATTERN = re.compile(
+    r"arn:[a-z*-]+:(?:iam|sts|\*)::[0-9*]{1,12}:(?:root|(?:user|assumed-role|federated-user|\*)(?:/[!-.0-9;-~]+)+)"
+)
 _SESSION = re.compile(r"(.*:assumed-role/[^/]+)/[^/]+")
 _LONGEST = 2048
 
@@ -52,6 +55,11 @@ def may_use(caller: str, patterns: tuple[str, ...]) -> bool:
     The patterns are caller patterns as of `may_pass`: `*` does not run across `/` or `:`.
     """
     return not patterns or any(_matches_caller(caller, pattern) for pattern in patterns)
+
+
+def is_caller_pattern(pattern: str) -> bool:
+    """Whether a caller could match it: the ARN of an IAM role is not what its sessions have as theirs."""
+    return len(pattern) <= _LONGEST and _PATTERN.fullmatch(pattern) is not None
 
 
 def _well_formed(arn: str, form: re.Pattern[str]) -> bool:

@@ -36,11 +36,13 @@ from trainmaster.handlers.parameters import (
     PoolName,
     Share,
     States,
+    Why,
     known_parameters_only,
 )
 from trainmaster.handlers.resolver import Resolver, caller_of, request_id_of
+from trainmaster.handlers.settings import Settings, in_force
 from trainmaster.ports import Filter
-from trainmaster.service.change import Desk, cancel, change, set_pools
+from trainmaster.service.change import Desk, cancel, change, set_policy, set_pools
 from trainmaster.service.door import Door
 from trainmaster.service.submit import plan, submit
 
@@ -122,6 +124,8 @@ class Routes:
             "getQueue": self.get_queue,
             "getPools": self.get_pools,
             "setPools": self.set_pools,
+            "getSettings": self.get_settings,
+            "setSettings": self.set_settings,
             "plan": self.plan,
             "openapi": self.openapi,
         }
@@ -135,7 +139,7 @@ class Routes:
         return _json(views.submission_view(made), HTTPStatus.ACCEPTED if made.new else HTTPStatus.OK)
 
     def plan(self, request: Request) -> Response[str]:
-        """Checks the request as a submission would, and says what would come of it. Nothing is stored."""
+        """Checks the request as a submission would, and says what would come of it and for whom. Nothing is stored."""
         return _json(views.plan_view(*plan(self._parts.desk, self._parts.door, request.root, self._caller)))
 
     def list_jobs(
@@ -149,13 +153,14 @@ class Routes:
         """Jobs that hold capacity, waiting ones in queue order, held ones, then the newest that ended."""
         return _json(pages.jobs_page(self._parts.desk, Filter(frozenset(state), share, pool), limit, cursor))
 
-    def get_job(self, name: JobName) -> Response[str]:
+    def get_job(self, name: JobName, why: Why = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
         """A job with its attempts, its history and the request that was submitted."""
         store = self._parts.desk.store
         job = store.find(name)
         if job is None:
             raise JobNotFound(f"The queue knows no job {name}.", field="name", hint="GET /jobs lists the names.")
-        return _json(views.detail_view(job, store.request_of(name), self._standing(job)))
+        story = pages.story_of(self._parts.desk, job) if why else None
+        return _json(views.detail_view(job, store.request_of(name), self._standing(job), story))
 
     def cancel_job(self, name: JobName) -> Response[str]:
         """Takes a waiting job off the queue at once, or has one that holds capacity stopped for good."""
@@ -168,7 +173,10 @@ class Routes:
         return _json(views.job_view(job, self._standing(job)))
 
     def get_queue(self, limit: Limit = LISTED, cursor: Cursor = None) -> Response[str]:
-        """Priority down, then entry time up, then name. Held jobs are not in the queue: see GET /jobs?state=held."""
+        """Priority down, then entry time up, then name; positions are those of the order in force.
+
+        Held jobs are not in the queue: see GET /jobs?state=held.
+        """
         return _json(pages.queue_page(self._parts.desk, limit, cursor))
 
     def get_pools(self) -> Response[str]:
@@ -180,9 +188,18 @@ class Routes:
         asked = [views.pool_asked(each) for each in settings.pools]
         return _json(pages.pools(self._parts.desk, set_pools(self._parts.desk, asked, version=settings.version)))
 
+    def get_settings(self) -> Response[str]:
+        """All settings but the pools, the default ones too."""
+        return _document(in_force(self._parts.desk.store.settings()))
+
+    def set_settings(self, settings: Annotated[Settings, Body()]) -> Response[str]:
+        """What is absent is as by default. Where one setting is wrong, all those in force stay."""
+        done = set_policy(self._parts.desk, settings.document, version=settings.version)
+        return _document(in_force(done))
+
     def openapi(self) -> Response[str]:
         """This document, in OpenAPI 3.1."""
-        return Response(HTTPStatus.OK.value, "application/json", json.dumps(document(self._app)))
+        return _document(document(self._app))
 
     @property
     def _caller(self) -> str | None:
@@ -199,6 +216,10 @@ class Routes:
 def _json(view: BaseModel, status: HTTPStatus = HTTPStatus.OK) -> Response[str]:
     # Unset are only the members that a reason of this type does not have.
     return Response(status.value, "application/json", view.model_dump_json(by_alias=True, exclude_unset=True))
+
+
+def _document(values: dict[str, Any]) -> Response[str]:
+    return Response(HTTPStatus.OK.value, "application/json", json.dumps(values))
 
 
 def _note(event: dict[str, Any], status: int) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.request import shown
+from trainmaster.handlers.paths import path_of
 
 DEEPEST = 64
 """Levels of nesting; CreateTrainingJob has fewer than ten."""
@@ -27,7 +28,8 @@ _TWICE_ENCODED = (
 def parse_body(text: str) -> dict[str, Any]:
     """The JSON object that the text is. Raises `InvalidRequest`."""
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number, parse_float=_finite)
+        # Numbers that are none stay in it until their place can be told.
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=float)
     except json.JSONDecodeError as error:
         wrong = f"The body is no JSON: {error.msg} (line {error.lineno}, column {error.colno})."
         raise InvalidRequest(wrong, hint=_HINT) from None
@@ -40,6 +42,7 @@ def parse_body(text: str) -> dict[str, Any]:
         hint = _TWICE_ENCODED if isinstance(value, str) else _HINT
         raise InvalidRequest(f"The body is {_kind(value)}, not a JSON object.", hint=hint)
     _check_depth(value)
+    _check_numbers(value, ())
     return value
 
 
@@ -84,30 +87,27 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_number(name: str) -> NoReturn:
-    raise InvalidRequest(f"{name} is no JSON value.", hint="Leave the field out.")
+def _check_numbers(value: Any, where: tuple[str | int, ...]) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        wrong = "The body has a value that is no number, or too large a one."
+        raise InvalidRequest(wrong, field=path_of(where), hint="Give a number, or leave the field out.")
+    for key, child in _members(value):
+        _check_numbers(child, (*where, key))
 
 
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise InvalidRequest("The body has a number too large to hold.", hint=_HINT)
-    return number
+def _members(value: Any) -> Iterable[tuple[str | int, Any]]:
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
 
 
 def _check_depth(value: Any) -> None:
     level: list[Any] = [value]
     for _ in range(DEEPEST):
-        level = [child for each in level for child in _children(each)]
+        level = [child for each in level for _, child in _members(each)]
         if not level:
             return
     raise _too_deep()
-
-
-def _children(value: Any) -> Any:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def _too_deep() -> InvalidRequest:

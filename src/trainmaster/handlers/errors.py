@@ -22,8 +22,8 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
 )
 
 from trainmaster.domain import errors
-from trainmaster.domain.request import shown
 from trainmaster.handlers.body import no_body
+from trainmaster.handlers.paths import path_of
 
 log = logging.getLogger(__name__)
 
@@ -189,19 +189,3 @@ _HINTS = {
     "int_type": "Give a whole number, without quotes.",
     "int_parsing": "Give a whole number.",
 }
-
-
-_LONGEST_NAME = 64
-
-
-def path_of(where: Sequence[str | int]) -> str | None:
-    """A place in a body such as `pools[0].cap`; None for the body itself."""
-    path = ""
-    for part in where:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        elif part.isidentifier() and part.isascii() and len(part) <= _LONGEST_NAME:
-            path += f".{part}" if path else part
-        else:
-            path += f"[{shown(part)}]"
-    return path or None

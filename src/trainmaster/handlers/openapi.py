@@ -13,7 +13,8 @@ from typing import Any
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayRestResolver
 from pydantic import BaseModel
 
-from trainmaster.handlers import models
+from trainmaster.handlers import foresight_model, models
+from trainmaster.handlers.settings import SettingsInForce
 
 API_VERSION = "1.0.0"
 _SCHEMAS = "#/components/schemas/"
@@ -102,8 +103,18 @@ OPERATIONS: Mapping[str, Operation] = {
     "setPools": Operation(
         "PUT", "/pools", "Replace the pools", {200: ("All pools as they are now.", models.Pools)}, (409, 415)
     ),
+    "getSettings": Operation(
+        "GET", "/settings", "Show the settings", {200: ("The settings in force.", SettingsInForce)}
+    ),
+    "setSettings": Operation(
+        "PUT",
+        "/settings",
+        "Replace the settings",
+        {200: ("The settings as they are now.", SettingsInForce)},
+        (409, 415),
+    ),
     "plan": Operation(
-        "POST", "/plan", "Say what would happen to a job", {200: ("Nothing was stored.", models.Plan)}, _SUBMIT
+        "POST", "/plan", "Say what would happen to a job", {200: ("Nothing was stored.", foresight_model.Plan)}, _SUBMIT
     ),
     "openapi": Operation("GET", "/openapi.json", "This document", {200: ("An OpenAPI 3.1 document.", None)}),
 }

@@ -3,7 +3,7 @@
     door.py      what is checked before anything is stored
     submit.py    a request becomes a waiting job
     explain.py   position, reason, estimated start: readers of the planner's plan
-    change.py    cancel, stop, hold, release, priority, pools
+    change.py    cancel, stop, hold, release, priority, pools, policy
     observe.py   what SageMaker says becomes a guarded transition
     launch.py    a start or a stop that was committed is carried out, and again after a crash
     foreign.py   training jobs that did not come from the queue
@@ -12,7 +12,7 @@
 They know the domain, the planner and the ports; never an AWS client.
 """
 
-from trainmaster.service.change import cancel, change, set_pools
+from trainmaster.service.change import cancel, change, set_policy, set_pools
 from trainmaster.service.door import Admission, Door
 from trainmaster.service.explain import Explanation, dry_run, explain_in, pool_usage
 from trainmaster.service.observe import observe
@@ -32,6 +32,7 @@ __all__ = [
     "observe",
     "pool_usage",
     "run_pass",
+    "set_policy",
     "set_pools",
     "submit",
 ]

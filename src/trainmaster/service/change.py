@@ -1,4 +1,4 @@
-"""What people do to jobs and pools that are there already: cancel, stop, hold, release, priority, caps.
+"""What people do to what is there already: cancel, stop, hold, release, priority; pools and policy.
 
 Each is one guarded transition, tried again from the job as it stands when somebody else was faster. It must not
 call SageMaker: the manager does, woken by us.
@@ -6,14 +6,17 @@ call SageMaker: the manager does, woken by us.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Pool
-from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled
+from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled, VersionConflict
 from trainmaster.domain.job import ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
+from trainmaster.domain.policy_problems import policy_problems
 from trainmaster.domain.pools import pool_problems, with_windows
+from trainmaster.domain.settings import policy_of
 from trainmaster.ports import Clock, Publisher, QueueSettings, Store
 from trainmaster.service import held
 from trainmaster.service.wake import wake
@@ -62,6 +65,28 @@ def set_pools(desk: Desk, pools: Sequence[Pool], *, version: int | None = None) 
     done = desk.store.set_settings(pools=with_windows(pools, known), version=version)
     wake(desk.store, desk.publisher)
     return done
+
+
+def set_policy(desk: Desk, document: Mapping[str, Any], *, version: int | None = None) -> QueueSettings:
+    """Replace the policy by that of a settings document; what it does not say is as by default.
+
+    Raises `InvalidRequest` for the first thing that is wrong with it, `VersionConflict`; the policy then stays.
+    """
+    for _ in range(MOST_TRIES):
+        now = desk.store.settings()
+        policy = policy_of(document, now.deployed)
+        for problem in policy_problems(policy, now.pools):
+            raise problem.refusal()
+        try:
+            # Checked against these pools, so it must not meet others.
+            done = desk.store.set_settings(policy=policy, version=now.version if version is None else version)
+        except VersionConflict:
+            if version is not None:
+                raise
+            continue
+        wake(desk.store, desk.publisher)
+        return done
+    raise Throttled("the settings are changing too fast; try again")
 
 
 def _cancelled(desk: Desk, job: Job, who: str) -> Job:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.handlers.body import DEEPEST, as_json, parse_body
-from trainmaster.handlers.errors import path_of
+from trainmaster.handlers.paths import path_of
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
@@ -58,6 +58,21 @@ def test_a_key_that_is_there_twice_is_named():
 
 
 @pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('{"a": NaN}', "a"),
+        ('{"a": {"b": [1, 2.5, -Infinity]}}', "a.b[2]"),
+        ('{"shares": {"v": {"weight": 1e999}}}', "shares.v.weight"),
+        ('{"shares": {"v": {"nominal": {"ml.p5.48xlarge": -1e999}}}}', "shares.v.nominal.ml.p5.48xlarge"),
+    ],
+)
+def test_what_is_no_number_is_named_by_its_place(text, field):
+    with pytest.raises(InvalidRequest) as refusal:
+        parse_body(text)
+    assert refusal.value.field == field
+
+
+@pytest.mark.parametrize(
     ("given_", "read"),
     [
         ("application/json", "application/json"),
@@ -84,6 +99,7 @@ def test_other_headers_and_members_stay():
         (("pools", 0, "cap"), "pools[0].cap"),
         (("pools", "a b"), "pools['a b']"),
         (("a.b",), "['a.b']"),
+        (("shares", "a-b", "lends", "ml.p5.48xlarge"), "shares.a-b.lends.ml.p5.48xlarge"),
         (("é",), "['\\xe9']"),
         (("x" * 64,), "x" * 64),
         (("x" * 65,), f"['{'x' * 57}...']"),

@@ -1,0 +1,89 @@
+"""Hypothesis strategies: any policy that makes sense in a queue of two pools."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hypothesis import strategies as st
+
+from builders import G5, P5
+from trainmaster.domain.policy import (
+    Budget,
+    FailureClass,
+    Lending,
+    Limits,
+    Order,
+    Policy,
+    Preemption,
+    Retry,
+    Share,
+    WhenSpent,
+)
+
+CAP = 12
+"""Of each pool: what three shares may own together."""
+spans = st.timedeltas(timedelta(0), timedelta(hours=4))
+periods = st.timedeltas(timedelta(microseconds=1), timedelta(days=7))
+counts = st.integers(0, 1_000)
+amounts = st.floats(0, 1e9, allow_nan=False)
+units = st.dictionaries(st.sampled_from([P5, G5]), counts, max_size=2)
+nominals = st.dictionaries(st.sampled_from([P5, G5]), st.integers(0, CAP // 3), max_size=2)
+budgets = st.builds(
+    Budget,
+    gpu_hours=amounts,
+    dollars=st.none() | amounts,
+    period=periods,
+    when_spent=st.sampled_from(WhenSpent),
+)
+roles = st.lists(st.sampled_from(["arn:aws:sts::111122223333:assumed-role/a-*", "arn:aws:iam::*:user/ada"]), max_size=2)
+
+
+@st.composite
+def shares(draw: st.DrawFn, name: str) -> Share:
+    """A share that lends no more than it has, and borrows only where it may."""
+    nominal, lending = draw(nominals), draw(st.sampled_from(Lending))
+    lends = {pool: draw(st.integers(0, own)) for pool, own in nominal.items() if draw(st.booleans())}
+    return Share(
+        name=name,
+        nominal=nominal,
+        lending=lending,
+        lends={} if lending is Lending.RESERVE else lends,
+        borrows=draw(units) if lending is Lending.LEND_AND_BORROW else {},
+        weight=draw(amounts),
+        most=draw(units),
+        most_per_user=draw(units),
+        budget=draw(st.none() | budgets),
+        roles=tuple(draw(roles)),
+    )
+
+
+retries = st.builds(
+    Retry,
+    most=st.none() | counts,
+    first=st.timedeltas(timedelta(microseconds=1), timedelta(hours=1)),
+    longest=st.timedeltas(timedelta(hours=1), timedelta(days=1)),
+)
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    """Any policy, with something to say of every class of failure."""
+    names = draw(st.lists(st.sampled_from(["default", "vision", "a.b-c_d", "7"]), max_size=3, unique=True))
+    limits = Limits(draw(spans), draw(spans), draw(counts))
+    return Policy(
+        order=draw(st.sampled_from(Order)),
+        reservations=draw(st.integers(0, 100)),
+        patience=draw(periods),
+        preemption=Preemption(
+            min(draw(spans), limits.longest_min_runtime),
+            min(draw(spans), limits.longest_cooldown),
+            draw(spans),
+            draw(st.none() | counts),
+        ),
+        limits=limits,
+        shares={name: draw(shares(name)) for name in names},
+        usage_half_life=draw(periods),
+        retries={failure: draw(retries) for failure in FailureClass},
+        hold_for=draw(periods),
+        most_actions=draw(st.integers(1, 500)),
+    )

@@ -1,0 +1,223 @@
+"""GET and PUT /settings, and what is set deciding what happens; docs/reference/settings.md, held against both."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as how
+
+from any_policies import CAP, policies
+from api_world import ALICE, ApiWorld
+from builders import G5, P5, ROLE, a_pool, a_request, pools_of
+from trainmaster.domain.policy import Policy
+from trainmaster.domain.settings import settings_document
+from trainmaster.handlers.settings import Settings, SettingsInForce
+
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "reference" / "settings.md").read_text()
+TWO_SHARES = {"shares": {"vision": {"nominal": {P5: 1}}, "text": {"lending": "lend", "weight": 2}}}
+
+
+@pytest.fixture
+def world():
+    return ApiWorld()
+
+
+def test_a_queue_that_nobody_has_set_tells_its_defaults(world):
+    reply = world.get("/settings")
+    assert reply.status == 200
+    assert reply.body == {**settings_document(Policy()), "version": 0}
+
+
+def test_what_is_set_is_in_force_and_the_manager_is_woken(world):
+    reply = world.put("/settings", {**TWO_SHARES, "preemption": {"most": None}, "version": 0})
+    assert (reply.status, reply.body["version"]) == (200, 1)
+    assert reply.body["shares"]["vision"]["nominal"] == {P5: 1}
+    assert reply.body["preemption"] == {**settings_document(Policy())["preemption"], "most": None}
+    assert world.get("/settings").body == reply.body
+    assert world.publisher.wakes == [0]
+    assert world.memory.begin_pass().policy.shares["text"].weight == 2
+
+
+def test_what_is_not_said_is_as_by_default_again(world):
+    world.put("/settings", {**TWO_SHARES, "order": "fifo"})
+    assert world.put("/settings", {}).body == {**settings_document(Policy()), "version": 2}
+
+
+def test_what_was_got_can_be_put(world):
+    world.put("/settings", {**TWO_SHARES, "order": "fair"})
+    got = world.get("/settings").body
+    assert world.put("/settings", got).body == {**got, "version": got["version"] + 1}
+
+
+def test_a_version_that_is_not_in_force_any_more_is_refused(world):
+    world.put("/settings", {"order": "fifo", "version": 0})
+    assert world.put("/settings", {"order": "fair", "version": 0}).kind == (409, "VersionConflict", "version")
+    assert world.put("/pools", {"pools": [{"instanceType": P5, "cap": 3}], "version": 1}).body["version"] == 2
+    assert world.put("/settings", {"order": "fair", "version": 1}).kind == (409, "VersionConflict", "version")
+    assert world.get("/settings").body["order"] == "fifo"
+
+
+def test_the_deployments_hold_goes_on_until_the_settings_say_another():
+    world = ApiWorld(settings={"allowed_roles": (ROLE,)})
+    world.memory._policy = Policy(hold_for=timedelta(hours=5))
+    assert world.put("/settings", {"order": "fifo"}).body["holdForSeconds"] == 5 * 3600
+    assert world.put("/settings", {"holdForSeconds": 60}).body["holdForSeconds"] == 60
+    assert world.put("/settings", {}).body["holdForSeconds"] == 5 * 3600
+
+
+def test_pools_that_shares_name_may_be_lowered_and_the_next_settings_have_to_mend_it(world):
+    world.put("/settings", {"shares": {"vision": {"nominal": {P5: 2}}}})
+    assert world.put("/pools", {"pools": [{"instanceType": P5, "cap": 1}]}).status == 200
+    got = world.get("/settings").body
+    assert world.put("/settings", got).kind == (400, "InvalidRequest", f"shares.vision.nominal.{P5}")
+
+
+def test_a_share_is_for_those_whom_its_roles_name(world):
+    others = "arn:aws:sts::111122223333:assumed-role/others"
+    assert world.put("/settings", {"shares": {"vision": {"roles": [others]}}}).status == 200
+    refused = world.post("/add-job", a_request("job1", options={"share": "vision"}))
+    assert refused.kind == (403, "ShareNotAllowed", "Tags[0].Value")
+    world.put("/settings", {"shares": {"vision": {"roles": [others, ALICE.rpartition("/")[0]]}}})
+    assert world.post("/add-job", a_request("job1", options={"share": "vision"})).status == 202
+
+
+WRONG = [
+    ({"ordre": "fifo"}, "ordre"),
+    ({"order": "lifo"}, "order"),
+    ({"order": None}, "order"),
+    ({"order": ["fifo"]}, "order"),
+    ({"policy": {"order": "fifo"}}, "policy"),
+    ({"reservations": True}, "reservations"),
+    ({"reservations": "1"}, "reservations"),
+    ({"reservations": 1.5}, "reservations"),
+    ({"patienceSeconds": 0}, "patienceSeconds"),
+    ({"patienceSeconds": -1}, "patienceSeconds"),
+    ({"patienceSeconds": "600"}, "patienceSeconds"),
+    ({"patienceSeconds": True}, "patienceSeconds"),
+    ({"patienceSeconds": 1e300}, "patienceSeconds"),
+    ({"patience_seconds": 5}, "patience_seconds"),
+    ({"patience": 5}, "patience"),
+    ({"usageHalfLifeSeconds": 0}, "usageHalfLifeSeconds"),
+    ({"usageHalfLifeSeconds": None}, "usageHalfLifeSeconds"),
+    ({"usageHalfLifeSeconds": 1e-9}, "usageHalfLifeSeconds"),
+    ({"holdForSeconds": 0}, "holdForSeconds"),
+    ({"holdForSeconds": 8 * 86_400}, "holdForSeconds"),
+    ({"mostActions": 0}, "mostActions"),
+    ({"preemption": None}, "preemption"),
+    ({"preemption": {"minRuntime": 5}}, "preemption.minRuntime"),
+    ({"preemption": {"minRuntimeSeconds": 20_000}}, "preemption.minRuntimeSeconds"),
+    ({"preemption": {"most": True}}, "preemption.most"),
+    ({"preemption": {"most": 10**30}}, "preemption.most"),
+    ({"limits": {"fewestPreemptions": -1}}, "limits.fewestPreemptions"),
+    ({"retries": {"disk": {}}}, "retries.disk"),
+    ({"retries": {"spot": {"firstSeconds": 0}}}, "retries.spot.firstSeconds"),
+    ({"retries": {"spot": {"firstSeconds": 9_999}}}, "retries.spot.longestSeconds"),
+    ({"shares": []}, "shares"),
+    ({"shares": {"vision": None}}, "shares.vision"),
+    ({"shares": {"vision": {"name": "vision"}}}, "shares.vision.name"),
+    ({"shares": {"a b": {}}}, "shares.a b"),
+    ({"shares": {"": {}}}, "shares."),
+    ({"shares": {"vision": {"lending": "steal"}}}, "shares.vision.lending"),
+    ({"shares": {"vision": {"nominal": {P5: 1.0}}}}, f"shares.vision.nominal.{P5}"),
+    ({"shares": {"vision": {"nominal": {P5: True}}}}, f"shares.vision.nominal.{P5}"),
+    ({"shares": {"vision": {"nominal": {P5: 3}}}}, f"shares.vision.nominal.{P5}"),
+    ({"shares": {"vision": {"nominal": {P5: 1}, "lends": {P5: 2}}}}, f"shares.vision.lends.{P5}"),
+    ({"shares": {"a": {"nominal": {P5: 1}}, "b": {"nominal": {P5: 2}}}}, f"shares.b.nominal.{P5}"),
+    ({"shares": {"vision": {"lending": "reserve", "borrows": {P5: 1}}}}, f"shares.vision.borrows.{P5}"),
+    ({"shares": {"vision": {"borrows": {"ml.p9.48xlarge": 1}}}}, "shares.vision.borrows.ml.p9.48xlarge"),
+    ({"shares": {"vision": {"weight": -1}}}, "shares.vision.weight"),
+    ({"shares": {"vision": {"weight": False}}}, "shares.vision.weight"),
+    ({"shares": {"vision": {"weight": 1e13}}}, "shares.vision.weight"),
+    ({"shares": {"vision": {"budget": {}}}}, "shares.vision.budget"),
+    ({"shares": {"vision": {"budget": {"gpuHours": -1}}}}, "shares.vision.budget.gpuHours"),
+    ({"shares": {"vision": {"budget": {"dollars": 1, "periodSeconds": 0}}}}, "shares.vision.budget.periodSeconds"),
+    ({"shares": {"vision": {"budget": {"dollars": 1, "whenSpent": "never"}}}}, "shares.vision.budget.whenSpent"),
+    ({"shares": {"vision": {"roles": "arn"}}}, "shares.vision.roles"),
+    ({"shares": {"vision": {"roles": ["*"]}}}, "shares.vision.roles[0]"),
+    ({"version": "0"}, "version"),
+    ({"version": -1}, "version"),
+]
+
+
+@pytest.mark.parametrize(("document", "field"), WRONG, ids=[f"{n}-{field}" for n, (_, field) in enumerate(WRONG)])
+def test_a_wrong_setting_is_refused_by_its_path_and_those_in_force_stay(world, document, field):
+    before = world.put("/settings", TWO_SHARES).body
+    reply = world.put("/settings", document)
+    assert reply.kind == (400, "InvalidRequest", field)
+    assert reply.error["message"]
+    assert world.get("/settings").body == before
+    assert world.publisher.wakes == [0]
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_what_is_no_number_is_refused_by_its_path(world, number):
+    body = f'{{"shares": {{"vision": {{"weight": {number}}}}}}}'
+    assert world.event("PUT", "/settings", body).kind == (400, "InvalidRequest", "shares.vision.weight")
+
+
+@how(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(policies())
+def test_any_settings_that_make_sense_are_taken_and_told_as_they_were(policy):
+    world = ApiWorld(pools=pools_of(a_pool(cap=CAP), a_pool(G5, CAP)))
+    said = json.loads(json.dumps(settings_document(policy)))
+    reply = world.put("/settings", said)
+    assert (reply.status, reply.body) == (200, {**said, "version": 1})
+    assert world.memory.settings().policy == policy
+    SettingsInForce.model_validate(reply.body)
+
+
+# ---------------------------------------------------------------- the page
+
+
+def rows(after):
+    """First and second cells of the table that follows these words, the first ones' words in backquotes."""
+    lines = PAGE[PAGE.index(after) :].splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("|---"))
+    for line in lines[start + 1 :]:
+        if not line.startswith("|"):
+            return
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        yield re.findall(r"`([^`]+)`", cells[0]), cells[1]
+
+
+def members(model):
+    return {field.serialization_alias or field.alias for field in model.model_fields.values()}
+
+
+def test_the_pages_example_is_taken():
+    world = ApiWorld(pools=pools_of(a_pool(cap=8)))
+    (text,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    assert world.put("/settings", {**json.loads(text), "version": 0}).status == 200
+
+
+def test_the_page_names_every_setting_with_its_default():
+    default = settings_document(Policy())
+    tables = {
+        "Numbers are numbers": (default, members(Settings)),
+        "| member of `preemption` |": (default["preemption"], set(default["preemption"])),
+        "| member of `limits` |": (default["limits"], set(default["limits"])),
+    }
+    for after, (values, known) in tables.items():
+        told = {name: cell for names, cell in rows(after) for name in names}
+        assert told.keys() == known
+        for name, cell in told.items():
+            if re.fullmatch(r"\d+", cell):
+                assert values[name] == int(cell), name
+    share = {name for names, _ in rows("## A share") for name in names}
+    assert share == members(Settings.model_fields["shares"].annotation.__args__[1])
+    by_class = {name: cell for names, cell in rows("## `retries`") for name in names}
+    assert {name: json.loads(cell) for name, cell in by_class.items()} == {
+        name: retry["most"] for name, retry in default["retries"].items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "field"), re.findall(r"^\| `(\{.*\})` \| `(.*?)` \|$", PAGE, re.MULTILINE), ids=lambda text: text[:40]
+)
+def test_the_pages_wrong_settings_are_refused_as_it_says(world, text, field):
+    assert world.put("/settings", json.loads(text)).kind == (400, "InvalidRequest", field)

@@ -1,0 +1,186 @@
+"""Settings as documents: whatever goes in comes out, little is written, and what is wrong is named by its path."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as how
+
+import builders as b
+from any_policies import CAP, policies
+from trainmaster.domain.document import document, member_name, value_of
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.policy import (
+    Budget,
+    FailureClass,
+    Lending,
+    Limits,
+    Policy,
+    Preemption,
+    Retry,
+    Share,
+    default_retries,
+)
+from trainmaster.domain.policy_problems import policy_problems
+from trainmaster.domain.settings import differences, policy_of, settings_document
+
+unhurried = how(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+POOLS = b.pools_of(b.a_pool(cap=CAP), b.a_pool(b.G5, CAP))
+
+
+def through_text(value):
+    return json.loads(json.dumps(value, allow_nan=False))
+
+
+@unhurried
+@given(policies())
+def test_any_policy_comes_back_from_its_document_as_it_was(policy):
+    assert policy_of(through_text(settings_document(policy))) == policy
+    assert value_of(Policy, through_text(document(policy))) == policy
+
+
+@unhurried
+@given(policies(), policies())
+def test_what_differs_from_a_default_is_enough_to_come_back(policy, default):
+    default = replace(default, shares={})
+    assert policy_of(through_text(differences(policy, default)), default) == policy
+
+
+@unhurried
+@given(policies())
+def test_settings_that_make_sense_have_no_problem(policy):
+    assert list(policy_problems(policy, POOLS)) == []
+
+
+def test_what_a_document_does_not_say_is_as_by_default_at_every_depth():
+    assert policy_of({}) == Policy()
+    said = policy_of({"preemption": {"cooldownSeconds": 1}, "retries": {"service": {"firstSeconds": 5}}})
+    assert said.preemption == replace(Preemption(), cooldown=timedelta(seconds=1))
+    service = replace(default_retries()[FailureClass.SERVICE], first=timedelta(seconds=5))
+    assert said.retries == {**default_retries(), FailureClass.SERVICE: service}
+    deployed = Policy(hold_for=timedelta(hours=7))
+    assert policy_of({"order": "backfill"}, deployed).hold_for == timedelta(hours=7)
+
+
+def test_shares_are_those_that_a_document_names():
+    policy = policy_of({"shares": {"vision": {"nominal": {b.P5: 2}}}})
+    assert policy.shares == {"vision": Share(name="vision", nominal={b.P5: 2})}
+    assert "name" not in settings_document(policy)["shares"]["vision"]
+
+
+def test_only_what_differs_is_written():
+    assert differences(Policy(), Policy()) == {}
+    share = Share(name="vision", nominal={b.P5: 2}, budget=Budget(gpu_hours=10.5))
+    policy = Policy(reservations=3, shares={"vision": share}, preemption=Preemption(most=None))
+    assert differences(policy, Policy()) == {
+        "reservations": 3,
+        "preemption": {"most": None},
+        "shares": {"vision": {"nominal": {b.P5: 2}, "budget": {"gpuHours": 10.5}}},
+    }
+
+
+def test_whole_seconds_are_whole_numbers():
+    assert document(Preemption(timedelta(seconds=90), timedelta(milliseconds=1500)))["minRuntimeSeconds"] == 90
+    assert json.dumps(document(Retry(first=timedelta(seconds=0.5)))["firstSeconds"]) == "0.5"
+    assert member_name("usage_half_life", seconds=True) == "usageHalfLifeSeconds"
+    assert member_name("type_") == "type"
+
+
+@pytest.mark.parametrize(
+    "given_", [{"order": "lifo"}, {"patienceSeconds": "x"}, {"patienceSeconds": 1e300}, {"shares": {"a": 7}}]
+)
+def test_what_is_no_setting_is_refused(given_):
+    with pytest.raises(InvalidRequest):
+        policy_of(given_)
+
+
+def shared(**fields):
+    return Policy(shares={"vision": Share(name="vision", **fields)})
+
+
+def of(**fields):
+    return Policy(**fields)
+
+
+SECOND = timedelta(seconds=1)
+WRONG = [
+    ("reservations", of(reservations=-1)),
+    ("reservations", of(reservations=101)),
+    ("reservations", of(reservations=True)),
+    ("reservations", of(reservations=1.5)),
+    ("patienceSeconds", of(patience=timedelta(0))),
+    ("patienceSeconds", of(patience=-SECOND)),
+    ("patienceSeconds", of(patience=timedelta(days=4_000))),
+    ("usageHalfLifeSeconds", of(usage_half_life=timedelta(0))),
+    ("holdForSeconds", of(hold_for=timedelta(0))),
+    ("holdForSeconds", of(hold_for=timedelta(days=8))),
+    ("mostActions", of(most_actions=0)),
+    ("mostActions", of(most_actions=501)),
+    ("preemption.minRuntimeSeconds", of(preemption=Preemption(min_runtime=-SECOND))),
+    ("preemption.minRuntimeSeconds", of(preemption=Preemption(min_runtime=timedelta(hours=5)))),
+    ("preemption.cooldownSeconds", of(preemption=Preemption(cooldown=timedelta(hours=5)))),
+    ("preemption.delaySeconds", of(preemption=Preemption(delay=-SECOND))),
+    ("preemption.most", of(preemption=Preemption(most=-1))),
+    ("limits.longestMinRuntimeSeconds", of(limits=Limits(longest_min_runtime=-SECOND))),
+    ("limits.longestCooldownSeconds", of(limits=Limits(longest_cooldown=timedelta(days=9_999)))),
+    ("limits.fewestPreemptions", of(limits=Limits(fewest_preemptions=-1))),
+    ("retries.spot.most", of(retries={FailureClass.SPOT: Retry(most=-1)})),
+    ("retries.spot.firstSeconds", of(retries={FailureClass.SPOT: Retry(first=timedelta(0))})),
+    ("retries.spot.longestSeconds", of(retries={FailureClass.SPOT: Retry(longest=-SECOND)})),
+    ("retries.spot.longestSeconds", of(retries={FailureClass.SPOT: Retry(longest=SECOND)})),
+    ("shares.a b", of(shares={"a b": Share(name="a b")})),
+    ("shares", of(shares={f"s{n}": Share(name=f"s{n}") for n in range(201)})),
+    ("shares.vision.nominal.ml.none", shared(nominal={"ml.none": 1})),
+    ("shares.vision.nominal.ml.p5.48xlarge", shared(nominal={b.P5: -1})),
+    ("shares.vision.nominal.ml.p5.48xlarge", shared(nominal={b.P5: True})),
+    ("shares.vision.nominal.ml.p5.48xlarge", shared(nominal={b.P5: CAP + 1})),
+    ("shares.vision.lends.ml.none", shared(lends={"ml.none": 0})),
+    ("shares.vision.lends.ml.p5.48xlarge", shared(nominal={b.P5: 1}, lends={b.P5: 2})),
+    ("shares.vision.lends.ml.p5.48xlarge", shared(lends={b.P5: 1})),
+    ("shares.vision.lends.ml.p5.48xlarge", shared(nominal={b.P5: 1}, lends={b.P5: 1}, lending=Lending.RESERVE)),
+    ("shares.vision.borrows.ml.p5.48xlarge", shared(borrows={b.P5: -1})),
+    ("shares.vision.borrows.ml.p5.48xlarge", shared(borrows={b.P5: 1}, lending=Lending.LEND)),
+    ("shares.vision.borrows.ml.p5.48xlarge", shared(borrows={b.P5: 0}, lending=Lending.RESERVE)),
+    ("shares.vision.most.ml.p5.48xlarge", shared(most={b.P5: -1})),
+    ("shares.vision.mostPerUser.ml.none", shared(most_per_user={"ml.none": 1})),
+    ("shares.vision.weight", shared(weight=-0.5)),
+    ("shares.vision.weight", shared(weight=math.nan)),
+    ("shares.vision.weight", shared(weight=math.inf)),
+    ("shares.vision.weight", shared(weight=True)),
+    ("shares.vision.budget", shared(budget=Budget())),
+    ("shares.vision.budget.gpuHours", shared(budget=Budget(gpu_hours=-1))),
+    ("shares.vision.budget.dollars", shared(budget=Budget(dollars=math.inf))),
+    ("shares.vision.budget.periodSeconds", shared(budget=Budget(dollars=1, period=timedelta(0)))),
+    ("shares.vision.budget.periodSeconds", shared(budget=Budget(dollars=1, period=-SECOND))),
+    ("shares.vision.roles[1]", shared(roles=("arn:aws:iam::111122223333:user/ada", "arn:aws:iam::1:role/vision"))),
+    ("shares.vision.roles[0]", shared(roles=("*",))),
+    ("shares.vision.roles[0]", shared(roles=("",))),
+    ("shares.vision.roles[0]", shared(roles=("arn:aws:sts::111122223333:assumed-role/a b",))),
+    ("shares.vision.roles", shared(roles=("arn:aws:iam::111122223333:user/ada",) * 101)),
+]
+
+
+@pytest.mark.parametrize(("field", "policy"), WRONG, ids=[f"{n}-{field}" for n, (field, _) in enumerate(WRONG)])
+def test_what_is_wrong_is_named_by_its_path(field, policy):
+    problems = list(policy_problems(policy, POOLS))
+    assert field in {problem.field for problem in problems}
+    assert all(problem.message and problem.hint for problem in problems)
+    assert problems[0].refusal().field == problems[0].field
+
+
+def test_shares_own_together_no_more_than_there_is():
+    owned = {name: Share(name=name, nominal={b.P5: 5, b.G5: 4}) for name in ("default", "text", "vision")}
+    (problem,) = policy_problems(Policy(shares=owned), POOLS)
+    assert problem.field == "shares.vision.nominal.ml.p5.48xlarge"
+    assert problem.message == "The shares own 15 x ml.p5.48xlarge together; the pool's cap is 12."
+    assert not list(policy_problems(Policy(shares=owned), b.pools_of(b.a_pool(cap=15), b.a_pool(b.G5, 12))))
+
+
+def test_a_pool_that_is_misspelt_is_guessed():
+    (problem,) = policy_problems(shared(borrows={"ml.p5.48xlarg": 1}), POOLS)
+    assert problem.hint == "Did you mean 'ml.p5.48xlarge'? The pools are: ml.g5.2xlarge, ml.p5.48xlarge."
