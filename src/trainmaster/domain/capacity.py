@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 
 from trainmaster.domain import instances
 
@@ -108,7 +109,7 @@ class Pool:
         return self.ends_at - RECLAIMED_BEFORE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Demand:
     """What a job asks of pools: any one of the alternatives, and all units of that one together.
 
@@ -123,17 +124,17 @@ class Demand:
     alternatives: tuple[Units, ...]
     ours: bool = False
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Units of the largest alternative."""
         return max((sum(units.values()) for units in self.alternatives), default=0)
 
-    @property
+    @cached_property
     def pools(self) -> tuple[str, ...]:
         """Every pool that the job could take units from, sorted."""
         return tuple(sorted({name for units in self.alternatives for name in units}))
 
-    @property
+    @cached_property
     def lane(self) -> str:
         """The part of a lane's name that says which pools its jobs can run in."""
         return "|".join(",".join(sorted(units)) for units in self.alternatives)
