@@ -532,3 +532,15 @@ def test_and_whatever_call_fails(story, code, chunk):
             world.faults.fail = {number: code}
             play(world, story)
             check(world, story)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("story", STORIES)
+def test_and_whenever_another_manager_overtakes_it(story, chunk):
+    for number in range(chunk + 1, calls_of(story) + 1, CHUNKS):
+        with a_killable_world() as world:
+            world.faults.overtake_after = number
+            play(world, story)
+            assert world.overtaken == 1
+            check(world, story)

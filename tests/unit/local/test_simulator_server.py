@@ -203,6 +203,12 @@ def test_the_server_runs_commands_only_when_told_to(tmp_path):
         assert not witness.exists()
 
 
+def test_the_server_can_have_a_training_plan():
+    with Served("--plan=spring=ml.p5.48xlarge:2:8") as served:
+        plan = client("sagemaker", served.address).describe_training_plan(TrainingPlanName="spring")
+        assert (plan["Status"], plan["TotalInstanceCount"], plan["DurationHours"]) == ("Active", 2, 8)
+
+
 class Receiver:
     """A server that keeps what is put to EventBridge and CloudWatch Logs."""
 
@@ -245,7 +251,7 @@ def test_the_server_puts_events_and_log_lines_to_the_endpoints_given(receiver):
         assert lines["logStreamName"].startswith("job1/algo-1-")
 
 
-@pytest.mark.parametrize("options", [["--limit=ml.p5.48xlarge"], ["--rate=ListTrainingJobs=fast"]])
+@pytest.mark.parametrize("options", [["--limit=ml.p5.48xlarge"], ["--rate=ListTrainingJobs=fast"], ["--plan=a=b"]])
 def test_options_without_meaning_are_refused(options, capsys):
     with pytest.raises(SystemExit) as caught:
         main(options)

@@ -69,7 +69,7 @@ def _simulator(options: argparse.Namespace) -> Iterator[SageMakerSimulator]:
             logs = lines.put
         if options.allow_commands:
             containers = _runner(options, clock, logs, stack)
-        yield stack.enter_context(
+        simulator = stack.enter_context(
             SageMakerSimulator(
                 clock,
                 limits=dict(options.limit),
@@ -85,6 +85,9 @@ def _simulator(options: argparse.Namespace) -> Iterator[SageMakerSimulator]:
                 containers=containers,
             )
         )
+        for name, instance_type, count, hours in options.plan:
+            simulator.add_plan(name, instance_type, count, (clock.now(), clock.now() + timedelta(hours=hours)))
+        yield simulator
 
 
 def _runner(
@@ -113,6 +116,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--limit", type=_count, action="append", default=[], metavar="TYPE=N", help="the account's limit for a type")
     add("--spot-limit", type=_count, action="append", default=[], metavar="TYPE=N", help="the same for spot")
     add("--capacity", type=_count, action="append", default=[], metavar="TYPE=N", help="EC2's instances of a type")
+    plan = "a training plan that is active from now on for so many hours"
+    add("--plan", type=_plan, action="append", default=[], metavar="NAME=TYPE:N:HOURS", help=plan)
     add("--rate", type=_rate, action="append", default=[], metavar="OPERATION=N", help="calls a second; none: no limit")
     course = f"the course of every job, such as starting_seconds=1; a request's {PREFIX}* variables come first"
     add("--course", type=_pair, action="append", default=[], metavar="FIELD=VALUE", help=course)
@@ -139,6 +144,12 @@ def _pair(text: str) -> tuple[str, str]:
 def _count(text: str) -> tuple[str, int]:
     name, value = _pair(text)
     return name, int(value)
+
+
+def _plan(text: str) -> tuple[str, str, int, float]:
+    name, value = _pair(text)
+    instance_type, count, hours = value.split(":")
+    return name, instance_type, int(count), float(hours)
 
 
 def _rate(text: str) -> tuple[str, float | None]:
