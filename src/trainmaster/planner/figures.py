@@ -6,7 +6,7 @@ It must not decide: it answers what a job could have, whom it would delay and wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity import Units
@@ -48,6 +48,7 @@ class Figures:
     candidates: Candidates
     expect: Expectations
     reservations: Reservations
+    _respected: dict[str, datetime] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot, now: datetime) -> Figures:
@@ -72,6 +73,8 @@ class Figures:
 
     def look_as(self, job: Job) -> None:
         """From now on the figures are those that this job sees: its own claim and those of whom it outranks aside."""
+        if (end := self._respected.pop(job.name, None)) is not None:
+            self.reservations.forget(self.ledger.claims[job.name].units, end)
         self.ledger.drop_claim(job.name)
         self.shares.drop(job)
         self.limits.drop(job)
@@ -216,6 +219,8 @@ class Figures:
     def respect(self, job: Job, hold: Hold) -> None:
         """What an earlier pass has freed for the job is kept for it, but from those that outrank it."""
         self.ledger.hold(Claim(job.name, hold.units, hold.until, self.ranking.standing(job), job.share))
+        end = self._respected[job.name] = self.expected_end(job)
+        self.reservations.take(hold.units, end)
 
     def reserve(self, job: Job, alternatives: Iterable[Units]) -> Reserved | None:
         """Reserve for a blocked job what it could have first; None where that is never expected to be free."""
