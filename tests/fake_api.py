@@ -10,6 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -85,6 +86,17 @@ def a_pool(name: str, cap: int, **changes: Any) -> dict[str, Any]:
     return {"accelerators": {P5: 8}.get(pool["instanceType"], 1)} | pool
 
 
+def some_settings() -> dict[str, Any]:
+    """A part of what GET /settings tells."""
+    share = {"nominal": {P5: 2}, "lending": "lend", "lends": {}, "weight": 1.0, "budget": None, "roles": []}
+    return {
+        "order": "backfill",
+        "preemption": {"minRuntimeSeconds": 0, "most": None},
+        "shares": {"vision": share},
+        "version": 4,
+    }
+
+
 class Refusal(Exception):
     """An answer that is an error."""
 
@@ -106,6 +118,8 @@ class FakeApi:
         self.planned: dict[str, Any] = {}
         self.changed = threading.Condition()
         self.on_set_pools: Callable[[], None] = lambda: None
+        self.settings: dict[str, Any] = some_settings()
+        self.on_set_settings: Callable[[], None] = lambda: None
 
     # -- what the test does
 
@@ -169,7 +183,7 @@ class FakeApi:
 
     def _route(self, method: str, path: str, query: dict[str, str], body: Any) -> tuple[int, Any]:
         _, root, *rest = path.split("/")
-        verb = f"{method.lower()}_{root.replace('-', '_')}" + ("_one" if rest else "")
+        verb = f"{method.lower()}_{root.replace('-', '_').replace('.', '_')}" + ("_one" if rest else "")
         return getattr(self, verb)(*rest, body if body is not None else query)
 
     def post_add_job(self, request: dict[str, Any]) -> tuple[int, Any]:
@@ -241,6 +255,21 @@ class FakeApi:
         ]
         self.pools = {"pools": pools, "version": self.pools["version"] + 1}
         return 200, self.pools
+
+    def get_settings(self, _: object) -> tuple[int, Any]:
+        return 200, self.settings
+
+    def put_settings(self, wanted: dict[str, Any]) -> tuple[int, Any]:
+        self.on_set_settings()
+        if wanted.get("version") not in (None, self.settings["version"]):
+            raise Refusal(409, "VersionConflict", "The settings were changed meanwhile.", "version")
+        if wanted.get("order") not in ("fifo", "backfill", "fair"):
+            raise Refusal(400, "InvalidRequest", "order should be 'fifo', 'backfill' or 'fair'.", "order")
+        self.settings = some_settings() | wanted | {"version": self.settings["version"] + 1}
+        return 200, self.settings
+
+    def get_openapi_json(self, _: object) -> tuple[int, Any]:
+        return 200, json.loads((Path(__file__).parent.parent / "docs" / "reference" / "openapi.json").read_text())
 
     def _check(self, request: dict[str, Any]) -> dict[str, Any] | None:
         """The job that has been submitted with this very request."""

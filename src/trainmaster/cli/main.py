@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from trainmaster import __version__
-from trainmaster.cli import pools
+from trainmaster.cli import pools, settings
 from trainmaster.cli.cancel import cancel
 from trainmaster.cli.demo import demo
 from trainmaster.cli.exits import MEANINGS, Code, code_of, expected, line_of
@@ -101,6 +101,7 @@ def build() -> typer.Typer:
         app.command()(command)
     app.command(context_settings=dict(_NEGATIVE))(priority)
     app.add_typer(pools.app, name="pools")
+    app.add_typer(settings.app, name="settings")
     app.command()(plan)
     app.command()(replay)
     app.command(context_settings=dict(_FORWARD))(demo)

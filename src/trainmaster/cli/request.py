@@ -1,4 +1,4 @@
-"""Reads a CreateTrainingJob request from a file or standard input, and sets the tags that options stand for.
+"""Reads a CreateTrainingJob request, or another object, from a file or standard input; sets the tags of options.
 
 It must not check the request's meaning: the queue does, the same for every client.
 """
@@ -22,12 +22,17 @@ _HINT = "Write it as `aws sagemaker create-training-job --generate-cli-skeleton`
 
 def read_request(file: str) -> dict[str, Any]:
     """The request in a file, or on standard input where the file is `-`. Raises Refused."""
+    return read_object(file, "request", _HINT)
+
+
+def read_object(file: str, what: str, hint: str) -> dict[str, Any]:
+    """The JSON object in a file, or on standard input where the file is `-`. Raises Refused."""
     try:
-        value = json.loads(_text_of(file), parse_constant=_no_number)
+        value = json.loads(_text_of(file, what), parse_constant=no_number)
     except ValueError as error:
-        raise _invalid(f"{_called(file)} is not JSON: {error}") from error
+        raise _invalid(f"{_called(file)} is not JSON: {error}", hint) from error
     if not isinstance(value, dict):
-        raise _invalid(f"{_called(file)} holds no JSON object")
+        raise _invalid(f"{_called(file)} holds no JSON object", hint)
     return value
 
 
@@ -52,10 +57,10 @@ def with_tags(request: Mapping[str, Any], priority: int | None, options: Mapping
     return {**request, "Tags": [*kept, *({"Key": key, "Value": value} for key, value in new.items())]}
 
 
-def _text_of(file: str) -> str:
+def _text_of(file: str, what: str) -> str:
     """The file's text, with or without the byte order mark that some editors write."""
     try:
-        content = _awaited() if file == "-" else Path(file).read_bytes()
+        content = _awaited(what) if file == "-" else Path(file).read_bytes()
         return content.decode("utf-8-sig")
     except OSError as error:
         raise Refused(f"{_called(file)} cannot be read: {error.strerror}.", type="InvalidFile") from error
@@ -65,16 +70,17 @@ def _called(file: str) -> str:
     return "Standard input" if file == "-" else file
 
 
-def _no_number(text: str) -> float:
+def no_number(text: str) -> float:
+    """For what Python reads as a number and JSON does not have. Raises ValueError."""
     raise ValueError(f"{text} is not a number in JSON")
 
 
-def _invalid(message: str) -> Refused:
-    return Refused(f"{message}.", type="InvalidFile", hint=_HINT)
+def _invalid(message: str, hint: str) -> Refused:
+    return Refused(f"{message}.", type="InvalidFile", hint=hint)
 
 
-def _awaited() -> bytes:
+def _awaited(what: str) -> bytes:
     """What comes on standard input; a person at a terminal is told that it is awaited."""
     if sys.stdin.isatty():
-        typer.echo("Type the request in JSON, then Ctrl-D.", err=True)
+        typer.echo(f"Type the {what} in JSON, then Ctrl-D.", err=True)
     return typer.get_binary_stream("stdin").read()

@@ -28,6 +28,7 @@ from trainmaster.client.views import (
     PoolSetting,
     PoolsView,
     QueuePage,
+    SettingsView,
     Submission,
 )
 
@@ -129,6 +130,19 @@ class ApiClient:
         if version is not None:
             body["version"] = version
         return cast("PoolsView", self._call("PUT", "/pools", body=body))
+
+    # -- settings
+
+    def settings(self) -> SettingsView:
+        """All settings but the pools, and the version of both."""
+        return cast("SettingsView", self._call("GET", "/settings"))
+
+    def set_settings(self, document: Mapping[str, Any]) -> SettingsView:
+        """Replace the settings by those of a document; where it has a `version`, only if nobody changed them since.
+
+        Raises Refused (InvalidRequest, the field named by its path) and Conflict (VersionConflict).
+        """
+        return cast("SettingsView", self._call("PUT", "/settings", body=document))
 
     def openapi(self) -> dict[str, Any]:
         """The API's own OpenAPI document."""

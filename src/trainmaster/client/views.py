@@ -133,6 +133,10 @@ class PoolsView(TypedDict):
     version: int
 
 
+SettingsView = dict[str, Any]
+"""A document of settings with its `version`, as docs/reference/settings.md tells it."""
+
+
 class JobsPage(TypedDict):
     """One page of jobs; `nextCursor` is None on the last."""
 
