@@ -313,6 +313,20 @@ class TestMayTake:
             job = a_job("taker", share=taker, units=needs[taker])
             assert not Shares(snapshot, NOW).may_take(job, needs[taker], victim, (), outranks=True)
 
+    def test_who_borrows_in_another_pool_displaces_no_job_that_its_shares_own_has_room_for(self):
+        owns = Share(name="vision", nominal={G5: 4})
+        held = [
+            a_running_job("safe", share="vision", units={G5: 3}, now=at(-HOUR)),
+            a_running_job("late", share="vision", units={G5: 3}),
+            a_running_job("both", share="vision", units={G5: 1, P5: 1}),
+        ]
+        shares = shares_of(owns, self.borrower, active=held)
+        borrows = a_job("a", share="vision", units={G5: 1, P5: 1}, priority=1)
+        within = a_job("b", share="vision", units={G5: 1}, priority=1)
+        for job, allowed in ((borrows, [False, True, True]), (within, [True, True, True])):
+            units = job.demand.alternatives[0]
+            assert [shares.may_take(job, units, v, (), outranks=True, missing={G5: 1}) for v in held] == allowed
+
     def test_own_jobs_that_step_aside_make_room_in_what_the_share_owns(self):
         held = [old("own", "vision", 4), old("b", "speech", 6)]
         shares = shares_of(self.owner, self.borrower, cap=10, active=held)
@@ -531,6 +545,28 @@ class TestPasses:
         waiting = [new("a2", "a", 2, priority=0), new("b2", "b", 2, priority=0)]
         plan = plan_of(*nothing, active=held, waiting=waiting)
         assert not plan.preemptions
+
+    def test_jobs_that_own_in_one_pool_and_borrow_in_another_do_not_chase_each_other(self):
+        """Found by search: `high` took `low` inside each of two shares, and each `low` took the other's `high` back."""
+        shares_ = (
+            Share(name="x", nominal={"a": 8, "b": 1}),
+            Share(name="y", nominal={"b": 3}),
+            Share(name="z", nominal={"b": 4}),
+        )
+        active = [
+            a_running_job("y", share="y", units={"b": 2}, priority=1),
+            a_running_job("low-x", share="x", units={"a": 3}, priority=1),
+            a_running_job("high-z", share="z", units={"a": 4, "b": 3}, priority=2),
+        ]
+        waiting = [
+            a_job("high-x", share="x", units={"a": 3, "b": 3}, priority=2),
+            a_job("low-z", share="z", units={"b": 4}, priority=1),
+        ]
+        pools = [a_pool("a", 8), a_pool("b", 8)]
+        snapshot = a_snapshot(pools=pools, active=active, waiting=waiting, policy=a_policy(*shares_))
+        plan = schedule(snapshot, NOW, random.Random(1))
+        assert not plan.preemptions, "high-x would borrow in b, and lose all to an owner there, low-x's place as well"
+        assert not plan.starts
 
     def test_units_freed_for_an_owner_are_no_other_shares(self):
         owner = replace(new("a", count=4), hold=a_hold({P5: 4}))

@@ -135,8 +135,12 @@ class Shares:
         within its own in every pool that the job needs, not only where units are missing (three shares that each
         borrow from the next could else chase each other for ever); the victim's share is above its own where units
         are missing, and the victim is none of its best jobs that its own has room for. So every such taking brings
-        more jobs within what their shares own. The more are taken, the fewer are permitted: a set stays permitted
-        when it becomes smaller.
+        more jobs within what their shares own.
+
+        Inside a share standing decides, but for one case: a job that would borrow in a pool where the victim holds
+        nothing takes none of those best jobs. An owner there would take it all back, and so on in turn.
+
+        The more jobs of other shares are taken, the fewer are permitted; own ones may make room for more.
 
         Args:
             job: the job.
@@ -146,12 +150,14 @@ class Shares:
             outranks: whether the job's standing (priority, level) is strictly higher than the victim's.
             missing: what the job lacks, by pool; without it, units are taken to be missing wherever it needs some.
         """
-        if not self.in_play or victim.share == job.share:
+        if not self.in_play or (victim.share == job.share and not outranks):
             return outranks
+        wanted = units if missing is None else missing
+        if victim.share == job.share:
+            return not self._borrows_beside(job, units, victim) or not self._is_best(victim, wanted)
         room = self._room(job, units)
         if any(left + _units_of(job.share, pool, taken) < 0 for pool, left in room.items()):
             return False
-        wanted = units if missing is None else missing
         return any(self._borrowed(victim, pool, taken) for pool in wanted if pool in victim.units)
 
     def take(self, job: Job, units: Units) -> None:
@@ -201,6 +207,18 @@ class Shares:
             room = {pool: own(pool) - self._beside(job, pool) - count for pool, count in units.items()}
             self._asked = (self.changes, job.name, units, room)
         return self._asked[3]
+
+    def _borrows_beside(self, job: Job, units: Units, victim: Job) -> bool:
+        """Whether the job would borrow in a pool where the victim holds nothing, even without all its lower jobs."""
+        for pool, left in self._room(job, units).items():
+            if left < 0 and pool not in victim.units:
+                mine = (j for j in self.snapshot.active if j.share == job.share and j.priority < job.priority)
+                if left + sum(j.units.get(pool, 0) for j in mine if not j.stopping) < 0:
+                    return True
+        return False
+
+    def _is_best(self, job: Job, pools: Iterable[str]) -> bool:
+        return any(job.name in self._best_within(job.share, pool) for pool in pools if pool in job.units)
 
     def _borrowed(self, victim: Job, pool: str, taken: Sequence[Job]) -> bool:
         """Whether the victim's share has more than its own there, and its own has no room for the victim."""
