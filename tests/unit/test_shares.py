@@ -186,6 +186,8 @@ class TestRefusal:
         assert shares.excess(new("b"), {P5: 1}) == {}
         assert shares.excess(new("b"), {P5: 3}) == {P5: 2}
         assert shares.excess(new("b"), {P5: 5}) is None
+        lowered = shares_of(a_share(nominal=2, lending=Lending.LEND), active=[old("a", "vision", 3)])
+        assert lowered.excess(new("b"), {P5: 1}) is None, "what runs beyond a lowered bound runs on"
 
 
 class TestWithheld:
@@ -539,7 +541,8 @@ class TestPasses:
         plan = plan_of(self.vision, self.speech, cap=7, active=held, waiting=[new("more")])
         assert not plan.preemptions
 
-    def test_two_shares_of_no_weight_do_not_displace_each_other_kueue_6774(self):
+    def test_two_shares_of_no_weight_do_not_displace_each_other_kueue_6925(self):
+        """Reported as #6774, too: weighted shares that are endless whatever is taken."""
         nothing = (a_share("a", 0, weight=0), a_share("b", 0, weight=0))
         held = [old("a1", "a", 4), old("b1", "b", 4)]
         waiting = [new("a2", "a", 2, priority=0), new("b2", "b", 2, priority=0)]

@@ -92,13 +92,14 @@ class Shares:
         """Where the share is at a bound: what its own jobs must give back for this one to start, by pool.
 
         Units that are being given back already count as back: nothing is in excess where only those are waited
-        for. None: the job alone is more than the share may have. A caller preempts for whatever is more, this or what
-        the pool lacks.
+        for. None: the job alone is more than the share may have, or the share is beyond a bound that was lowered: what
+        runs, runs on, and is not all put aside for one job. A caller preempts for whatever is more, this or what the
+        pool lacks.
         """
         excess = {}
         for pool, count in units.items() if self.in_play else ():
             bound = self.entitlements.of(job.share).bound(pool)
-            if bound is not None and count > bound.limit:
+            if bound is not None and max(count, self._beside(job, pool)) > bound.limit:
                 return None
             if bound is not None and self._beside(job, pool) + count > bound.limit:
                 excess[pool] = self._beside(job, pool) + count - bound.limit
