@@ -44,6 +44,21 @@ def busy(world):
     return world
 
 
+def starts(expected, low=None, high=None):
+    """The range in which a job starts; a moment where only one is given."""
+    return {
+        "estimatedStart": expected,
+        "estimatedStartLow": low or expected,
+        "estimatedStartHigh": high or expected,
+    }
+
+
+NO_START = starts(None)
+NOW_TEXT = "2026-11-21T12:00:00Z"
+UNTIL_QUICK = "2026-11-21T13:12:00Z"
+"""When a twentieth of the day has gone by: all that may be said of a job of which nothing is known."""
+
+
 def a_view(name, **changes):
     """A pending job of one P5 as the API shows it."""
     return {
@@ -58,7 +73,8 @@ def a_view(name, **changes):
         "position": None,
         "positionAtLeast": None,
         "reason": None,
-        "estimatedStart": None,
+        **NO_START,
+        "deadline": None,
         "submittedBy": None,
         "failureReason": None,
         "trainingJobName": None,
@@ -83,6 +99,15 @@ def a_running_view(name, **changes):
     return a_view(name, **(running | changes))
 
 
+A_PLAN = {
+    "positionAtLeast": None,
+    "reason": None,
+    "wouldPreempt": [],
+    "wouldStart": [],
+    "wouldDelay": [],
+    "deadline": None,
+    "warnings": [],
+}
 JOB1 = a_running_view("job1", priority=1, entryTime="2026-11-21T11:59:20Z")
 JOB2 = a_running_view("job2", priority=2, entryTime="2026-11-21T11:59:40Z")
 JOB3 = a_view(
@@ -99,7 +124,7 @@ JOB3 = a_view(
         "expected": UNTIL_FREE,
         "overdue": None,
     },
-    estimatedStart=UNTIL_FREE,
+    **starts(UNTIL_FREE, low=UNTIL_QUICK),
 )
 POOL = {
     "name": P5,
@@ -129,7 +154,7 @@ def test_a_submitted_job_waits_for_the_next_pass(world):
     reply = world.post("/add-job", a_request("job1", priority=100))
     assert reply.status == 202
     assert reply.body == a_view(
-        "job1", priority=100, position=1, estimatedStart="2026-11-21T12:00:00Z", submittedBy=ALICE
+        "job1", priority=100, position=1, submittedBy=ALICE, **starts(NOW_TEXT)
     ) | {"warnings": [], "wouldPreempt": []}
     assert world.publisher.wakes == [0]
 
@@ -211,8 +236,9 @@ def test_a_request_as_large_as_sagemaker_takes_is_taken(world):
                     "overdue": None,
                 },
                 "wouldPreempt": [],
-                "estimatedStart": UNTIL_FREE,
-                "warnings": [],
+                "wouldStart": [],
+                "wouldDelay": [],
+                **starts(UNTIL_FREE, low=UNTIL_QUICK),
             },
         ),
         (
@@ -227,29 +253,34 @@ def test_a_request_as_large_as_sagemaker_takes_is_taken(world):
                     "until": "2026-11-21T13:00:00Z",
                 },
                 "wouldPreempt": ["job1"],
-                "estimatedStart": "2026-11-21T12:03:00Z",
-                "warnings": [],
+                "wouldStart": [],
+                "wouldDelay": [],
+                **starts("2026-11-21T12:03:00Z"),
             },
         ),
     ],
 )
 def test_a_plan_tells_what_would_happen_and_stores_nothing(busy, priority, expected):
     reply = busy.post("/plan", a_request("new", priority=priority))
-    assert (reply.status, reply.body) == (200, expected)
+    assert (reply.status, reply.body) == (200, A_PLAN | expected)
     assert busy.get("/jobs/new").kind == (404, "JobNotFound", "name")
     assert busy.publisher.wakes == []
 
 
+def test_a_plan_tells_whom_it_would_delay_and_by_how_much(busy):
+    """The new job outlives job2, so job1, which it preempts, resumes before job3 can start."""
+    request = a_request("new", priority=3) | {"StoppingCondition": {"MaxRuntimeInSeconds": 2 * 86_400}}
+    plan = busy.post("/plan", request).body
+    assert plan["wouldPreempt"] == ["job1"]
+    (delay,) = plan["wouldDelay"]
+    assert (delay["jobName"], delay["expectedStart"]) == ("job3", UNTIL_FREE)
+    assert delay["wouldStart"] == "2026-11-23T12:00:00Z"
+    assert delay["bySeconds"] == 86_400
+
+
 def test_a_plan_for_a_free_pool_is_to_start(world):
     reply = world.post("/plan", a_request("new"))
-    assert reply.body == {
-        "decision": "start",
-        "position": 1,
-        "reason": None,
-        "wouldPreempt": [],
-        "estimatedStart": "2026-11-21T12:00:00Z",
-        "warnings": [],
-    }
+    assert reply.body == A_PLAN | starts(NOW_TEXT) | {"decision": "start", "position": 1, "wouldStart": ["new"]}
 
 
 # ---------------------------------------------------------------- GET /jobs, /jobs/{name}, /queue
@@ -291,6 +322,7 @@ def test_a_job_is_shown_with_its_history_and_its_request(busy):
             {"at": noon, "from": "starting", "to": "running", "reason": works, "attempt": 1},
         ],
         "jobDetails": a_request("job1"),
+        "why": None,
     }
 
 
@@ -311,7 +343,7 @@ def test_the_queue_shows_who_waits_for_what(busy):
 def test_a_waiting_job_is_cancelled_at_once(busy):
     reply = busy.delete("/jobs/job3")
     assert reply.status == 200
-    assert reply.body == JOB3 | {"jobState": "cancelled", "position": None, "reason": None, "estimatedStart": None}
+    assert reply.body == JOB3 | {"jobState": "cancelled", "position": None, "reason": None} | NO_START
     assert busy.get("/jobs/job3").body["history"][-1]["reason"] == f"cancelled by {ALICE}"
     assert busy.publisher.wakes == [0]
 
@@ -356,7 +388,7 @@ def test_a_job_is_held_and_released(busy):
         "priority": 5,
         "position": None,
         "reason": {"type": "Held", "message": f"held by {ALICE}, until it is released", "by": ALICE},
-        "estimatedStart": None,
+        **NO_START,
     }
     assert busy.get("/queue").body["jobs"] == []
     released = busy.patch("/jobs/job3", {"hold": False, "priority": 1})

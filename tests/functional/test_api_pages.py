@@ -18,6 +18,7 @@ from builders import (
     at,
     pools_of,
 )
+from trainmaster.service.explain import MOST_OF_A_LANE
 
 DEEP = 80
 READ_OF_A_LANE = 32
@@ -57,12 +58,18 @@ def test_the_queue_pages_through_every_waiting_job_once_in_order(deep, limit):
 
 
 def test_a_page_reads_the_queue_once_whatever_is_on_it(deep):
+    """And once more, deeper than a pass, where jobs on it lie deeper."""
     for path in ("/queue", "/jobs"):
         deep.store.calls.clear()
         assert len(deep.get(path, limit="100").body["jobs"]) > DEEP
         assert deep.store.calls["survey"] == 1
-        assert deep.store.calls["browse"] == 1
+        assert deep.store.calls["browse"] == 2
         assert deep.store.calls["find"] == 0
+
+
+def test_a_page_of_jobs_that_a_pass_reads_is_told_without_reading_deeper(deep):
+    assert names(deep.get("/queue", limit="10").body["jobs"])[-1] == "deep-009"
+    assert deep.store.calls["browse"] == 1
 
 
 def test_a_page_without_waiting_jobs_reads_no_queue(deep):
@@ -70,14 +77,13 @@ def test_a_page_without_waiting_jobs_reads_no_queue(deep):
     assert deep.store.calls == {"browse": 1}
 
 
-def test_jobs_beyond_what_a_pass_looks_at_are_told_so(deep):
+def test_jobs_beyond_what_a_pass_looks_at_are_told_so_and_when_they_will_start(deep):
     jobs = {job["jobName"]: job for page in pages(deep, "/queue") for job in page["jobs"]}
     last_read, first_beyond = jobs[f"deep-{READ_OF_A_LANE - 1:03}"], jobs[f"deep-{READ_OF_A_LANE:03}"]
-    assert last_read["reason"]["type"] == "Behind"
-    assert last_read["estimatedStart"] is not None
+    assert last_read["reason"]["type"] == "WaitsForCapacity"
     assert first_beyond["reason"]["type"] == "NotConsideredYet"
     assert "beyond the jobs that a pass looks at" in first_beyond["reason"]["message"]
-    assert first_beyond["estimatedStart"] is None
+    assert last_read["estimatedStart"] <= first_beyond["estimatedStart"]
     assert first_beyond["position"] == READ_OF_A_LANE + 1
 
 
@@ -95,18 +101,35 @@ def test_every_waiting_job_has_a_reason_or_starts(deep):
 
 
 @pytest.mark.parametrize("path", ["/jobs/deep-070", "/jobs"])
-def test_elsewhere_a_deep_job_is_told_the_least_that_its_position_can_be(deep, path):
+def test_elsewhere_too_a_deep_job_has_its_position_and_a_start(deep, path):
     body = deep.get(path, **({"limit": "100"} if path == "/jobs" else {})).body
     (job,) = [each for each in body.get("jobs", [body]) if each["jobName"] == "deep-070"]
-    assert (job["position"], job["positionAtLeast"]) == (None, READ_OF_A_LANE + 1)
+    assert (job["position"], job["positionAtLeast"]) == (71, None)
     assert job["reason"]["type"] == "NotConsideredYet"
-    assert job["estimatedStart"] is None
+    assert job["estimatedStartLow"] <= job["estimatedStart"] <= job["estimatedStartHigh"]
 
 
-def test_behind_a_cut_lane_positions_are_not_sure_and_nothing_is_promised(deep):
+def test_behind_a_cut_lane_positions_count_what_a_pass_does_not_read(deep):
     job = deep.get("/jobs/low-1").body
-    assert (job["position"], job["positionAtLeast"]) == (None, READ_OF_A_LANE + 2)
-    assert job["reason"]["type"] in ("Behind", "WaitsForCapacity")
+    assert (job["position"], job["positionAtLeast"]) == (DEEP + 2, None)
+    assert job["estimatedStart"] is not None
+
+
+@pytest.fixture(scope="module")
+def deepest():
+    """A lane so deep that not even an answer reads all of it."""
+    world = ApiWorld(pools=pools_of(a_pool(P5, 1), a_pool(G5, 1)))
+    world.seed(a_running_job("running", priority=9))
+    world.seed(*(a_job(f"deep-{n:04}", priority=5, entry_time=at(n)) for n in range(MOST_OF_A_LANE + 50)))
+    world.seed(*(a_job(f"low-{n}", priority=1, units={G5: 1}, entry_time=at(n)) for n in range(2)))
+    return world
+
+
+@pytest.mark.parametrize("name", [f"deep-{MOST_OF_A_LANE + 49:04}", "low-1"])
+def test_a_job_deeper_than_that_is_told_the_least_that_its_position_can_be(deepest, name):
+    job = deepest.get(f"/jobs/{name}").body
+    assert job["position"] is None
+    assert job["positionAtLeast"] > MOST_OF_A_LANE
     assert job["estimatedStart"] is None
 
 

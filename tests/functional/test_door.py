@@ -232,7 +232,7 @@ class TestDeadlines:
     )
     def test_what_to_beware_of(self, options, said):
         entrance = Entrance()
-        _, planned = plan(entrance.desk, DOOR, asking("job1", **options), ALICE)
+        _, planned, _ = plan(entrance.desk, DOOR, asking("job1", **options), ALICE)
         submitted = entrance.submit(**options).warnings
         assert planned == submitted
         told = [text for text in submitted if text.startswith("This job ")]

@@ -7,13 +7,14 @@ the names of states: `views.py` makes answers of them.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, RootModel
 
 from trainmaster.domain.capacity import Kind, PlanStatus
 from trainmaster.domain.job import PRIORITY_LIMIT, JobState, Outcome
 from trainmaster.domain.pools import HIGHEST_PRICE, LARGEST_CAP, LONGEST_NAME, MOST_ACCELERATORS
+from trainmaster.handlers.foresight_model import AtLeast, Deadline, Earliest, Expected, Latest, Position, Why
 from trainmaster.handlers.reason_model import Reason
 from trainmaster.handlers.shapes import Answer, Asked
 
@@ -133,15 +134,13 @@ class Job(Answer):
         list[Units], Field(description="Instances by pool: any one of the alternatives, and all of that one together.")
     ]
     preemptible: bool
-    position: Annotated[int | None, Field(description="1 for the first of the queue; null where it is not waiting.")]
-    position_at_least: Annotated[
-        int | None, Field(description="Set instead of position where the queue is too deep to count.")
-    ]
+    position: Position
+    position_at_least: AtLeast
     reason: Annotated[Reason | None, Field(description="Why it waits; null where the next pass starts it.")]
-    estimated_start: Annotated[
-        datetime | None,
-        Field(description="An upper bound: every job before it uses its whole time limit, and none comes before it."),
-    ]
+    estimated_start: Expected
+    estimated_start_low: Earliest
+    estimated_start_high: Latest
+    deadline: Annotated[Deadline | None, Field(description="Null where it has none, or has ended.")]
     submitted_by: Annotated[str | None, Field(description="ARN of who submitted it.")]
     failure_reason: Annotated[str | None, Field(description="Why it failed or was stopped.")]
     training_job_name: Annotated[str | None, Field(description="The newest attempt's name on SageMaker.")]
@@ -170,6 +169,7 @@ class JobDetail(Job):
 
     history: Annotated[list[Change], Field(description="Oldest first.")]
     job_details: Annotated[dict[str, Any], Field(description="The CreateTrainingJob request as submitted.")]
+    why: Annotated[Why | None, Field(description="Where it was asked for, of a waiting job that a pass looks at.")]
 
 
 class Jobs(Answer):
@@ -218,17 +218,6 @@ class Queue(Jobs):
     """One page of the waiting jobs in queue order, and the pools that they wait for."""
 
     pools: list[Pool]
-
-
-class Plan(Answer):
-    """What would happen to a request if it were submitted now."""
-
-    decision: Literal["start", "preempt", "wait"]
-    position: int | None
-    reason: Reason | None
-    would_preempt: list[str]
-    estimated_start: datetime | None
-    warnings: list[str]
 
 
 class Trouble(Answer):

@@ -6,20 +6,18 @@ nobody waited before it.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.job import WAITING, Job
+from trainmaster.domain.deadline import outlook
+from trainmaster.domain.job import ENDED, WAITING, Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.handlers import models, views
 from trainmaster.handlers.views import Standing
 from trainmaster.ports import Filter, QueueSettings
 from trainmaster.service.change import Desk
-from trainmaster.service.explain import explain_in, pool_usage
-
-_MOST_DIGITS = 9
+from trainmaster.service.explain import beyond, explain, pool_usage
+from trainmaster.service.why import Story, story
 
 
 def jobs_page(desk: Desk, which: Filter, limit: int, cursor: str | None) -> models.Jobs:
@@ -31,17 +29,12 @@ def jobs_page(desk: Desk, which: Filter, limit: int, cursor: str | None) -> mode
 
 
 def queue_page(desk: Desk, limit: int, cursor: str | None) -> models.Queue:
-    """Waiting jobs in queue order with their positions, and the pools. Raises `InvalidRequest` for a wrong cursor."""
-    place = Place.read(cursor)
-    page = desk.store.browse(Filter(states=WAITING), limit=limit, cursor=place.cursor)
+    """Waiting jobs in queue order with their standings, and the pools. Raises `InvalidRequest` for a wrong cursor."""
+    page = desk.store.browse(Filter(states=WAITING), limit=limit, cursor=cursor)
     in_force, snapshot = desk.store.settings(), desk.store.survey()
     standings = _standings_in(snapshot, desk, page.jobs)
-    jobs = [
-        views.job_view(job, replace(standings[job.name], position=position, at_least=None))
-        for position, job in enumerate(page.jobs, start=place.rank + 1)
-    ]
-    after = None if page.cursor is None else Place(place.rank + len(jobs), page.cursor).text()
-    return models.Queue(jobs=jobs, next_cursor=after, pools=_pools(desk, in_force, snapshot))
+    jobs = [views.job_view(job, standings.get(job.name)) for job in page.jobs]
+    return models.Queue(jobs=jobs, next_cursor=page.cursor, pools=_pools(desk, in_force, snapshot))
 
 
 def pools(desk: Desk, in_force: QueueSettings) -> models.Pools:
@@ -56,43 +49,24 @@ def _pools(desk: Desk, in_force: QueueSettings, snapshot: Snapshot) -> list[mode
 
 
 def standings_of(desk: Desk, jobs: Iterable[Job]) -> Mapping[str, Standing]:
-    """Standings of those that wait, by name; nothing is read where none does."""
-    waiting = [job for job in jobs if job.state in WAITING]
-    return _standings_in(desk.store.survey(), desk, waiting) if waiting else {}
+    """Standings by name, of those that wait or have a deadline; nothing is read where none does."""
+    told = [job for job in jobs if job.state in WAITING or (job.deadline is not None and job.state not in ENDED)]
+    return _standings_in(desk.store.survey(), desk, told) if told else {}
+
+
+def story_of(desk: Desk, job: Job) -> Story | None:
+    """Why a job waits, at length; None of one that does not wait, or that a pass does not look at."""
+    if job.state not in WAITING:
+        return None
+    snapshot = desk.store.survey()
+    return None if beyond(snapshot, [job]) else story(snapshot, desk.clock.now(), job)
 
 
 def _standings_in(snapshot: Snapshot, desk: Desk, jobs: Iterable[Job]) -> dict[str, Standing]:
-    last_read = {job.lane: job.order for job in snapshot.waiting if job.lane in snapshot.cut_lanes}
-    beyond = {job.name: job for job in jobs if job.lane in last_read and job.order > last_read[job.lane]}
-    near = [job for job in jobs if job.name not in beyond]
-    explained = explain_in(snapshot, desk.clock.now(), near) if near else {}
+    now, jobs = desk.clock.now(), list(jobs)
+    waiting = [job for job in jobs if job.state in WAITING]
+    explained = explain(desk.store, now, waiting, snapshot) if waiting else {}
     standings = {name: views.standing_of(explanation) for name, explanation in explained.items()}
-    orders = [job.order for job in snapshot.waiting]
-    deep = {name: views.not_considered(at_least=bisect_left(orders, job.order) + 1) for name, job in beyond.items()}
-    return standings | deep
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """How far a reading of the queue has come: jobs seen so far, and the store's cursor."""
-
-    rank: int = 0
-    cursor: str | None = None
-
-    def text(self) -> str:
-        """Its form for people: opaque, fit for a URL."""
-        return f"{self.rank}.{self.cursor}"
-
-    @classmethod
-    def read(cls, text: str | None) -> Place:
-        """The place that people handed back; the beginning where they gave none. Raises `InvalidRequest`."""
-        if text is None:
-            return cls()
-        rank, _, cursor = text.partition(".")
-        if not (rank.isascii() and rank.isdecimal() and len(rank) <= _MOST_DIGITS and cursor):
-            raise InvalidRequest(
-                "This cursor is not one that the queue gave out.",
-                field="cursor",
-                hint="Leave it out to begin with the first page, or hand back a nextCursor unchanged.",
-            )
-        return cls(int(rank), cursor)
+    history = snapshot.records.history
+    others = (job for job in jobs if job.name not in standings)
+    return standings | {job.name: views.standing_without_plan(job, outlook(job, history, now)) for job in others}

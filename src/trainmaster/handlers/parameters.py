@@ -71,6 +71,10 @@ States = Annotated[
     Query(description="Only jobs in these states; several with commas between them, or the parameter repeated."),
 ]
 Share = Annotated[str | None, Query(description="Only jobs of this share.", max_length=_LONGEST_WORD)]
+Why = Annotated[
+    bool,
+    Query(description="Tell also what stands in a waiting job's way, and what would help; it takes a while."),
+]
 PoolName = Annotated[
     str | None, Query(description="Only jobs that could take instances from this pool.", max_length=_LONGEST_WORD)
 ]

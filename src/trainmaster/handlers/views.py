@@ -12,13 +12,16 @@ from typing import Any, cast
 
 from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Pool
+from trainmaster.domain.deadline import Outlook
 from trainmaster.domain.job import Attempt, Job
 from trainmaster.domain.pools import default_name
 from trainmaster.domain.reasons import Reason
-from trainmaster.handlers import models, reason_model
+from trainmaster.handlers import foresight_model, models, reason_model
 from trainmaster.ports import Request
+from trainmaster.service.consequences import Consequences, Delay
 from trainmaster.service.explain import Explanation, Usage
 from trainmaster.service.submit import Submission
+from trainmaster.service.why import Holder, Story
 
 NOT_CONSIDERED_YET = (
     "waits beyond the jobs that a pass looks at, behind more of its lane than could start; "
@@ -28,29 +31,49 @@ NOT_CONSIDERED_YET = (
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a job stands while it waits; all None for one that does not."""
+    """What is said of a job beyond the job itself; all None for one of which nothing is."""
 
     position: int | None = None
     at_least: int | None = None
     reason: reason_model.Reason | None = None
     estimated_start: datetime | None = None
+    earliest_start: datetime | None = None
+    latest_start: datetime | None = None
+    deadline: foresight_model.Deadline | None = None
 
 
 def standing_of(explanation: Explanation | None) -> Standing:
     """What the plan says of a job."""
     if explanation is None:
         return Standing()
+    not_considered = reason_model.Reason(type="NotConsideredYet", message=NOT_CONSIDERED_YET)
     return Standing(
         explanation.position,
         explanation.at_least,
-        reason_view(explanation.reason),
+        reason_view(explanation.reason) if explanation.considered else not_considered,
         explanation.estimated_start,
+        explanation.earliest_start,
+        explanation.latest_start,
+        deadline_view(explanation.outlook),
     )
 
 
-def not_considered(at_least: int) -> Standing:
-    """A job so deep in its lane that a pass does not look at it."""
-    return Standing(None, at_least, reason_model.Reason(type="NotConsideredYet", message=NOT_CONSIDERED_YET))
+def standing_without_plan(job: Job, deadline: Outlook | None = None) -> Standing:
+    """What can be said of a job that is not in the queue: why it is held, and how it stands to its deadline."""
+    return Standing(reason=reason_view(lifecycle.held_reason(job)), deadline=deadline_view(deadline))
+
+
+def deadline_view(outlook: Outlook | None) -> foresight_model.Deadline | None:
+    """How a job stands to its deadline."""
+    if outlook is None:
+        return None
+    return foresight_model.Deadline(
+        deadline=outlook.deadline,
+        prospect=outlook.prospect.value,
+        latest_start=outlook.latest_start,
+        urgent_from=outlook.urgent_from,
+        message=outlook.words(),
+    )
 
 
 def reason_view(reason: Reason | None) -> reason_model.Reason | None:
@@ -77,25 +100,51 @@ def submission_view(submission: Submission) -> models.Submission:
     )
 
 
-def detail_view(job: Job, request: Request, standing: Standing | None) -> models.JobDetail:
-    """A job with its history and its request."""
+def detail_view(job: Job, request: Request, standing: Standing | None, why: Story | None = None) -> models.JobDetail:
+    """A job with its history and its request, and the story of why it waits where there is one."""
     history = [
         models.Change(at=line.at, before=line.before, after=line.after, reason=line.reason, attempt=line.attempt)
         for line in job.history
     ]
-    return models.JobDetail(**_members(job, standing), history=history, job_details=dict(request))
+    return models.JobDetail(**_members(job, standing), history=history, job_details=dict(request), why=why_view(why))
 
 
-def plan_view(explanation: Explanation, warnings: Sequence[str]) -> models.Plan:
-    """What would happen to a request."""
-    standing = standing_of(explanation)
+def why_view(story: Story | None) -> foresight_model.Why | None:
+    """The story of a waiting job."""
+    if story is None:
+        return None
+    reserved = story.reserved
+    return foresight_model.Why(
+        in_the_way=[_holder_view(holder) for holder in story.holders],
+        jobs_in_the_way=story.held_by_jobs,
+        reserved=None if reserved is None else foresight_model.Reserved(instances=dict(reserved.units), at=reserved.at),
+        advice=[
+            foresight_model.Advice(
+                message=each.message, priority=each.priority, instances=each.instances, pool=each.pool
+            )
+            for each in story.advice
+        ],
+    )
+
+
+def plan_view(
+    explanation: Explanation, warnings: Sequence[str], consequences: Consequences | None = None
+) -> foresight_model.Plan:
+    """What would happen to a request, and to others because of it."""
+    standing, consequences = standing_of(explanation), consequences or Consequences()
     preempts = list(explanation.would_preempt)
-    return models.Plan(
+    return foresight_model.Plan(
         decision="start" if explanation.starts else "preempt" if preempts else "wait",
         position=standing.position,
+        position_at_least=standing.at_least,
         reason=standing.reason,
         would_preempt=preempts,
+        would_start=list(consequences.starts),
+        would_delay=[_delay_view(delay) for delay in consequences.delays],
         estimated_start=standing.estimated_start,
+        estimated_start_low=standing.earliest_start,
+        estimated_start_high=standing.latest_start,
+        deadline=standing.deadline,
         warnings=list(warnings),
     )
 
@@ -140,7 +189,7 @@ def pool_asked(setting: models.PoolSetting) -> Pool:
 
 
 def _members(job: Job, standing: Standing | None) -> dict[str, Any]:
-    standing = standing or _of_itself(job)
+    standing = standing or standing_without_plan(job)
     return {
         "job_name": job.name,
         "job_state": job.state,
@@ -154,6 +203,9 @@ def _members(job: Job, standing: Standing | None) -> dict[str, Any]:
         "position_at_least": standing.at_least,
         "reason": standing.reason,
         "estimated_start": standing.estimated_start,
+        "estimated_start_low": standing.earliest_start,
+        "estimated_start_high": standing.latest_start,
+        "deadline": standing.deadline,
         "submitted_by": job.submitted_by,
         "failure_reason": job.failure,
         "training_job_name": None if job.attempt is None else job.attempt.training_job_name,
@@ -161,9 +213,24 @@ def _members(job: Job, standing: Standing | None) -> dict[str, Any]:
     }
 
 
-def _of_itself(job: Job) -> Standing:
-    """What can be said without a plan: why a held job is not in the queue."""
-    return Standing(reason=reason_view(lifecycle.held_reason(job)))
+def _holder_view(holder: Holder) -> foresight_model.Holder:
+    return foresight_model.Holder(
+        job_name=holder.job,
+        pool=holder.pool,
+        instances=holder.units,
+        expected_end=holder.until,
+        overdue=holder.overdue,
+        stopping=holder.stopping,
+    )
+
+
+def _delay_view(delay: Delay) -> foresight_model.Delay:
+    return foresight_model.Delay(
+        job_name=delay.job,
+        by_seconds=round(delay.by.total_seconds()),
+        expected_start=delay.expected,
+        would_start=delay.then,
+    )
 
 
 def _attempt_view(attempt: Attempt) -> models.Attempt:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 Scheduler = Callable[[Snapshot, datetime, "Random"], Plan]
 
-FINEST, COARSEST = 0.02, 0.25
+GRAINS = (0.02, 0.03, 0.05, 0.08, 0.12, 0.18, 0.25)
 """How coarse time is, as a part of the time gone by: what happens a day from now need not be told to the second."""
 FINE_UP_TO = 2_000
-"""Jobs at which time is as coarse as that part would be 1."""
+"""Jobs at which that part would be 1, were it not for the coarsest; with fewer it is finer."""
 
 
 @dataclass(slots=True)
@@ -42,6 +42,7 @@ class Course:
         expect: when jobs end.
         moment: what the planner takes for now; no earlier than anything that has happened.
         since: when what is decided at this moment happens: in the middle of what is told together.
+        grain: how coarse time is.
         ends: when active jobs free their units.
         left: what preempted jobs still have to run.
     """
@@ -51,16 +52,18 @@ class Course:
     expect: Expectations
     moment: datetime
     since: datetime
-    coarse: float
+    grain: float
     ends: dict[str, datetime] = field(default_factory=dict)
     left: dict[str, timedelta] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, now: datetime, quantile: float) -> Course:
-        """The course that begins now, in which jobs run as long as this fraction of their kind at most do."""
-        size = len(snapshot.active) + len(snapshot.waiting)
-        coarse = min(max(size / FINE_UP_TO, FINEST), COARSEST)
-        course = cls(snapshot, now, Expectations(snapshot, now, quantile), now, now, coarse)
+    def of(cls, snapshot: Snapshot, now: datetime, quantile: float, grain: float | None = None) -> Course:
+        """The course that begins now, in which jobs run as long as this fraction of their kind at most do.
+
+        Without a grain it is one by which a course over many jobs takes no more time to tell than one over few.
+        """
+        grain = _grain_of(snapshot) if grain is None else grain
+        course = cls(snapshot, now, Expectations(snapshot, now, quantile), now, now, grain)
         course.ends = {job.name: course._end(job) for job in snapshot.active}
         return course
 
@@ -114,9 +117,9 @@ class Course:
     def _told_at(self, next_: datetime) -> datetime:
         """When it is told: times lie the further apart the later they are."""
         seconds = (next_ - self.begun).total_seconds()
-        if seconds <= 1:
+        if seconds <= 1 or not self.grain:
             return next_
-        step = math.log1p(self.coarse)
+        step = math.log1p(self.grain)
         told = math.exp(math.ceil(math.log(seconds) / step - 1e-9) * step)
         return max(next_, self.begun + timedelta(seconds=told))
 
@@ -171,6 +174,11 @@ class Course:
         """Where nothing has been learned yet, all that is known is that any part of the limit may be used."""
         unknown = not self.snapshot.records.history.kinds
         return span * self.expect.quantile if unknown and self.expect.quantile < LIKELY else span
+
+
+def _grain_of(snapshot: Snapshot) -> float:
+    wanted = (len(snapshot.active) + len(snapshot.waiting)) / FINE_UP_TO
+    return next((grain for grain in GRAINS if grain >= wanted), GRAINS[-1])
 
 
 def _earlier(one: datetime, other: datetime | None) -> datetime:

@@ -3,6 +3,8 @@
     door.py      what is checked before anything is stored
     submit.py    a request becomes a waiting job
     explain.py   position, reason, estimated start: readers of the planner's plan
+    why.py       who is in a waiting job's way, and what would help
+    consequences.py  what a submission would do to others
     change.py    cancel, stop, hold, release, priority, pools, policy
     observe.py   what SageMaker says becomes a guarded transition
     launch.py    a start or a stop that was committed is carried out, and again after a crash
@@ -14,7 +16,7 @@ They know the domain, the planner and the ports; never an AWS client.
 
 from trainmaster.service.change import cancel, change, set_policy, set_pools
 from trainmaster.service.door import Admission, Door
-from trainmaster.service.explain import Explanation, dry_run, explain_in, pool_usage
+from trainmaster.service.explain import Explanation, dry_run, explain, explain_in, pool_usage
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import PassReport, run_pass
 from trainmaster.service.submit import Submission, submit
@@ -28,6 +30,7 @@ __all__ = [
     "cancel",
     "change",
     "dry_run",
+    "explain",
     "explain_in",
     "observe",
     "pool_usage",

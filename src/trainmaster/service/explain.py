@@ -6,21 +6,25 @@ They store nothing. What they say can be out of date a moment later, as the queu
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from trainmaster.domain.capacity import total
-from trainmaster.domain.job import Job
-from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.deadline import Outlook, outlook
+from trainmaster.domain.job import WAITING, Job
+from trainmaster.domain.plan import Plan, Snapshot, Start, Wait
 from trainmaster.domain.reasons import Preempts, Reason
 from trainmaster.domain.warm import counting
-from trainmaster.planner.forecast import forecast
+from trainmaster.planner.figures import ranking_of
+from trainmaster.planner.forecast import Estimate, estimate
 from trainmaster.planner.order import in_order
 from trainmaster.planner.schedule import schedule
-from trainmaster.ports import Clock, Store
+from trainmaster.ports import Clock, Filter, Store
 
-_Order = tuple[int, datetime, str]
+MOST_ROWS = 4_000
+"""Waiting jobs that are read in all, about, where some lie deeper in their lanes than a pass looks."""
+FEWEST_OF_A_LANE, MOST_OF_A_LANE = 100, 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +32,26 @@ class Explanation:
     """What the plan says of one waiting job.
 
     Attributes:
-        position: 1 for the first of the queue; None where the queue is too deep to count.
+        position: 1 for the first to be considered; None where the queue is too deep to count.
         at_least: where `position` is None: it is at least this.
         starts: whether it would start in the pass that comes next.
-        reason: why it waits; None where it starts.
-        estimated_start: the latest start if every job uses its whole time limit; None where it cannot be foreseen.
+        reason: why it waits; None where it starts, or is not considered.
+        estimated_start: when it is expected to start; None where that cannot be foreseen.
+        earliest_start: when it would, if the jobs before it were quick for their kind.
+        latest_start: when it would, if they were slow.
+        outlook: how it stands to its deadline; None where it has none.
+        considered: False for a job so deep in its lane that a pass does not look at it.
     """
 
     position: int | None
     at_least: int | None
     starts: bool
     reason: Reason | None
-    estimated_start: datetime | None
+    estimated_start: datetime | None = None
+    earliest_start: datetime | None = None
+    latest_start: datetime | None = None
+    outlook: Outlook | None = None
+    considered: bool = True
 
     @property
     def would_preempt(self) -> tuple[str, ...]:
@@ -59,43 +71,132 @@ class Usage:
     warm: int = 0
 
 
+def explain(
+    store: Store, now: datetime, jobs: Iterable[Job], snapshot: Snapshot | None = None
+) -> dict[str, Explanation]:
+    """Explanations of waiting jobs, by name, however deep they lie.
+
+    Args:
+        store: the queue's.
+        now: UTC.
+        jobs: waiting jobs.
+        snapshot: as just read, where somebody has.
+    """
+    jobs = list(jobs)
+    snapshot = snapshot or store.survey()
+    if not _deep(snapshot, jobs):
+        return explain_in(snapshot, now, jobs)
+    return explain_in(snapshot, now, jobs, whole=_read_deeper(store, snapshot), deep=beyond(snapshot, jobs))
+
+
+def explain_in(
+    snapshot: Snapshot,
+    now: datetime,
+    jobs: Iterable[Job],
+    *,
+    whole: Snapshot | None = None,
+    deep: frozenset[str] = frozenset(),
+) -> dict[str, Explanation]:
+    """Explanations in a given snapshot; jobs that it does not hold yet are put in their place.
+
+    Args:
+        snapshot: what a pass would read.
+        now: UTC.
+        jobs: waiting jobs.
+        whole: the same with more of the jobs that wait; positions and estimates are made of these.
+        deep: of the jobs those that a pass does not look at.
+    """
+    wanted = {job.name: job for job in jobs}
+    last_read = _last_read(whole or snapshot)
+    near = with_jobs(snapshot, (job for job in wanted.values() if job.name not in deep))
+    whole = near if whole is None else with_jobs(whole, wanted.values())
+    plan = schedule(near, now, rng_of(snapshot))
+    reasons = {wait.job.name: wait.reason for wait in plan.waits}
+    starting = {start.job.name for start in plan.starts}
+    positions = _positions(_considered(whole, plan, now), {job.name for job in last_read.values()})
+    # Where not all jobs before it were read, what could be foreseen beyond the next pass is too early.
+    sure = frozenset(name for name in wanted if name in starting or positions[name][0] is not None)
+    estimates = estimate(whole, now, rng_of(snapshot), schedule, sure) if sure else {}
+    return {
+        name: _explanation(
+            Explanation(*positions[name], name in starting, reasons.get(name), considered=name not in deep),
+            estimates.get(name),
+            outlook(job, snapshot.records.history, now),
+        )
+        for name, job in wanted.items()
+    }
+
+
 def dry_run(store: Store, clock: Clock, job: Job) -> Explanation:
     """What would happen if this job were submitted now; nothing is stored."""
     return explain_in(store.survey(), clock.now(), [job])[job.name]
 
 
-def explain_in(snapshot: Snapshot, now: datetime, jobs: Iterable[Job]) -> Mapping[str, Explanation]:
-    """Explanations in a given snapshot; jobs that it does not hold yet are put in their place."""
-    wanted = {job.name: job for job in jobs}
+def with_jobs(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
+    """The snapshot with these jobs among those that wait."""
     known = {job.name for job in snapshot.waiting}
-    sure_up_to = _sure_up_to(snapshot)
-    snapshot = replace(
-        snapshot, waiting=tuple(in_order([*snapshot.waiting, *(wanted[n] for n in wanted if n not in known)]))
+    more = [job for job in jobs if job.name not in known]
+    return replace(snapshot, waiting=tuple(in_order([*snapshot.waiting, *more]))) if more else snapshot
+
+
+def rng_of(snapshot: Snapshot) -> random.Random:
+    """What the next pass would draw from."""
+    return random.Random(snapshot.pass_number)  # noqa: S311 -- seeds a policy's choice, guards nothing
+
+
+def _explanation(found: Explanation, range_: Estimate | None, deadline: Outlook | None) -> Explanation:
+    if range_ is None:
+        return replace(found, outlook=deadline)
+    return replace(
+        found,
+        estimated_start=range_.expected,
+        earliest_start=range_.low,
+        latest_start=range_.high,
+        outlook=deadline,
     )
-    plan = schedule(snapshot, now, _rng(snapshot))
-    starts = forecast(snapshot, now, _rng(snapshot), schedule, frozenset(wanted))
-    positions = _positions(snapshot.waiting, sure_up_to)
-    reasons = {wait.job.name: wait.reason for wait in plan.waits}
-    started = {start.job.name for start in plan.starts}
-    # Where not all jobs before it were read, what was foreseen beyond the next pass is too early.
-    sure_starts = {name: at for name, at in starts.items() if name in started or positions[name][0] is not None}
-    return {
-        name: Explanation(*positions[name], name in started, reasons.get(name), sure_starts.get(name))
-        for name in wanted
-    }
 
 
-def _sure_up_to(snapshot: Snapshot) -> _Order | None:
-    """The last place before which every job was read: where the first lane was cut."""
-    last_read = {job.lane: job.order for job in snapshot.waiting if job.lane in snapshot.cut_lanes}
-    return min(last_read.values(), default=None)
+def beyond(snapshot: Snapshot, jobs: Iterable[Job]) -> frozenset[str]:
+    """Jobs that lie behind the last one that was read of their lane."""
+    last_read = _last_read(snapshot)
+    return frozenset(job.name for job in jobs if job.lane in last_read and job.order > last_read[job.lane].order)
 
 
-def _positions(waiting: Sequence[Job], sure_up_to: _Order | None) -> dict[str, tuple[int | None, int | None]]:
+def _deep(snapshot: Snapshot, jobs: Iterable[Job]) -> bool:
+    """Whether jobs that were not read may come before any of these."""
+    sure_up_to = min((job.order for job in _last_read(snapshot).values()), default=None)
+    return sure_up_to is not None and any(job.order > sure_up_to for job in jobs)
+
+
+def _last_read(snapshot: Snapshot) -> dict[str, Job]:
+    """The last job of each lane that was not read to its end."""
+    return {job.lane: job for job in snapshot.waiting if job.lane in snapshot.cut_lanes}
+
+
+def _read_deeper(store: Store, snapshot: Snapshot) -> Snapshot:
+    """The snapshot with more of the jobs that wait; its lanes are still cut where there are even more."""
+    lanes = len({job.lane for job in snapshot.waiting}) or 1
+    limit = min(max(MOST_ROWS // lanes, FEWEST_OF_A_LANE), MOST_OF_A_LANE)
+    page = store.browse(Filter(states=WAITING), limit=limit)
+    active = {job.name for job in snapshot.active}
+    deeper = with_jobs(snapshot, (job for job in page.jobs if job.name not in active))
+    return replace(deeper, cut_lanes=frozenset()) if page.cursor is None else deeper
+
+
+def _considered(whole: Snapshot, plan: Plan, now: datetime) -> Sequence[Job]:
+    """The jobs in the order in which they are considered; where a plan does not look at all, in that of the ranking."""
+    considered = [decision.job for decision in plan.decisions if isinstance(decision, Start | Wait)]
+    if len(considered) == len(whole.waiting):
+        return considered
+    return ranking_of(whole, now).in_order(whole.waiting)
+
+
+def _positions(considered: Sequence[Job], last_read: Container[str]) -> dict[str, tuple[int | None, int | None]]:
     """Positions are exact up to the point where a lane was not read to its end."""
+    sure_up_to = min((place for place, job in enumerate(considered, start=1) if job.name in last_read), default=None)
     return {
-        job.name: (index, None) if sure_up_to is None or job.order <= sure_up_to else (None, index)
-        for index, job in enumerate(waiting, start=1)
+        job.name: (place, None) if sure_up_to is None or place <= sure_up_to else (None, place)
+        for place, job in enumerate(considered, start=1)
     }
 
 
@@ -116,7 +217,3 @@ def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
         )
         for name, pool in snapshot.pools.items()
     }
-
-
-def _rng(snapshot: Snapshot) -> random.Random:
-    return random.Random(snapshot.pass_number)  # noqa: S311 -- seeds a policy's choice, guards nothing

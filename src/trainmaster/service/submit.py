@@ -13,8 +13,9 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.ports import Request
 from trainmaster.service import held
 from trainmaster.service.change import Desk
+from trainmaster.service.consequences import Consequences, consequences
 from trainmaster.service.door import Door
-from trainmaster.service.explain import Explanation, dry_run, explain_in
+from trainmaster.service.explain import Explanation, explain, explain_in
 from trainmaster.service.share_door import check_budget
 from trainmaster.service.wake import wake
 
@@ -56,18 +57,25 @@ def submit(desk: Desk, door: Door, request: Request, caller: str | None) -> Subm
     return Submission(stored, new, explanation, (*advice, *_deadline_advice(stored, snapshot, desk.clock.now())))
 
 
-def plan(desk: Desk, door: Door, request: Request, caller: str | None) -> tuple[Explanation, tuple[str, ...]]:
-    """What would happen if this request were submitted now; nothing is stored. Raises what `submit` raises."""
+def plan(
+    desk: Desk, door: Door, request: Request, caller: str | None
+) -> tuple[Explanation, tuple[str, ...], Consequences]:
+    """What would happen if this request were submitted now, to it and to others; nothing is stored.
+
+    Raises what `submit` raises.
+    """
     job, advice = _admitted(desk, door, request, caller)
     there = desk.store.find(job.name)
     if there is not None and there.digest != job.digest:
         raise _taken(there.name)
-    if job.deadline is not None:
-        advice = (*advice, *_deadline_advice(job, desk.store.survey(), desk.clock.now()))
+    now, snapshot = desk.clock.now(), desk.store.survey()
+    advice = (*advice, *_deadline_advice(job, snapshot, now))
     if job.state is JobState.HELD:
-        reason = lifecycle.held_reason(job)
-        return Explanation(position=None, at_least=None, starts=False, reason=reason, estimated_start=None), advice
-    return dry_run(desk.store, desk.clock, job), advice
+        deadline = outlook(job, snapshot.records.history, now)
+        held_back = Explanation(None, None, starts=False, reason=lifecycle.held_reason(job), outlook=deadline)
+        return held_back, advice, Consequences()
+    explanation = explain(desk.store, now, [job], snapshot)[job.name]
+    return explanation, advice, consequences(snapshot, now, job) if there is None else Consequences()
 
 
 def _admitted(desk: Desk, door: Door, request: Request, caller: str | None) -> tuple[Job, tuple[str, ...]]:

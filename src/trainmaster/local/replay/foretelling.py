@@ -15,7 +15,7 @@ from trainmaster.domain.job import WAITING
 from trainmaster.local.replay.figures import percentile
 from trainmaster.local.replay.played import Played
 from trainmaster.ports import Store
-from trainmaster.service import Explanation, explain_in
+from trainmaster.service import Explanation, explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Foretelling:
         job = self.store.find(name)
         if job is None or job.state not in WAITING:
             return None
-        return _foretold(explain_in(self.store.survey(), now, [job])[name], now)
+        return _foretold(explain(self.store, now, [job])[name], now)
 
 
 def _foretold(told: Explanation, now: datetime) -> Foretold:

@@ -1,0 +1,106 @@
+"""What is foreseen, as it travels: deadlines, what stands in a job's way, what a submission would do.
+
+It must not foresee anything: `service.explain`, `service.why` and `service.consequences` do.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from trainmaster.handlers.reason_model import Reason
+from trainmaster.handlers.shapes import Answer
+
+Position = Annotated[
+    int | None,
+    Field(description="1 for the first to be considered; null where it is not waiting, or too deep to count."),
+]
+AtLeast = Annotated[int | None, Field(description="Set instead of position where the queue is too deep to count.")]
+Expected = Annotated[
+    datetime | None,
+    Field(description="When it is expected to start, if jobs run as long as is usual for their kind."),
+]
+Earliest = Annotated[datetime | None, Field(description="When it would start if the jobs before it were quick.")]
+Latest = Annotated[
+    datetime | None,
+    Field(description="When it would start if they were slow, none beyond its limit; later arrivals may put it off."),
+]
+
+
+class Deadline(Answer):
+    """How a job stands to its deadline."""
+
+    deadline: datetime
+    prospect: Annotated[
+        Literal["in time", "urgent", "late", "lost"],
+        Field(description="Urgent: it goes before its equals. Late: most of its like would not be done in time."),
+    ]
+    latest_start: Annotated[datetime, Field(description="When it has to start, nine times in ten.")]
+    urgent_from: Annotated[datetime | None, Field(description="When it begins to go before its equals; null: never.")]
+    message: Annotated[str, Field(description="The same as a sentence.")]
+
+
+class Holder(Answer):
+    """A job that holds instances which the waiting one could use."""
+
+    job_name: str
+    pool: str
+    instances: int
+    expected_end: Annotated[datetime, Field(description="When it is expected to give them back.")]
+    overdue: Annotated[bool, Field(description="Whether it has run for longer than was expected of it.")]
+    stopping: Annotated[bool, Field(description="Whether it has been asked to stop.")]
+
+
+class Reserved(Answer):
+    """What is reserved for a blocked job."""
+
+    instances: Annotated[dict[str, int], Field(description="By pool.")]
+    at: Annotated[datetime | None, Field(description="When that much is expected to be free.")]
+
+
+class Advice(Answer):
+    """Something that would help, as the planner says of the queue as it is; one of the last three is set."""
+
+    message: str
+    priority: int | None
+    instances: int | None
+    pool: str | None
+
+
+class Why(Answer):
+    """The whole story of a waiting job, beyond what every job shows."""
+
+    in_the_way: Annotated[list[Holder], Field(description="The first that are expected to end, ten at most.")]
+    jobs_in_the_way: Annotated[int, Field(description="How many there are in all.")]
+    reserved: Annotated[Reserved | None, Field(description="Null where nothing is.")]
+    advice: list[Advice]
+
+
+class Delay(Answer):
+    """A job that would start later."""
+
+    job_name: str
+    by_seconds: int
+    expected_start: Annotated[datetime, Field(description="As things are.")]
+    would_start: Annotated[datetime, Field(description="With the new job before it.")]
+
+
+class Plan(Answer):
+    """What would happen to a request, and to others, if it were submitted now."""
+
+    decision: Literal["start", "preempt", "wait"]
+    position: Position
+    position_at_least: AtLeast
+    reason: Reason | None
+    would_preempt: Annotated[list[str], Field(description="Jobs that would step aside for it.")]
+    would_start: Annotated[list[str], Field(description="Jobs that the next pass would start, and would not without.")]
+    would_delay: Annotated[
+        list[Delay], Field(description="Of the next 20 jobs behind it those that would start over a minute later.")
+    ]
+    estimated_start: Expected
+    estimated_start_low: Earliest
+    estimated_start_high: Latest
+    deadline: Deadline | None
+    warnings: list[str]

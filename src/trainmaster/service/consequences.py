@@ -1,0 +1,71 @@
+"""What a submission would do to others: who would start with it, and who later because of it.
+
+Readers of the plan and of the forecast, with the job and without. They store nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from trainmaster.domain.job import Job
+from trainmaster.domain.plan import Plan, Snapshot, Start, Wait
+from trainmaster.planner.forecast import delays
+from trainmaster.planner.schedule import schedule
+from trainmaster.service.explain import rng_of, with_jobs
+
+MOST_DELAYED = 20
+"""Jobs behind the new one that are looked at, first those that are considered next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """A job that would start later: when it is expected to start as things are, and when it would be then."""
+
+    job: str
+    expected: datetime
+    then: datetime
+
+    @property
+    def by(self) -> timedelta:
+        """How much later."""
+        return self.then - self.expected
+
+
+@dataclass(frozen=True, slots=True)
+class Consequences:
+    """What would come of a submission.
+
+    Attributes:
+        starts: jobs that the next pass would start, and would not without it.
+        delays: jobs that would start later.
+    """
+
+    starts: tuple[str, ...] = ()
+    delays: tuple[Delay, ...] = ()
+
+
+def consequences(snapshot: Snapshot, now: datetime, job: Job) -> Consequences:
+    """What would come of the job if it were submitted now.
+
+    Args:
+        snapshot: the queue as read.
+        now: UTC.
+        job: one that is not in the snapshot.
+    """
+    after = with_jobs(snapshot, [job])
+    plans = [schedule(each, now, rng_of(snapshot)) for each in (snapshot, after)]
+    started = [[start.job.name for start in plan.starts] for plan in plans]
+    wanted = frozenset(_considered_after(job, plans[1]))
+    later = delays(snapshot, after, now, rng_of(snapshot), schedule, wanted)
+    return Consequences(
+        tuple(name for name in started[1] if name not in started[0]),
+        tuple(Delay(name, expected, then) for name, (expected, then) in later.items()),
+    )
+
+
+def _considered_after(job: Job, plan: Plan) -> list[str]:
+    """The next that are considered after the job."""
+    names = [decision.job.name for decision in plan.decisions if isinstance(decision, Start | Wait)]
+    first = names.index(job.name) + 1 if job.name in names else len(names)
+    return names[first : first + MOST_DELAYED]

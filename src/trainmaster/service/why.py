@@ -1,0 +1,199 @@
+"""The whole story of one waiting job: who holds what it needs and until when, what is kept for it, what would help.
+
+Every advice has been tried: the planner was asked about the queue as it would be then. It must not store or change
+anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from trainmaster.domain.capacity import Demand
+from trainmaster.domain.job import PRIORITY_LIMIT, Job
+from trainmaster.domain.plan import Plan, Reservation, Snapshot
+from trainmaster.domain.reasons import (
+    Behind,
+    KeptForOther,
+    Preempts,
+    PreemptsLater,
+    Protected,
+    Reason,
+    WaitsForCapacity,
+    WaitsForRelease,
+)
+from trainmaster.planner.expect import Expectations
+from trainmaster.planner.schedule import schedule
+from trainmaster.service.explain import pool_usage, rng_of, with_jobs
+
+MOST_HOLDERS = 10
+"""Jobs in the way that are told by name, those first that are expected to end first."""
+MOST_TRIES = 6
+"""Priorities that are tried, and other pools."""
+_PRIORITY_HELPS = WaitsForCapacity | KeptForOther | Behind
+_STARTS = "it starts with the next pass"
+_SIZE_HELPS = WaitsForCapacity | KeptForOther | Behind | PreemptsLater | Protected | WaitsForRelease | Preempts
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A job that holds units that the waiting one could use.
+
+    Attributes:
+        until: when it is expected to end.
+        overdue: whether it has run for longer than was expected of it.
+        stopping: whether it is on its way out.
+    """
+
+    job: str
+    pool: str
+    units: int
+    until: datetime
+    overdue: bool
+    stopping: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something that would let the job start, or make others step aside for it, in the next pass; one member is set."""
+
+    message: str
+    priority: int | None = None
+    instances: int | None = None
+    pool: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What is to be told of a waiting job beyond its explanation.
+
+    Attributes:
+        holders: who holds what it needs, as far as they are told by name.
+        held_by_jobs: how many there are in all.
+        reserved: what is reserved for it.
+        advice: what would help.
+    """
+
+    holders: tuple[Holder, ...] = ()
+    held_by_jobs: int = 0
+    reserved: Reservation | None = None
+    advice: tuple[Advice, ...] = ()
+
+
+def story(snapshot: Snapshot, now: datetime, job: Job) -> Story:
+    """The story of a waiting job that a pass looks at; an empty one where it would start.
+
+    Args:
+        snapshot: what a pass would read.
+        now: UTC.
+        job: the waiting job.
+    """
+    tried = _Tried(with_jobs(snapshot, [job]), now, job)
+    plan = tried.plan(job)
+    reason = _reason(plan, job)
+    if reason is None:
+        return Story()
+    holders = sorted(_holders(tried.snapshot, now, job), key=lambda each: (each.until, each.job, each.pool))
+    return Story(
+        tuple(holders[:MOST_HOLDERS]),
+        len({each.job for each in holders}),
+        next((each for each in plan.reservations if each.job == job.name), None),
+        tuple(_advice(tried, reason)),
+    )
+
+
+def _holders(snapshot: Snapshot, now: datetime, job: Job) -> Iterator[Holder]:
+    expect = Expectations(snapshot, now)
+    for each in snapshot.active:
+        for pool in sorted(each.units.keys() & set(job.demand.pools)):
+            yield Holder(each.name, pool, each.units[pool], expect.end(each), expect.overdue(each), each.stopping)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """The queue as it would be if the job were another."""
+
+    snapshot: Snapshot
+    now: datetime
+    job: Job
+
+    def plan(self, changed: Job) -> Plan:
+        """The plan that a pass would make then."""
+        waiting = tuple(changed if each.name == self.job.name else each for each in self.snapshot.waiting)
+        return schedule(replace(self.snapshot, waiting=waiting), self.now, rng_of(self.snapshot))
+
+    def outcome(self, changed: Job) -> str | None:
+        """What would become of the job in the next pass; None where it would still just wait."""
+        plan = self.plan(changed)
+        if any(start.job.name == changed.name for start in plan.starts):
+            return _STARTS
+        reason = _reason(plan, changed)
+        return f"it preempts {', '.join(reason.victims)}" if isinstance(reason, Preempts) else None
+
+
+def _reason(plan: Plan, job: Job) -> Reason | None:
+    return next((wait.reason for wait in plan.waits if wait.job.name == job.name), None)
+
+
+def _advice(tried: _Tried, reason: Reason) -> Iterator[Advice]:
+    if isinstance(reason, _PRIORITY_HELPS):
+        yield from _higher(tried)
+    if isinstance(reason, _SIZE_HELPS):
+        yield from _fewer(tried)
+        yield from _elsewhere(tried)
+
+
+def _higher(tried: _Tried) -> Iterator[Advice]:
+    """The lowest priority above that of others with which the job gets what it needs."""
+    job, snapshot = tried.job, tried.snapshot
+    others = {each.priority for each in (*snapshot.active, *snapshot.waiting) if each.name != job.name}
+    levels = sorted(level for level in others if job.priority <= level < PRIORITY_LIMIT)
+    found: Advice | None = None
+    for _ in range(MOST_TRIES):
+        if not levels:
+            break
+        middle = len(levels) // 2
+        above = levels[middle]
+        outcome = tried.outcome(replace(job, priority=above + 1))
+        if outcome is None:
+            levels = levels[middle + 1 :]
+        else:
+            found = Advice(f"raise its priority above {above}: {outcome}", priority=above + 1)
+            levels = levels[:middle]
+    if found is not None:
+        yield found
+
+
+def _fewer(tried: _Tried) -> Iterator[Advice]:
+    """As many instances as are there, where that is fewer."""
+    for pool, needed in _plain(tried.job):
+        there = min(_free(tried, pool), needed - 1)
+        if there > 0 and tried.outcome(_asking(tried.job, pool, there)) == _STARTS:
+            plural = "s" if there > 1 else ""
+            yield Advice(f"ask for {there} instance{plural} of {pool}: {_STARTS}", instances=there)
+
+
+def _elsewhere(tried: _Tried) -> Iterator[Advice]:
+    """Other pools in which as many are free."""
+    for _, needed in _plain(tried.job):
+        pools = [name for name in sorted(tried.snapshot.pools) if name not in tried.job.demand.pools]
+        roomy = [name for name in pools if _free(tried, name) >= needed]
+        for pool in roomy[:MOST_TRIES]:
+            if tried.outcome(_asking(tried.job, pool, needed)) == _STARTS:
+                yield Advice(f"ask for {needed} x {pool} instead: {_STARTS}", pool=pool)
+
+
+def _plain(job: Job) -> Sequence[tuple[str, int]]:
+    """Pool and instances of a job that asks for one pool only."""
+    (units, *others) = job.demand.alternatives
+    return list(units.items()) if not others and len(units) == 1 else []
+
+
+def _asking(job: Job, pool: str, count: int) -> Job:
+    return replace(job, demand=Demand(({pool: count},)), fit="", hold=None)
+
+
+def _free(tried: _Tried, pool: str) -> int:
+    usage = pool_usage(tried.snapshot, tried.now)
+    return usage[pool].free if pool in usage else 0
