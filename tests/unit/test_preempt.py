@@ -134,6 +134,14 @@ def test_a_low_job_is_spared_where_it_could_not_take_the_place_of_a_better_one()
     assert names(candidates(*active).victims(newcomer(), {P5: 4})) == ["mid"]
 
 
+def test_a_low_job_of_another_pool_takes_nobodys_place():
+    """Two pools are short; what replaces a victim in one of them has to be there."""
+    active = [running("p", priority=5, ago=60), running("g", priority=1, units={G5: 1}, ago=60)]
+    active += [running("g2", priority=1, units={G5: 1}, ago=90), running("p2", priority=1, ago=90_000)]
+    assert names(candidates(*active).victims(newcomer(), {P5: 2, G5: 1})) == ["g", "p2", "p"]
+    assert names(candidates(*active).victims(newcomer(), {P5: 1, G5: 1})) == ["g", "p2"]
+
+
 # -- what it costs --------------------------------------------------------------------------------------------------
 
 
@@ -309,6 +317,20 @@ def test_many_candidates_are_searched_in_several_orders():
     two_wide = [running(f"w{index:02}", share="x", units={P5: 3}, ago=100) for index in range(30)]
     choice = candidates(*two_wide, large).victims(newcomer(share="n"), {P5: 4}, permits)
     assert names(choice) == ["large"]
+
+
+@pytest.mark.parametrize("others", [0, 30])
+def test_what_no_order_finds_a_search_does(others):
+    """The wide one comes first in every order, and leaves no room for another."""
+
+    def permits(victim, taken):
+        return sum(other.units[P5] for other in taken) + victim.units[P5] <= 4
+
+    wide = [running("wide", share="x", units={P5: 3}, ago=1)]
+    wide += [running(f"wide{index:02}", share="x", units={P5: 3}, ago=2) for index in range(others)]
+    pair = [running("a", share="x", units={P5: 2}, ago=20), running("b", share="x", units={P5: 2}, ago=40)]
+    choice = candidates(*wide, *pair).victims(newcomer(share="n"), {P5: 4}, permits)
+    assert names(choice) == ["a", "b"]
 
 
 def test_a_share_of_which_only_some_may_go_is_halved_not_gone_through():

@@ -17,7 +17,11 @@ from trainmaster.planner.shelves import Candidate, Permits, useful
 EXACT_WORK = 20_000
 """Steps of the exact search: enough for about 100 units of one pool. Beyond it, nearly the cheapest set is found."""
 FEW = 12
-"""Candidates whose every set can be looked at, where what is permitted depends on who was taken before."""
+"""Candidates whose every set is looked at, where what is permitted depends on who was taken before."""
+MOST_NODES = 10_000
+"""Steps of that search: all that there can be."""
+MANY, FEWER_NODES = 40, 1_500
+"""Where candidates are more than few: the first that are searched, and the steps of that search (some milliseconds)."""
 
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -30,9 +34,9 @@ def relevant(candidates: Iterable[Candidate], missing: Units) -> list[Candidate]
     counts: dict[tuple[int, ...], int] = {}
     kept = []
     for candidate in sorted(candidates, key=lambda c: (c.cost, c.job.name)):
-        frees = tuple(min(candidate.units.get(pool, 0), count) for pool, count in missing.items())
-        counts[frees] = counts.get(frees, 0) + 1
-        if counts[frees] <= useful(candidate, missing):
+        freed = tuple(min(candidate.units.get(pool, 0), count) for pool, count in missing.items())
+        counts[freed] = counts.get(freed, 0) + 1
+        if any(freed) and counts[freed] <= useful(candidate, missing):
             kept.append(candidate)
     return sorted(kept, key=lambda c: c.job.name)
 
@@ -145,7 +149,7 @@ def best_set(reach: Reach, newcomer: Newcomer) -> list[Candidate]:
     """The cheapest set that frees all that is missing and in which each is permitted after those before it.
 
     What is cheapest where each is permitted alone mostly is permitted together. Where it is not, all sets are tried if
-    the candidates are few, else several orders. Every rule is asked again about the set that is left at the end.
+    the candidates are few, else some, and several orders. Every rule is asked again about the set that is left.
     """
     missing, permits = newcomer.missing, newcomer.permits
     candidates = reach.candidates(missing)
@@ -164,12 +168,13 @@ def own_first(candidates: Iterable[Candidate], newcomer: Newcomer) -> list[Candi
 
 
 def _in_some_order(reach: Reach, newcomer: Newcomer, permits: Permits) -> list[Candidate]:
-    missing = newcomer.missing
-    if len(every := reach.every()) <= FEW:
-        return Search(own_first(every, newcomer), missing, permits).run()
-    orders = _orders(own_first(reach.weak(missing), newcomer), newcomer)
-    found = [spared(in_turn(ordered, missing, permits), missing, permits) for ordered in orders]
-    legal = [taken for taken in found if taken and permitted(taken, permits)]
+    """The best of what a search and several orders find."""
+    missing, every = newcomer.missing, own_first(reach.every(), newcomer)
+    few = len(every) <= FEW
+    ordered = every if few else own_first(reach.weak(missing), newcomer)
+    search = Search(ordered[:MANY], missing, permits, MOST_NODES if few else FEWER_NODES)
+    found = [spared(in_turn(each, missing, permits), missing, permits) for each in _orders(ordered, newcomer)]
+    legal = [taken for taken in (search.run(), *found) if taken and permitted(taken, permits)]
     return min(legal, key=lambda taken: (max(c.standing for c in taken), sum(c.cost for c in taken)), default=[])
 
 
@@ -187,11 +192,12 @@ def _orders(candidates: Sequence[Candidate], newcomer: Newcomer) -> Iterator[Seq
 
 @dataclass(slots=True)
 class Search:
-    """All sets of a few candidates, tried in their order, so that each is permitted after those before it."""
+    """Sets of candidates, tried in their order, so that each is permitted after those before it; all, if few."""
 
     ordered: Sequence[Candidate]
     missing: Units
     permits: Permits
+    nodes: int
     best: tuple[float, int, list[str]] | None = None
     found: list[Candidate] = field(default_factory=list)
 
@@ -210,8 +216,9 @@ class Search:
             if self.best is None or key < self.best:
                 self.best, self.found = key, taken
             return
-        if not frees(rest, left) or (self.best is not None and cost > self.best[0]):
+        if self.nodes <= 0 or not frees(rest, left) or (self.best is not None and cost > self.best[0]):
             return
+        self.nodes -= 1
         first, others = rest[0], rest[1:]
         helps = any(left.get(pool, 0) > 0 for pool in first.units)
         if helps and self.permits(first.job, [c.job for c in taken]):
