@@ -136,10 +136,10 @@ def test_a_low_job_is_spared_where_it_could_not_take_the_place_of_a_better_one()
 
 def test_a_low_job_of_another_pool_takes_nobodys_place():
     """Two pools are short; what replaces a victim in one of them has to be there."""
-    active = [running("p", priority=5, ago=60), running("g", priority=1, units={G5: 1}, ago=60)]
-    active += [running("g2", priority=1, units={G5: 1}, ago=90), running("p2", priority=1, ago=90_000)]
-    assert names(candidates(*active).victims(newcomer(), {P5: 2, G5: 1})) == ["g", "p2", "p"]
-    assert names(candidates(*active).victims(newcomer(), {P5: 1, G5: 1})) == ["g", "p2"]
+    active = [running("p1", priority=5, ago=60), running("p2", priority=5, ago=90)]
+    active += [running("low", priority=1, ago=90_000), running("elsewhere", priority=1, units={G5: 1}, ago=90)]
+    active += [running("g", priority=1, units={G5: 1}, ago=60)]
+    assert names(candidates(*active).victims(newcomer(), {P5: 2, G5: 1})) == ["g", "low", "p1"]
 
 
 # -- what it costs --------------------------------------------------------------------------------------------------
