@@ -115,7 +115,7 @@ def obeyed(play, rules):
         resumed = False
         for attempt in (attempt for attempt in job.attempts if attempt.outcome is Outcome.PREEMPTED):
             span = max(rules.min_runtime, rules.cooldown) if resumed else rules.min_runtime
-            assert attempt.stop_asked_at - attempt.started_at >= span
+            assert attempt.stop_asked_at - (attempt.started_at or attempt.created_at) >= span
             resumed = True
         assert rules.most is None or job.preemptions <= rules.most
     for swap in play.swaps:
