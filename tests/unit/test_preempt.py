@@ -76,11 +76,11 @@ def test_the_lowest_standing_that_suffices_is_the_cutoff():
 
 
 def test_within_the_cutoff_the_least_work_is_lost_and_then_the_fewest_step_aside():
-    one_large = running("large", units={P5: 2}, ago=100)
+    wide = running("wide", units={P5: 2}, ago=100)
     two_small = [running("small1", ago=60), running("small2", ago=60)]
-    assert names(candidates(one_large, *two_small).victims(newcomer(), {P5: 2})) == ["small1", "small2"]
+    assert names(candidates(wide, *two_small).victims(newcomer(), {P5: 2})) == ["small1", "small2"]
     two_as_dear = [running("small1", ago=100), running("small2", ago=100)]
-    assert names(candidates(one_large, *two_as_dear).victims(newcomer(), {P5: 2})) == ["large"]
+    assert names(candidates(wide, *two_as_dear).victims(newcomer(), {P5: 2})) == ["wide"]
 
 
 def test_the_cheapest_set_is_not_what_the_cheapest_jobs_by_the_unit_make_up():
@@ -331,6 +331,18 @@ def test_what_no_order_finds_a_search_does(others):
     pair = [running("a", share="x", units={P5: 2}, ago=20), running("b", share="x", units={P5: 2}, ago=40)]
     choice = candidates(*wide, *pair).victims(newcomer(share="n"), {P5: 4}, permits)
     assert names(choice) == ["a", "b"]
+
+
+def test_the_weakest_of_a_share_are_thought_of_though_they_are_dearer():
+    """The second of them has to be one for which the share has no room, however many cheaper ones there are."""
+
+    def permits(victim, taken):
+        return not taken or victim.name == "weak"
+
+    cheap = [running(f"j{index:02}", share="x", ago=9_000, saved=60, checkpointed=True) for index in range(30)]
+    weak = running("weak", share="x", ago=600)
+    choice = candidates(*cheap, weak).victims(newcomer(share="n"), {P5: 2}, permits)
+    assert names(choice) == ["j00", "weak"]
 
 
 def test_a_share_of_which_only_some_may_go_is_halved_not_gone_through():
