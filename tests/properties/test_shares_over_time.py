@@ -16,34 +16,41 @@ from hypothesis import strategies as st
 from builders import G5, P5, a_job, a_pool, at
 from course import Course
 from share_cases import PATIENT, POOLS, UNPROTECTED, best_within, entitlements_of, fields_of, policies
+from trainmaster.domain import lifecycle
 from trainmaster.domain.entitlement import Entitlements
 from trainmaster.domain.job import Job
-from trainmaster.domain.plan import Plan, Snapshot
+from trainmaster.domain.plan import Plan, Preempt, Snapshot, Start
 from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Policy, Share
 from trainmaster.local.simulator import Profile
 from world import World, a_request
 
 
 class Reclaims:
-    """Watches a course: whatever is taken from another share raises what runs within what shares own."""
+    """Watches a course: an owner that takes brings as much as it needs within what shares own, and nothing out of it.
+
+    Where a victim holds units of other pools, too, those fall free besides, so only jobs of one pool are looked at.
+    """
 
     def __init__(self) -> None:
         self.preemptions = 0
         self.passes = 0
 
-    def __call__(self, snapshot: Snapshot, plan: Plan, _now) -> None:
+    def __call__(self, snapshot: Snapshot, plan: Plan, now) -> None:
         self.passes += 1
         assert self.passes < 2_000, "no end in sight"
-        entitlements = entitlements_of(snapshot)
-        for preemption in plan.preemptions:
-            self.preemptions += 1
-            if all(victim.share != preemption.job.share for victim in preemption.victims):
-                gone = {victim.name for victim in preemption.victims}
-                then = [job for job in snapshot.active if job.name not in gone]
-                for pool, count in preemption.hold.units.items():
-                    lost = within(entitlements, snapshot.active, pool) - within(entitlements, then, pool)
-                    contested = [victim for victim in preemption.victims if pool in victim.units]
-                    assert not contested or lost < count
+        entitlements, active = entitlements_of(snapshot), list(snapshot.active)
+        for decision in plan.decisions:
+            before = list(active)
+            if isinstance(decision, Start):
+                active.append(lifecycle.start(decision.job, decision.units, (), now))
+            elif isinstance(decision, Preempt):
+                self.preemptions += 1
+                gone = {victim.name for victim in decision.victims}
+                active = [job for job in active if job.name not in gone]
+                active.append(lifecycle.start(decision.job, decision.hold.units, (), now))
+                if all(v.share != decision.job.share and len(v.units) == 1 for v in decision.victims):
+                    for pool, count in decision.hold.units.items():
+                        assert within(entitlements, active, pool) == within(entitlements, before, pool) + count
 
 
 def within(entitlements: Entitlements, active, pool: str) -> int:

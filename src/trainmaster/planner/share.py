@@ -47,6 +47,7 @@ class Shares:
     holdings: Holdings = field(init=False)
     _kept: dict[tuple[str, bool], tuple[int, dict[str, int], int]] = field(default_factory=dict)
     _best: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    _above: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     _asked: tuple[int, str, Units, Units] | None = None
 
     def __post_init__(self) -> None:
@@ -135,8 +136,8 @@ class Shares:
         Between shares only an owner takes, only from borrowers, and whatever the priorities: the job's share stays
         within its own in every pool that the job needs, not only where units are missing (three shares that each
         borrow from the next could else chase each other for ever); the victim's share is above its own where units
-        are missing, and the victim is none of its best jobs that its own has room for. So every such taking brings
-        more jobs within what their shares own.
+        are missing, and the victim is none of its best jobs that its own has room for. So where jobs use one pool,
+        every such taking brings more units within what their shares own, and none out of it.
 
         Inside a share standing decides, but for one case: a job that would borrow in a pool where the victim holds
         nothing takes none of those best jobs. An owner there would take it all back, and so on in turn.
@@ -157,9 +158,10 @@ class Shares:
         if victim.share == job.share:
             return not self._borrows_beside(job, units, victim) or not self._is_best(victim, wanted)
         room = self._room(job, units)
-        if any(left + _units_of(job.share, pool, taken) < 0 for pool, left in room.items()):
-            return False
-        return any(self._borrowed(victim, pool, taken) for pool in wanted if pool in victim.units)
+        for pool, left in room.items():
+            if left < 0 and left + _units_of(job.share, pool, taken) < 0:
+                return False
+        return any(pool in victim.units and self._borrowed(victim, pool, taken) for pool in wanted)
 
     def take(self, job: Job, units: Units) -> None:
         """The job starts on these units. The last word about a job counts."""
@@ -224,7 +226,10 @@ class Shares:
     def _borrowed(self, victim: Job, pool: str, taken: Sequence[Job]) -> bool:
         """Whether the victim's share has more than its own there, and its own has no room for the victim."""
         share = victim.share
-        above = self.holdings.staying(share, pool) - self.entitlements.of(share).own(pool)
+        at, above = self._above.get((share, pool), (-1, 0))
+        if at != self.changes:
+            above = self.holdings.staying(share, pool) - self.entitlements.of(share).own(pool)
+            self._above[share, pool] = (self.changes, above)
         return above > _units_of(share, pool, taken) and victim.name not in self._best_within(share, pool)
 
     def _best_within(self, share: str, pool: str) -> frozenset[str]:
