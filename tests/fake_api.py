@@ -51,14 +51,25 @@ def a_view(name: str, state: str = "pending", priority: int = 0, **changes: Any)
         "position": None,
         "positionAtLeast": None,
         "reason": None,
-        "estimatedStart": None,
+        **starts(None),
+        "deadline": None,
         "submittedBy": ANN,
         "failureReason": None,
         "trainingJobName": None,
         "attempts": [],
         "history": [{"at": ENTERED, "from": None, "to": "pending", "reason": f"submitted by {ANN}", "attempt": None}],
         "jobDetails": a_request(name),
+        "why": None,
     } | changes
+
+
+def starts(expected: str | None, low: str | None = None, high: str | None = None) -> dict[str, Any]:
+    """When a job starts: a range, or one moment."""
+    return {
+        "estimatedStart": expected,
+        "estimatedStartLow": low or expected,
+        "estimatedStartHigh": high or expected,
+    }
 
 
 def an_attempt(name: str, number: int = 1, **changes: Any) -> dict[str, Any]:
@@ -133,7 +144,7 @@ class FakeApi:
             job = self.jobs[name]
             line = {"at": "2026-11-20T12:30:00Z", "from": job["jobState"], "to": state, "reason": why}
             job["history"].append(line | {"attempt": len(job["attempts"]) or None})
-            job |= {"jobState": state, "position": None, "reason": None, "estimatedStart": None} | changes
+            job |= {"jobState": state, "position": None, "reason": None} | starts(None) | changes
 
     def start(self, name: str) -> None:
         job = self.jobs[name]
@@ -202,7 +213,11 @@ class FakeApi:
             "position": 3,
             "reason": waits_for_capacity(),
             "wouldPreempt": [],
-            "estimatedStart": "2026-11-20T16:00:00Z",
+            "wouldStart": [],
+            "wouldDelay": [],
+            "positionAtLeast": None,
+            "deadline": None,
+            **starts("2026-11-20T16:00:00Z"),
             "warnings": ["no CheckpointConfig"],
         } | self.planned
 

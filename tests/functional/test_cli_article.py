@@ -127,7 +127,9 @@ def test_why_a_job_waits_is_what_the_plan_says(world: World, run: Run) -> None:
     third, fourth = run("why", "job3").stdout, run("why", "job4").stdout
 
     assert "job3 waits at position 1, with priority 1," in third
-    assert f"It waits for 1 x {P5}: 0 free for it now. It starts at the latest at " in third
+    assert f"It waits for 1 of 1 x {P5}: 0 free for it now, expected by " in third
+    assert "It is expected to start at " in third
+    assert f"What it needs is held by job1 (1 x {P5}, until about " in third
     assert "job4 waits at position 2, with priority 0," in fourth
     wide = [line.split()[3] for line in run("ls", "--wide").stdout.splitlines()[4:]]
     assert wide == ["1", "2"]

@@ -15,6 +15,7 @@ from trainmaster.cli.render import (
     in_order,
     jobs_table,
     plain,
+    screen_table,
     terminal_width,
     wide_table,
 )
@@ -39,11 +40,13 @@ def ls(  # noqa: PLR0913 - an option each
     share: Annotated[str | None, typer.Option(help="Only jobs of this share.", metavar="SHARE")] = None,
     pool: Annotated[str | None, typer.Option(help="Only jobs that can run in this pool.", metavar="POOL")] = None,
     show_all: Annotated[bool, typer.Option("--all", help="Finished jobs, too, the newest first.")] = False,
-    wide: Annotated[bool, typer.Option("--wide", "-w", help="Position, pools and reasons, too.")] = False,
+    wide: Annotated[bool, typer.Option("--wide", "-w", help="Position, pools, start and whole reason, too.")] = False,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="At most so many jobs.")] = 100,
     json: Json = False,
 ) -> None:
     """List the jobs that have not finished, by priority.
+
+    On a terminal it says also when waiting jobs will probably start, and why they wait, in a few words.
 
     States are: pending, starting, running, preempting, preempted, resizing, held (unfinished); completed, failed,
     stopped, cancelled (finished).
@@ -60,6 +63,7 @@ def ls(  # noqa: PLR0913 - an option each
 
 def _table(tools: Tools, jobs: list[JobView], *, wide: bool) -> str:
     paint = coloured if tools.colours(sys.stdout) else plain
-    if not wide:
-        return jobs_table(jobs, paint)
-    return wide_table(jobs, paint, terminal_width() if tools.is_terminal(sys.stdout) else None)
+    width = terminal_width() if tools.is_terminal(sys.stdout) else None
+    if wide:
+        return wide_table(jobs, tools.now(), paint, width)
+    return jobs_table(jobs, paint) if width is None else screen_table(jobs, tools.now(), paint, width)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from trainmaster.cli.options import File, Json, Options, Priority
+from trainmaster.cli.outlook import deadline_sentence, names, start_sentence
 from trainmaster.cli.render import as_json, text_of, warn
 from trainmaster.cli.request import options_of, read_request, with_tags
-from trainmaster.cli.times import told, with_moments
+from trainmaster.cli.times import span, with_moments
 from trainmaster.cli.tools import tools_of
 
 if TYPE_CHECKING:
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 def plan(
     context: typer.Context, file: File, priority: Priority = None, option: Options = None, json: Json = False
 ) -> None:
-    """Say what a request would come to.
+    """Say what a request would come to, and for whom.
 
-    The queue answers what would happen if it were submitted now, with the same checks; nothing is stored.
+    The queue answers what would happen if it were submitted now, with the same checks: when the job would start, which
+    jobs would step aside for it, and which would start later. Nothing is stored.
     """
     request = with_tags(read_request(file), priority, options_of(option or ()))
     tools = tools_of(context)
@@ -34,13 +36,27 @@ def plan(
 
 
 def _told(answer: PlanView, now: datetime) -> str:
-    start = answer["estimatedStart"]
-    reason = with_moments(text_of(answer["reason"]), now)
-    where = f" at position {answer['position']}" if answer["position"] is not None else ""
+    reason = text_of(answer["reason"])
     lines = {
         "start": "It would start at once.",
         "preempt": f"It would preempt {', '.join(answer['wouldPreempt'])} and start in the freed capacity.",
-        "wait": f"It would wait{where}: {reason.rstrip('.')}.",
+        "wait": f"It would wait{_place(answer)}: {reason.rstrip('.')}.",
     }
-    latest = f" It would start at the latest at {told(start, now)}." if start else ""
-    return lines[answer["decision"]] + (latest if answer["decision"] != "start" else "")
+    parts = [lines[answer["decision"]]]
+    if answer["decision"] != "start":
+        parts.append(start_sentence(answer, now, "would be"))
+    parts += [_others(answer), deadline_sentence(answer)]
+    return with_moments(" ".join(part for part in parts if part), now)
+
+
+def _place(answer: PlanView) -> str:
+    if answer["position"] is not None:
+        return f" at position {answer['position']}"
+    least = answer.get("positionAtLeast")
+    return f" at position {least} or later" if least is not None else ""
+
+
+def _others(answer: PlanView) -> str:
+    """Whom it would delay, and by how much."""
+    delayed = [f"{each['jobName']} by {span(each['bySeconds'])}" for each in answer.get("wouldDelay", [])]
+    return f"It would delay {names(delayed)}." if delayed else ""

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 
+from trainmaster.cli.outlook import starts_in
 from trainmaster.cli.render import position_of, text_of
-from trainmaster.cli.times import distance, parse
 from trainmaster.client.views import ENDED
 from trainmaster.client.wording import sentence_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trainmaster.cli.tools import Tools
     from trainmaster.client.views import JobView
 
-_HEADINGS = ("", "Job Name", "State", "Position", "Starts By", "Attempts", "Reason")
+_HEADINGS = ("", "Job Name", "State", "Position", "Starts", "Attempts", "Reason")
 _STYLES = {"completed": "green", "failed": "red", "stopped": "red", "cancelled": "red", "running": "green"}
 
 
@@ -129,12 +129,11 @@ class Moving:
 
 
 def _cells(job: JobView, now: datetime) -> list[Text]:
-    start = job["estimatedStart"]
     return [
         _text(job["jobName"]),
         _text(job["jobState"], _STYLES.get(job["jobState"], "yellow")),
         _text(position_of(job)),
-        _text(distance(parse(start) - now) if start else ""),
+        _text(starts_in(job, now)),
         _text(str(len(job["attempts"]) or "")),
         _text(text_of(job["reason"]) or job["failureReason"] or "", "dim"),
     ]

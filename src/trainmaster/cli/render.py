@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from trainmaster.cli.outlook import brief_reason, starts_in
 from trainmaster.cli.times import lasted, stamp
 from trainmaster.client.views import ENDED
 
@@ -25,7 +26,8 @@ Paint = Callable[[str], str]
 
 HEADERS: Final = ("Job Name", "State", "Priority")
 """The columns of the article's table ("print the queue state")."""
-_WIDE: Final = ("Position", "Pools", "Reason")
+_NEAR: Final = ("Starts", "Reason")
+_WIDE: Final = ("Position", "Pools", "Starts", "Reason")
 _SHORTEST_REASON = 20
 _COLOURS: Final[Mapping[str, str]] = {
     "running": "green",
@@ -63,11 +65,23 @@ def jobs_table(jobs: Sequence[JobView], paint: Paint = plain) -> str:
     return _table([_row(job, paint) for job in jobs], HEADERS)
 
 
-def wide_table(jobs: Sequence[JobView], paint: Paint = plain, width: int | None = None) -> str:
-    """The article's table with position, pools and reason; reasons are cut where lines would exceed `width`."""
-    rows = [[*_row(job, paint), position_of(job), demand_of(job), text_of(job["reason"])] for job in jobs]
+def screen_table(jobs: Sequence[JobView], now: datetime, paint: Paint, width: int) -> str:
+    """The article's table; where any job waits, with when it starts and why it waits, no line wider than that."""
+    rows = [[*_row(job, paint), starts_in(job, now), brief_reason(job)] for job in jobs]
+    if not any(row[-1] or row[-2] for row in rows):
+        return jobs_table(jobs, paint)
+    _cut_last(rows, (*HEADERS, *_NEAR), width)
+    return _table(rows, (*HEADERS, *_NEAR))
+
+
+def wide_table(jobs: Sequence[JobView], now: datetime, paint: Paint = plain, width: int | None = None) -> str:
+    """The article's table with position, pools, start and reason; reasons are cut where lines would exceed `width`."""
+    rows = [
+        [*_row(job, paint), position_of(job), demand_of(job), starts_in(job, now), text_of(job["reason"])]
+        for job in jobs
+    ]
     if width is not None:
-        _cut_last(rows, width)
+        _cut_last(rows, (*HEADERS, *_WIDE), width)
     return _table(rows, (*HEADERS, *_WIDE))
 
 
@@ -173,9 +187,9 @@ def _units(pool: str, count: int) -> str:
     return pool if count == 1 else f"{count} x {pool}"
 
 
-def _cut_last(rows: list[list[Any]], width: int) -> None:
+def _cut_last(rows: list[list[Any]], headers: Sequence[str], width: int) -> None:
     """Cut the last column so that no line is wider; never to less than a few words."""
-    others = _table([row[:-1] for row in rows], (*HEADERS, *_WIDE[:-1])).splitlines()
+    others = _table([row[:-1] for row in rows], headers[:-1]).splitlines()
     room = max(width - len(others[1]) - 2, _SHORTEST_REASON)
     for row in rows:
         if len(row[-1]) > room:

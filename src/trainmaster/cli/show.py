@@ -19,10 +19,12 @@ from trainmaster.cli.render import (
     position_of,
     text_of,
 )
-from trainmaster.cli.times import stamp
+from trainmaster.cli.times import stamp, told, with_moments
 from trainmaster.cli.tools import tools_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from trainmaster.cli.render import Paint
     from trainmaster.cli.tools import Tools
     from trainmaster.client.views import JobDetail
@@ -49,15 +51,16 @@ def show(
 
 def _page(tools: Tools, job: JobDetail) -> str:
     paint = coloured if tools.colours(sys.stdout) else plain
-    parts = [facts(_facts(job, paint))]
+    parts = [facts(_facts(job, paint, tools.now()))]
     if job["attempts"]:
         parts.append(attempts_table(job["attempts"], tools.now()))
     parts.append(history_table(job["history"], paint))
     return "\n\n".join(parts)
 
 
-def _facts(job: JobDetail, paint: Paint) -> list[tuple[str, str]]:
-    start = job["estimatedStart"]
+def _facts(job: JobDetail, paint: Paint, now: datetime) -> list[tuple[str, str]]:
+    start, low, high = job["estimatedStart"], job.get("estimatedStartLow"), job.get("estimatedStartHigh")
+    deadline = job.get("deadline")
     return [
         ("Job Name", job["jobName"]),
         ("State", paint(job["jobState"])),
@@ -65,7 +68,9 @@ def _facts(job: JobDetail, paint: Paint) -> list[tuple[str, str]]:
         ("Position", position_of(job)),
         ("Reason", text_of(job["reason"])),
         ("Failure", job["failureReason"] or ""),
-        ("Starts at the latest", f"{stamp(start)} UTC" if start else ""),
+        ("Expected Start", told(start, now) if start else ""),
+        ("Probably Between", f"{stamp(low)} and {stamp(high)} UTC" if low and high and low != high else ""),
+        ("Deadline", with_moments(deadline["message"], now) if deadline else ""),
         ("Demand", demand_of(job)),
         ("Preemptible", "yes" if job["preemptible"] else "no"),
         ("Share", job["share"]),

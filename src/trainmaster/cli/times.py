@@ -10,6 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
+_SHORT = {"second": "s", "minute": "min", "hour": "h", "day": "d"}
 _UNITS = (("second", 1, 90.0), ("minute", 60, 90.0), ("hour", 3_600, 48.0), ("day", 86_400, math.inf))
 
 
@@ -47,6 +48,12 @@ def span(seconds: float) -> str:
     name, size = next((name, size) for name, size, below in _UNITS if round(seconds / size) < below)
     count = round(seconds / size)
     return f"{count} {name}" if count == 1 else f"{count} {name}s"
+
+
+def brief_span(seconds: float) -> str:
+    """A duration in one short unit: `45 s`, `12 min`, `5 h`, `3 d`."""
+    name, size = next((name, size) for name, size, below in _UNITS if round(seconds / size) < below)
+    return f"{round(seconds / size)} {_SHORT[name]}"
 
 
 def lasted(start: str | None, end: str | None, now: datetime) -> str:

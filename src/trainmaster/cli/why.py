@@ -12,18 +12,22 @@ from trainmaster.cli.render import as_json, terminal_width
 from trainmaster.cli.tools import tools_of
 from trainmaster.cli.words import explanation
 
-_MEMBERS = ("jobName", "jobState", "priority", "position", "positionAtLeast", "reason", "estimatedStart")
+_MEMBERS = (
+    *("jobName", "jobState", "priority", "position", "positionAtLeast", "reason", "deadline", "why"),
+    *("estimatedStart", "estimatedStartLow", "estimatedStartHigh"),
+)
 _WIDEST = 100
 
 
 def why(context: typer.Context, name: Name, json: Json = False) -> None:
-    """Say why a job waits, until when, or what else has become of it.
+    """Say why a job waits, until when, and what would help; or what else has become of it.
 
-    The estimated start supposes that the jobs before it use all of the time they may: most start earlier.
+    The range of the start is from the same planner, run forward over how long jobs like those before it have run.
+    What would help has been tried with it on the queue as it is.
     """
     tools = tools_of(context)
     with tools.api() as api:
-        job = api.job(name)
+        job = api.job(name, why=True)
     text = explanation(job, tools.now())
     if json:
         members = {key: value for key, value in job.items() if key in _MEMBERS}

@@ -10,8 +10,9 @@ from datetime import datetime
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from trainmaster.cli.outlook import deadline_sentence, start_sentence, story_sentences
 from trainmaster.cli.render import demand_of, text_of
-from trainmaster.cli.times import parse, span, told, with_moments
+from trainmaster.cli.times import parse, span, with_moments
 
 if TYPE_CHECKING:
     from trainmaster.client.views import AttemptView, HistoryEntry, JobDetail
@@ -37,9 +38,18 @@ def _preempted(job: JobDetail, now: datetime) -> Iterator[str]:
 
 
 def _held(job: JobDetail, _: datetime) -> Iterator[str]:
-    yield f"{job['jobName']} was held back{_when(job)}."
-    yield _by_what(job)
-    yield f"It keeps its entry time and does not start before `trainmaster release {job['jobName']}`."
+    reason = job["reason"]
+    if reason is not None and reason["type"] in _ENTERS_LATER:
+        yield f"{job['jobName']} {_ENTERS_LATER[reason['type']]}{text_of(reason)}. Then it enters the queue."
+    else:
+        yield f"{job['jobName']} was held back{_when(job)}."
+        yield _by_what(job)
+        yield f"It keeps its entry time and does not start before `trainmaster release {job['jobName']}`."
+    yield deadline_sentence(job)
+
+
+_ENTERS_LATER = {"NotBefore": "runs ", "WaitsForJobs": ""}
+"""Reasons for which a job is held that nobody has to release, and the verb that they lack."""
 
 
 def _starting(job: JobDetail, _: datetime) -> Iterator[str]:
@@ -57,6 +67,7 @@ def _running(job: JobDetail, now: datetime) -> Iterator[str]:
     yield f"{job['jobName']} has been running{for_long} on {demand_of(job)}, as {_called(attempt)}."
     outlook = "A job of higher priority may preempt it." if job["preemptible"] else "It is not preemptible."
     yield _stop_asked(job) or outlook
+    yield deadline_sentence(job)
 
 
 def _preempting(job: JobDetail, _: datetime) -> Iterator[str]:
@@ -101,29 +112,35 @@ _TELLERS: Mapping[str, Callable[[JobDetail, datetime], Iterator[str]]] = {
 }
 
 
-# The planner's reasons are predicates without a subject ("waits for 1 x ..."); of others nothing is presumed.
+# Most of the planner's reasons are predicates without a subject ("waits for 1 x ..."); of others nothing is presumed.
 _SUBJECTS = {
     "WaitsForCapacity": "it ",
     "WaitsForRelease": "it ",
     "Preempts": "it ",
+    "EndsWarmPool": "it ",
     "Behind": "it ",
     "KeptForOther": "it ",
+    "Protected": "it ",
+    "PreemptsLater": "it ",
     "BackingOff": "it is ",
     "NextPass": "it ",
     "CanNeverFit": "it ",
+    "PlanClosed": "it ",
     "NotConsideredYet": "it ",
 }
 
 
 def _outlook(job: JobDetail, now: datetime) -> Iterator[str]:
-    """Why it waits and when that will be over."""
-    reason, start = job["reason"], job["estimatedStart"]
+    """Why it waits, when that will be over, and what would help."""
+    reason, start = job["reason"], start_sentence(job, now)
     if reason:
         yield _sentence(_SUBJECTS.get(reason["type"], "") + reason["message"])
-    if start:
-        yield f"It starts at the latest at {told(start, now)}, unless a job comes before it."
+    yield from story_sentences(job.get("why"))
+    if reason:
+        yield start or "When it can start cannot be foreseen."
     else:
-        yield "When it can start cannot be foreseen." if reason else "It starts with the next pass."
+        yield "It starts with the next pass."
+    yield deadline_sentence(job)
 
 
 def _place(job: JobDetail) -> str:

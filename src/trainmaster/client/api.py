@@ -76,9 +76,10 @@ class ApiClient:
         """What would happen to the request if it were submitted now; stores nothing. Raises as `submit`."""
         return cast("PlanView", self._call("POST", "/plan", body=request))
 
-    def job(self, name: str) -> JobDetail:
-        """A job with its attempts, history and request. Raises NotFound."""
-        return cast("JobDetail", self._call("GET", _path_of(name)))
+    def job(self, name: str, *, why: bool = False) -> JobDetail:
+        """A job with its attempts, history and request, and where asked for why it waits. Raises NotFound."""
+        query = {"why": "true"} if why else None
+        return cast("JobDetail", self._call("GET", _path_of(name), query=query))
 
     def jobs(
         self,

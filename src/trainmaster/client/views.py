@@ -32,6 +32,16 @@ class Reason(TypedDict):
     message: str
 
 
+class DeadlineView(TypedDict):
+    """How a job stands to its deadline; `message` says it."""
+
+    deadline: str
+    prospect: Literal["in time", "urgent", "late", "lost"]
+    latestStart: str
+    urgentFrom: str | None
+    message: str
+
+
 class AttemptView(TypedDict):
     """One run of a job on SageMaker; `trainingJobName` is its name there."""
 
@@ -59,6 +69,9 @@ class JobView(TypedDict):
     positionAtLeast: int | None
     reason: Reason | None
     estimatedStart: str | None
+    estimatedStartLow: str | None
+    estimatedStartHigh: str | None
+    deadline: DeadlineView | None
     submittedBy: str | None
     failureReason: str | None
     trainingJobName: str | None
@@ -84,11 +97,48 @@ class HistoryEntry(_Ends):
     attempt: int | None
 
 
+class Holder(TypedDict):
+    """A job that holds instances which a waiting one could use."""
+
+    jobName: str
+    pool: str
+    instances: int
+    expectedEnd: str
+    overdue: bool
+    stopping: bool
+
+
+class Reserved(TypedDict):
+    """What is reserved for a blocked job, and when it is expected to be free."""
+
+    instances: dict[str, int]
+    at: str | None
+
+
+class Advice(TypedDict):
+    """Something that would help; one of the last three is set."""
+
+    message: str
+    priority: int | None
+    instances: int | None
+    pool: str | None
+
+
+class WhyView(TypedDict):
+    """The story of a waiting job."""
+
+    inTheWay: list[Holder]
+    jobsInTheWay: int
+    reserved: Reserved | None
+    advice: list[Advice]
+
+
 class JobDetail(JobView):
-    """A job with its history and the CreateTrainingJob request that was submitted."""
+    """A job with its history and the CreateTrainingJob request that was submitted; `why` where it was asked for."""
 
     history: list[HistoryEntry]
     jobDetails: dict[str, Any]
+    why: WhyView | None
 
 
 class PoolView(TypedDict):
@@ -150,12 +200,27 @@ class QueuePage(JobsPage):
     pools: list[PoolView]
 
 
+class Delay(TypedDict):
+    """A job that would start later: when as things are, and when then."""
+
+    jobName: str
+    bySeconds: int
+    expectedStart: str
+    wouldStart: str
+
+
 class PlanView(TypedDict):
-    """What would happen to a request if it were submitted now."""
+    """What would happen to a request, and to others, if it were submitted now."""
 
     decision: Literal["start", "preempt", "wait"]
     position: int | None
+    positionAtLeast: int | None
     reason: Reason | None
     wouldPreempt: list[str]
+    wouldStart: list[str]
+    wouldDelay: list[Delay]
     estimatedStart: str | None
+    estimatedStartLow: str | None
+    estimatedStartHigh: str | None
+    deadline: DeadlineView | None
     warnings: list[str]

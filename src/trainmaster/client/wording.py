@@ -44,8 +44,15 @@ def _position(job: JobView) -> str:
 
 
 def _start(job: JobView) -> str:
-    start = job.get("estimatedStart")
-    return f"estimated start {datetime.fromisoformat(start):%Y-%m-%d %H:%M:%S} UTC" if start else ""
+    start, low, high = (job.get(key) for key in ("estimatedStart", "estimatedStartLow", "estimatedStartHigh"))
+    if not isinstance(start, str):
+        return ""
+    known = isinstance(low, str) and isinstance(high, str) and low != high
+    return f"estimated start {_stamp(start)} UTC" + (f" ({_stamp(str(low))} to {_stamp(str(high))})" if known else "")
+
+
+def _stamp(iso: str) -> str:
+    return f"{datetime.fromisoformat(iso):%Y-%m-%d %H:%M:%S}"
 
 
 def _why(reason: Reason | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from cli_terminal import Terminal
 
-from fake_api import ANN, G5, P5, FakeApi, a_pool, a_request
+from fake_api import ANN, G5, P5, FakeApi, a_pool, a_request, starts
 
 
 def _file(tmp_path: Path, request: Any) -> str:
@@ -141,7 +141,7 @@ def test_plan_says_what_would_happen_and_stores_nothing(world: FakeApi, run: Ter
 
     assert result.stdout == (
         "It would wait at position 3: waits for 1 x ml.p5.48xlarge: 0 free for it now. "
-        "It would start at the latest at 2026-11-20 16:00:00 UTC (in 3 hours).\n"
+        "It would be expected to start at 2026-11-20 16:00:00 UTC (in 3 hours).\n"
     )
     assert result.stderr == "Warning: no CheckpointConfig\n"
     assert world.jobs == {}
@@ -149,7 +149,7 @@ def test_plan_says_what_would_happen_and_stores_nothing(world: FakeApi, run: Ter
 
 
 def test_plan_of_what_starts_at_once_says_no_more(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
-    world.planned = {"decision": "start", "position": 1, "reason": None, "estimatedStart": "2026-11-20T13:00:00Z"}
+    world.planned = {"decision": "start", "position": 1, "reason": None} | starts("2026-11-20T13:00:00Z")
     assert run("plan", _file(tmp_path, a_request("job1"))).stdout == "It would start at once.\n"
 
 
@@ -157,17 +157,16 @@ def test_plan_of_a_preemption_names_who_steps_aside(world: FakeApi, run: Termina
     world.planned = {
         "decision": "preempt",
         "wouldPreempt": ["job7", "job8"],
-        "estimatedStart": "2026-11-20T13:03:00Z",
         "warnings": [],
-    }
+    } | starts("2026-11-20T13:03:00Z")
     assert run("plan", _file(tmp_path, a_request("job1"))).stdout == (
         "It would preempt job7, job8 and start in the freed capacity. "
-        "It would start at the latest at 2026-11-20 13:03:00 UTC (in 3 minutes).\n"
+        "It would be expected to start at 2026-11-20 13:03:00 UTC (in 3 minutes).\n"
     )
 
 
 def test_plan_without_an_estimate_promises_none(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
-    world.planned = {"position": None, "estimatedStart": None}
+    world.planned = {"position": None} | starts(None)
     assert run("plan", _file(tmp_path, a_request("job1"))).stdout == (
         "It would wait: waits for 1 x ml.p5.48xlarge: 0 free for it now.\n"
     )

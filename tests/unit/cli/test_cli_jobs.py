@@ -5,7 +5,7 @@ import json
 import pytest
 from cli_terminal import Terminal
 
-from fake_api import ANN, G5, P5, FakeApi, a_request, an_attempt, waits_for_capacity
+from fake_api import ANN, G5, P5, FakeApi, a_request, an_attempt, starts, waits_for_capacity
 from trainmaster.domain.job import JobState
 
 
@@ -106,14 +106,15 @@ def test_ls_reads_only_the_pages_that_it_shows_and_says_that_there_is_more(world
     assert run("ls", "--limit", "9").stderr == ""
 
 
-def test_ls_wide_adds_position_pools_and_reason(world: FakeApi, run: Terminal) -> None:
-    world.add("a", position=1, reason=waits_for_capacity(), demand=[{P5: 2, G5: 1}, {G5: 8}])
+def test_ls_wide_adds_position_pools_start_and_reason(world: FakeApi, run: Terminal) -> None:
+    in_hours = starts("2026-11-20T16:00:00Z", "2026-11-20T15:00:00Z", "2026-11-20T18:00:00Z")
+    world.add("a", position=1, reason=waits_for_capacity(), demand=[{P5: 2, G5: 1}, {G5: 8}], **in_hours)
     world.add("b", positionAtLeast=1000)
 
     head, _, first, second = run("ls", "--wide").stdout.splitlines()
 
-    assert head.split() == ["Job", "Name", "State", "Priority", "Position", "Pools", "Reason"]
-    assert f" 1  2 x {P5} + {G5} or 8 x {G5}  waits for 1 x {P5}: 0 free for it now" in first
+    assert head.split() == ["Job", "Name", "State", "Priority", "Position", "Pools", "Starts", "Reason"]
+    assert f" 1  2 x {P5} + {G5} or 8 x {G5}  in 2 h to 5 h  waits for 1 x {P5}: 0 free for it now" in first
     assert "1000+  ml.p5.48xlarge" in second
 
 
@@ -154,13 +155,14 @@ def test_show_as_json_is_what_the_api_said(world: FakeApi, run: Terminal) -> Non
 
 
 def test_why_is_one_paragraph_of_state_position_reason_and_outlook(world: FakeApi, run: Terminal) -> None:
-    world.add("job3", priority=1, position=2, reason=waits_for_capacity(), estimatedStart="2026-11-20T14:30:00Z")
+    world.add("job3", priority=1, position=2, reason=waits_for_capacity(), **starts("2026-11-20T14:30:00Z"))
 
     assert run("why", "job3").stdout == (
         "job3 waits at position 2, with priority 1, since 2026-11-20 12:00:00 UTC (60 minutes ago). "
         "It waits for 1 x ml.p5.48xlarge: 0 free for it now. "
-        "It starts at the latest at 2026-11-20 14:30:00 UTC (in 2 hours), unless a job comes before it.\n"
+        "It is expected to start at 2026-11-20 14:30:00 UTC (in 2 hours).\n"
     )
+    assert world.calls == [("GET", "/jobs/job3", {"why": "true"})]
 
 
 def test_why_as_json_has_the_facts_and_the_words(world: FakeApi, run: Terminal) -> None:
@@ -174,7 +176,9 @@ def test_why_as_json_has_the_facts_and_the_words(world: FakeApi, run: Terminal) 
         "position": 2,
         "positionAtLeast": None,
         "reason": waits_for_capacity(),
-        "estimatedStart": None,
+        "deadline": None,
+        "why": None,
+        **starts(None),
     }
 
 

@@ -9,15 +9,15 @@ import pytest
 from cli_terminal import NOW, Terminal
 from rich.console import Console
 
-from fake_api import FakeApi, a_request, a_view, an_attempt, waits_for_capacity
+from fake_api import FakeApi, a_request, a_view, an_attempt, starts, waits_for_capacity
 from trainmaster.cli.progress import Moving
 
 
 def test_wait_tells_every_change_once_and_ends_with_the_job(world: FakeApi, run: Terminal) -> None:
-    world.add("job1", priority=1, position=1, reason=waits_for_capacity(), estimatedStart="2026-11-20T14:00:00Z")
+    world.add("job1", priority=1, position=1, reason=waits_for_capacity(), **starts("2026-11-20T14:00:00Z"))
 
     def drifts() -> None:
-        world.jobs["job1"]["estimatedStart"] = "2026-11-20T14:00:09Z"
+        world.jobs["job1"] |= starts("2026-11-20T14:00:09Z")
 
     run.meanwhile = [
         drifts,
@@ -144,14 +144,20 @@ def _drawn(width: int, *jobs: dict[str, object]) -> list[str]:
 
 
 def test_the_moving_display_shows_position_start_attempts_and_reason() -> None:
-    waiting = a_view("job3", position=2, reason=waits_for_capacity(), estimatedStart="2026-11-20T15:00:00Z")
+    in_hours = starts("2026-11-20T16:00:00Z", "2026-11-20T15:00:00Z", "2026-11-20T18:00:00Z")
+    waiting = a_view("job3", position=2, reason=waits_for_capacity(), **in_hours)
     running = a_view("job1", "running", attempts=[an_attempt("job1"), an_attempt("job1", 2)])
     failed = a_view("job0", "failed", failureReason="[red]AlgorithmError[/red]")
 
     head, first, second, third = _drawn(120, waiting, running, failed)
 
-    assert head.split() == ["Job", "Name", "State", "Position", "Starts", "By", "Attempts", "Reason"]
-    assert first[3:].split(maxsplit=6) == ["job3", "pending", "2", "in", "2", "hours", waits_for_capacity()["message"]]
+    assert head.split() == ["Job", "Name", "State", "Position", "Starts", "Attempts", "Reason"]
+    assert first[3:].split(maxsplit=3) == [
+        "job3",
+        "pending",
+        "2",
+        f"in 2 h to 5 h            {waits_for_capacity()['message']}",
+    ]
     assert second[3:].split() == ["job1", "running", "2"]
     assert third.split() == ["✗", "job0", "failed", "[red]AlgorithmError[/red]"]
 
