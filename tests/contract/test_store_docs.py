@@ -10,9 +10,10 @@ from engines import ROOT
 from lives import a_life
 
 import builders as b
-from trainmaster.adapters.dynamodb_rows import row_of
+from trainmaster.adapters.dynamodb_rows import row_of, warm_row
 from trainmaster.domain.job import Change, JobState, ParentRule, Wishes
 from trainmaster.domain.policy import FailureClass
+from trainmaster.domain.warm import WarmPool
 
 
 def names_in(row) -> set[str]:
@@ -73,7 +74,9 @@ def test_every_attribute_and_member_is_in_the_page(dynoxide_engine):
     )
     full = row_of(everything)
     job = json.loads(full["job"]["S"])
-    written = set().union(*map(names_in, [*dynoxide_engine.rows(), full]), job["attempt"], *job["past"]) - {b.P5}
+    warm = warm_row(WarmPool("job1", {b.P5: 1}, "fit", b.NOW, 1, "job2", b.NOW))
+    rows = [*dynoxide_engine.rows(), full, warm]
+    written = set().union(*map(names_in, rows), job["attempt"], *job["past"]) - {b.P5}
     page = (ROOT / "docs" / "reference" / "table.md").read_text()
     named = set(re.findall(r"`([a-zA-Z]+#?)(?:<[^`]*>)?`", page))
     assert written - named == set()
