@@ -80,7 +80,7 @@ def test_hold_release_and_cancel(deployed, trainmaster, pool, request_file):
     assert trainmaster("submit", request_file("cli-second")).returncode == 0
     why = trainmaster("why", "cli-second").stdout
     assert "cli-second waits at position" in why
-    assert f"It waits for 1 x {pool}: 0 free for it now." in why
+    assert f"It waits for 1 of 1 x {pool}: 0 free for it now" in why
 
     assert trainmaster("hold", "cli-second").returncode == 0
     assert trainmaster("why", "cli-second").stdout.startswith("cli-second was held back at ")
