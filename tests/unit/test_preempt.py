@@ -264,7 +264,8 @@ def test_who_is_protected_for_a_time_is_told_before_who_is_for_good():
     good, young = resumed(running("good", ago=9_000)), running("young", priority=1, ago=300)
     found = candidates(good, young, rules=rules)
     assert found.victims(newcomer(), {P5: 1}).until == at(300)
-    assert found.victims(newcomer(), {P5: 2}).until is None
+    both = found.victims(newcomer(), {P5: 2})
+    assert ([job.name for job in both.protected], both.until) == (["good"], None)
 
 
 # -- a waiting job that may have to step aside later ----------------------------------------------------------------

@@ -130,7 +130,7 @@ class Protected:
 
     Attributes:
         jobs: whom it may preempt, but not yet.
-        until: when the first of them may be preempted; None where they may not be any more.
+        until: when all of them may be preempted; None where they may not be any more.
     """
 
     jobs: tuple[str, ...]

@@ -33,7 +33,7 @@ class Choice:
         highest: the best standing among them.
         cost: GPU-seconds that are lost in all.
         protected: whom the job could have preempted, but for the rules.
-        until: when those may be preempted; None where some of them may not be any more.
+        until: when all of those may be preempted; None where they may not be any more.
     """
 
     victims: tuple[Job, ...] = ()
@@ -211,8 +211,9 @@ def _until(reach: Reach, newcomer: Newcomer) -> Choice | None:
     missing, permits = newcomer.missing, newcomer.permits
     ordered = sorted(reach.candidates(missing), key=soonest)
     taken = spared(in_turn(ordered, missing, permits), missing, permits)
-    times = [candidate.until for candidate in taken if candidate.until is not None]
-    if not times:
+    latest = max((candidate.until for candidate in taken if candidate.until is not None), default=None)
+    if latest is None:
         return None
-    protected = tuple(candidate.job for candidate in taken if candidate.until is not None)
-    return Choice(protected=protected, until=None if max(times) == NEVER else max(times))
+    for_good = latest == NEVER
+    held = [c.job for c in taken if c.until is not None and (c.until == NEVER or not for_good)]
+    return Choice(protected=tuple(held), until=None if for_good else latest)
