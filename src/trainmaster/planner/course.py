@@ -96,9 +96,8 @@ class Course:
         if next_ is None:
             return False
         self.moment = self._told_at(max(next_, self.moment))
-        happened = [end for end in self.ends.values() if end <= self.moment]
-        first, last = min(happened, default=self.moment), max(happened, default=self.moment)
-        self.since = max(first + (last - first) / 2, self.since)
+        last = max((end for end in self.ends.values() if end <= self.moment), default=next_)
+        self.since = max(next_ + (last - next_) / 2, self.since)
         self._let_end()
         return True
 
@@ -110,6 +109,7 @@ class Course:
     def _upcoming(self, plan: Plan) -> Iterator[datetime]:
         yield from self.ends.values()
         yield from (job.retry_at for job in self.snapshot.waiting if job.retry_at and job.retry_at > self.moment)
+        yield from map(_gone, self.snapshot.warm)
         # A reservation's time is what the planner expects; here it is seen.
         if plan.look_again is not None and all(plan.look_again != each.at for each in plan.reservations):
             yield plan.look_again
@@ -132,7 +132,9 @@ class Course:
         self._book(ended)
         for job in ended:
             del self.ends[job.name]
-        self.snapshot = replace(self.snapshot, active=tuple(still), waiting=(*self.snapshot.waiting, *back))
+        warm = tuple(pool for pool in self.snapshot.warm if _gone(pool) > self.moment)
+        waiting = (*self.snapshot.waiting, *back)
+        self.snapshot = replace(self.snapshot, active=tuple(still), waiting=waiting, warm=warm)
 
     def _book(self, ended: Sequence[Job]) -> None:
         """What ended attempts have used, where anything depends on it."""
@@ -158,11 +160,14 @@ class Course:
         return lifecycle.preempt(job, beneficiary, self.moment)
 
     def _warm_after(self, plan: Plan) -> tuple[WarmPool, ...]:
-        """Those that are used or end are gone from here on: what starts, starts at once."""
-        gone = {start.warm.training_job_name for start in plan.starts if start.warm is not None}
-        gone |= {ended.warm.training_job_name for ended in plan.warm_ends}
-        left = (pool for pool in counting(self.snapshot.warm, self.snapshot.active) if pool.ending_since is None)
-        return tuple(pool for pool in left if pool.training_job_name not in gone and pool.until > self.moment)
+        """A pool that is used is its job's from here on; one that is to end will be gone soon."""
+        used = {start.warm.training_job_name for start in plan.starts if start.warm is not None}
+        ending = {ended.warm.training_job_name for ended in plan.warm_ends}
+        return tuple(
+            replace(pool, ending_since=self.since) if pool.training_job_name in ending else pool
+            for pool in counting(self.snapshot.warm, self.snapshot.active)
+            if pool.training_job_name not in used
+        )
 
     def _end(self, job: Job) -> datetime:
         end = self.expect.end(job)
@@ -179,6 +184,11 @@ class Course:
 def _grain_of(snapshot: Snapshot) -> float:
     wanted = (len(snapshot.active) + len(snapshot.waiting)) / FINE_UP_TO
     return next((grain for grain in GRAINS if grain >= wanted), GRAINS[-1])
+
+
+def _gone(pool: WarmPool) -> datetime:
+    """When a warm pool has given its units back."""
+    return pool.until if pool.ending_since is None else pool.ending_since + STOP_TAKES
 
 
 def _earlier(one: datetime, other: datetime | None) -> datetime:
