@@ -76,10 +76,12 @@ def an_attempt(name: str, number: int = 1, **changes: Any) -> dict[str, Any]:
     return {
         "number": number,
         "trainingJobName": name if number == 1 else f"{name}-qstamp-{number}",
+        "units": {P5: 1},
         "outcome": "active",
         "createdAt": "2026-11-20T12:00:05Z",
         "startedAt": "2026-11-20T12:01:00Z",
         "endedAt": None,
+        "interruptions": 0,
         "reason": None,
     } | changes
 

@@ -86,10 +86,12 @@ def an_attempt_view(name, **changes):
     return {
         "number": 1,
         "trainingJobName": name,
+        "units": {P5: 1},
         "outcome": "active",
         "createdAt": "2026-11-21T12:00:00Z",
         "startedAt": "2026-11-21T12:00:00Z",
         "endedAt": None,
+        "interruptions": 0,
         "reason": None,
     } | changes
 
@@ -153,9 +155,10 @@ POOL = {
 def test_a_submitted_job_waits_for_the_next_pass(world):
     reply = world.post("/add-job", a_request("job1", priority=100))
     assert reply.status == 202
-    assert reply.body == a_view(
-        "job1", priority=100, position=1, submittedBy=ALICE, **starts(NOW_TEXT)
-    ) | {"warnings": [], "wouldPreempt": []}
+    assert reply.body == a_view("job1", priority=100, position=1, submittedBy=ALICE, **starts(NOW_TEXT)) | {
+        "warnings": [],
+        "wouldPreempt": [],
+    }
     assert world.publisher.wakes == [0]
 
 

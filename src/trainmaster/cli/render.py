@@ -102,16 +102,22 @@ def pools_table(pools: Sequence[PoolView]) -> str:
 
 
 def attempts_table(attempts: Sequence[AttemptView], now: datetime) -> str:
-    """A job's attempts, with the time that each has run."""
+    """A job's attempts, with the time that each has run; where, if not in one pool, and its interruptions, if any."""
+    several = len({pool for attempt in attempts for pool in attempt["units"]}) > 1
+    interrupted = any(attempt["interruptions"] for attempt in attempts)
     rows = [
         [
-            *(attempt["number"], attempt["trainingJobName"], attempt["outcome"], stamp(attempt["createdAt"])),
+            *(attempt["number"], attempt["trainingJobName"]),
+            *([" + ".join(_units(*units) for units in attempt["units"].items())] if several else []),
+            *(attempt["outcome"], stamp(attempt["createdAt"])),
             lasted(attempt["startedAt"], attempt["endedAt"], now),
+            *([attempt["interruptions"]] if interrupted else []),
             text_of(attempt["reason"]),
         ]
         for attempt in attempts
     ]
-    return _table(rows, ("Attempt", "Training Job", "Outcome", "Created (UTC)", "Ran", "Reason"))
+    headers = ("Attempt", "Training Job", *(["Units"] if several else []), "Outcome", "Created (UTC)", "Ran")
+    return _table(rows, (*headers, *(["Interrupted"] if interrupted else []), "Reason"))
 
 
 def history_table(history: Sequence[HistoryEntry], paint: Paint = plain) -> str:

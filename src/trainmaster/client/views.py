@@ -47,7 +47,9 @@ class AttemptView(TypedDict):
 
     number: int
     trainingJobName: str
+    units: dict[str, int]
     outcome: str
+    interruptions: int
     createdAt: str | None
     startedAt: str | None
     endedAt: str | None

@@ -114,10 +114,12 @@ class Attempt(Answer):
 
     number: int
     training_job_name: Annotated[str, Field(description="Its name on SageMaker.")]
+    units: Annotated[Units, Field(description="Instances by pool; all that SageMaker may choose until it has chosen.")]
     outcome: Outcome
     created_at: Annotated[datetime, Field(description="When its start was decided.")]
     started_at: Annotated[datetime | None, Field(description="When SageMaker reported its instances at work.")]
     ended_at: datetime | None
+    interruptions: Annotated[int, Field(description="How often its spot instances were taken away.")]
     reason: Annotated[str | None, Field(description="Why it ended.")]
 
 

@@ -237,10 +237,12 @@ def _attempt_view(attempt: Attempt) -> models.Attempt:
     return models.Attempt(
         number=attempt.number,
         training_job_name=attempt.training_job_name,
+        units=dict(attempt.units),
         outcome=attempt.outcome,
         created_at=attempt.created_at,
         started_at=attempt.started_at,
         ended_at=attempt.ended_at,
+        interruptions=attempt.interruptions,
         reason=attempt.reason,
     )
 

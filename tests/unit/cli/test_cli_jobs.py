@@ -143,6 +143,17 @@ def test_show_has_the_jobs_facts_attempts_and_history(world: FakeApi, run: Termi
     assert not [line for line in lines if line[:1] == ["Position"]]
 
 
+def test_show_says_where_attempts_ran_and_how_often_spot_instances_were_lost(world: FakeApi, run: Terminal) -> None:
+    world.add("job1", "running", 0, attempts=[
+        an_attempt("job1", 1, outcome="reclaimed", endedAt="2026-11-20T12:20:05Z", units={"spring": 2}),
+        an_attempt("job1", 2, units={"p5-spot": 2}, interruptions=3, startedAt="2026-11-20T12:59:00Z"),
+    ])  # fmt: skip
+    lines = [line.split() for line in run("show", "job1").stdout.splitlines()]
+    assert ["1", "job1", "2", "x", "spring", "reclaimed", "2026-11-20", "12:00:05", "0:19:05", "0"] in lines
+    second = ["2", "job1-qstamp-2", "2", "x", "p5-spot", "active", "2026-11-20", "12:00:05", "0:01:00", "3"]
+    assert second in lines
+
+
 def test_show_request_prints_what_submit_takes(world: FakeApi, run: Terminal) -> None:
     world.add("job1", jobDetails=a_request("job1", HyperParameters={"name": "größer"}))
     assert json.loads(run("show", "job1", "--request").stdout) == world.jobs["job1"]["jobDetails"]

@@ -175,19 +175,23 @@ def test_a_job_of_several_attempts_shows_them_oldest_first():
     assert first == {
         "number": 1,
         "trainingJobName": "job1",
+        "units": {P5: 1},
         "outcome": "preempted",
         "createdAt": "2026-11-21T12:00:10Z",
         "startedAt": "2026-11-21T12:00:10Z",
         "endedAt": "2026-11-21T12:00:10Z",
+        "interruptions": 0,
         "reason": "preempted for job9",
     }
     assert second == {
         "number": 2,
         "trainingJobName": "job1-qstamp-2",
+        "units": {P5: 1},
         "outcome": "active",
         "createdAt": "2026-11-21T12:01:00Z",
         "startedAt": None,
         "endedAt": None,
+        "interruptions": 0,
         "reason": None,
     }
 
