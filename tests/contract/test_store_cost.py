@@ -12,7 +12,7 @@ from meter import Meter
 
 import builders as b
 from trainmaster.adapters.dynamodb_records import records_row
-from trainmaster.adapters.dynamodb_rows import row_of
+from trainmaster.adapters.dynamodb_rows import job_of, job_text, row_of
 from trainmaster.domain import lifecycle
 from trainmaster.domain.job import Change, JobState
 from trainmaster.domain.observation import Status
@@ -230,9 +230,29 @@ def test_what_is_remembered_is_small(dynoxide_engine, shares, images, ends, kind
 
 @pytest.mark.parametrize(
     ("build", "most"),
-    [(b.a_job, 500), (b.a_held_job, 520), (b.a_starting_job, 600), (b.a_running_job, 700), (b.an_ended_job, 1_000)],
+    [
+        (b.a_job, 600),
+        (b.a_held_job, 660),
+        (b.a_starting_job, 700),
+        (b.a_running_job, 800),
+        (b.a_preempted_job, 800),
+        (b.an_ended_job, 1_000),
+    ],
 )
 def test_rows_are_small(build, most):
-    row = row_of(build(NAME, submitted_by=BY, priority=100, entry_time=b.at(-0.123456)))
-    size = sum(len(name) + len(next(iter(value.values())).encode()) for name, value in row.items())
-    assert size <= most
+    fields = {"image": b.IMAGE, "checkpointed": True, "fit": "abcdefgh", "submitted_by": BY, "priority": 100}
+    row = row_of(build(NAME, entry_time=b.at(-0.123456), **fields))
+    assert sum(len(name) + len(next(iter(value.values()))) for name, value in row.items()) <= most
+
+
+def test_the_row_of_a_job_that_has_stepped_aside_four_times_stays_within_a_kilobyte():
+    job = b.a_job(NAME, submitted_by=BY, image=b.IMAGE, checkpointed=True)
+    for turn in range(4):
+        started = lifecycle.launched(lifecycle.start(job, {b.P5: 1}, (), b.at(turn * 1_000 + 0.5)))
+        running = lifecycle.observe(started, b.an_observation(started, secondary="Training"), b.at(turn * 1_000 + 60))
+        leaving = lifecycle.preempt(running, f"urgent-{turn}-{NAME}", b.at(turn * 1_000 + 900))
+        job = lifecycle.observe(leaving, b.an_observation(leaving, status=Status.STOPPED), b.at(turn * 1_000 + 930))
+    row = row_of(job)
+    assert len(job_text(row)) > 2_000
+    assert sum(len(name) + len(next(iter(value.values()))) for name, value in row.items()) <= 1_024
+    assert job_of(row) == job

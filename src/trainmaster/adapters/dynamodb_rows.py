@@ -8,6 +8,7 @@ It must not talk to DynamoDB.
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypedDict
@@ -34,6 +35,8 @@ PLACE = "place"
 FINISHED_INDEX, FINISHED = "finished", "ended"
 """The index of ended jobs, and its one hash key: ended jobs come at the rate at which SageMaker starts them."""
 
+_READABLE = 700
+"""Bytes of a job's text that leave its row, with the longest name, within a kilobyte, which is what is charged for."""
 _LONGEST_LANE = 700
 """Bytes: a sort key may have 1,024, and priority, time and name follow the lane."""
 
@@ -167,7 +170,7 @@ def row_of(job: Job, history: Sequence[Change] | None = None, apart: int = 0) ->
         jobState=job.state.value,
         priority=job.priority,
         version=job.version,
-        job=packed(job, lines),
+        job=_short(packed(job, lines)),
     )
     if apart:
         row["apart"] = _attribute(apart)
@@ -186,8 +189,19 @@ def job_of(row: Row) -> Job:
         priority=int(row["priority"]["N"]),
         state=STATES[row["jobState"]["S"]],
         version=int(row["version"]["N"]),
-        **unpacked(row["job"]["S"], name, entry),
+        **unpacked(job_text(row), name, entry),
     )
+
+
+def job_text(row: Row) -> str:
+    """The JSON text of a live row."""
+    value = row["job"]
+    return value["S"] if "S" in value else zlib.decompress(bytes(value["B"])).decode()
+
+
+def _short(text: str) -> str | bytes:
+    """The text, compressed where its row could have more than a kilobyte: as of jobs that have stepped aside."""
+    return text if len(text) <= _READABLE else zlib.compress(text.encode(), level=9)
 
 
 def apart_of(row: Row) -> int:
