@@ -1,0 +1,245 @@
+"""The whole story of a waiting job through the API: who is in the way, what is reserved, what would help in truth."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+import pytest
+
+from api_world import ApiWorld
+from builders import (
+    G5,
+    NOW,
+    P5,
+    a_held_job,
+    a_job,
+    a_pool,
+    a_preempting_job,
+    a_request,
+    a_running_job,
+    at,
+    pools_of,
+)
+from trainmaster.domain.policy import Order, Policy, Share
+
+A_DAY = 86_400
+
+
+def a_world(*jobs, pools=None, policy=None):
+    world = ApiWorld(pools=pools_of(*(pools or [a_pool(P5, 4), a_pool(G5, 4)])))
+    if policy is not None:
+        world.memory.set_settings(policy=policy)
+    world.seed(*jobs)
+    return world
+
+
+def why(world, name):
+    return world.get(f"/jobs/{name}", why="true").body["why"]
+
+
+def running(name, count=1, priority=5, **fields):
+    return a_running_job(name, units={P5: count}, priority=priority, **fields)
+
+
+class TestWhoIsInTheWay:
+    def test_those_that_hold_what_it_could_use_first_those_that_end_first(self):
+        world = a_world(
+            running("late", 2, now=NOW),
+            running("soon", 1, now=at(-3600)),
+            a_preempting_job("leaving", priority=9, beneficiary="x", now=NOW),
+            a_running_job("elsewhere", units={G5: 1}),
+            a_job("waits", units={P5: 4}),
+        )
+        story = why(world, "waits")
+        assert [holder["jobName"] for holder in story["inTheWay"]] == ["leaving", "soon", "late"]
+        assert story["jobsInTheWay"] == 3
+        leaving, soon, late = story["inTheWay"]
+        assert (leaving["stopping"], leaving["expectedEnd"]) == (True, "2026-11-21T12:03:00Z")
+        assert (soon["stopping"], soon["expectedEnd"], soon["instances"]) == (False, "2026-11-22T11:00:00Z", 1)
+        assert late["instances"] == 2
+
+    def test_ten_are_named_and_all_are_counted(self):
+        holders = [running(f"r{n:02}", now=at(-n)) for n in range(12)]
+        world = a_world(*holders, a_job("waits"), pools=[a_pool(P5, 12)])
+        story = why(world, "waits")
+        assert [holder["jobName"] for holder in story["inTheWay"]] == [f"r{n:02}" for n in range(11, 1, -1)]
+        assert story["jobsInTheWay"] == 12
+
+    def test_what_is_reserved_for_it(self):
+        world = a_world(running("a", 4, now=NOW), a_job("waits", units={P5: 3}), a_job("next", entry_time=at(5)))
+        assert why(world, "waits")["reserved"] == {"instances": {P5: 3}, "at": "2026-11-22T12:00:00Z"}
+        assert why(world, "next")["reserved"] is None
+
+
+class TestWhatWouldHelp:
+    def advice(self, world, name="waits"):
+        return why(world, name)["advice"]
+
+    def test_a_priority_above_those_that_would_have_to_step_aside(self):
+        world = a_world(
+            *(running(f"r{n}", priority=n) for n in range(1, 5)), a_job("waits", units={P5: 2}), pools=[a_pool(P5, 4)]
+        )
+        (advice,) = self.advice(world)
+        assert advice == {
+            "message": "raise its priority above 2: it preempts r1, r2",
+            "priority": 3,
+            "instances": None,
+            "pool": None,
+        }
+
+    def test_it_is_true(self):
+        world = a_world(
+            *(running(f"r{n}", priority=n) for n in range(1, 5)), a_job("waits", units={P5: 2}), pools=[a_pool(P5, 4)]
+        )
+        (advice,) = self.advice(world)
+        assert world.patch("/jobs/waits", {"priority": advice["priority"] - 1}).body["reason"]["type"] != "Preempts"
+        reason = world.patch("/jobs/waits", {"priority": advice["priority"]}).body["reason"]
+        assert (reason["type"], reason["victims"]) == ("Preempts", ["r1", "r2"])
+
+    def test_no_priority_where_nobody_may_be_preempted(self):
+        world = a_world(running("r", 4, preemptible=False), a_job("waits"), pools=[a_pool(P5, 4)])
+        assert self.advice(world) == []
+
+    def test_fewer_instances_where_some_are_free(self):
+        world = a_world(running("r", 2, preemptible=False), a_job("waits", units={P5: 3}), pools=[a_pool(P5, 4)])
+        (advice,) = self.advice(world)
+        assert advice["message"] == f"ask for 2 instances of {P5}: it starts with the next pass"
+        assert advice["instances"] == 2
+        assert world.post("/plan", a_request("other", count=2)).body["decision"] == "start"
+
+    def test_another_pool_that_has_room(self):
+        world = a_world(running("r", 4, preemptible=False), a_job("waits", units={P5: 3}))
+        (advice,) = self.advice(world)
+        assert advice["message"] == f"ask for 3 x {G5} instead: it starts with the next pass"
+        assert advice["pool"] == G5
+
+    def test_not_what_is_kept_for_somebody_else(self):
+        ahead = a_job("ahead", units={P5: 4}, priority=1)
+        waits = a_job("waits", units={P5: 3}, max_runtime=timedelta(days=2), preemptible=False)
+        world = a_world(running("r", 2, now=NOW), ahead, waits, pools=[a_pool(P5, 4)])
+        assert all(advice["instances"] is None for advice in self.advice(world))
+
+    def test_nothing_that_its_share_does_not_allow(self):
+        share = Share(name="vision", nominal={P5: 1}, borrows={P5: 0})
+        world = a_world(
+            running("r", 1, share="vision", preemptible=False),
+            a_job("waits", units={P5: 2}, share="vision"),
+            policy=Policy(shares={"vision": share}),
+        )
+        assert world.get("/jobs/waits").body["reason"]["type"] == "ShareFull"
+        assert self.advice(world) == []
+
+
+class TestOfWhomThereIsNoStory:
+    @pytest.mark.parametrize("job", [running("job1"), a_held_job("job1")], ids=["running", "held"])
+    def test_of_a_job_that_does_not_wait(self, job):
+        assert why(a_world(job), "job1") is None
+
+    def test_of_a_job_that_starts_there_is_nothing_to_tell(self):
+        assert why(a_world(a_job("job1")), "job1") == {
+            "inTheWay": [],
+            "jobsInTheWay": 0,
+            "reserved": None,
+            "advice": [],
+        }
+
+    def test_of_a_job_that_a_pass_does_not_look_at(self):
+        world = a_world(running("r", 4), *(a_job(f"j{n:03}", entry_time=at(n)) for n in range(60)))
+        assert why(world, "j059") is None
+        assert why(world, "j001") is not None
+
+    def test_where_it_is_not_asked_for(self):
+        world = a_world(running("r", 4), a_job("waits"))
+        assert world.get("/jobs/waits").body["why"] is None
+        assert world.get("/jobs/waits", why="perhaps").status == 400
+
+
+class TestDeadlines:
+    def deadline(self, world, name="job1"):
+        return world.get(f"/jobs/{name}").body["deadline"]
+
+    def test_of_waiting_held_and_running_jobs(self):
+        due = at(2 * A_DAY + 3600)
+        for job in (a_job("job1", deadline=due), a_held_job("job1", deadline=due), running("job1", deadline=due)):
+            found = self.deadline(a_world(job))
+            assert (found["deadline"], found["prospect"]) == ("2026-11-23T13:00:00Z", "in time")
+            assert found["latestStart"] == "2026-11-22T13:00:00Z"
+            assert found["message"].startswith("has to start by 2026-11-22T13:00:00Z")
+
+    def test_one_that_cannot_be_met_says_so(self):
+        assert self.deadline(a_world(a_job("job1", deadline=at(-60))))["prospect"] == "lost"
+
+    def test_in_lists_and_plans_too(self):
+        world = a_world(running("job1", deadline=at(A_DAY)))
+        (job,) = world.get("/jobs").body["jobs"]
+        assert job["deadline"]["deadline"] == "2026-11-22T12:00:00Z"
+        tag = {"Key": "trainmaster:deadline", "Value": "2026-11-21T12:30:00Z"}
+        request = a_request("new")
+        plan = world.post("/plan", request | {"Tags": [*request.get("Tags", []), tag]}).body
+        assert plan["deadline"]["prospect"] == "late"
+        assert any("only if it is quicker" in warning for warning in plan["warnings"])
+
+    def test_no_job_without_one_has_any(self):
+        assert self.deadline(a_world(a_job("job1"))) is None
+
+
+class TestPositions:
+    def test_they_are_the_places_in_which_jobs_are_considered(self):
+        """A deadline that is near moves a job before its equals, and so its position."""
+        urgent = a_job("urgent", max_runtime=timedelta(hours=1), entry_time=at(-7000), deadline=at(3700))
+        world = a_world(running("r", 4), a_job("first", entry_time=at(-9000)), urgent, a_job("last"))
+        shown = {job["jobName"]: job["position"] for job in world.get("/queue").body["jobs"]}
+        assert shown == {"urgent": 1, "first": 2, "last": 3}
+
+    def test_with_shares_they_follow_the_shares_turns(self):
+        """The owner goes before those who came earlier and would borrow."""
+        shares = {name: Share(name=name, nominal={P5: 2}) for name in ("speech", "vision")}
+        world = a_world(
+            running("r", 2, share="speech"),
+            *(a_job(f"borrower{n}", share="speech", entry_time=at(-90 + n)) for n in range(3)),
+            a_job("owner", share="vision"),
+            policy=Policy(shares=shares),
+        )
+        shown = {job["jobName"]: job["position"] for job in world.get("/queue").body["jobs"]}
+        assert shown["owner"] == 1
+
+    def test_least_attained_service_has_its_own(self):
+        served = a_job("served", entry_time=at(-9000))
+        world = a_world(running("r", 4), served, a_job("fresh"), policy=Policy(order=Order.LEAST_ATTAINED_SERVICE))
+        shown = {job["jobName"]: job["position"] for job in world.get("/queue").body["jobs"]}
+        assert sorted(shown.values()) == [1, 2]
+
+
+class TestPlans:
+    def test_who_would_start_with_it(self):
+        """A patient job of its own size blocks the others; the new one, in its way, changes nothing for them."""
+        world = a_world(running("r", 3), a_job("waits", units={P5: 2}))
+        assert world.post("/plan", a_request("new")).body["wouldStart"] in ([], ["new"])
+
+    def test_a_plan_for_a_job_that_is_there_already_delays_nobody(self):
+        world = a_world(running("r", 4))
+        world.submit("job1", priority=1)
+        plan = world.post("/plan", a_request("job1", priority=1)).body
+        assert (plan["wouldDelay"], plan["wouldStart"]) == ([], [])
+
+
+def test_a_large_queue_is_answered_within_a_second_of_the_processor():
+    """1,000 active and 1,000 waiting jobs: pages, one job's story, a deep one, a submission and a plan."""
+    world = a_world(
+        *(running(f"r{n:04}", 1 + n % 4, priority=1, now=at(-60 * n)) for n in range(1_000)),
+        *(a_job(f"w{n:04}", units={P5: 1 + n % 4}, priority=1, entry_time=at(n)) for n in range(1_000)),
+        pools=[a_pool(P5, 2_500), a_pool(G5, 10)],
+    )
+    asked = {
+        "queue": lambda: world.get("/queue", limit="100"),
+        "jobs": lambda: world.get("/jobs", state="pending", limit="100"),
+        "why": lambda: world.get("/jobs/w0005", why="true"),
+        "deep": lambda: world.get("/jobs/w0999", why="true"),
+        "add": lambda: world.post("/add-job", a_request("new", priority=1)),
+        "plan": lambda: world.post("/plan", a_request("newer", priority=1)),
+    }
+    for name, ask in asked.items():
+        began = time.process_time()
+        assert ask().status in (200, 202)
+        assert time.process_time() - began < 1, name
