@@ -43,6 +43,10 @@ class PlanStatus(StrEnum):
     FAILED = "Failed"
 
 
+OVER = frozenset({PlanStatus.EXPIRED, PlanStatus.FAILED})
+"""Of a plan that will never be usable any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanWindow:
     """What SageMaker says of a training plan.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Kind, PlanStatus, PlanWindow, Pool, reclaimed_at
+from trainmaster.domain.capacity import OVER, Kind, PlanStatus, PlanWindow, Pool, reclaimed_at
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable, VersionConflict
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.plan import Snapshot
@@ -74,7 +74,7 @@ def look_for_checkpoints(hands: Hands, active: tuple[Job, ...]) -> tuple[Job, ..
 
 def _is_due(pool: Pool, now: datetime) -> bool:
     """Every few minutes, and every minute while a change is due that SageMaker has not told yet."""
-    over = pool.plan_status in (PlanStatus.EXPIRED, PlanStatus.FAILED)
+    over = pool.plan_status in OVER
     begins = pool.plan_status is not PlanStatus.ACTIVE and pool.starts_at is not None and now >= pool.starts_at
     ends = pool.ends_at is not None and now >= pool.ends_at
     regular = (int(now.timestamp()) // 60 + sum(pool.name.encode())) % PERIOD == 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
 
 from builders import G5, NOW, P5, a_request
 from trainmaster.adapters.request_model import problems
-from trainmaster.domain.capacity import Demand, Kind, Pool
+from trainmaster.domain.capacity import Demand, Kind, PlanStatus, Pool
 from trainmaster.domain.errors import InvalidRequest, NeverFits
 from trainmaster.domain.request import demand_in, for_pool, meaning_problems, pool_warnings
 from trainmaster.service.door import Door
@@ -100,6 +101,19 @@ class TestWhereItsOptionSays:
             demand_in(request, ("spring", "winter"), POOLS)
         assert refused.value.field == "Tags[0].Value"
         assert "p5-spot" in refused.value.hint
+
+    @pytest.mark.parametrize("status", [PlanStatus.EXPIRED, PlanStatus.FAILED])
+    def test_plans_that_are_over_are_no_choice_unless_there_is_another(self, status):
+        pools = POOLS | {"spring": replace(POOLS["spring"], plan_status=status)}
+        with pytest.raises(NeverFits, match="plan of spring has ended or failed") as refused:
+            demand_in(a_request(options={"pools": "spring"}), ("spring",), pools)
+        assert refused.value.field == "Tags[0].Value"
+        assert demand_in(a_request(options={"pools": "spring"}), ("spring", P5), pools).ours
+        request = a_request()
+        request["ResourceConfig"]["TrainingPlanArn"] = PLAN
+        with pytest.raises(NeverFits) as refused:
+            demand_in(request, (), pools)
+        assert refused.value.field == "ResourceConfig.TrainingPlanArn"
 
     @pytest.mark.parametrize("member", ["InstanceGroups", "InstancePreferences"])
     def test_not_together_with_sagemakers_own_ways_to_name_several(self, member):

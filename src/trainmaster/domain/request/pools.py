@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from trainmaster.domain.capacity import Demand, Kind, Pool, pool_for, pool_of_plan, total
+from trainmaster.domain.capacity import OVER, Demand, Kind, Pool, pool_for, pool_of_plan, total
 from trainmaster.domain.errors import InvalidRequest, NeverFits
 from trainmaster.domain.request.fields import entries, part, shown, text, whole
 from trainmaster.domain.request.meaning import DEFAULT_RUNTIME
@@ -34,8 +34,13 @@ def demand_in(request: Object, named: Sequence[str], pools: Pools) -> Demand:
 
     Raises `InvalidRequest`; `NeverFits` where a pool that it needs is not there.
     """
-    if named:
-        return _named(request, named, pools)
+    demand = _named(request, named, pools) if named else _said(request, pools)
+    _check_plans(request, demand, pools)
+    return demand
+
+
+def _said(request: Object, pools: Pools) -> Demand:
+    """What the request itself says."""
     config = part(request, CONFIG)
     preferred = entries(config, PREFERENCES)
     found = []
@@ -117,6 +122,18 @@ def _of_plan(arn: str, type_: str, pools: Pools) -> str:
         f"The training plan {shown(arn.rpartition('/')[2])} {wrong}.",
         field=f"{CONFIG}.TrainingPlanArn",
         hint="Have a pool of kind training-plan added (PUT /pools)." if pool is None else "Use the plan's type.",
+    )
+
+
+def _check_plans(request: Object, demand: Demand, pools: Pools) -> None:
+    """Refuse what could only ever run in training plans that are over."""
+    over = {name for name in demand.pools if name in pools and pools[name].plan_status in OVER}
+    if not over or any(over.isdisjoint(units) for units in demand.alternatives):
+        return
+    raise NeverFits(
+        f"The training plan of {', '.join(sorted(over))} has ended or failed.",
+        field=option_field(request, "pools") if demand.ours else f"{CONFIG}.TrainingPlanArn",
+        hint="Name another pool, or leave the training plan out.",
     )
 
 
