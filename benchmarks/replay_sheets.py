@@ -64,7 +64,7 @@ def sheets(found: Figures) -> list[Sheet]:
         ),
         Sheet(
             "Replay: starts foretold to jobs that had to wait, on their arrival",
-            ("trace", "policy", "asked", "known", "inside the range", "median error"),
+            ("trace", "policy", "asked", "known", "inside", "with those at once", "median error", "median width"),
             list(_foretold(by_trace)),
             EXPECTED["foretold"],
         ),
@@ -145,8 +145,9 @@ def _foretold(by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]
     for vc, runs in by_trace.items():
         for policy, one in runs.items():
             if one.get("eta_asked"):
-                error = duration(one["eta_median_error_s"])
-                yield (vc, policy, str(one["eta_asked"]), str(one["eta_known"]), f"{one['eta_inside']:.1%}", error)
+                shares = (f"{one['eta_inside']:.1%}", f"{one['eta_inside_all']:.1%}")
+                spans = (duration(one["eta_median_error_s"]), duration(one["eta_median_width_s"]))
+                yield (vc, policy, str(one["eta_asked"]), str(one["eta_known"]), *shares, *spans)
 
 
 def _speed(runs: Sequence[Figures]) -> Iterator[Sequence[str]]:

@@ -53,7 +53,7 @@ def one_table(run: Run) -> str:
 
 
 def _foretold(found: dict[str, Any]) -> list[tuple[str, str]]:
-    if "eta_asked" not in found:
+    if not found.get("eta_asked"):
         return []
     error = duration(found["eta_median_error_s"])
     inside = percent(found["eta_inside"])

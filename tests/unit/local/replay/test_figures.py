@@ -89,7 +89,21 @@ def foretold(likely, low, high):
 
 def test_what_could_not_be_foretold_is_not_inside():
     found = eta_figures(RUN, {0: foretold(26, 20, 30), 1: Foretold(EPOCH)}, EPOCH)
-    assert found == {"eta_asked": 2, "eta_known": 1, "eta_median_error_s": 6, "eta_inside": 0.5}
+    assert found == {
+        "eta_asked": 2,
+        "eta_known": 1,
+        "eta_median_error_s": 6,
+        "eta_median_width_s": 10,
+        "eta_inside": 0.5,
+        "eta_inside_all": 0.5,
+    }
+
+
+def test_jobs_that_started_at_once_are_told_apart():
+    at_once = Foretold(EPOCH, at_once=True)
+    found = eta_figures(RUN, {0: foretold(26, 25, 30), 1: at_once, 2: at_once, 3: at_once}, EPOCH)
+    assert (found["eta_asked"], found["eta_inside"], found["eta_inside_all"]) == (1, 0, 0.75)
+    assert eta_figures(RUN, {1: at_once}, EPOCH)["eta_inside"] is None
 
 
 @pytest.mark.parametrize(("low", "high", "inside"), [(20, 20, 1), (0, 19.9, 0), (20.1, 99, 0)])
