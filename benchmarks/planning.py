@@ -77,4 +77,4 @@ def _waiting(kind: str, number: int, size: int, pools: int, rng: random.Random) 
     own = 10_000 + size - number
     priority = {"nothing starts": 0, "mixed": rng.randrange(10), "ladder": own, "stopping": own}.get(kind, 5)
     units = {_pool(number % pools): rng.choice((1, 1, 1, 2, 4))}
-    return b.a_job(f"waiting-{number:05d}", priority=priority, entry_time=b.at(number), units=units)
+    return b.a_job(f"waiting-{number:05d}", priority=priority, entry_time=b.at(number - size), units=units)
