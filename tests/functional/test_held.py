@@ -87,7 +87,7 @@ class TestNotBefore:
         assert hand_in(world, "job1", not_before=in_(-60)).state is JobState.PENDING
 
     def test_what_is_said_before_it_is_submitted(self, world):
-        said, _ = plan(world.desk, world.door, asking("job1", not_before=in_(300)), ADA)
+        said, *_ = plan(world.desk, world.door, asking("job1", not_before=in_(300)), ADA)
         assert (said.position, said.starts, said.reason) == (None, False, NotBefore(EPOCH + timedelta(seconds=300)))
 
     def test_the_same_request_again_gets_the_same_answer(self, world):
@@ -200,7 +200,7 @@ class TestAfter:
     def test_a_parent_that_failed_long_ago(self, world):
         hand_in(world, "parent", outcome="failed")
         world.run_until_ended("parent")
-        said, advice = plan(world.desk, world.door, asking("child", after="parent"), ADA)
+        said, advice, *_ = plan(world.desk, world.door, asking("child", after="parent"), ADA)
         assert (said.reason, advice[-1]) == (
             WaitsForJobs(("parent",)),
             "This job runs after parent, which is failed, so it does not run.",
