@@ -16,6 +16,7 @@ from trainmaster.domain.errors import Fenced, VersionConflict
 from trainmaster.domain.history import ALL, FADES
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.observation import Status
+from trainmaster.domain.policy import Policy
 from trainmaster.ports import Filter, Store
 
 
@@ -212,3 +213,19 @@ def test_ends_told_at_once_are_all_booked_and_each_once(engine):
     assert records.history.kinds[ALL].total == pytest.approx(sum(FADES**n for n in range(16)), abs=0.2)
     spent = {share: account.gpu_seconds for share, account in records.usage.accounts.items()}
     assert spent == {f"share{n}": 8 * sum(1_000 + m for m in range(n, 16, 4)) for n in range(4)}
+
+
+def test_pools_and_policy_set_at_once_are_both_set(engine):
+    store = engine.open()
+
+    def set_one(number):
+        if number % 2:
+            return store.set_settings(policy=Policy(reservations=number)).version
+        return store.set_settings(pools=[b.a_pool(cap=100 + number)]).version
+
+    versions = at_once(8, set_one)
+    assert len(set(versions)) == 8
+    now = store.settings()
+    assert now.version == max(versions)
+    assert now.pools[b.P5].cap in {100, 102, 104, 106}
+    assert now.policy.reservations in {1, 3, 5, 7}

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as how
+from hypothesis import strategies as st
+from test_api_properties import VALUES, places
 
 from any_policies import CAP, policies
 from api_world import ALICE, ApiWorld
@@ -169,6 +171,34 @@ def test_any_settings_that_make_sense_are_taken_and_told_as_they_were(policy):
     assert (reply.status, reply.body) == (200, {**said, "version": 1})
     assert world.memory.settings().policy == policy
     SettingsInForce.model_validate(reply.body)
+
+
+@st.composite
+def broken_settings(draw):
+    """Good settings with one to three of their places holding something else."""
+    document = settings_document(draw(policies()))
+    for _ in range(draw(st.integers(1, 3))):
+        *path, last = draw(st.sampled_from(list(places(document))[1:]))
+        holder = document
+        for key in path:
+            holder = holder[key]
+        holder[last] = draw(VALUES)
+    return document
+
+
+@how(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@given(broken_settings())
+def test_whatever_is_sent_is_taken_or_refused_by_a_field(document):
+    world = ApiWorld(pools=pools_of(a_pool(cap=CAP), a_pool(G5, CAP)))
+    before = world.get("/settings").body
+    reply = world.put("/settings", document)
+    if reply.status == 200:
+        assert world.get("/settings").body == reply.body
+        assert world.put("/settings", reply.body).status == 200
+    else:
+        assert reply.kind[:2] == (400, "InvalidRequest")
+        assert reply.error["field"]
+        assert world.get("/settings").body == before
 
 
 # ---------------------------------------------------------------- the page

@@ -73,6 +73,7 @@ class World:
         self.outage: list[int] = []
         self.lose_answers = 0
         self.pools: dict[str, Any] = {"pools": [], "version": 1}
+        self.settings: dict[str, Any] = {"order": "backfill", "version": 1}
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
 
@@ -288,6 +289,17 @@ class World:
             raise refuse(409, "VersionConflict", "changed meanwhile", "version")
         self.pools = {"pools": wanted["pools"], "version": self.pools["version"] + 1}
         return 200, self.pools
+
+    def get_settings(self, *_: object) -> Reply:
+        return 200, self.settings
+
+    def put_settings(self, _: None, __: object, wanted: dict[str, Any]) -> Reply:
+        if wanted.get("version", self.settings["version"]) != self.settings["version"]:
+            raise refuse(409, "VersionConflict", "changed meanwhile", "version")
+        if wanted["order"] == "lifo":
+            raise refuse(400, "InvalidRequest", "There is no order lifo.", "order")
+        self.settings = {**wanted, "version": self.settings["version"] + 1}
+        return 200, self.settings
 
     def get_openapi_json(self, *_: object) -> Reply:
         return 200, {"openapi": "3.1.0"}

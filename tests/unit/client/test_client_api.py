@@ -88,6 +88,8 @@ def test_a_request_is_submitted_as_it_is_and_answered_with_its_place(api: ApiCli
         (lambda api: api.cancel("job1"), ("DELETE", "/prod/jobs/job1")),
         (lambda api: api.change("job1", priority=0, hold=False), ("PATCH", "/prod/jobs/job1")),
         (lambda api: api.set_pools([{"instanceType": "ml.m5.large", "cap": 2}]), ("PUT", "/prod/pools")),
+        (lambda api: api.settings(), ("GET", "/prod/settings")),
+        (lambda api: api.set_settings({"order": "fifo"}), ("PUT", "/prod/settings")),
         (lambda api: api.openapi(), ("GET", "/prod/openapi.json")),
         (lambda api: api.plan({"TrainingJobName": "x"}), ("POST", "/prod/plan")),
     ],
@@ -223,6 +225,18 @@ def test_jobs_and_queue_are_read_page_by_page(api: ApiClient, world: World) -> N
     assert [job["jobName"] for job in api.all_jobs("cancelled")] == ["job3"]
     assert [job["jobName"] for job in api.all_queued()] == ["job0", "job1", "job2", "job4"]
     assert world.count("GET", "/queue") == 2
+
+
+def test_settings_are_replaced_only_at_the_version_that_was_read(api: ApiClient) -> None:
+    settings = api.settings()
+    assert api.set_settings({**settings, "order": "fifo"})["order"] == "fifo"
+    with pytest.raises(Conflict) as refusal:
+        api.set_settings({**settings, "order": "fair"})
+    assert refusal.value.type == "VersionConflict"
+    with pytest.raises(Refused) as wrong:
+        api.set_settings({"order": "lifo"})
+    assert wrong.value.field == "order"
+    assert api.settings()["order"] == "fifo"
 
 
 def test_pools_are_replaced_only_at_the_version_that_was_read(api: ApiClient) -> None:
