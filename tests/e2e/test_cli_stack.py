@@ -54,7 +54,7 @@ def request_file(tmp_path):
 
 
 def test_a_preemption_as_the_command_line_shows_it(deployed, trainmaster, pool, request_file):
-    low, high = request_file("cli-low", seconds=6), request_file("cli-high")
+    low, high = request_file("cli-low", seconds=20), request_file("cli-high")
     assert trainmaster("plan", low).stdout == "It would start at once.\n"
     assert trainmaster("submit", low, "--priority", "-5").returncode == 0
     deployed.state("cli-low", "running")
