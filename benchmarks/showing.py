@@ -16,6 +16,8 @@ MARKS = ("<!-- figures: written by `python -m benchmarks --save` -->", "<!-- end
 KUEUE_MARKS = ("<!-- kueue: written by `python -m benchmarks --only kueue --save` -->", "<!-- end of kueue -->")
 REPLAY_MARKS = ("<!-- replay: written by `python -m benchmarks.replay --save` -->", "<!-- end of replay -->")
 
+ETA_MARKS = ("<!-- eta: written by `python -m benchmarks.eta --save` -->", "<!-- end of eta -->")
+
 
 def as_table(sheet: Sheet) -> Table:
     """A sheet for the terminal."""

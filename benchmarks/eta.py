@@ -1,0 +1,79 @@
+"""`python -m benchmarks.eta`: how right the estimated starts are, on every trace and under several orders.
+
+    python -m benchmarks.eta                                   600 questions for each trace and order
+    python -m benchmarks.eta --trace ee9e8c --questions 2000   more of one of them
+    python -m benchmarks.eta --save                            keep the figures in results/ and in benchmarks/README.md
+
+Every so many'th job is asked about on its arrival, as `trainmaster why` asks, and what it was told is held against when
+it really started. It must not know how a start is estimated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterator
+
+from rich.console import Console
+
+from benchmarks import ROOT, machine
+from benchmarks.replay import CAP, RESULTS, TRACES, WIDTH, Figures, Task, measured, trace
+from benchmarks.replay_sheets import foretold
+from benchmarks.showing import ETA_MARKS, as_table, written
+from benchmarks.watching import Watch
+from trainmaster.local.replay.queue import RESTART_SECONDS
+
+ORDERS = ("backfill", "fifo", "least-attained-service")
+QUESTIONS = 600
+
+
+def tasks(options: argparse.Namespace) -> Iterator[Task]:
+    """What is to be played."""
+    for file in sorted(path.name.removesuffix(".csv.gz") for path in TRACES.glob("*.csv.gz")):
+        for share in sorted({job.share for job in trace(file)}):
+            if not options.trace or share in options.trace:
+                for policy in options.policy or ORDERS:
+                    yield Task(file, share, policy, options.cap, RESTART_SECONDS, questions=options.questions)
+
+
+def main(arguments: list[str]) -> int:
+    """Ask, and show how right the answers were; 0 when all of it ran."""
+    options = _options(arguments)
+    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
+    asked = list(tasks(options))
+    with Watch(console) as watch:
+        found: Figures = {"machine": machine.describe(), "runs": []}
+        watch.begin("traces")
+        # By spawning: a fork of a process with threads (the bar's) may hang (Python's library, multiprocessing).
+        with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
+            for one in watch.over_results(pool.imap(measured, asked), len(asked)):
+                found["runs"].append(one)
+                watch.say(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
+    found["machine"]["load_after"] = machine.load()
+    sheet = foretold(found["runs"])
+    console.print(as_table(sheet))
+    if options.save:
+        RESULTS.mkdir(exist_ok=True)
+        path = RESULTS / f"{machine.label(found['machine'])}-eta.json"
+        path.write_text(json.dumps(found, indent=1) + "\n")
+        written(found["machine"], [sheet], path, ETA_MARKS)
+        console.print(f"kept in {path.relative_to(ROOT)} and benchmarks/README.md")
+    return 0
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.eta", description="Measure the estimated starts.")
+    parser.add_argument("--policy", action="append", choices=(*ORDERS, "fair"), help="only these orders")
+    parser.add_argument("--trace", action="append", help="only these clusters (vc)")
+    parser.add_argument("--cap", type=int, default=CAP, help="GPUs")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="of about how many jobs it is asked")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
+    parser.add_argument("--save", action="store_true", help="keep the figures in benchmarks/results and the README")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
