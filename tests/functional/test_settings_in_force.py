@@ -16,9 +16,18 @@ from test_api_properties import VALUES, places
 from any_policies import CAP, policies
 from api_world import ALICE, ApiWorld
 from builders import G5, P5, ROLE, a_pool, a_request, pools_of
-from trainmaster.domain.policy import Policy
+from trainmaster.domain.policy import Budget, Policy, Share
 from trainmaster.domain.settings import settings_document
-from trainmaster.handlers.settings import Settings, SettingsInForce
+from trainmaster.handlers.settings import (
+    BudgetSettings,
+    LimitSettings,
+    PreemptionSettings,
+    RetriesSettings,
+    RetrySettings,
+    Settings,
+    SettingsInForce,
+    ShareSettings,
+)
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "reference" / "settings.md").read_text()
 TWO_SHARES = {"shares": {"vision": {"nominal": {P5: 1}}, "text": {"lending": "lend", "weight": 2}}}
@@ -225,6 +234,18 @@ def test_the_pages_example_is_taken():
     assert world.put("/settings", {**json.loads(text), "version": 0}).status == 200
 
 
+def test_the_api_takes_what_a_policy_has_and_nothing_else():
+    default = settings_document(Policy(shares={"vision": Share(name="vision", budget=Budget())}))
+    share, budget = default["shares"]["vision"], default["shares"]["vision"]["budget"]
+    assert members(Settings) == {*default, "version"}
+    assert members(PreemptionSettings) == set(default["preemption"])
+    assert members(LimitSettings) == set(default["limits"])
+    assert members(ShareSettings) == set(share)
+    assert members(BudgetSettings) == set(budget)
+    assert members(RetriesSettings) == set(default["retries"])
+    assert members(RetrySettings) == set(default["retries"]["spot"])
+
+
 def test_the_page_names_every_setting_with_its_default():
     default = settings_document(Policy())
     tables = {
@@ -239,7 +260,7 @@ def test_the_page_names_every_setting_with_its_default():
             if re.fullmatch(r"\d+", cell):
                 assert values[name] == int(cell), name
     share = {name for names, _ in rows("## A share") for name in names}
-    assert share == members(Settings.model_fields["shares"].annotation.__args__[1])
+    assert share == members(ShareSettings)
     by_class = {name: cell for names, cell in rows("## `retries`") for name in names}
     assert {name: json.loads(cell) for name, cell in by_class.items()} == {
         name: retry["most"] for name, retry in default["retries"].items()
