@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -18,8 +19,7 @@ spans = st.timedeltas(timedelta(0), timedelta(days=365))
 units = st.dictionaries(keys, st.integers(1, 1_000), min_size=1, max_size=3)
 priorities = st.integers(-1_000_000, 1_000_000)
 
-attempts = st.builds(
-    Attempt,
+ATTEMPT = dict[str, st.SearchStrategy[Any]](
     number=st.integers(1, 99),
     training_job_name=names,
     units=units,
@@ -39,6 +39,7 @@ attempts = st.builds(
     ended_at=st.none() | times,
     reason=st.none() | texts,
 )
+attempts = st.builds(Attempt, **ATTEMPT)
 wishes = st.builds(
     Wishes,
     min_runtime=st.none() | spans,
@@ -55,8 +56,7 @@ changes = st.builds(
     reason=texts,
     attempt=st.none() | st.integers(1, 99),
 )
-jobs = st.builds(
-    Job,
+JOB = dict[str, st.SearchStrategy[Any]](
     name=names,
     entry_time=times,
     priority=priorities,
@@ -93,3 +93,4 @@ jobs = st.builds(
     failures=counts,
     held_by=st.none() | texts,
 )
+jobs = st.builds(Job, **JOB)

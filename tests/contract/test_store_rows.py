@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
-from any_jobs import jobs, priorities, times
+from any_jobs import ATTEMPT, JOB, jobs, priorities, times
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -26,12 +26,17 @@ from trainmaster.adapters.dynamodb_rows import (
 )
 from trainmaster.adapters.dynamodb_settings import SETTINGS, Deployed
 from trainmaster.domain.errors import InvalidRequest, TooLarge
-from trainmaster.domain.job import JobState
+from trainmaster.domain.job import Attempt, Job, JobState
 from trainmaster.domain.listing import Cursor
 from trainmaster.domain.policy import Policy
 from trainmaster.ports import QueueSettings
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def test_any_job_has_every_member_that_a_job_can_have():
+    for kind, strategies in ((Job, JOB), (Attempt, ATTEMPT)):
+        assert strategies.keys() == {each.name for each in fields(kind) if each.init}
 
 
 @unhurried

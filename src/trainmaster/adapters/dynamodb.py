@@ -47,8 +47,8 @@ from trainmaster.ports import Filter, Page, QueueSettings, Request
 
 _ROUNDS = 10
 _MOST_CHANGES = 90
-_MOST_SPILLING = 24
-"""Changes of one transition up to which each may need four writes: then old history is put apart with them."""
+_MOST_SPILLING = 18
+"""Changes of one transition up to which each may need five writes: then old history is put apart with them."""
 
 
 class DynamoStore:
