@@ -37,7 +37,7 @@ STAGE_HELPERS = {
     "attained": {"order"},
     "course": {"expect"},
     "forecast": {"course", "expect", "figures", "rough"},
-    "rough": {"course"},
+    "rough": {"bounds", "course"},
     "preempt": {"reach", "shelves", "victims"},
     "reach": {"shelves"},
     "victims": {"reach", "shelves"},

@@ -16,7 +16,7 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Kind, PlanStatus, Pool
 from trainmaster.domain.history import History, Sketch, bucket_of, kinds_of
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Budget, Order, Policy, Preemption, Share
+from trainmaster.domain.policy import Budget, Lending, Order, Policy, Preemption, Share
 from trainmaster.domain.records import Records
 from trainmaster.domain.usage import period_end
 from trainmaster.domain.warm import WarmPool
@@ -156,14 +156,12 @@ class TestTheUsualCourse:
     @settings(max_examples=40, deadline=None)
     @given(st.data())
     def test_where_all_goes_as_it_is_taken_to_go_jobs_start_when_foreseen(self, data):
-        """First in, first out: there what is learned on the way changes no decision."""
+        """First in, first out among equals: there what is learned on the way changes no decision."""
         policy = Policy(order=Order.FIFO, patience=timedelta(days=999))
         play = Play(a_pool(P5, 4), policy=policy, stops=STOP_TAKES.total_seconds())
         for number in range(data.draw(st.integers(1, 9))):
             hours, count = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))
-            priority = data.draw(st.integers(0, 2))
-            job = a_job(f"j{number}", units={P5: count}, max_runtime=hours * HOUR, priority=priority, checkpointed=True)
-            play.submit(job, seconds=hours * 3600)
+            play.submit(a_job(f"j{number}", units={P5: count}, max_runtime=hours * HOUR), seconds=hours * 3600)
         queue = a_queue(pools=play.pools, waiting=play.jobs.values(), policy=policy)
         foreseen = forecast(queue, NOW, RNG, schedule, frozenset(play.jobs))
         play.run_until_ended()
@@ -245,10 +243,53 @@ class TestLongQueues:
         assert found["large"] == NOW + 10 * HOUR
         assert (found["s0000"], found["s0001"] < found["large"]) == (NOW, gap < 0.5)
 
-    def test_roughly_nothing_is_said_of_what_rules_decide(self):
-        waiting = [a_job(f"j{n:04}", entry_time=at(n)) for n in range(1_000)]
-        shares = {"default": Share(name="default", nominal={P5: 1})}
-        assert starts(waiting=waiting, cap=1, policy=Policy(shares=shares)).keys() == {"j0000"}
+    def test_roughly_nothing_is_said_of_jobs_that_wait_for_a_budget_or_a_training_plan(self):
+        plan = Pool("plan", 1, type_=P5, kind=Kind.TRAINING_PLAN, plan_arn="arn", plan_status=PlanStatus.ACTIVE)
+        plan = replace(plan, starts_at=NOW, ends_at=NOW + 99 * DAY)
+        shares = {"vision": Share(name="vision", nominal={P5: 1}, budget=Budget(dollars=1e9))}
+        waiting = [a_job(f"j{n:04}", share="vision", entry_time=at(n)) for n in range(500)]
+        waiting += [a_job(f"p{n:04}", units={"plan": 1}, entry_time=at(n)) for n in range(500)]
+        pools = pools_of(a_pool(P5, 1), plan)
+        assert starts(waiting=waiting, pools=pools, policy=Policy(shares=shares)).keys() == {"j0000", "p0000"}
+
+    def test_roughly_a_group_runs_no_more_at_once_than_it_may(self):
+        waiting = [
+            a_job(f"g{n:04}", group="g", max_concurrent=20, max_runtime=HOUR, entry_time=at(n)) for n in range(1_000)
+        ]
+        found = starts(waiting=[*waiting, a_job("other", entry_time=at(9_999))], cap=30)
+        assert [hours_after_now(found[f"g{n:04}"]) for n in (19, 20, 999)] == [0, 1, 49]
+        assert found["other"] == NOW
+
+    def test_roughly_shares_stay_within_their_bounds(self):
+        shares = {
+            "speech": Share(name="speech", nominal={P5: 6}, lending=Lending.RESERVE),
+            "vision": Share(name="vision", nominal={P5: 2}, borrows={P5: 1}, most_per_user={P5: 2}),
+        }
+        jobs = [
+            a_job(f"v{n:04}", share="vision", submitted_by=f"user{n % 2}", max_runtime=HOUR, entry_time=at(n))
+            for n in range(1_000)
+        ]
+        found = starts(waiting=jobs, cap=12, policy=Policy(shares=shares))
+        at_once = [sum(start == NOW + n * HOUR for start in found.values()) for n in range(3)]
+        assert at_once == [3, 3, 3]
+
+    def test_roughly_what_a_share_keeps_is_not_there_for_others(self):
+        shares = {
+            "speech": Share(name="speech", nominal={P5: 6}, lending=Lending.RESERVE),
+            "vision": Share(name="vision", nominal={P5: 2}),
+        }
+        jobs = [a_job(f"v{n:04}", share="vision", max_runtime=HOUR, entry_time=at(n)) for n in range(1_000)]
+        running = [a_running_job("r", share="speech", units={P5: 2}, max_runtime=99 * HOUR)]
+        found = starts(active=running, waiting=jobs, cap=12, policy=Policy(shares=shares))
+        at_once = [sum(start == NOW + n * HOUR for start in found.values()) for n in range(3)]
+        assert at_once == [6, 6, 6]
+
+    def test_roughly_nobody_passes_where_the_first_in_goes_first(self):
+        active = [a_running_job(f"r{n}", units={P5: 1}, max_runtime=10 * HOUR) for n in range(9)]
+        large = a_job("large", units={P5: 10}, entry_time=at(-9), max_runtime=HOUR)
+        small = [a_job(f"s{n:04}", max_runtime=HOUR, entry_time=at(n)) for n in range(1_000)]
+        found = starts(active=active, waiting=[large, *small], cap=10, policy=Policy(order=Order.FIFO))
+        assert (found["large"], found["s0000"]) == (NOW + 10 * HOUR, NOW + 11 * HOUR)
 
     def test_roughly_a_job_that_may_run_in_several_pools_takes_the_first_that_is_there(self):
         pools = pools_of(a_pool(P5, 1), a_pool(G5, 1))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LOW, EXPECTED, HIGH = 0.05, LIKELY, 0.9
 """How long jobs run in the three courses, as a fraction of their kind that runs no longer. Measured on traces."""
-MOST_WORK = 5_000
+MOST_WORK = 4_000
 """Jobs that the planner looks at in all steps of one course, so that an answer never waits for a deep queue."""
 STEP_COSTS = 10
 """What a step costs besides, in jobs."""

@@ -1,36 +1,30 @@
 """A rough course of a long queue: who would start when, told in far less time than the planner takes.
 
 Backfill as the planner does it (a reservation for the first that is blocked; the next few may pass where they do not
-delay it), without anything that makes way for anybody. Where rules decide that are not about what is free (shares,
-groups, training plans), it says nothing. It must not be asked what to do now.
+delay it), within what groups, users and shares may hold, without anything that makes way for anybody. Of jobs that wait
+for a budget or a training plan it says nothing. It must not be asked what to do now.
 """
 
 from __future__ import annotations
 
+import heapq
 from bisect import insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity import Kind, Units, total
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy import Order
 from trainmaster.domain.warm import counting
+from trainmaster.planner.bounds import Bounds
 from trainmaster.planner.course import Course
 
 LOOKS_BEHIND = 12
 """How many behind the first that is blocked may pass it."""
-_End = tuple[datetime, int, Units]
-
-
-@dataclass(slots=True)
-class _Queue:
-    """Jobs of one set of pools, in order, and the reservation of the first of them."""
-
-    jobs: list[Job] = field(default_factory=list)
-    blocked: str | None = None
-    until: datetime | None = None
-    spare: dict[str, int] = field(default_factory=dict)
+_End = tuple[datetime, int, Units, Job]
+_Pools = tuple[str, ...]
 
 
 def rough_starts(
@@ -45,18 +39,26 @@ def rough_starts(
         until: nothing is looked at beyond.
     """
     snapshot = course.snapshot
-    if snapshot.policy.shares or any(pool.kind is Kind.TRAINING_PLAN for pool in snapshot.pools.values()):
-        return {}
-    rough = _Rough(course.moment, _free(snapshot), course.run_time)
-    rough.held = sorted((course.ends[job.name], number, job.units) for number, job in enumerate(snapshot.active))
-    for job in ordered:
-        if job.group is None and _could_ever(job, snapshot):
-            rough.queues.setdefault(job.demand.pools, _Queue()).jobs.append(job)
+    rough = _Rough(
+        course.moment,
+        _free(snapshot),
+        course.run_time,
+        Bounds.of(snapshot),
+        looks=0 if snapshot.policy.order is Order.FIFO else LOOKS_BEHIND,
+    )
+    rough.held = sorted((course.ends[job.name], number, job.units, job) for number, job in enumerate(snapshot.active))
+    for place, job in enumerate(ordered):
+        if _foreseeable(job, snapshot):
+            rough.add(job, place)
     return rough.play(wanted, until)
 
 
-def _could_ever(job: Job, snapshot: Snapshot) -> bool:
-    """Whether the job would fit if nothing else ran."""
+def _foreseeable(job: Job, snapshot: Snapshot) -> bool:
+    """Whether the job would fit if nothing else ran, and waits for no time that a rule sets."""
+    share = snapshot.policy.shares.get(job.share)
+    plans = any(snapshot.pools[name].kind is Kind.TRAINING_PLAN for name in job.demand.pools if name in snapshot.pools)
+    if plans or (share is not None and share.budget is not None):
+        return False
     caps = {name: pool.cap - snapshot.foreign.get(name, 0) for name, pool in snapshot.pools.items()}
     return any(all(caps.get(pool, 0) >= n for pool, n in units.items()) for units in job.demand.alternatives)
 
@@ -68,15 +70,39 @@ def _free(snapshot: Snapshot) -> dict[str, int]:
 
 
 @dataclass(slots=True)
+class _Line:
+    """Jobs of one kind in order, with their places in the order of all: what a rule refuses one it refuses all."""
+
+    jobs: list[tuple[int, Job]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Queue:
+    """The lines of one set of pools, and the reservation of the first of their jobs that is blocked."""
+
+    lines: dict[object, _Line] = field(default_factory=dict)
+    blocked: str | None = None
+    until: datetime | None = None
+    spare: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class _Rough:
     """The course. Thrown away when it has been told."""
 
     moment: datetime
     free: dict[str, int]
     run_time: Callable[[Job], timedelta]
+    bounds: Bounds
+    looks: int
     held: list[_End] = field(default_factory=list)
-    queues: dict[tuple[str, ...], _Queue] = field(default_factory=dict)
+    queues: dict[_Pools, _Queue] = field(default_factory=dict)
     starts: dict[str, datetime] = field(default_factory=dict)
+
+    def add(self, job: Job, place: int) -> None:
+        """The job waits, at this place of the order of all."""
+        queue = self.queues.setdefault(job.demand.pools, _Queue())
+        queue.lines.setdefault(self.bounds.kind(job), _Line()).jobs.append((place, job))
 
     def play(self, wanted: frozenset[str], until: datetime) -> dict[str, datetime]:
         """Go from end to end until all that is wanted has started, or that time has come."""
@@ -85,7 +111,7 @@ class _Rough:
         while self.held and self.held[0][0] <= until and wanted - self.starts.keys():
             freed = self._let_end()
             for pools, queue in self.queues.items():
-                if queue.jobs and not freed.isdisjoint(pools):
+                if not freed.isdisjoint(pools):
                     self._start_what_fits(queue)
         return {name: at for name, at in self.starts.items() if name in wanted}
 
@@ -94,12 +120,13 @@ class _Rough:
         self.moment = max(self.held[0][0], self.moment)
         count = sum(1 for _ in self._until(self.moment))
         ended, self.held = self.held[:count], self.held[count:]
-        for _, _, units in ended:
+        for _, _, units, job in ended:
             for pool, number in units.items():
                 self.free[pool] = self.free.get(pool, 0) + number
-        return {pool for _, _, units in ended for pool in units}
+            self.bounds.give(job, units)
+        return {pool for _, _, units, _ in ended for pool in units}
 
-    def _until(self, moment: datetime) -> Iterable[_End]:
+    def _until(self, moment: datetime) -> Iterator[_End]:
         for each in self.held:
             if each[0] > moment:
                 return
@@ -107,26 +134,38 @@ class _Rough:
 
     def _start_what_fits(self, queue: _Queue) -> None:
         """The first while it fits, then those behind it that do not delay it."""
-        place = 0
-        while place < min(len(queue.jobs), LOOKS_BEHIND):
-            job = queue.jobs[place]
-            units = next((units for units in job.demand.alternatives if self._fits(units)), None)
-            if units is not None and (place == 0 or self._passes(queue, job, units)):
+        turns = [(line.jobs[0][0], 0, id(line), line) for line in queue.lines.values() if line.jobs]
+        heapq.heapify(turns)
+        blocked = 0
+        while turns and blocked <= self.looks:
+            _, index, key, line = heapq.heappop(turns)
+            job = line.jobs[index][1]
+            if self.bounds.refuse(job):
+                continue
+            units = next((units for units in job.demand.alternatives if self._fits(job, units)), None)
+            if units is not None and (not blocked or self._passes(queue, job, units)):
                 self._start(job, units)
-                del queue.jobs[place]
+                del line.jobs[index]
             else:
-                if place == 0:
+                if not blocked:
                     self._reserve(queue, job)
-                place += 1
+                blocked += 1
+                index += 1
+            if index < len(line.jobs):
+                heapq.heappush(turns, (line.jobs[index][0], index, key, line))
 
-    def _fits(self, units: Units) -> bool:
-        return all(self.free.get(pool, 0) >= count for pool, count in units.items())
+    def _fits(self, job: Job, units: Units) -> bool:
+        withheld = self.bounds.withheld
+        return all(self.free.get(pool, 0) - withheld(job, pool) >= count for pool, count in units.items()) and (
+            self.bounds.allow(job, units)
+        )
 
     def _start(self, job: Job, units: Units) -> None:
         self.starts[job.name] = self.moment
         for pool, count in units.items():
             self.free[pool] -= count
-        insort(self.held, (self.moment + self.run_time(job), -len(self.starts), units))
+        self.bounds.take(job, units)
+        insort(self.held, (self.moment + self.run_time(job), -len(self.starts), units, job))
 
     def _reserve(self, queue: _Queue, job: Job) -> None:
         """When the first will fit, and what it leaves over then; worked out once for each."""
@@ -134,7 +173,7 @@ class _Rough:
             return
         units, free = job.demand.alternatives[0], dict(self.free)
         queue.blocked, queue.until = job.name, None
-        for end, _, freed in self.held:
+        for end, _, freed, _ in self.held:
             for pool, count in freed.items():
                 free[pool] = free.get(pool, 0) + count
             if all(free.get(pool, 0) >= count for pool, count in units.items()):
