@@ -31,11 +31,11 @@ def plan(
     tools = tools_of(context)
     with tools.api() as api:
         answer = api.plan(request)
-    typer.echo(as_json(answer) if json else _told(answer, tools.now()))
+    typer.echo(as_json(answer) if json else _told(answer, str(request.get("TrainingJobName")), tools.now()))
     warn(answer["warnings"])
 
 
-def _told(answer: PlanView, now: datetime) -> str:
+def _told(answer: PlanView, name: str, now: datetime) -> str:
     reason = text_of(answer["reason"])
     lines = {
         "start": "It would start at once.",
@@ -45,7 +45,7 @@ def _told(answer: PlanView, now: datetime) -> str:
     parts = [lines[answer["decision"]]]
     if answer["decision"] != "start":
         parts.append(start_sentence(answer, now, "would be"))
-    parts += [_others(answer), deadline_sentence(answer)]
+    parts += [_others(answer, name), _deadline(answer)]
     return with_moments(" ".join(part for part in parts if part), now)
 
 
@@ -56,7 +56,17 @@ def _place(answer: PlanView) -> str:
     return f" at position {least} or later" if least is not None else ""
 
 
-def _others(answer: PlanView) -> str:
-    """Whom it would delay, and by how much."""
+def _others(answer: PlanView, name: str) -> str:
+    """Whom it would delay, and by how much; who else would start."""
     delayed = [f"{each['jobName']} by {span(each['bySeconds'])}" for each in answer.get("wouldDelay", [])]
-    return f"It would delay {names(delayed)}." if delayed else ""
+    started = [each for each in answer.get("wouldStart", []) if each != name]
+    parts = [f"It would delay {names(delayed)}."] if delayed else []
+    parts += [f"With it {names(started)} would start."] if started else []
+    return " ".join(parts)
+
+
+def _deadline(answer: PlanView) -> str:
+    """How it would stand to its deadline, where no warning says so."""
+    deadline = answer.get("deadline")
+    warned = deadline is not None and any(deadline["message"] in warning for warning in answer["warnings"])
+    return "" if warned else deadline_sentence(answer)

@@ -6,6 +6,8 @@
     place.py      which alternative of a demand a job starts on
     preempt.py    which jobs step aside
     forecast.py   a reader: runs schedule forward to estimate a start
+    course.py     what becomes of the queue on the way: plans are carried out, jobs end
+    rough.py      the same in long queues, by a rule of thumb
 
 No clock, no environment, no I/O, no globals that change.
 """

@@ -165,8 +165,12 @@ def test_plan_tells_whom_it_delays_and_by_how_much(world: FakeApi, run: Terminal
         for n in range(2, 7)
     ]
     world.planned = {"decision": "preempt", "wouldPreempt": ["job7"], "wouldDelay": delays, "deadline": A_DEADLINE}
+    world.planned |= {"wouldStart": ["new", "rest"]}
     file = tmp_path / "request.json"
     file.write_text(json.dumps(a_request("new")))
     text = run("plan", str(file)).stdout
     assert "It would delay late2 by 2 hours, late3 by 3 hours, late4 by 4 hours and 2 more." in text
+    assert "With it rest would start." in text
     assert text.endswith("only if it is quicker than most of its like.\n")
+    world.planned["warnings"] = [f"This job {A_DEADLINE['message']}."]
+    assert "only if it is quicker" not in run("plan", str(file)).stdout
