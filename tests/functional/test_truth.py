@@ -7,7 +7,8 @@ import pytest
 from builders import G5, P5
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.job import JobState, Outcome
-from trainmaster.service import cancel, change, set_pools
+from trainmaster.service import cancel, change, explain, set_pools
+from trainmaster.service.why import story
 from world import EPOCH, World, a_request
 
 
@@ -290,3 +291,37 @@ def test_groups_of_several_types_hold_all_their_pools_at_once():
     assert world.job("mixed").state is JobState.PENDING
     world.run_until_ended("mixed")
     assert world.peaks == {P5: 1, G5: 2}
+
+
+def test_a_waiting_job_starts_within_the_range_that_it_was_told():
+    """Eight jobs have taught the queue how long jobs of this kind run; none of them comes near its limit of a day."""
+    world = World(pools=f"{P5}=1")
+    past = [f"past{number}" for number in range(8)]
+    for number, name in enumerate(past):
+        world.submit(name, training_seconds=100 * (1 + number % 3))
+    world.run_until_ended(*past)
+    world.submit("runs", training_seconds=200)
+    world.run(30)
+    for name in ("next", "last"):
+        world.submit(name, training_seconds=150)
+        world.run(5)
+    told = explain(world.desk.store, world.now(), [world.job("next"), world.job("last")])
+    world.run_until_ended("next", "last")
+    for name, said in told.items():
+        started = world.job(name).attempts[0].created_at
+        assert said.earliest_start <= started <= said.latest_start
+        assert abs((started - said.estimated_start).total_seconds()) < 400
+    assert told["next"].latest_start < told["last"].latest_start
+
+
+def test_what_would_help_helps():
+    world = World(pools=f"{P5}=2,{G5}=1")
+    world.submit("job1", count=2, training_seconds=5000, priority=3)
+    world.run(60)
+    world.submit("job2", training_seconds=60)
+    world.run(60)
+    help_ = story(world.desk.store.survey(), world.now(), world.job("job2")).advice
+    assert [(advice.priority, advice.pool) for advice in help_] == [(4, None), (None, G5)]
+    change(world.desk, "job2", "ada", priority=help_[0].priority)
+    world.run_until_ended("job2", limit=2000)
+    assert outcomes(world, "job1")[0] == "preempted"

@@ -111,6 +111,9 @@ def test_what_is_said_is_what_the_queue_knows(api: ApiClient) -> None:
     job = api.submit(request_for("job1"))
     assert "position" not in sentence_of(job | {"position": None})
     assert "position 1000 or later" in sentence_of(job | {"position": None, "positionAtLeast": 1000})
+    between = {"estimatedStartLow": "2030-01-01T11:00:00Z", "estimatedStartHigh": "2030-01-01T15:00:00Z"}
+    start = "estimated start 2030-01-01 12:00:00 UTC (2030-01-01 11:00:00 to 2030-01-01 15:00:00)"
+    assert start in sentence_of(job | {"estimatedStart": "2030-01-01T12:00:00Z"} | between)
     assert sentence_of(job | {"jobState": "running"}) == "Running."
     assert sentence_of(job | {"jobState": "failed", "failureReason": "exit 1"}) == "Failed; exit 1."
 
