@@ -25,7 +25,8 @@ from builders import (
 )
 from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import IllegalTransition
-from trainmaster.domain.job import ACTIVE, ENDED, TRANSITIONS, JobState, Outcome, attempt_name
+from trainmaster.domain.job import ACTIVE, ENDED, TRANSITIONS, JobState, Outcome
+from trainmaster.domain.names import attempt_name
 from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import Retry
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from builders import G5, NOW, P5, a_job, a_pool, a_request, a_running_job, a_snapshot, at
 from trainmaster.domain.capacity import Demand, Kind, Pool
 from trainmaster.domain.warm import WarmPool, counting, fit_of
+from trainmaster.planner.schedule import schedule
 from trainmaster.planner.warm import WarmPools
 
 
@@ -172,3 +174,11 @@ def test_one_that_is_ended_is_neither_ended_again_nor_used():
     stage.end(stage.in_the_way(a_job(), {P5: 1}).pools)
     assert stage.in_the_way(a_job(), {P5: 1}).pools == ()
     assert stage.match(a_job(fit="same"), {P5: 1}) is None
+
+
+@pytest.mark.parametrize(("free", "taken"), [(1, {G5: 1}), (0, {P5: 1})], ids=["free", "full"])
+def test_a_warm_pool_does_not_go_before_what_the_job_names_first_and_is_free(free, taken):
+    job = a_job("b", fit="same", demand=Demand(({G5: 1}, {P5: 1}), ours=True))
+    snapshot = replace(a_snapshot(pools=[a_pool(G5, 1), a_pool(P5, 1)], waiting=[job]), warm=(a_warm(),))
+    (start,) = schedule(replace(snapshot, foreign={G5: 1 - free}), NOW, random.Random(1)).starts
+    assert start.units == taken

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from trainmaster.domain.capacity import Demand
-from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome, ParentRule, Wishes, attempt_name
+from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome, ParentRule, Wishes
+from trainmaster.domain.names import attempt_name
 from trainmaster.domain.policy import DEFAULT_SHARE, FailureClass
 
 Seconds: TypeAlias = int | float

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from trainmaster.adapters.sagemaker_request import JOB_TAG, QUEUE_TAG, tag_value
 from trainmaster.domain.capacity import Units, source, total, worst_case
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.job import MAX_NAME
+from trainmaster.domain.names import MAX_NAME
 from trainmaster.domain.observation import TERMINAL, Observation, Status, Warm
 from trainmaster.domain.request.fields import entries, part, shown, text, whole
 from trainmaster.domain.warm import LONGEST_KEEP_ALIVE

@@ -64,7 +64,7 @@ class PlanWindow:
     instances: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pool:
     """Named capacity of one kind with a cap.
 
@@ -100,7 +100,7 @@ class Pool:
         """The ML instance type that the pool's units are of."""
         return self.type_ or self.name
 
-    @property
+    @cached_property
     def accelerators(self) -> int:
         """Accelerators of one unit."""
         return self.accelerators_per_unit or instances.accelerators_of(self.instance_type)

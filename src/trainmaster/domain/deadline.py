@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from trainmaster.domain.clock import clock
-from trainmaster.domain.history import History, worked
+from trainmaster.domain.history import History
 from trainmaster.domain.job import ACTIVE, ENDED, Job
 
 SAFE = 0.9
@@ -119,7 +119,7 @@ def _left_time_to_wait(job: Job) -> bool:
 def _needs(job: Job, history: History, quantile: float, now: datetime | None = None) -> timedelta:
     """Time from a start, or for a job at work from `now`, until it is done, in this fraction of cases."""
     at_work = _at_work(job, now)
-    spent = worked(job) + (at_work or 0.0)
+    spent = job.worked + (at_work or 0.0)
     # A job without checkpoints begins anew, but it has shown that it takes longer than its longest try.
     done = spent if job.checkpointed else at_work or 0.0
     shown = spent if job.checkpointed else max(_longest_try(job), done)

@@ -167,11 +167,11 @@ class History:
     def _waits_after(self, job: Job) -> Mapping[int, int]:
         if job.state not in ENDED or job.ended_at is None:
             return self.waits
-        bucket = wait_bucket((job.ended_at - job.entry_time).total_seconds() - worked(job))
+        bucket = wait_bucket((job.ended_at - job.entry_time).total_seconds() - job.worked)
         return {**self.waits, bucket: self.waits.get(bucket, 0) + 1}
 
     def _kinds_after(self, job: Job) -> Mapping[str, Sketch]:
-        seconds = worked(job)
+        seconds = job.worked
         if job.state not in ENDED or seconds <= 0:
             return self.kinds
         kinds = dict(self.kinds)
@@ -240,12 +240,3 @@ def _short(image: str) -> str:
 def types_of(job: Job) -> str:
     """The instance types that a job can run on, as one text."""
     return ",".join(job.demand.pools)
-
-
-def worked(job: Job) -> float:
-    """Seconds that a job's attempts were at work, in all."""
-    total = 0.0
-    for attempt in job.attempts:
-        if attempt.started_at is not None and attempt.ended_at is not None:
-            total += (attempt.ended_at - attempt.started_at).total_seconds()
-    return total

@@ -6,19 +6,16 @@ anything: deciding is `planner/`.
 
 from __future__ import annotations
 
-import hashlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 
 from trainmaster.domain.capacity import Demand, Units
 from trainmaster.domain.policy import FailureClass
 
-MAX_NAME = 63
-"""Longest SageMaker training job name (CreateTrainingJob, `TrainingJobName`)."""
-STAMP = "-qstamp-"
-"""What marks the later attempts' names (article, "queue stamp"); user names may not contain it."""
 PRIORITY_LIMIT = 1_000_000
 """Priorities are integers within plus and minus this."""
 
@@ -85,7 +82,7 @@ class Attempt:
 
     Attributes:
         number: 1 for the first.
-        training_job_name: its SageMaker name, a function of job and number (see `attempt_name`).
+        training_job_name: its SageMaker name, a function of job and number (see `names.attempt_name`).
         units: what it holds of each pool; with `InstancePreferences` the worst case until SageMaker has chosen.
         choices: the instance types left to SageMaker to choose from, in order; empty for other jobs.
         created_at: when the start was decided.
@@ -158,7 +155,7 @@ class Wishes:
     most: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Job:
     """What a user submitted, and where it stands. Times are UTC.
 
@@ -225,7 +222,7 @@ class Job:
     failures: Mapping[FailureClass, int] = field(default_factory=dict)
     held_by: str | None = None
 
-    @property
+    @cached_property
     def lane(self) -> str:
         """The lane that the job waits in: its share, the pools it can run in, and what kind of job it is there.
 
@@ -237,7 +234,17 @@ class Job:
         due = f"^{self.deadline:%Y-%m-%d}" if self.deadline is not None else ""
         return f"{self.share}/{self.demand.lane}{kind}{due}" + (f"@{self.group}" if self.group else "")
 
-    @property
+    @cached_property
+    def traits(self) -> str | None:
+        """Equal for jobs that differ in nothing but their past that a pass looks at; None for a job like no other."""
+        (units, *others) = self.demand.alternatives
+        if self.hold is not None or self.retry_at is not None or self.group is not None or others or len(units) != 1:
+            return None
+        who = (self.share, self.submitted_by, self.preemptible, self.wishes)
+        # One string, once: planners compare it for every job of a deep queue.
+        return sys.intern(repr((units, who, self.image, self.checkpointed, self.max_runtime)))
+
+    @cached_property
     def served(self) -> float:
         """Unit-seconds that its ended attempts were at work."""
         return sum(
@@ -246,27 +253,36 @@ class Job:
             if attempt.started_at is not None and attempt.ended_at is not None
         )
 
-    @property
+    @cached_property
+    def worked(self) -> float:
+        """Seconds that its ended attempts were at work, in all."""
+        total = 0.0
+        for attempt in self.attempts:
+            if attempt.started_at is not None and attempt.ended_at is not None:
+                total += (attempt.ended_at - attempt.started_at).total_seconds()
+        return total
+
+    @cached_property
     def preemptions(self) -> int:
         """How often it has stepped aside."""
         return sum(1 for attempt in self.attempts if attempt.outcome is Outcome.PREEMPTED)
 
-    @property
+    @cached_property
     def order(self) -> tuple[int, datetime, str]:
         """Place in the queue: priority down, entry time up, name (article, "get pending jobs"; total order)."""
         return (-self.priority, self.entry_time, self.name)
 
-    @property
+    @cached_property
     def units(self) -> Units:
         """What the job holds of pools now; nothing unless it is active."""
         return self.attempt.units if self.attempt is not None and self.state in ACTIVE else {}
 
-    @property
+    @cached_property
     def stopping(self) -> bool:
         """Whether its capacity is on the way to be free."""
         return self.state in ACTIVE and self.attempt is not None and self.attempt.stop_asked_at is not None
 
-    @property
+    @cached_property
     def attempts(self) -> tuple[Attempt, ...]:
         """All attempts, oldest first."""
         return self.past if self.attempt is None else (*self.past, self.attempt)
@@ -281,19 +297,3 @@ def held_for(job: Job, now: datetime) -> Units | None:
     """What is still kept for a waiting job; None where nothing is, or while it backs off."""
     backing_off = job.retry_at is not None and job.retry_at > now
     return None if job.hold is None or job.hold.until <= now or backing_off else job.hold.units
-
-
-def attempt_name(job_name: str, number: int) -> str:
-    """SageMaker name of a job's attempt: the user's own for the first, `<name>-qstamp-<n>` for later ones.
-
-    The first keeps the user's name so that SDK waiters, log streams and artifact paths keep working. Later names
-    are cut to 63 characters; a short hash of the whole name then keeps two long names apart.
-    """
-    if number == 1:
-        return job_name
-    suffix = f"{STAMP}{number}"
-    if len(job_name) + len(suffix) <= MAX_NAME:
-        return job_name + suffix
-    digest = hashlib.sha256(job_name.encode()).hexdigest()[:8]
-    stem = job_name[: MAX_NAME - len(suffix) - len(digest) - 1].rstrip("-")
-    return f"{stem}-{digest}{suffix}"

@@ -16,7 +16,8 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.job import ACTIVE, ENDED, MAX_NAME, PRIORITY_LIMIT, WAITING, Job, JobState
+from trainmaster.domain.job import ACTIVE, ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
+from trainmaster.domain.names import MAX_NAME
 
 MOST_EXAMINED = 1_000
 """Most jobs that one call of a listing looks at, so that a rare match costs several calls and not one long one."""

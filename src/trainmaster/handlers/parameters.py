@@ -15,7 +15,8 @@ from aws_lambda_powertools.event_handler.openapi.params import Path, Query
 from pydantic import AfterValidator, BeforeValidator
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.job import MAX_NAME, JobState
+from trainmaster.domain.job import JobState
+from trainmaster.domain.names import MAX_NAME
 from trainmaster.domain.request import did_you_mean, shown
 
 NAME_PATTERN = r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$"

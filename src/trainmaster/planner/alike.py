@@ -46,10 +46,5 @@ class Alike:
             rank: what of its standing it has in common with others.
             by_past: whether how long a job has run already makes a difference beyond that: where jobs are reserved for.
         """
-        (units, *others) = job.demand.alternatives
-        plain = job.hold is None and job.retry_at is None and not others and len(units) == 1
-        if not plain or job.group is not None or self.snapshot.warm or (by_past and job.attempt is not None):
-            return None
-        ((pool, count),) = units.items()
-        who = (job.share, job.submitted_by, job.preemptible, job.wishes)
-        return (rank, pool, count, who, job.image, job.checkpointed, job.max_runtime)
+        fit_for = job.traits is not None and not self.snapshot.warm and not (by_past and job.attempt is not None)
+        return (rank, job.traits) if fit_for else None

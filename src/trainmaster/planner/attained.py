@@ -24,9 +24,9 @@ from itertools import accumulate
 from typing import ClassVar
 
 from trainmaster.domain.capacity import Units
-from trainmaster.domain.history import LARGE, worked
+from trainmaster.domain.history import LARGE
 from trainmaster.domain.job import Job
-from trainmaster.planner.order import Ranking, Standing, Turn, gpus_of
+from trainmaster.planner.order import NOT_URGENT, Ranking, Standing, Turn, gpus_of
 
 FRESH_SMALL = 360_000.0
 """GPU-seconds up to which a smaller job is fresh: 100 GPU-hours."""
@@ -64,13 +64,17 @@ PINNED = 4
 """Above all levels: at work for too short a time to be displaced by an equal."""
 
 
+_Account = tuple[float, float, int, float]
+"""Of a job, in seconds: received, waited; its accelerators; seconds at work up to which it is fresh."""
+RECEIVED, WAIT, GPUS, FRESH_FOR = range(4)
+
+
 @dataclass(slots=True)
 class Attained(Ranking):
     """Order and standing under `least-attained-service`."""
 
     _standings: dict[str, Standing] = field(default_factory=dict)
-    _worked: dict[str, float] = field(default_factory=dict)
-    _widths: dict[str, int] = field(default_factory=dict)
+    _accounts: dict[str, _Account] = field(default_factory=dict)
     _medians: dict[tuple[object, ...], float] = field(default_factory=dict)
     _wide: list[Job] | None = None
     _long_wait: float | None = None
@@ -78,7 +82,12 @@ class Attained(Ranking):
     _heaviest: frozenset[str] | None = None
     _holders: dict[str, tuple[list[Standing], list[int]]] = field(default_factory=dict)
 
+    _patience: float = 0.0
+
     reserves: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self._patience = self.snapshot.policy.patience.total_seconds()
 
     def standing(self, job: Job) -> Standing:
         """Priority, level, and how long it has waited: who outranks an equal may displace it."""
@@ -94,14 +103,21 @@ class Attained(Ranking):
     def turn(self, job: Job) -> Turn:
         """Sort key: priority, level, near deadlines, longest wait; then the usual order."""
         priority, level, wait = self.standing(job)
-        return (-priority, level != PATIENT, *self._urgency(job), -level, -wait, *job.order[1:])
+        return (
+            -priority,
+            level != PATIENT,
+            *(self._urgency(job) if job.deadline else NOT_URGENT),
+            -level,
+            -wait,
+            *job.order[1:],
+        )
 
     def holds(self, job: Job, units: Units, free: Units) -> bool:
         """Whether free units are held for a blocked job: it waits only for the half hour of others to pass.
 
         Without that, ever new small jobs would start on what is free, and be protected for half an hour each.
         """
-        if self.standing(job)[1] != GUARANTEED and self._wait(job) < HOLDS_FROM.total_seconds():
+        if self.standing(job)[1] != GUARANTEED and self._account(job)[WAIT] < HOLDS_FROM.total_seconds():
             return False
         return all(free.get(pool, 0) + self._displaceable(pool, job) >= count for pool, count in units.items())
 
@@ -119,24 +135,26 @@ class Attained(Ranking):
         attempt = job.attempt
         if attempt is not None and attempt.started_at is not None and not job.stopping:
             yield attempt.started_at + AT_WORK
-            if (left := self._fresh_for(job) - worked(job)) > 0:
+            if (left := self._account(job)[FRESH_FOR] - job.worked) > 0:
                 yield attempt.started_at + timedelta(seconds=left)
 
     def _standing(self, job: Job) -> Standing:
-        level, wait = self._level(job), self._wait(job) + HEAD_START
+        account = self._account(job)
+        level, wait = self._level(job, account), account[WAIT] + HEAD_START
         if job.units:
             wait *= RUNNING_COUNTS
             level = PINNED if self._pinned(job) and level != PATIENT else level
-        if level == SERVED and self._gpus(job) < LARGE:
+        if level == SERVED and account[GPUS] < LARGE:
             wait *= SMALL_COUNTS
         return (job.priority, level, int(wait))
 
-    def _level(self, job: Job) -> int:
-        if self._wait(job) > self.snapshot.policy.patience.total_seconds():
+    def _level(self, job: Job, account: _Account) -> int:
+        received, wait, _, fresh_for = account
+        if wait > self._patience:
             return PATIENT
-        if job.name in self.guaranteed():
+        if job.name in (self.guaranteed() if self._guaranteed is None else self._guaranteed):
             return GUARANTEED
-        if self._received(job) < self._fresh_for(job):
+        if received < fresh_for:
             return FRESH
         return HEAVIEST if job.name in self.heaviest() else SERVED
 
@@ -169,17 +187,16 @@ class Attained(Ranking):
         if self._long_wait is None:
             known = self.snapshot.records.history.long_wait(GUARANTEED_FROM)
             self._long_wait = LONG_WAIT if known is None else max(SHORTEST_LONG_WAIT, known)
-        waited = self._wait(job)
-        patience = self.snapshot.policy.patience.total_seconds()
-        return self._long_wait < waited <= patience and job.name not in self.heaviest()
+        waited = self._account(job)[WAIT]
+        return self._long_wait < waited <= self._patience and job.name not in self.heaviest()
 
     def _by_wait(self, job: Job) -> tuple[float, str]:
-        return (-(self._wait(job) + HEAD_START) * (RUNNING_COUNTS if job.units else 1.0), job.name)
+        return (-(self._account(job)[WAIT] + HEAD_START) * (RUNNING_COUNTS if job.units else 1.0), job.name)
 
     def _large(self) -> list[Job]:
         if self._wide is None:
             present = (*self.snapshot.active, *self.snapshot.waiting)
-            self._wide = [job for job in present if self._gpus(job) >= LARGE]
+            self._wide = [job for job in present if self._account(job)[GPUS] >= LARGE]
         return self._wide
 
     def _find_heaviest(self) -> frozenset[str]:
@@ -187,13 +204,14 @@ class Attained(Ranking):
         history = self.snapshot.records.history
         large = self._large()
         allowed = int(HEAVIEST_PART * (history.large + len(large)))
-        above = [job for job in large if self._received(job) > self._usual(job)] if allowed else []
+        above = [job for job in large if self._account(job)[RECEIVED] > self._usual(job)] if allowed else []
         ranked = sorted(above, key=lambda job: (-self._weight(job), job.name))
         for most in range(min(allowed, len(ranked)), 0, -1):
             names = {job.name for job in ranked[:most]}
-            longest = max((self._wait(job) for job in large if job.name not in names), default=0.0)
+            longest = max((self._account(job)[WAIT] for job in large if job.name not in names), default=0.0)
             if most + history.waited_longer(longest) <= allowed:
-                return frozenset(job.name for job in ranked[:most] if self._wait(job) <= HEAVIEST_WAITS * longest)
+                bound = HEAVIEST_WAITS * longest
+                return frozenset(job.name for job in ranked[:most] if self._account(job)[WAIT] <= bound)
         return frozenset()
 
     def _usual(self, job: Job) -> float:
@@ -206,37 +224,26 @@ class Attained(Ranking):
 
     def _weight(self, job: Job) -> float:
         """GPU-seconds received; one that has been put aside counts double, so that two do not change places often."""
-        return self._received(job) * self._gpus(job) * (1.0 if job.units else 2.0)
+        account = self._account(job)
+        return account[RECEIVED] * account[GPUS] * (1.0 if job.units else 2.0)
 
     def _pinned(self, job: Job) -> bool:
         attempt = job.attempt
         return attempt is not None and self.now < (attempt.started_at or self.now) + AT_WORK
 
-    def _received(self, job: Job) -> float:
-        """Seconds for which the job's attempts were at work."""
-        found = self._worked.get(job.name)
-        if found is None:
-            attempt = job.attempt
-            found = 0.0 if attempt is None else worked(job)
-            if attempt is not None and attempt.started_at is not None and job.units:
-                found += (self.now - attempt.started_at).total_seconds()
-            self._worked[job.name] = found
-        return found
+    def _account(self, job: Job) -> _Account:
+        """What the job has had so far; worked out once."""
+        found = self._accounts.get(job.name)
+        return self._opened(job) if found is None else found
 
-    def _wait(self, job: Job) -> float:
-        """Seconds that it has not been at work since it came."""
-        return (self.now - job.entry_time).total_seconds() - self._received(job)
-
-    def _fresh_for(self, job: Job) -> float:
-        """Seconds at work up to which the job is fresh."""
-        gpus = self._gpus(job)
-        return FRESH_SMALL / gpus if gpus < LARGE else FRESH_LARGE * (LARGE / gpus) ** 0.5
-
-    def _gpus(self, job: Job) -> int:
-        """Accelerators of the job's largest alternative."""
-        found = self._widths.get(job.name)
-        if found is None:
-            found = self._widths[job.name] = gpus_of(job, self.snapshot.pools)
+    def _opened(self, job: Job) -> _Account:
+        attempt, received = job.attempt, job.worked
+        if attempt is not None and attempt.started_at is not None and job.units:
+            received += (self.now - attempt.started_at).total_seconds()
+        wait = (self.now - job.entry_time).total_seconds() - received
+        gpus = gpus_of(job, self.snapshot.pools)
+        fresh_for = FRESH_SMALL / gpus if gpus < LARGE else FRESH_LARGE * (LARGE / gpus) ** 0.5
+        found = self._accounts[job.name] = (received, wait, gpus, fresh_for)
         return found
 
     def _displaceable(self, pool: str, job: Job) -> int:
@@ -254,6 +261,7 @@ class Attained(Ranking):
         """The standing of an active job once its half hour has passed."""
         priority, level, wait = self.standing(job)
         if level == PINNED:
-            level = self._level(job)
-            wait = int(wait * SMALL_COUNTS) if level == SERVED and self._gpus(job) < LARGE else wait
+            account = self._account(job)
+            level = self._level(job, account)
+            wait = int(wait * SMALL_COUNTS) if level == SERVED and account[GPUS] < LARGE else wait
         return (priority, level, wait)

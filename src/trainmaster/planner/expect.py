@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from trainmaster.domain.history import worked
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
 
@@ -60,10 +59,10 @@ class Expectations:
         if attempt is None or attempt.started_at is None:
             return False
         expected = self.snapshot.records.history.run_time(job, 0.0, self.quantile)
-        return expected is not None and worked(job) + (self.now - attempt.started_at).total_seconds() > expected
+        return expected is not None and job.worked + (self.now - attempt.started_at).total_seconds() > expected
 
     def _run_time(self, job: Job) -> timedelta:
-        history, before = self.snapshot.records.history, worked(job)
+        history, before = self.snapshot.records.history, job.worked
         total = history.run_time(job, before, self.quantile)
         startup = timedelta(seconds=history.startup(job))
         return job.max_runtime if total is None else startup + min(timedelta(seconds=total - before), job.max_runtime)
@@ -78,7 +77,7 @@ class Expectations:
         at_work = attempt.started_at or max(attempt.created_at + timedelta(seconds=history.startup(job)), self.now)
         so_far = max((self.now - at_work).total_seconds(), 0.0)
         limit = at_work + job.max_runtime
-        before = worked(job)
+        before = job.worked
         total = history.run_time(job, before + so_far, self.quantile)
         expected = limit if total is None else at_work + timedelta(seconds=total - before)
         return self._not_past(min(expected, limit))

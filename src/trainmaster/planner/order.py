@@ -22,6 +22,8 @@ Standing = tuple[int, ...]
 """What decides who may displace whom: higher is better, compared member by member; the priority comes first."""
 Turn = tuple[object, ...]
 NEVER = datetime.max.replace(tzinfo=UTC)
+NOT_URGENT = (True, NEVER)
+"""The urgency of a job without a deadline, or with a distant one."""
 AGED_FROM = 0.85
 """A large job is aged once it has waited longer than this part of the large jobs before it."""
 
@@ -68,7 +70,7 @@ class Ranking:
     def _urgency(self, job: Job) -> tuple[bool, datetime]:
         """Before others those whose deadline is near, the most urgent first."""
         latest = None if job.deadline is None else urgency(job, self.snapshot.records.history, self.now)
-        return (True, NEVER) if latest is None else (False, latest)
+        return NOT_URGENT if latest is None else (False, latest)
 
     def changes_at(self) -> datetime | None:
         """The earliest time at which standing or order change though nothing happens; None for never."""

@@ -27,6 +27,7 @@ from trainmaster.domain.reasons import (
     Reason,
     WaitsForRelease,
 )
+from trainmaster.domain.warm import WarmPool
 from trainmaster.planner.alike import Alike
 from trainmaster.planner.figures import Figures
 from trainmaster.planner.place import place
@@ -172,7 +173,7 @@ class _Planning:
     def _start_warm(self, job: Job, open_: list[Units]) -> bool:
         """Start the job on a warm pool that matches it, which takes nothing from anybody; whether there was one."""
         figures = self.figures
-        found = next(((u, pool) for u in open_ if (pool := figures.warm.match(job, u)) is not None), None)
+        found = self._warm_match(job, open_)
         if found is None or self._spent():
             return False
         units, pool = found
@@ -181,6 +182,16 @@ class _Planning:
         figures.take(job, units)
         self.decisions.append(Start(job, units, warm=pool))
         return True
+
+    def _warm_match(self, job: Job, open_: list[Units]) -> tuple[Units, WarmPool] | None:
+        """The first warm pool that matches, unless something that the job names before it is free."""
+        figures = self.figures
+        for units in open_:
+            if (pool := figures.warm.match(job, units)) is not None:
+                return units, pool
+            if figures.fits_now(job, units) and figures.behind(job, units) is None:
+                return None
+        return None
 
     def _start(self, job: Job, fitting: list[Units]) -> None:
         if self._spent():

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from trainmaster.domain.capacity import Units, foreign_units
 from trainmaster.domain.errors import ServiceTrouble
-from trainmaster.domain.job import STAMP
+from trainmaster.domain.names import STAMP
 from trainmaster.domain.plan import Snapshot
 from trainmaster.service.launch import Hands
 

@@ -5,7 +5,8 @@ Events are hints: duplicated, reordered, sometimes lost. It must not plan or sta
 
 from __future__ import annotations
 
-from trainmaster.domain.job import ENDED, STAMP, WAITING, Job
+from trainmaster.domain.job import ENDED, WAITING, Job
+from trainmaster.domain.names import STAMP
 from trainmaster.domain.observation import Observation
 from trainmaster.service import held
 from trainmaster.service.launch import Hands, take_over

@@ -16,7 +16,7 @@ from builders import G5, P5, a_job, a_request, an_attempt
 from trainmaster.adapters.request_model import problems
 from trainmaster.adapters.sagemaker_request import attempt_request, own_tags, tag_value
 from trainmaster.domain.errors import RequestRefused
-from trainmaster.domain.job import attempt_name
+from trainmaster.domain.names import attempt_name
 from trainmaster.domain.request import MAX_TAGS
 
 QUEUE = "research"

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.errors import IllegalTransition
-from trainmaster.domain.job import Attempt, Hold, Job, JobState, Outcome, attempt_name
+from trainmaster.domain.job import Attempt, Hold, Job, JobState, Outcome
 from trainmaster.domain.lifecycle.moves import current, move, note, touch
+from trainmaster.domain.names import attempt_name
 
 
 def start(

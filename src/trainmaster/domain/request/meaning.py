@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from trainmaster.domain.job import STAMP
+from trainmaster.domain.names import STAMP
 from trainmaster.domain.request.fields import Problem, entries, part, repeated, shown, text, whole
 from trainmaster.domain.request.resources import CONFIG, GROUPS, PREFERENCES, resource_problems
 

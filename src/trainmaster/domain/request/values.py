@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from trainmaster.domain.job import MAX_NAME, STAMP
+from trainmaster.domain.names import MAX_NAME, STAMP
 
 LONGEST = timedelta(days=28)
 """No attempt runs longer (StoppingCondition, API reference), so no longer duration means anything."""

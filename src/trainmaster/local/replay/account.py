@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from trainmaster.domain.instances import accelerators_of
-from trainmaster.domain.job import STAMP
+from trainmaster.domain.names import STAMP
 from trainmaster.local.replay.trace import DEFAULT_SHARE, BadTrace, TraceJob
 
 if TYPE_CHECKING:

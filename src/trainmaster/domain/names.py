@@ -1,0 +1,26 @@
+"""The SageMaker names of jobs and their attempts. Both directions: what an attempt is called, and what is reserved."""
+
+from __future__ import annotations
+
+import hashlib
+
+MAX_NAME = 63
+"""Longest SageMaker training job name (CreateTrainingJob, `TrainingJobName`)."""
+STAMP = "-qstamp-"
+"""What marks the later attempts' names (article, "queue stamp"); user names may not contain it."""
+
+
+def attempt_name(job_name: str, number: int) -> str:
+    """SageMaker name of a job's attempt: the user's own for the first, `<name>-qstamp-<n>` for later ones.
+
+    The first keeps the user's name so that SDK waiters, log streams and artifact paths keep working. Later names
+    are cut to 63 characters; a short hash of the whole name then keeps two long names apart.
+    """
+    if number == 1:
+        return job_name
+    suffix = f"{STAMP}{number}"
+    if len(job_name) + len(suffix) <= MAX_NAME:
+        return job_name + suffix
+    digest = hashlib.sha256(job_name.encode()).hexdigest()[:8]
+    stem = job_name[: MAX_NAME - len(suffix) - len(digest) - 1].rstrip("-")
+    return f"{stem}-{digest}{suffix}"
