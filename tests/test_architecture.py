@@ -34,6 +34,7 @@ NEVER = {
     "service": {"os", "boto3", "botocore"},
 }
 STAGE_HELPERS = {
+    "place": {"placement"},
     "attained": {"order"},
     "course": {"expect"},
     "forecast": {"course", "expect", "figures", "rough"},

@@ -13,11 +13,13 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from trainmaster.domain.capacity import PlanWindow, Pool, Units
+from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.job import Attempt, Job, JobState
 from trainmaster.domain.listing import held_place
 from trainmaster.domain.observation import Observation
-from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Policy
+from trainmaster.domain.resources import InstanceType
 from trainmaster.domain.warm import WarmPool
 
 Request = Mapping[str, Any]
@@ -72,12 +74,14 @@ class QueueSettings:
 
     Attributes:
         deployed: the policy that the deployment sets, which is in force where nobody has set another.
+        catalogue: what is known of instance types.
     """
 
     pools: Mapping[str, Pool]
     policy: Policy
     version: int
     deployed: Policy = field(default_factory=Policy)
+    catalogue: Catalogue = field(default_factory=Catalogue)
 
 
 class Store(Protocol):
@@ -106,12 +110,14 @@ class Store(Protocol):
         fence: int | None = None,
         warm: Sequence[WarmPool] = (),
         cold: Sequence[str] = (),
+        cursors: Cursors | None = None,
     ) -> bool:
         """Commit jobs' changes (before, after), all or none; whether it won.
 
         Each is guarded by its job's version and, where given, all by the pass still being `fence`. False when
         any guard failed; raises `Fenced` when it was the fence. At most 90 changes. What `warm.left_by` says of a
-        change is kept with it; `warm` are warm pools as they are from now on, `cold` the names of those that are gone.
+        change is kept with it; `warm` are warm pools as they are from now on, `cold` the names of those that are gone;
+        `cursors` are where the placement policies have got to, kept where given.
         """
         ...
 
@@ -145,6 +151,29 @@ class Store(Protocol):
 
     def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
         """Add and remove training jobs that did not come from the queue; returns all known ones by name."""
+        ...
+
+
+class Knowledge(Protocol):
+    """What is known of instance types, kept with the queue; snapshots and settings bring it along."""
+
+    def learn(self, catalogue: Catalogue) -> None:
+        """Replace what was learned before."""
+        ...
+
+
+class InstanceTypes(Protocol):
+    """What AWS says of instance types and of the account's quotas for them.
+
+    Both raise `Throttled`, `Unavailable`, `NotPermitted`.
+    """
+
+    def describe(self) -> Mapping[str, InstanceType]:
+        """All ML instance types that EC2 describes in this Region, by name; prices are 0, since EC2 tells none."""
+        ...
+
+    def quotas(self) -> Mapping[str, int]:
+        """Instances that the account may have of a type at once in training jobs, by type."""
         ...
 
 

@@ -10,6 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from trainmaster.adapters.dynamodb_browsing import browse
+from trainmaster.adapters.dynamodb_catalogue import (
+    CATALOGUE,
+    CURSORS,
+    catalogue_of,
+    catalogue_row,
+    cursors_of,
+    cursors_row,
+)
 from trainmaster.adapters.dynamodb_finding import find
 from trainmaster.adapters.dynamodb_lanes import heads
 from trainmaster.adapters.dynamodb_moves import moves
@@ -37,10 +45,11 @@ from trainmaster.adapters.dynamodb_rows import (
 from trainmaster.adapters.dynamodb_settings import SETTINGS, Deployed
 from trainmaster.adapters.dynamodb_table import ABSENT, MOST_ACTIONS, Action, Guard, Table
 from trainmaster.domain.capacity import Pool, Units, foreign_units
+from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.errors import Fenced, Throttled, Unavailable
 from trainmaster.domain.heads import FIRST, heads_wanted
 from trainmaster.domain.job import Job
-from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Policy
 from trainmaster.domain.warm import WarmPool
 from trainmaster.ports import Filter, Page, QueueSettings, Request
@@ -105,6 +114,7 @@ class DynamoStore:
         fence: int | None = None,
         warm: Sequence[WarmPool] = (),
         cold: Sequence[str] = (),
+        cursors: Cursors | None = None,
     ) -> bool:
         """Commit changes, all or none; see `ports.Store`. Raises `ValueError` beyond 100 writes."""
         _check(changes)
@@ -112,6 +122,7 @@ class DynamoStore:
         writes = [write for change in changes for write in moves(self._table, *change, may_spill=may_spill)]
         writes += [self._table.putting(warm_row(pool)) for pool in warm]
         writes += [self._table.deleting(warm_key(name)) for name in cold]
+        writes += [self._table.putting(cursors_row(cursors))] if cursors is not None else []
         if fence is None and len(writes) == len(changes) == 1:
             return self._table.replace(writes[0]["Put"]["Item"], Guard("version", changes[0][0].version))
         for _ in range(_ROUNDS):
@@ -145,7 +156,12 @@ class DynamoStore:
 
     def settings(self) -> QueueSettings:
         """The settings in force; see `ports.Store`."""
-        return self._deployed.in_force(self._table.get(SETTINGS))
+        rows = {_key(row): row for row in self._table.get_all([SETTINGS, CATALOGUE])}
+        return replace(self._deployed.in_force(rows.get(SETTINGS)), catalogue=catalogue_of(rows.get(CATALOGUE)))
+
+    def learn(self, catalogue: Catalogue) -> None:
+        """Replace what was learned of instance types; see `ports.Knowledge`."""
+        self._table.put(catalogue_row(catalogue))
 
     def set_settings(
         self, *, pools: Sequence[Pool] | None = None, policy: Policy | None = None, version: int | None = None
@@ -170,11 +186,12 @@ class DynamoStore:
         settings = self._deployed.in_force(rows.get(SETTINGS))
         pools = settings.pools
         foreign = foreign_units(foreign_of(_beginning(rows, FOREIGN_ROWS)), pools)
+        catalogue = catalogue_of(rows.get(CATALOGUE))
         active = [job_of(row) for row in _beginning(rows, ACTIVE_ROWS)]
         lanes = heads(
             self._table,
             FIRST,
-            wanted=lambda head: heads_wanted(head, pools, active, foreign),
+            wanted=lambda head: heads_wanted(head, pools, active, foreign, catalogue),
             consistent=consistent,
         )
         waiting = [job_of(row) for lane in lanes for row in lane.rows]
@@ -188,6 +205,8 @@ class DynamoStore:
             warm=tuple(warm_of(row) for row in _beginning(rows, WARM_ROWS)),
             policy=settings.policy,
             records=records_of(rows.get(RECORDS)),
+            catalogue=catalogue,
+            cursors=cursors_of(rows.get(CURSORS)),
         )
 
 

@@ -7,14 +7,17 @@ the job's entry, and an attempt's name is left out where it follows from job and
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from trainmaster.domain.capacity import Demand
+from trainmaster.domain.document import document, value_of
 from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome, ParentRule, Wishes
 from trainmaster.domain.names import attempt_name
 from trainmaster.domain.policy import DEFAULT_SHARE, FailureClass
+from trainmaster.domain.resources import Resources
 
 Seconds: TypeAlias = int | float
 STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
@@ -35,8 +38,8 @@ def unpacked(text: str, name: str, entry: datetime) -> dict[str, Any]:
     values = json.loads(text)
     known = ((_READERS[key], value) for key, value in values.items() if key in _READERS)
     fields = {field: read(value, name, entry) for (field, read), value in known}
-    if "ours" in values:
-        fields["demand"] = Demand(fields["demand"].alternatives, ours=True)
+    if "ours" in values or "asks" in values:
+        fields["demand"] = replace(fields["demand"], ours="ours" in values, **_asks_of(values.get("asks")))
     return fields
 
 
@@ -61,6 +64,7 @@ def _without_defaults(job: Job) -> dict[str, Any]:
         "demand": [dict(units) for units in job.demand.alternatives],
         "digest": job.digest,
         "ours": job.demand.ours or None,
+        "asks": _asks(job.demand),
         "share": job.share if job.share != DEFAULT_SHARE else None,
         "fixed": None if job.preemptible else True,
         "maxRuntime": _seconds(job.max_runtime) if job.max_runtime != _DAY else None,
@@ -168,6 +172,19 @@ def _read_moment(value: Seconds, _name: str, entry: datetime) -> datetime:
 
 def _read_demand(value: list[dict[str, int]], _name: str, _entry: datetime) -> Demand:
     return Demand(tuple(value))
+
+
+def _asks(demand: Demand) -> list[Any] | None:
+    """What a demand by resource asks for, how often, and how many of its alternatives the job names itself."""
+    asked = demand.resources
+    return None if asked is None else [document(asked, sparse=True), demand.instances, demand.listed]
+
+
+def _asks_of(value: Sequence[Any] | None) -> dict[str, Any]:
+    if value is None:
+        return {}
+    asked, instances, listed = value
+    return {"resources": value_of(Resources, asked), "instances": instances, "listed": listed}
 
 
 def _read_wishes(value: list[Any], _name: str, _entry: datetime) -> Wishes:

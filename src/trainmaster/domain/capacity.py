@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from trainmaster.domain import instances
+from trainmaster.domain.resources import Resources
 
 Units = Mapping[str, int]
 """Instances by pool name."""
@@ -81,6 +82,11 @@ class Pool:
         price: dollars an instance-hour, for budgets; 0 where nobody has set one.
         accelerators_per_unit: accelerators of an instance; 0: as known of its type.
         plan_status: of a training plan; None before SageMaker was asked.
+        draining: nothing more is started in it; what runs there ends by itself.
+        made_for: the demand that the manager made it for (`planner/expand.py`); "" for a pool that people set.
+        made_at: when the manager made it or last made it larger.
+        vcpus, memory_gib, accelerator, accelerator_memory_gib: of an instance, as `resources.InstanceType` has them;
+            0 or "" for what is known of its type.
     """
 
     name: str
@@ -94,6 +100,13 @@ class Pool:
     price: float = 0.0
     accelerators_per_unit: int = 0
     plan_status: PlanStatus | None = None
+    draining: bool = False
+    made_for: str = ""
+    made_at: datetime | None = None
+    vcpus: int = 0
+    memory_gib: float = 0.0
+    accelerator: str = ""
+    accelerator_memory_gib: float = 0.0
 
     @property
     def instance_type(self) -> str:
@@ -122,16 +135,24 @@ class Demand:
 
     Attributes:
         alternatives: units by pool name.
-        ours: whether the queue chooses among them (the first that it can have) or SageMaker does, after the start.
+        ours: whether the queue chooses among them or SageMaker does, after the start.
+        resources: what every instance must have; None for a job that names types or pools only. Such a job's demand is
+            resolved anew against the pools of every snapshot (`resolving`).
+        instances: how many instances a job with `resources` needs.
+        listed: how many of the alternatives the job names itself, best first; the rest follow from its resources, and
+            the queue's placement policy chooses among them.
     """
 
     alternatives: tuple[Units, ...]
     ours: bool = False
+    resources: Resources | None = None
+    instances: int = 0
+    listed: int = 0
 
     @cached_property
     def size(self) -> int:
         """Units of the largest alternative."""
-        return max((sum(units.values()) for units in self.alternatives), default=0)
+        return max((sum(units.values()) for units in self.alternatives), default=self.instances)
 
     @cached_property
     def pools(self) -> tuple[str, ...]:
@@ -140,8 +161,10 @@ class Demand:
 
     @cached_property
     def lane(self) -> str:
-        """The part of a lane's name that says which pools its jobs can run in."""
-        return "|".join(",".join(sorted(units)) for units in self.alternatives)
+        """The part of a lane's name that says which pools its jobs can run in; it stays while pools come and go."""
+        named = self.alternatives if self.resources is None else self.alternatives[: self.listed]
+        pools = "|".join(",".join(sorted(units)) for units in named)
+        return pools if self.resources is None else f"{pools}?{self.resources}"
 
 
 def total(parts: Iterable[Units]) -> dict[str, int]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from trainmaster.domain.capacity import Pool, Units
+from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.job import Job
+from trainmaster.domain.resolving import resolved
 
 FIRST = 32
 """Waiting jobs that are read of every lane."""
@@ -18,13 +20,16 @@ SPARE = 8
 """Read beyond those that could start: heads may be backing off, or too large for what is free."""
 
 
-def heads_wanted(head: Job, pools: Mapping[str, Pool], active: Iterable[Job], foreign: Units) -> int:
+def heads_wanted(
+    head: Job, pools: Mapping[str, Pool], active: Iterable[Job], foreign: Units, catalogue: Catalogue
+) -> int:
     """How many jobs of a lane are worth reading, given its first one.
 
     Every job takes at least one unit, so no more can start than units are free, are being freed, or could be taken
     from jobs of lower priority, in the pools that the lane's jobs can run in.
     """
-    within_reach = {name: pools[name].cap - foreign.get(name, 0) for name in head.demand.pools if name in pools}
+    names = resolved(head.demand, pools, catalogue).pools
+    within_reach = {name: pools[name].cap - foreign.get(name, 0) for name in names if name in pools}
     for job in active:
         lower = job.preemptible and job.priority < head.priority
         if not (job.stopping or lower):

@@ -11,11 +11,25 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.domain.capacity import Pool, Units
+from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.job import Hold, Job
 from trainmaster.domain.policy import Policy
 from trainmaster.domain.reasons import Reason
 from trainmaster.domain.records import Records
 from trainmaster.domain.warm import WarmPool
+
+
+@dataclass(frozen=True, slots=True)
+class Cursors:
+    """Where the placement policies that go round have got to; see `planner/placement.py`.
+
+    Attributes:
+        last: the pool that `round-robin` chose last; "" before the first.
+        weights: current weights of `smooth-weighted-round-robin`, by pool; 0 where one is absent.
+    """
+
+    last: str = ""
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +44,8 @@ class Snapshot:
         policy: the settings in force.
         records: what ended attempts have taught: run times, and what shares have used.
         warm: warm pools, as far as they are not known to be gone; see `warm.counting`.
+        catalogue: what is known of instance types.
+        cursors: where the placement policies that go round have got to.
     """
 
     pass_number: int
@@ -41,19 +57,46 @@ class Snapshot:
     policy: Policy = field(default_factory=Policy)
     records: Records = field(default_factory=Records)
     warm: tuple[WarmPool, ...] = ()
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    cursors: Cursors = field(default_factory=Cursors)
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Make this pool, or make it larger, for demands that no pool could ever hold.
+
+    Attributes:
+        pool: as it is from then on.
+        jobs: names of the waiting jobs that it is for, in queue order.
+        dollars_per_hour: what the instances that it adds cost while they are used; 0 where no price is known.
+    """
+
+    pool: Pool
+    jobs: tuple[str, ...]
+    dollars_per_hour: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retire:
+    """Remove a pool that the manager had made and nobody has used since `idle_since`."""
+
+    pool: Pool
+    idle_since: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
     """Start the job on these units; `choices` are the types that SageMaker may still choose from.
 
-    With `warm` they are those of an idle warm pool, which SageMaker will let it use.
+    With `warm` they are those of an idle warm pool, which SageMaker will let it use. With `cursors` the placement
+    policy has moved on, which is remembered in the commit of the start.
     """
 
     job: Job
     units: Units
     choices: tuple[str, ...] = ()
     warm: WarmPool | None = None
+    cursors: Cursors | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +125,7 @@ class EndWarm:
     hold: Hold
 
 
-Decision = Start | Preempt | EndWarm | Wait
+Decision = Start | Preempt | EndWarm | Expand | Retire | Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +171,16 @@ class Plan:
     def warm_ends(self) -> tuple[EndWarm, ...]:
         """Which warm pools are to be ended, and for whom."""
         return tuple(d for d in self.decisions if isinstance(d, EndWarm))
+
+    @property
+    def expansions(self) -> tuple[Expand, ...]:
+        """Which pools are to be made or made larger."""
+        return tuple(d for d in self.decisions if isinstance(d, Expand))
+
+    @property
+    def retirements(self) -> tuple[Retire, ...]:
+        """Which pools are to be removed."""
+        return tuple(d for d in self.decisions if isinstance(d, Retire))
 
     @property
     def waits(self) -> tuple[Wait, ...]:

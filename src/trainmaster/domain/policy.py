@@ -32,6 +32,53 @@ class Order(StrEnum):
     FAIR = "fair"
 
 
+class Placement(StrEnum):
+    """How the queue chooses among pools that could all hold a job (Liu et al. 2022, section 3.2, and `best-fit`).
+
+    best-fit: the pool whose instances fit the job best, then the fullest, so that large holes stay large.
+    """
+
+    RANDOM = "random"
+    ROUND_ROBIN = "round-robin"
+    PICK_KX = "pick-kx"
+    RESOURCE_PICK_KX = "resource-pick-kx"
+    SMOOTH_WEIGHTED_ROUND_ROBIN = "smooth-weighted-round-robin"
+    BEST_FIT = "best-fit"
+
+
+class Choose(StrEnum):
+    """Which of the types that cover a demand the manager makes a pool of."""
+
+    SMALLEST = "smallest"
+    CHEAPEST = "cheapest"
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """Whether, and how far, the manager makes pools for demands that no pool could ever hold (Liu et al. 2022, 3.3).
+
+    Attributes:
+        enabled: off until somebody says otherwise: pools cost money while they are used.
+        types: the types that it may use, as names with `*`; empty for all that are known.
+        most_per_type: most instances of one type in pools that it made.
+        most: most instances in all pools that it made.
+        dollars_per_hour: most that all of them together may cost an hour; None for no bound. Types without a known
+            price are not used where there is one.
+        choose: which of the types that would do.
+        utilisation: target use of what it made, `f` of equation 10.
+        retire_after: a pool that it made is removed once nobody has used it for so long.
+    """
+
+    enabled: bool = False
+    types: tuple[str, ...] = ()
+    most_per_type: int = 8
+    most: int = 16
+    dollars_per_hour: float | None = None
+    choose: Choose = Choose.CHEAPEST
+    utilisation: float = 0.8
+    retire_after: timedelta = timedelta(minutes=30)
+
+
 @dataclass(frozen=True, slots=True)
 class Preemption:
     """What keeps preemption from thrashing; a job may ask for other values within `Limits`.
@@ -109,6 +156,7 @@ class Share:
         most: most units that its jobs hold at once, in all.
         most_per_user: the same for each of its users.
         roles: caller ARN patterns (with `*`) that may submit to it; empty for everybody.
+        prefers: pools that its jobs are started in first, best first, where they name none themselves.
     """
 
     name: str
@@ -121,6 +169,7 @@ class Share:
     most_per_user: Units = field(default_factory=dict)
     budget: Budget | None = None
     roles: tuple[str, ...] = ()
+    prefers: tuple[str, ...] = ()
 
 
 class FailureClass(StrEnum):
@@ -175,6 +224,10 @@ class Policy:
         usage_half_life: after this long, past usage counts half (Slurm, `PriorityDecayHalfLife`).
         retries: by class of failure.
         hold_for: how long freed capacity is kept for the job that it was freed for.
+        placement: how the queue chooses among pools that could all hold a job.
+        cpu_weight: what CPUs count against accelerators in `smooth-weighted-round-robin`, from 0 to 1 (`alpha` of
+            equation 6).
+        expansion: whether the manager makes pools for what no pool can hold.
         most_actions: most starts and preemptions of one pass, so that a Lambda call ends in time.
     """
 
@@ -187,4 +240,7 @@ class Policy:
     usage_half_life: timedelta = timedelta(days=7)
     retries: Mapping[FailureClass, Retry] = field(default_factory=default_retries)
     hold_for: timedelta = timedelta(hours=1)
+    placement: Placement = Placement.BEST_FIT
+    cpu_weight: float = 0.5
+    expansion: Expansion = field(default_factory=Expansion)
     most_actions: int = 50

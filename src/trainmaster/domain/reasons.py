@@ -12,6 +12,7 @@ from datetime import datetime
 from trainmaster.domain.clock import clock
 from trainmaster.domain.reasons_of_rules import (
     BudgetSpent,
+    Draining,
     GroupFull,
     Held,
     NotBefore,
@@ -191,6 +192,29 @@ class CanNeverFit:
         return f"can never fit: needs {self.needed} x {self.pool}, the pool's cap is {self.cap}"
 
 
+@dataclass(frozen=True, slots=True)
+class Infeasible:
+    """No pool, even when empty, has enough instances with what it asks for; a new or larger pool would help.
+
+    Attributes:
+        resources: what it asks of an instance, as its tag says it.
+        needed: how many instances.
+        most: the most that any pool with such instances has; 0 where there is no such pool.
+        expansion: why the manager makes no pool for it; "" where expansion is off.
+    """
+
+    resources: str
+    needed: int
+    most: int
+    expansion: str = ""
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        has = f"the largest pool of such instances has {self.most}" if self.most else "no pool has such instances"
+        end = f"; no pool is made for it: {self.expansion}" if self.expansion else ""
+        return f"infeasible: needs {self.needed} x ({self.resources}), {has}{end}"
+
+
 Reason = (
     WaitsForCapacity
     | WaitsForRelease
@@ -203,6 +227,8 @@ Reason = (
     | BackingOff
     | NextPass
     | CanNeverFit
+    | Infeasible
+    | Draining
     | ShareFull
     | UserFull
     | BudgetSpent

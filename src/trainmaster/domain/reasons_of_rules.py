@@ -104,6 +104,17 @@ class PlanClosed:
 
 
 @dataclass(frozen=True, slots=True)
+class Draining:
+    """The only pools that could hold it are being drained: nothing more is started in them."""
+
+    pools: tuple[str, ...]
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        return f"{', '.join(self.pools)} drained: nothing more is started there"
+
+
+@dataclass(frozen=True, slots=True)
 class NotBefore:
     """Its user wants it to wait until then."""
 

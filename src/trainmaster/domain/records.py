@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.history import History
@@ -18,10 +19,15 @@ from trainmaster.domain.usage import Usage
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """All that is remembered beyond the jobs themselves."""
+    """All that is remembered beyond the jobs themselves.
+
+    Attributes:
+        released: when an attempt last ended in a pool that the manager had made, by pool.
+    """
 
     history: History = field(default_factory=History)
     usage: Usage = field(default_factory=Usage)
+    released: Mapping[str, datetime] = field(default_factory=dict)
 
 
 def ends_attempt(before: Job, after: Job) -> bool:
@@ -35,4 +41,15 @@ def booked(records: Records, before: Job, after: Job, policy: Policy, pools: Map
         return records
     usage = records.usage.after(before, after, policy, pools)
     gpus = sum(count * (pools[name].accelerators if name in pools else 1) for name, count in before.units.items())
-    return Records(records.history.after(after, gpus), usage)
+    return Records(records.history.after(after, gpus), usage, _released(records.released, before, after, pools))
+
+
+def _released(
+    released: Mapping[str, datetime], before: Job, after: Job, pools: Mapping[str, Pool]
+) -> Mapping[str, datetime]:
+    """As it is after an attempt has ended; pools that are gone are forgotten."""
+    made = {name for name, pool in pools.items() if pool.made_for}
+    attempt = after.attempt
+    ended = None if attempt is None else attempt.ended_at
+    now = {name: ended for name in before.units if name in made and ended is not None}
+    return {**{name: at for name, at in released.items() if name in made}, **now}

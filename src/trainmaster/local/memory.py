@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from trainmaster.domain.capacity import Pool, Units, foreign_units
+from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.document import Document
 from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge, VersionConflict
 from trainmaster.domain.heads import FIRST, heads_wanted
@@ -31,7 +32,7 @@ from trainmaster.domain.listing import (
     page_of,
     parts_from,
 )
-from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Policy
 from trainmaster.domain.records import Records, booked, ends_attempt
 from trainmaster.domain.settings import differences, policy_of
@@ -62,6 +63,8 @@ class MemoryTable:
     version: int | None = None
     parameter: str = ""
     records: Records = field(default_factory=Records)
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    cursors: Cursors = field(default_factory=Cursors)
     passes: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -155,7 +158,7 @@ class MemoryStore:
             for lane, places in table.lanes.items():
                 wanted = FIRST
                 if len(places) > FIRST:
-                    wanted = heads_wanted(table.jobs[places.first(1)[0][2]], pools, active, foreign)
+                    wanted = heads_wanted(table.jobs[places.first(1)[0][2]], pools, active, foreign, table.catalogue)
                 heads += places.first(wanted)
                 if len(places) > wanted:
                     cut.add(lane)
@@ -169,6 +172,8 @@ class MemoryStore:
                 warm=tuple(pool for _, pool in sorted(table.warm.items())),
                 policy=settings.policy,
                 records=table.records,
+                catalogue=table.catalogue,
+                cursors=table.cursors,
             )
 
     def transition(
@@ -178,6 +183,7 @@ class MemoryStore:
         fence: int | None = None,
         warm: Sequence[WarmPool] = (),
         cold: Sequence[str] = (),
+        cursors: Cursors | None = None,
     ) -> bool:
         """Commit changes, all or none; see `ports.Store`."""
         if len(changes) > _MOST_CHANGES or len({before.name for before, _ in changes}) < len(changes):
@@ -197,6 +203,7 @@ class MemoryStore:
             self._table.keep_warm(warm)
             for name in cold:
                 self._table.warm.pop(name, None)
+            self._table.cursors = cursors or self._table.cursors
             return True
 
     def _book(self, before: Job, after: Job) -> None:
@@ -232,8 +239,13 @@ class MemoryStore:
             policy = self._policy if table.policy is None else policy_of(table.policy, self._policy)
             if table.pools is None or table.version is None or table.parameter != self._parameter:
                 version = 0 if table.version is None else table.version + 1
-                return QueueSettings(self._default_pools, policy, version, self._policy)
-            return QueueSettings(table.pools, policy, table.version, self._policy)
+                return QueueSettings(self._default_pools, policy, version, self._policy, table.catalogue)
+            return QueueSettings(table.pools, policy, table.version, self._policy, table.catalogue)
+
+    def learn(self, catalogue: Catalogue) -> None:
+        """Replace what was learned of instance types; see `ports.Knowledge`."""
+        with self._lock:
+            self._table.catalogue = catalogue
 
     def set_settings(
         self, *, pools: Sequence[Pool] | None = None, policy: Policy | None = None, version: int | None = None

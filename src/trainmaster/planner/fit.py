@@ -136,8 +136,10 @@ def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:
     """
     warm = counting(snapshot.warm, snapshot.active)
     used = total([*(job.units for job in snapshot.active), *(pool.units for pool in warm), snapshot.foreign])
-    caps = {name: pool.cap for name, pool in snapshot.pools.items()}
-    ledger = Ledger(caps=caps, free={name: cap - used.get(name, 0) for name, cap in caps.items()}, coming={}, lapse={})
+    # Nothing more is started in a pool that is being drained: it is as if it had nothing, whatever runs there.
+    caps = {name: 0 if pool.draining else pool.cap for name, pool in snapshot.pools.items()}
+    free = {name: 0 if pool.draining else pool.cap - used.get(name, 0) for name, pool in snapshot.pools.items()}
+    ledger = Ledger(caps=caps, free=free, coming={}, lapse={})
     stopping = [(job.units, job.attempt.stop_asked_at) for job in snapshot.active if job.attempt is not None]
     for units, since in [*stopping, *((pool.units, pool.ending_since) for pool in warm)]:
         if since is not None and since + snapshot.policy.hold_for > now:

@@ -27,10 +27,12 @@ from trainmaster.domain.reasons import (
     Reason,
     WaitsForRelease,
 )
+from trainmaster.domain.resolving import resolve, with_changes
 from trainmaster.domain.warm import WarmPool
 from trainmaster.planner.alike import Alike
+from trainmaster.planner.expand import changes
 from trainmaster.planner.figures import Figures
-from trainmaster.planner.place import place
+from trainmaster.planner.place import Placer
 from trainmaster.planner.preempt import Choice
 from trainmaster.planner.share import turns
 from trainmaster.planner.shortage import never
@@ -45,7 +47,7 @@ MOST_VICTIMS = 80
 """Victims of one Preempt decision: it is committed as one transaction, which holds 100 items."""
 
 
-def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:  # noqa: ARG001 -- for policies that draw
+def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:
     """Decide what starts, what steps aside, and why the rest waits.
 
     Args:
@@ -55,7 +57,11 @@ def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:  # noqa: A
 
     Equal arguments give an equal plan. The plan never exceeds a cap: starts use only units that are free now.
     """
-    planning = _Planning(snapshot, now, Figures.of(snapshot, now), Alike(snapshot))
+    snapshot = resolve(snapshot)
+    changed = changes(snapshot, now)
+    snapshot = with_changes(snapshot, changed)
+    placer = Placer(snapshot, rng)
+    planning = _Planning(snapshot, now, Figures.of(snapshot, now), Alike(snapshot), placer, [*changed])
     planning.respect_holds()
     for job in planning.turns():
         planning.consider(job)
@@ -84,6 +90,7 @@ class _Planning:
     now: datetime
     figures: Figures
     alike: Alike
+    placer: Placer
     decisions: list[Decision] = field(default_factory=list)
     actions: int = 0
 
@@ -132,7 +139,7 @@ class _Planning:
         figures.look_as(job)
         possible = [units for units in job.demand.alternatives if figures.ledger.could_ever(units)]
         if not possible:
-            self._wait(job, never(job, figures.ledger.caps))
+            self._wait(job, never(job, self.snapshot.pools, figures.ledger.caps))
         elif self._backing_off(job):
             self._wait(job, BackingOff(job.retry_at or self.now, _cause(job)))
         else:
@@ -199,9 +206,9 @@ class _Planning:
             self._wait(job, NextPass())
             return
         self.actions += 1
-        placement = place(job, fitting, self.snapshot.pools)
+        placement = self.placer.place(job, fitting, lambda pool: self.figures.now_there(job, pool))
         self.figures.start(job, placement.units)
-        self.decisions.append(Start(job, placement.units, placement.choices))
+        self.decisions.append(Start(job, placement.units, placement.choices, cursors=placement.cursors))
 
     def _wait_for_release(self, job: Job, units: Units) -> None:
         figures = self.figures
@@ -264,6 +271,7 @@ class _Planning:
     def _block(self, job: Job, alternatives: list[Units], reason: Reason | None) -> None:
         """The job cannot go on now: it bars its equals, or is reserved for, as the order wants it."""
         figures, reserved = self.figures, None
+        alternatives = self.placer.queue(job, alternatives, lambda pool: figures.soon_there(job, pool))
         if figures.held_for(job, alternatives):
             figures.ledger.bar(job, ABSOLUTE)
         elif figures.ranking.strict(job):

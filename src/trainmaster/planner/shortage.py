@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from trainmaster.domain.capacity import Units
+from trainmaster.domain.capacity import Pool, Units, covers
 from trainmaster.domain.job import Job
-from trainmaster.domain.reasons import CanNeverFit, KeptForOther, Reason, WaitsForCapacity
+from trainmaster.domain.reasons import CanNeverFit, Infeasible, KeptForOther, Reason, WaitsForCapacity
+from trainmaster.domain.reasons_of_rules import Draining
 
 Claimant = tuple[str, datetime]
 """For whom units are kept, and until when."""
 
 
-def never(job: Job, caps: Mapping[str, int]) -> Reason:
-    """Why no pool, even when empty, could hold the job."""
+def never(job: Job, pools: Mapping[str, Pool], caps: Mapping[str, int]) -> Reason:
+    """Why no pool, even when empty, could hold the job.
+
+    Args:
+        job: one that nothing can hold.
+        pools: the pools in force.
+        caps: what they may hold now; nothing of those that are being drained.
+    """
+    drained = [name for name in job.demand.pools if name in pools and pools[name].draining]
+    if any(covers({**caps, **{n: pools[n].cap for n in drained}}, units) for units in job.demand.alternatives):
+        return Draining(tuple(drained))
+    if job.demand.resources is not None:
+        most = max((caps.get(name, 0) for name in job.demand.pools), default=0)
+        return Infeasible(str(job.demand.resources), job.demand.instances, most)
     units = job.demand.alternatives[0]
     pool = next(name for name, count in units.items() if count > caps.get(name, 0))
     return CanNeverFit(pool, units[pool], caps.get(pool, 0))

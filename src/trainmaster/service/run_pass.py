@@ -130,7 +130,9 @@ def _start(hands: Hands, decision: Start, report: PassReport, reclaimed: datetim
     """Start one job; returns the pools that SageMaker had no room in."""
     after = lifecycle.start(decision.job, decision.units, decision.choices, hands.clock.now(), reclaimed_at=reclaimed)
     runs_on = [warm.used(decision.warm, after)] if decision.warm is not None else []
-    if not hands.store.transition([(decision.job, after)], fence=report.pass_number, warm=runs_on):
+    if not hands.store.transition(
+        [(decision.job, after)], fence=report.pass_number, warm=runs_on, cursors=decision.cursors
+    ):
         report.lost += 1
         return ()
     report.started.append(after.name)

@@ -1,0 +1,52 @@
+"""What was learned of instance types, and where placement has got to: two small rows beside the settings.
+
+Types are kept only where they differ from what ships with us, so that the row stays small. It must not decide.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from datetime import UTC, datetime
+
+from trainmaster.adapters.dynamodb_rows import STATE, Key, Row, keyed
+from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.document import document, value_of
+from trainmaster.domain.instance_table import SHIPPED
+from trainmaster.domain.plan import Cursors
+from trainmaster.domain.resources import InstanceType
+
+CATALOGUE: Key = (STATE, "catalogue")
+CURSORS: Key = (STATE, "cursors")
+
+
+def catalogue_row(catalogue: Catalogue) -> Row:
+    """The row of what was learned."""
+    types = {name: kind for name, kind in catalogue.learned.items() if kind != SHIPPED.get(name)}
+    values = {
+        "types": [document(kind, sparse=True) for _, kind in sorted(types.items())],
+        "quotas": dict(sorted(catalogue.quotas.items())),
+        "at": None if catalogue.learned_at is None else catalogue.learned_at.timestamp(),
+    }
+    text = json.dumps(values, separators=(",", ":"))
+    return keyed(CATALOGUE, catalogue=zlib.compress(text.encode(), level=9))
+
+
+def catalogue_of(row: Row | None) -> Catalogue:
+    """What such a row says; nothing learned where there is none."""
+    if row is None:
+        return Catalogue()
+    values = json.loads(zlib.decompress(bytes(row["catalogue"]["B"])))
+    types = [value_of(InstanceType, kind) for kind in values["types"]]
+    at = None if values["at"] is None else datetime.fromtimestamp(values["at"], UTC)
+    return Catalogue({kind.name: kind for kind in types}, values["quotas"], at)
+
+
+def cursors_row(cursors: Cursors) -> Row:
+    """The row of where the placement policies have got to."""
+    return keyed(CURSORS, cursors=json.dumps(document(cursors, sparse=True), separators=(",", ":")))
+
+
+def cursors_of(row: Row | None) -> Cursors:
+    """What such a row says; the beginning where there is none."""
+    return Cursors() if row is None else value_of(Cursors, json.loads(row["cursors"]["S"]))

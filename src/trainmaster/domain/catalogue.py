@@ -1,0 +1,59 @@
+"""Which ML instance types there are, and what is known of each: what ships with us, with what was learned since.
+
+It must not ask AWS: `adapters/ec2.py` does, beside the passes, and the table keeps what it said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from trainmaster.domain.capacity import Pool
+from trainmaster.domain.instance_table import SHIPPED
+from trainmaster.domain.resources import InstanceType, Resources
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All known instance types.
+
+    Attributes:
+        learned: types as EC2 described them, where that differs from what ships with us, by name.
+        quotas: instances that the account may have of a type at once in training jobs, by type (Service Quotas,
+            "<type> for training job usage"); a type that is absent has no known bound.
+        learned_at: when AWS was asked last, UTC; None where it never answered.
+    """
+
+    learned: Mapping[str, InstanceType] = field(default_factory=dict)
+    quotas: Mapping[str, int] = field(default_factory=dict)
+    learned_at: datetime | None = None
+
+    def type_of(self, name: str) -> InstanceType | None:
+        """What is known of an instance type; None where nothing is."""
+        return self.learned.get(name) or SHIPPED.get(name)
+
+    @cached_property
+    def types(self) -> tuple[InstanceType, ...]:
+        """All types that training jobs can have, by name."""
+        return tuple(each for _, each in sorted({**SHIPPED, **self.learned}.items()))
+
+    def of_pool(self, pool: Pool) -> InstanceType:
+        """What an instance of a pool has: what its settings say, and of the rest what is known of its type."""
+        known = self.type_of(pool.instance_type) or InstanceType(name=pool.instance_type)
+        said: dict[str, Any] = {
+            "vcpus": pool.vcpus,
+            "memory_gib": pool.memory_gib,
+            "accelerators": pool.accelerators_per_unit,
+            "accelerator": pool.accelerator,
+            "accelerator_memory_gib": pool.accelerator_memory_gib,
+            "price": pool.price,
+        }
+        given = {name: value for name, value in said.items() if value}
+        return replace(known, **given) if given else known
+
+    def covering(self, asked: Resources) -> Iterator[InstanceType]:
+        """The types that cover a demand, by name."""
+        return (each for each in self.types if asked.covered_by(each))

@@ -1,0 +1,67 @@
+"""Demands by resource, made into demands of pools: which of the pools in force a job could run in.
+
+A snapshot's pools come and go, so the answer is worked out anew in every pass. It must not know what is free, nor
+choose among the pools: that is `planner/spill.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from trainmaster.domain.capacity import Demand, Kind, Pool, Units
+from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.job import Job
+from trainmaster.domain.plan import Expand, Retire, Snapshot
+
+
+def candidates(demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue) -> Iterator[str]:
+    """The pools whose type covers what a demand by resource asks of an instance, by name; listed ones left out.
+
+    Spot pools and training plans are for jobs that name them: who asks for resources has not said that it may be
+    interrupted, or end with a plan.
+    """
+    asked = demand.resources
+    listed = {name for units in demand.alternatives[: demand.listed] for name in units}
+    for name, pool in sorted(pools.items()):
+        open_ = pool.kind is Kind.ON_DEMAND and name not in listed
+        if asked is not None and open_ and asked.covered_by(catalogue.of_pool(pool)):
+            yield name
+
+
+def resolved(demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue) -> Demand:
+    """The demand with all alternatives that it has among these pools; the same for one that names its pools itself."""
+    if demand.resources is None:
+        return demand
+    found: list[Units] = [{name: demand.instances} for name in candidates(demand, pools, catalogue)]
+    alternatives = (*demand.alternatives[: demand.listed], *found)
+    return demand if alternatives == demand.alternatives else replace(demand, alternatives=alternatives)
+
+
+def resolve(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with the demands of all jobs resolved against its pools; the same where none is by resource."""
+    if all(job.demand.resources is None for job in (*snapshot.active, *snapshot.waiting)):
+        return snapshot
+    return replace(
+        snapshot,
+        active=tuple(_resolved(job, snapshot) for job in snapshot.active),
+        waiting=tuple(_resolved(job, snapshot) for job in snapshot.waiting),
+    )
+
+
+def with_changes(snapshot: Snapshot, changes: Sequence[Expand | Retire]) -> Snapshot:
+    """The snapshot as it is once these pools are made and removed, so that jobs which they free start at once."""
+    if not changes:
+        return snapshot
+    pools = dict(snapshot.pools)
+    for change in changes:
+        if isinstance(change, Expand):
+            pools[change.pool.name] = change.pool
+        else:
+            del pools[change.pool.name]
+    return resolve(replace(snapshot, pools=pools))
+
+
+def _resolved(job: Job, snapshot: Snapshot) -> Job:
+    demand = resolved(job.demand, snapshot.pools, snapshot.catalogue)
+    return job if demand is job.demand else replace(job, demand=demand)
