@@ -28,7 +28,8 @@ from trainmaster.bootstrap import Application, Settings, parse_pools
 from trainmaster.domain.job import ENDED, Job
 from trainmaster.domain.policy import Policy
 from trainmaster.handlers.manager import consume, metrics
-from trainmaster.local.memory import MemoryStore, MemoryTable
+from trainmaster.local.memory import MemoryStore
+from trainmaster.local.memory_table import MemoryTable
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.ports import Store
 from trainmaster.service import Door, submit

@@ -22,7 +22,8 @@ from trainmaster.adapters.dynamodb import DynamoStore
 from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.policy import Policy
-from trainmaster.local.memory import MemoryStore, MemoryTable
+from trainmaster.local.memory import MemoryStore
+from trainmaster.local.memory_table import MemoryTable
 from trainmaster.ports import Store
 
 ROOT = Path(__file__).parent.parent.parent

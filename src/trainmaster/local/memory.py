@@ -7,102 +7,37 @@ from __future__ import annotations
 
 import heapq
 import json
-import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import takewhile
 
 from trainmaster.domain.capacity import Pool, Units, foreign_units
 from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.document import Document
 from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge, VersionConflict
 from trainmaster.domain.heads import FIRST, heads_wanted
-from trainmaster.domain.job import ACTIVE, ENDED, WAITING, Job
+from trainmaster.domain.job import Job
 from trainmaster.domain.listing import (
     NEVER,
     Cursor,
-    EndedPlace,
     HeldPlace,
     Part,
     QueuePlace,
     check_limit,
-    ended_place,
-    held_place,
     page_of,
     parts_from,
 )
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Policy
-from trainmaster.domain.records import Records, booked, ends_attempt
+from trainmaster.domain.records import booked, ends_attempt
 from trainmaster.domain.settings import differences, policy_of
 from trainmaster.domain.warm import WarmPool, left_by
+from trainmaster.local.memory_table import MemoryTable
 from trainmaster.local.ordered import Ordered
 from trainmaster.ports import Filter, Page, QueueSettings, Request
 
 _MOST_CHANGES = 90
 _MOST_BYTES = 3_700_000
 """Of a compressed request: what DynamoDB can take in one transaction."""
-
-
-@dataclass(slots=True)
-class MemoryTable:
-    """What several stores share as they would share a table."""
-
-    jobs: dict[str, Job] = field(default_factory=dict)
-    requests: dict[str, str] = field(default_factory=dict)
-    active: set[str] = field(default_factory=set)
-    lanes: dict[str, Ordered[QueuePlace]] = field(default_factory=dict)
-    held: Ordered[HeldPlace] = field(default_factory=Ordered)
-    children: dict[str, Ordered[str]] = field(default_factory=dict)
-    ended: Ordered[EndedPlace] = field(default_factory=Ordered)
-    foreign: dict[str, Units] = field(default_factory=dict)
-    warm: dict[str, WarmPool] = field(default_factory=dict)
-    pools: Mapping[str, Pool] | None = None
-    policy: Document | None = None
-    version: int | None = None
-    parameter: str = ""
-    records: Records = field(default_factory=Records)
-    catalogue: Catalogue = field(default_factory=Catalogue)
-    cursors: Cursors = field(default_factory=Cursors)
-    passes: int = 0
-    lock: threading.RLock = field(default_factory=threading.RLock)
-
-    def put(self, job: Job) -> None:
-        """Store the job in the place of its state."""
-        self.jobs[job.name] = job
-        if job.state in ACTIVE:
-            self.active.add(job.name)
-        elif job.state in WAITING:
-            self.lanes.setdefault(job.lane, Ordered()).add(job.order)
-        elif job.state in ENDED:
-            self.ended.add(ended_place(job))
-        else:
-            self.held.add(held_place(job))
-            for parent in job.after:
-                self.children.setdefault(parent, Ordered()).add(job.name)
-
-    def keep_warm(self, pools: Iterable[WarmPool]) -> None:
-        """Store these warm pools as they are now."""
-        self.warm.update({pool.training_job_name: pool for pool in pools})
-
-    def take(self, job: Job) -> None:
-        """Take the job out of the place of its state."""
-        if job.state in ACTIVE:
-            self.active.remove(job.name)
-        elif job.state in WAITING:
-            lane = self.lanes[job.lane]
-            lane.remove(job.order)
-            if not lane:
-                del self.lanes[job.lane]
-        elif job.state in ENDED:
-            self.ended.remove(ended_place(job))
-        else:
-            self.held.remove(held_place(job))
-            for parent in job.after:
-                self.children[parent].remove(job.name)
-                if not self.children[parent]:
-                    del self.children[parent]
 
 
 class MemoryStore:
