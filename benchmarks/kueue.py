@@ -155,8 +155,9 @@ class Run:
         self._changed.clear()
         for name in names:
             seen = self._launcher.describe(name)
-            if seen is not None and observe(self._hands, seen):
-                freed = True
+            if seen is not None:
+                freed |= observe(self._hands, seen)
+                # A pass that asked it to stop may have seen first that it had ended.
                 if seen.status == "Completed":
                     self._ended.add(name.partition("-qstamp-")[0])
         return freed
