@@ -237,8 +237,11 @@ class Job:
     @cached_property
     def traits(self) -> str | None:
         """Equal for jobs that differ in nothing but their past that a pass looks at; None for a job like no other."""
-        (units, *others) = self.demand.alternatives
-        if self.hold is not None or self.retry_at is not None or self.group is not None or others or len(units) != 1:
+        if self.hold is not None or self.retry_at is not None or self.group is not None:
+            return None
+        alternatives = self.demand.alternatives
+        # None at all: a demand by resource that no pool covers now.
+        if len(alternatives) != 1 or len(units := alternatives[0]) != 1:
             return None
         who = (self.share, self.submitted_by, self.preemptible, self.wishes)
         # One string, once: planners compare it for every job of a deep queue.
