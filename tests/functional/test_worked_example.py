@@ -8,11 +8,11 @@ from __future__ import annotations
 import importlib
 import re
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from builders import NOW, P5, a_job, a_pool
+from doc_pages import DOCS, Row, plain, section, table
 from play import Play
 from trainmaster.domain.job import Job
 from trainmaster.domain.observation import Status
@@ -21,25 +21,9 @@ from trainmaster.domain.policy import Policy
 from trainmaster.planner.order import Ranking
 from trainmaster.planner.preempt import Candidates
 
-PAGES = Path(__file__).parent.parent.parent / "docs" / "explanation"
-HOW_IT_DECIDES, ATTAINED = PAGES / "how-it-decides.md", PAGES / "least-attained-service.md"
-Row = list[str]
-
-
-def section(page: Path, title: str) -> str:
-    """The text under a heading of the second level."""
-    return page.read_text().split(f"\n## {title}\n")[1].split("\n## ")[0]
-
-
-def table(text: str, first_column: str) -> list[Row]:
-    """The rows of the one table whose first heading is that."""
-    found: list[Row] = []
-    for line in text.partition(f"| {first_column} |")[2].splitlines()[2:]:
-        if not line.startswith("|"):
-            break
-        found.append([cell.strip() for cell in line.strip("|").split("|")])
-    assert found, f"no table begins with {first_column}"
-    return found
+HOW_IT_DECIDES, ATTAINED = (
+    DOCS / "explanation" / f"{name}.md" for name in ("how-it-decides", "least-attained-service")
+)
 
 
 def hour(text: str) -> timedelta:
@@ -51,10 +35,6 @@ def hour(text: str) -> timedelta:
 def minutes(text: str) -> timedelta:
     """A duration of the page."""
     return timedelta(minutes=int(text.removesuffix(" min")))
-
-
-def plain(name: str) -> str:
-    return name.strip("`")
 
 
 class Told(Play):

@@ -175,7 +175,7 @@ class Attained(Ranking):
         left = {name: GUARANTEED_PART * pool.cap for name, pool in self.snapshot.pools.items()}
         begun: set[str] = set()
         for job in sorted(filter(self._has_waited_long, self._large()), key=self._by_wait):
-            units = job.units or job.demand.alternatives[0]
+            units = job.units or next(iter(job.demand.alternatives), {})
             fits = all(count <= left.get(pool, 0) for pool, count in units.items())
             for pool, count in units.items():
                 left[pool] = left.get(pool, 0) - count if fits else 0
@@ -216,7 +216,7 @@ class Attained(Ranking):
 
     def _usual(self, job: Job) -> float:
         """Seconds that half of the jobs of its kind run; without end where nothing is known."""
-        kind = (job.share, job.image, tuple(job.demand.alternatives[0].items()))
+        kind = (job.share, job.image, tuple(next(iter(job.demand.alternatives), {}).items()))
         if kind not in self._medians:
             median = self.snapshot.records.history.run_time(job, 0.0, 0.5)
             self._medians[kind] = math.inf if median is None else median

@@ -102,8 +102,9 @@ def in_order(jobs: Iterable[Job]) -> list[Job]:
 
 
 def gpus_of(job: Job, pools: Mapping[str, Pool]) -> int:
-    """Accelerators of the job's largest alternative; a pool that is gone counts one a unit."""
-    widest = 0
+    """Accelerators of the job's largest alternative, or that it asks for; a pool that is gone counts one a unit."""
+    asked = job.demand.resources
+    widest = 0 if asked is None else job.demand.instances * max(asked.accelerators, 1)
     for units in job.demand.alternatives:
         width = 0
         for name, count in units.items():

@@ -186,8 +186,8 @@ def _elsewhere(tried: _Tried) -> Iterator[Advice]:
 
 def _plain(job: Job) -> Sequence[tuple[str, int]]:
     """Pool and instances of a job that asks for one pool only."""
-    (units, *others) = job.demand.alternatives
-    return list(units.items()) if not others and len(units) == 1 else []
+    alternatives = job.demand.alternatives
+    return list(alternatives[0].items()) if len(alternatives) == 1 and len(alternatives[0]) == 1 else []
 
 
 def _asking(job: Job, pool: str, count: int) -> Job:

@@ -1,0 +1,49 @@
+"""Jobs that no pool covers disturb nobody: in every order, young or old, planned or foretold."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+import pytest
+
+from builders import NOW, P5, a_job, a_pool, a_snapshot, pools_of
+from trainmaster.domain.capacity import Demand
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy import Order, Policy
+from trainmaster.domain.reasons import Infeasible
+from trainmaster.domain.resources import Resources
+from trainmaster.planner.forecast import estimate
+from trainmaster.planner.schedule import schedule
+
+TEN_TIMES_A_P5 = Demand((), ours=True, resources=Resources(accelerators=80), instances=4)
+AGES = pytest.mark.parametrize("age", [timedelta(0), timedelta(days=40)], ids=["young", "impatient"])
+ORDERS = pytest.mark.parametrize("order", Order)
+
+
+def queue(order: Order, age: timedelta) -> Snapshot:
+    """Two infeasible jobs around one that fits."""
+    waiting = [
+        a_job("huge", demand=TEN_TIMES_A_P5, entry_time=NOW - age),
+        a_job("plain", units={P5: 1}, entry_time=NOW - age),
+        a_job("huge-too", demand=TEN_TIMES_A_P5, entry_time=NOW - age),
+    ]
+    return a_snapshot(pools=pools_of(a_pool(P5, 4)), waiting=waiting, policy=Policy(order=order))
+
+
+@ORDERS
+@AGES
+def test_the_others_start_and_they_are_told_what_is_missing(order, age):
+    plan = schedule(queue(order, age), NOW, random.Random(1))
+    assert [start.job.name for start in plan.starts] == ["plain"]
+    reason = Infeasible("accelerators=80", needed=4, most=0)
+    assert {wait.job.name: wait.reason for wait in plan.waits} == {"huge": reason, "huge-too": reason}
+    assert plan.reservations == ()
+
+
+@ORDERS
+@AGES
+def test_nobody_says_when_they_will_start(order, age):
+    wanted = frozenset({"huge", "plain", "huge-too"})
+    foretold = estimate(queue(order, age), NOW, random.Random(1), schedule, wanted)
+    assert set(foretold) == {"plain"}
