@@ -1,20 +1,22 @@
 """Where a job starts, or waits, of the alternatives that it has: spillover (Liu et al. 2022, algorithms 1 and 2).
 
-What the job names itself goes first, in its order; then what its share prefers; then the placement policy chooses.
-It must not preempt, nor know what is free but by asking.
+What the job names itself goes first, in its order; then what is held for it; then what its share prefers; then the
+placement policy chooses. It must not preempt, nor know what is free but by asking.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from trainmaster.domain.capacity import Units, worst_case
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Cursors, Snapshot
+from trainmaster.domain.policy import Placement as Policy
 from trainmaster.domain.resources import InstanceType, Resources
-from trainmaster.planner.placement import Chosen, Node, choose
+from trainmaster.planner.placement import Node, choose, choose_queue, initial_weight
 
 if TYPE_CHECKING:
     from random import Random
@@ -38,9 +40,12 @@ class Placer:
     snapshot: Snapshot
     rng: Random
     cursors: Cursors = field(default_factory=Cursors)
+    _kinds: dict[str, InstanceType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.cursors = self.snapshot.cursors
+        """Weights of pools that are gone are forgotten: a new pool of that name begins anew."""
+        known, pools = self.snapshot.cursors, self.snapshot.pools
+        self.cursors = replace(known, weights={name: at for name, at in known.weights.items() if name in pools})
 
     def place(self, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
         """What a job starts on, of the alternatives that fit at once, which come in the order of its demand.
@@ -53,49 +58,96 @@ class Placer:
             fitting: at least one of its alternatives.
             free: units of a pool that the job could have now.
         """
+        if job.demand.resources is not None:
+            return self._placed(job, fitting, free)
         if job.demand.ours or len(job.demand.alternatives) == 1:
-            units, chosen = self._chosen(job, fitting, free)
-            if chosen is not None and chosen.cursors is not None:
-                self.cursors = chosen.cursors
-                return Placement(dict(units), cursors=chosen.cursors)
-            return Placement(dict(units))
+            return Placement(dict(fitting[0]))
         types = {name: pool.instance_type for name, pool in self.snapshot.pools.items()}
         choices = tuple(types.get(name, name) for units in fitting for name in units)
         return Placement(worst_case(fitting), choices)
 
-    def queue(self, job: Job, possible: Sequence[Units], free: Callable[[str], int]) -> list[Units]:
+    def queue(self, job: Job, possible: Sequence[Units]) -> list[Units]:
         """The alternatives with the one in front in which a blocked job waits: chosen as for a start, among all.
 
-        What is chosen so is not remembered: a job that waits would move the cursors with every pass.
+        It is chosen by the pools' totals and by what the job asks for, so that it is the same in every pass and for
+        all jobs that ask for the same, and it is not remembered: a job that waits would move the cursors each time.
         """
-        units, _ = self._chosen(job, possible, free)
-        return [units, *(each for each in possible if each is not units)]
+        if job.demand.resources is None or len(possible) == 1:
+            return [*possible]
+        by_pool = _by_pool(possible)
+        name = self._preferred(job, by_pool)
+        if name is None:
+            point = crc32(f"{job.demand.lane}*{job.demand.instances}".encode()) / 2**32
+            nodes = self._nodes(job, by_pool, self._total)
+            name = choose_queue(self.snapshot.policy.placement, nodes, point)
+        first = by_pool[name]
+        return [first, *(units for units in possible if units is not first)]
 
-    def _chosen(self, job: Job, among: Sequence[Units], free: Callable[[str], int]) -> tuple[Units, Chosen | None]:
+    def _placed(self, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
         """The first that is preferred, else what the policy chooses."""
-        if job.demand.resources is None or len(among) == 1:
-            return among[0], None
-        by_pool = {next(iter(units)): units for units in among}
-        listed = (name for units in job.demand.alternatives[: job.demand.listed] for name in units)
-        share = self.snapshot.policy.shares.get(job.share)
-        for name in (*listed, *(share.prefers if share is not None else ())):
-            if name in by_pool:
-                return by_pool[name], None
-        nodes = [self._node(job, name, units[name], free(name)) for name, units in sorted(by_pool.items())]
-        chosen = choose(self.snapshot.policy.placement, nodes, self.cursors, self.rng)
-        return by_pool[chosen.name], chosen
+        by_pool = _by_pool(fitting)
+        if (name := self._preferred(job, by_pool)) is not None:
+            return Placement(dict(by_pool[name]))
+        chosen = choose(self.snapshot.policy.placement, self._nodes(job, by_pool, free), self.cursors, self.rng)
+        self.cursors = chosen.cursors or self.cursors
+        return Placement(dict(by_pool[chosen.name]), cursors=chosen.cursors)
 
-    def _node(self, job: Job, name: str, count: int, free: int) -> Node:
-        asked, pools, catalogue = job.demand.resources or NOTHING, self.snapshot.pools, self.snapshot.catalogue
-        kind, pool = catalogue.of_pool(pools[name]), pools[name]
-        each = kind.accelerators if asked.accelerators else kind.vcpus
+    def _preferred(self, job: Job, among: dict[str, Units]) -> str | None:
+        """The pool that goes before all others: the job's own choice, what was freed for it, its share's preference."""
+        share, hold = self.snapshot.policy.shares.get(job.share), job.hold
+        listed = (name for units in job.demand.alternatives[: job.demand.listed] for name in units)
+        held = hold.units if hold is not None else ()
+        return next((name for name in (*listed, *held, *(share.prefers if share else ())) if name in among), None)
+
+    def _nodes(self, job: Job, by_pool: dict[str, Units], free: Callable[[str], int]) -> list[Node]:
+        weights = self._weights(by_pool) if self.snapshot.policy.placement is Policy.SMOOTH_WEIGHTED_ROUND_ROBIN else {}
+        asked = job.demand.resources or NOTHING
+        return [
+            self._node(asked, name, units[name], free(name), weights.get(name, 0.0)) for name, units in by_pool.items()
+        ]
+
+    def _node(self, asked: Resources, name: str, count: int, free: int, weight: float) -> Node:
+        kind = self._kind(name)
+        # Of a type of which nothing is known an instance counts for one, so that it has its part.
+        each = (kind.accelerators if asked.accelerators else kind.vcpus) or 1
         return Node(
             name=name,
-            total=each * (pool.cap - self.snapshot.foreign.get(name, 0)),
+            total=each * self._total(name),
             free=each * max(free, 0),
+            weight=weight,
             surplus=_surplus(kind, asked),
             left=free - count,
         )
+
+    def _weights(self, names: Iterable[str]) -> dict[str, float]:
+        """W_ini of pools (equation 6), each kind of resource as a part of the most that any of these pools has of it.
+
+        The article gives no units. In GiB, memory would drown all else: a `ml.p5.48xlarge` has 2,048 of them beside 192
+        vCPUs and 8 GPUs, so that the factor of 0.1 would still leave it ten times the weight of the GPUs.
+        """
+        has = {name: self._resources(name) for name in names}
+        cpus, gpus, gib = (max(column) or 1 for column in zip(*has.values(), strict=True))
+        alpha = self.snapshot.policy.cpu_weight
+        return {name: initial_weight(cpu / cpus, gpu / gpus, m / gib, alpha) for name, (cpu, gpu, m) in has.items()}
+
+    def _resources(self, name: str) -> tuple[float, float, float]:
+        """vCPUs, accelerators and GiB of main memory of a whole pool."""
+        kind, count = self._kind(name), self._total(name)
+        return kind.vcpus * count, kind.accelerators * count, kind.memory_gib * count
+
+    def _total(self, name: str) -> int:
+        """Instances of a pool, whoever of the queue holds them."""
+        return max(self.snapshot.pools[name].cap - self.snapshot.foreign.get(name, 0), 0)
+
+    def _kind(self, name: str) -> InstanceType:
+        if name not in self._kinds:
+            self._kinds[name] = self.snapshot.catalogue.of_pool(self.snapshot.pools[name])
+        return self._kinds[name]
+
+
+def _by_pool(alternatives: Sequence[Units]) -> dict[str, Units]:
+    """Alternatives of a job by resources have one pool each."""
+    return {next(iter(units)): units for units in alternatives}
 
 
 def _surplus(kind: InstanceType, asked: Resources) -> tuple[float, ...]:

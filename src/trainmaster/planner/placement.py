@@ -7,15 +7,21 @@ kept other pools from being in question.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import accumulate
+from typing import TYPE_CHECKING, TypeVar
 
 from trainmaster.domain.plan import Cursors
 from trainmaster.domain.policy import Placement
 
 if TYPE_CHECKING:
     from random import Random
+
+Number = TypeVar("Number", float, Fraction)
+"""What the formulas are reckoned in: floats in a pass; fractions, where they have to be exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +54,10 @@ class Chosen:
 
 
 def choose(policy: Placement, nodes: Sequence[Node], cursors: Cursors, rng: Random) -> Chosen:
-    """The pool in which the policy puts a job.
+    """The pool in which the policy puts a job that starts now.
+
+    Equal arguments give an equal answer, in whatever order the nodes come: ties go to the first by name. Policies that
+    draw take exactly one number from `rng`.
 
     Args:
         policy: of the queue.
@@ -56,12 +65,156 @@ def choose(policy: Placement, nodes: Sequence[Node], cursors: Cursors, rng: Rand
         cursors: where the policies that go round have got to.
         rng: for those that draw.
     """
-    return _POLICIES[policy](nodes, cursors, rng)
+    return _POLICIES[policy](sorted(nodes, key=_name), cursors, rng)
+
+
+def choose_queue(policy: Placement, nodes: Sequence[Node], point: float) -> str:
+    """The pool in which a job waits that fits nowhere now (algorithm 2, lines 7 to 11): by the same policy, on totals.
+
+    What is free does not count, since it is too little everywhere and another in the next pass; nothing is loaded
+    then, so to `pick-kx` all pools are alike, and `resource-pick-kx`, which cannot schedule where nothing is free (the
+    article, below algorithm 3), goes by the totals. A job that waits has no turn yet, so of the policies that go round
+    it draws what they give each pool in the long run.
+
+    Args:
+        policy: of the queue.
+        nodes: at least one, each large enough if nothing else ran.
+        point: from 0 on, less than 1: what a policy that draws goes by. The same in every pass, so that the answer is.
+    """
+    nodes = sorted(nodes, key=_name)
+    if policy is Placement.BEST_FIT:
+        return _best_of(nodes).name
+    return _drawn(nodes, _LONG_RUN[policy](nodes), point)
+
+
+# -- the article's formulas ------------------------------------------------------------------------------------------
+
+
+def probabilities(parts: Sequence[Number]) -> list[Number]:
+    """P_j = X_j / sum of all X (equation 1), and P'_j = A_j / sum of all A (equations 4 and 5).
+
+    Raises `ZeroDivisionError` where all parts are 0: the equations say nothing then.
+    """
+    in_all = sum(parts)
+    return [part / in_all for part in parts]
+
+
+def loads_elsewhere(loads: Sequence[Number]) -> list[Number]:
+    """X_j, the part of all load that is on other nodes than j: (L_total - L_j) / L_total (equations 2 and 3).
+
+    Raises `ZeroDivisionError` where nothing is loaded: the equations say nothing then.
+    """
+    in_all = sum(loads)
+    return [(in_all - load) / in_all for load in loads]
+
+
+def initial_weight(cpu: Number, gpu: Number, memory: Number, alpha: Number) -> Number:
+    """W_ini = 0.9 (alpha CPU + beta GPU) + 0.1 MEM, with alpha + beta = 1 (equation 6)."""
+    return (9 * (alpha * cpu + (1 - alpha) * gpu) + memory) / 10
+
+
+def smooth_round(last: Mapping[str, Number], initial: Mapping[str, Number]) -> tuple[str, dict[str, Number]]:
+    """One round of smooth weighted round robin (equations 7 to 9, algorithm 4): who is chosen, and all weights then.
+
+    Args:
+        last: weights after the round before; 0 where one is absent.
+        initial: W_ini of the nodes in question, at least one. The sum of all weights stays what it was.
+    """
+    now = {name: last.get(name, 0) + weight for name, weight in initial.items()}
+    target = min(now, key=lambda name: (-now[name], name))
+    return target, {**last, **now, target: now[target] - sum(initial.values())}
+
+
+# -- the policies ----------------------------------------------------------------------------------------------------
+
+
+def _name(node: Node) -> str:
+    return node.name
+
+
+def _drawn(nodes: Sequence[Node], parts: Sequence[float], point: float) -> str:
+    """The node on whose part of the whole a point of it lies; never one whose part is nothing."""
+    ends = list(accumulate(parts))
+    last = max(index for index, part in enumerate(parts) if part > 0)
+    return nodes[bisect(ends, point * ends[-1], hi=last)].name
+
+
+def _even(nodes: Sequence[Node]) -> list[float]:
+    return [1.0] * len(nodes)
+
+
+def _by_load(nodes: Sequence[Node]) -> list[float]:
+    """All alike where the equations say nothing: nothing is loaded, or there is no other node."""
+    loads = [max(node.total - node.free, 0) for node in nodes]
+    return loads_elsewhere(loads) if len(nodes) > 1 and any(loads) else _even(nodes)
+
+
+def _by_free(nodes: Sequence[Node]) -> list[float]:
+    """By the totals where nothing is free, which the article leaves undefined."""
+    free = [node.free for node in nodes]
+    return free if any(free) else _by_total(nodes)
+
+
+def _by_total(nodes: Sequence[Node]) -> list[float]:
+    totals = [node.total for node in nodes]
+    return totals if any(totals) else _even(nodes)
+
+
+def _by_weight(nodes: Sequence[Node]) -> list[float]:
+    """All alike where nothing that counts is known of any: else the first by name would be chosen for ever."""
+    weights = [node.weight for node in nodes]
+    return weights if any(weights) else _even(nodes)
+
+
+def _random(nodes: Sequence[Node], _cursors: Cursors, rng: Random) -> Chosen:
+    """Ray's own policy (section 1)."""
+    return Chosen(_drawn(nodes, _even(nodes), rng.random()))
+
+
+def _round_robin(nodes: Sequence[Node], cursors: Cursors, _rng: Random) -> Chosen:
+    """The next by name after the last: a name keeps its place in the round, whichever pools come and go."""
+    name = next((node.name for node in nodes if node.name > cursors.last), nodes[0].name)
+    return Chosen(name, replace(cursors, last=name))
+
+
+def _pick_kx(nodes: Sequence[Node], _cursors: Cursors, rng: Random) -> Chosen:
+    """More probably where less of all load is (equations 1 to 3)."""
+    return Chosen(_drawn(nodes, _by_load(nodes), rng.random()))
+
+
+def _resource_pick_kx(nodes: Sequence[Node], _cursors: Cursors, rng: Random) -> Chosen:
+    """More probably where more is free (equations 4 and 5, algorithm 3)."""
+    return Chosen(_drawn(nodes, _by_free(nodes), rng.random()))
+
+
+def _smooth_weighted_round_robin(nodes: Sequence[Node], cursors: Cursors, _rng: Random) -> Chosen:
+    """The heaviest at present (algorithm 4)."""
+    initial = dict(zip((node.name for node in nodes), _by_weight(nodes), strict=True))
+    name, weights = smooth_round(cursors.weights, initial)
+    return Chosen(name, replace(cursors, weights=weights))
 
 
 def _best_fit(nodes: Sequence[Node], _cursors: Cursors, _rng: Random) -> Chosen:
+    return Chosen(_best_of(nodes).name)
+
+
+def _best_of(nodes: Sequence[Node]) -> Node:
     """The pool whose instances have least to spare, then the one that is left fullest: large holes stay for gangs."""
-    return Chosen(min(nodes, key=lambda node: (node.surplus, node.left, node.name)).name)
+    return min(nodes, key=lambda node: (node.surplus, node.left, node.name))
 
 
-_POLICIES: Mapping[Placement, Callable[[Sequence[Node], Cursors, Random], Chosen]] = {Placement.BEST_FIT: _best_fit}
+_POLICIES: Mapping[Placement, Callable[[Sequence[Node], Cursors, Random], Chosen]] = {
+    Placement.RANDOM: _random,
+    Placement.ROUND_ROBIN: _round_robin,
+    Placement.PICK_KX: _pick_kx,
+    Placement.RESOURCE_PICK_KX: _resource_pick_kx,
+    Placement.SMOOTH_WEIGHTED_ROUND_ROBIN: _smooth_weighted_round_robin,
+    Placement.BEST_FIT: _best_fit,
+}
+_LONG_RUN: Mapping[Placement, Callable[[Sequence[Node]], list[float]]] = {
+    Placement.RANDOM: _even,
+    Placement.ROUND_ROBIN: _even,
+    Placement.PICK_KX: _even,
+    Placement.RESOURCE_PICK_KX: _by_total,
+    Placement.SMOOTH_WEIGHTED_ROUND_ROBIN: _by_weight,
+}
