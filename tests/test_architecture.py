@@ -37,6 +37,8 @@ STAGE_HELPERS = {
     "place": {"placement"},
     "attained": {"order"},
     "course": {"expect"},
+    "expand": {"rails", "wanted"},
+    "deciding": {"figures", "place", "preempt", "shortage", "warm"},
     "forecast": {"course", "expect", "figures", "rough"},
     "rough": {"bounds", "course"},
     "preempt": {"reach", "shelves", "victims"},
