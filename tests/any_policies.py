@@ -13,6 +13,7 @@ from trainmaster.domain.policy import (
     Lending,
     Limits,
     Order,
+    Placement,
     Policy,
     Preemption,
     Retry,
@@ -36,6 +37,7 @@ budgets = st.builds(
     when_spent=st.sampled_from(WhenSpent),
 )
 roles = st.lists(st.sampled_from(["arn:aws:sts::111122223333:assumed-role/a-*", "arn:aws:iam::*:user/ada"]), max_size=2)
+prefers = st.lists(st.sampled_from([P5, G5]), max_size=2, unique=True)
 
 
 @st.composite
@@ -54,6 +56,7 @@ def shares(draw: st.DrawFn, name: str) -> Share:
         most_per_user=draw(units),
         budget=draw(st.none() | budgets),
         roles=tuple(draw(roles)),
+        prefers=tuple(draw(prefers)),
     )
 
 
@@ -85,5 +88,7 @@ def policies(draw: st.DrawFn) -> Policy:
         usage_half_life=draw(periods),
         retries={failure: draw(retries) for failure in FailureClass},
         hold_for=draw(periods),
+        placement=draw(st.sampled_from(Placement)),
+        cpu_weight=draw(st.floats(0, 1)),
         most_actions=draw(st.integers(1, 500)),
     )

@@ -16,6 +16,7 @@ from trainmaster.domain.policy import (
     Lending,
     Limits,
     Order,
+    Placement,
     Policy,
     Preemption,
     Retry,
@@ -41,11 +42,14 @@ A_POLICY = Policy(
             most_per_user={b.P5: 1},
             budget=Budget(gpu_hours=100, dollars=9_000.5, period=timedelta(days=7), when_spent=WhenSpent.REFUSE),
             roles=("arn:aws:sts::111122223333:assumed-role/vision-*",),
+            prefers=(b.G5, b.P5),
         ),
         "équipe#1": Share(name="équipe#1", lending=Lending.RESERVE),
     },
     usage_half_life=timedelta(days=3),
     retries={**default_retries(), FailureClass.SERVICE: Retry(9, timedelta(seconds=5), timedelta(hours=1))},
+    placement=Placement.ROUND_ROBIN,
+    cpu_weight=0.25,
     most_actions=20,
 )
 """Something else than the default in every part."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from typing import TypeGuard
 
 from trainmaster.domain.capacity import Pool, Units, total
 from trainmaster.domain.policy import Budget, Lending, Limits, Policy, Preemption, Retry, Share
@@ -39,6 +40,7 @@ def policy_problems(policy: Policy, pools: Mapping[str, Pool]) -> Iterator[Probl
     for failure, retry in policy.retries.items():
         yield from _retry_problems(f"retries.{failure}", retry)
     yield from _period("holdForSeconds", policy.hold_for, LONGEST_HOLD)
+    yield from _part("cpuWeight", policy.cpu_weight)
     yield from _whole("mostActions", policy.most_actions, MOST_ACTIONS, least=1)
     if len(policy.shares) > MOST_SHARES:
         wrong = f"There are {len(policy.shares)} shares; a queue has at most {MOST_SHARES}."
@@ -103,16 +105,22 @@ def _share_problems(path: str, share: Share, pools: Mapping[str, Pool]) -> Itera
     if share.budget is not None:
         yield from _budget_problems(f"{path}.budget", share.budget)
     yield from _role_problems(f"{path}.roles", share.roles)
+    for index, name in enumerate(share.prefers):
+        yield from _unknown_pool(f"{path}.prefers[{index}]", name, pools)
 
 
 def _unit_problems(path: str, by_pool: Units, pools: Mapping[str, Pool]) -> Iterator[Problem]:
     for name, count in by_pool.items():
-        if name not in pools:
-            meant = did_you_mean(name, pools)
-            guess = f"Did you mean '{meant}'? " if meant else ""
-            known = ", ".join(sorted(pools)) or "none"
-            yield Problem(f"{path}.{name}", f"There is no pool {shown(name)}.", f"{guess}The pools are: {known}.")
+        yield from _unknown_pool(f"{path}.{name}", name, pools)
         yield from _whole(f"{path}.{name}", count, LARGEST_CAP)
+
+
+def _unknown_pool(path: str, name: str, pools: Mapping[str, Pool]) -> Iterator[Problem]:
+    if name not in pools:
+        meant = did_you_mean(name, pools)
+        guess = f"Did you mean '{meant}'? " if meant else ""
+        known = ", ".join(sorted(pools)) or "none"
+        yield Problem(path, f"There is no pool {shown(name)}.", f"{guess}The pools are: {known}.")
 
 
 def _lending_problems(path: str, share: Share) -> Iterator[Problem]:
@@ -180,7 +188,13 @@ def _whole(field: str, number: object, most: int, least: int = 0) -> Iterator[Pr
         yield Problem(field, f"{field} is {shown(number)}.", f"Give a whole number from {least} to {most}.")
 
 
-def _is_number(number: object) -> bool:
+def _part(field: str, number: object) -> Iterator[Problem]:
+    """A part of a whole."""
+    if not _is_number(number) or not 0 <= number <= 1:
+        yield Problem(field, f"{field} is {shown(number)}.", "Give a number from 0 to 1.")
+
+
+def _is_number(number: object) -> TypeGuard[float]:
     """Whether it is one from 0 on that everybody can read and write: neither a bool nor infinite nor none at all."""
     if isinstance(number, bool) or not isinstance(number, int | float):
         return False

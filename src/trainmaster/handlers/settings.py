@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from trainmaster.domain.document import Document
-from trainmaster.domain.policy import Budget, Lending, Order, Policy, Retry, Share, WhenSpent
+from trainmaster.domain.policy import Budget, Lending, Order, Placement, Policy, Retry, Share, WhenSpent
 from trainmaster.domain.policy_problems import LONGEST, MOST_ACTIONS, MOST_RESERVATIONS
 from trainmaster.domain.pools import LARGEST_CAP
 from trainmaster.domain.settings import settings_document
@@ -97,6 +97,14 @@ class ShareSettings(Asked):
             examples=[["arn:aws:sts::111122223333:assumed-role/vision-*"]],
         ),
     ]
+    prefers: Annotated[
+        list[str],
+        Field(
+            default_factory=list,
+            description="Pools in which its jobs that ask for resources are started first, best first.",
+            examples=[["ml.g6.12xlarge", "ml.g5.12xlarge"]],
+        ),
+    ]
 
 
 class RetrySettings(Asked):
@@ -172,6 +180,19 @@ class Settings(Asked):
             description="How long freed capacity is kept for the job that it was freed for; absent: as deployed.",
         ),
     ]
+    placement: Annotated[
+        Placement,
+        Field(strict=False, description="How the queue chooses among pools that could all hold a job."),
+    ] = _POLICY.placement
+    cpu_weight: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=1,
+            allow_inf_nan=False,
+            description="What vCPUs count against accelerators in `smooth-weighted-round-robin`.",
+        ),
+    ] = _POLICY.cpu_weight
     most_actions: Annotated[
         int, Field(ge=1, le=MOST_ACTIONS, description="Most starts and preemptions of one pass of the manager.")
     ] = _POLICY.most_actions

@@ -92,7 +92,14 @@ def test_whole_seconds_are_whole_numbers():
 
 
 @pytest.mark.parametrize(
-    "given_", [{"order": "lifo"}, {"patienceSeconds": "x"}, {"patienceSeconds": 1e300}, {"shares": {"a": 7}}]
+    "given_",
+    [
+        {"order": "lifo"},
+        {"placement": "worst-fit"},
+        {"patienceSeconds": "x"},
+        {"patienceSeconds": 1e300},
+        {"shares": {"a": 7}},
+    ],
 )
 def test_what_is_no_setting_is_refused(given_):
     with pytest.raises(InvalidRequest):
@@ -119,6 +126,10 @@ WRONG = [
     ("usageHalfLifeSeconds", of(usage_half_life=timedelta(0))),
     ("holdForSeconds", of(hold_for=timedelta(0))),
     ("holdForSeconds", of(hold_for=timedelta(days=8))),
+    ("cpuWeight", of(cpu_weight=-0.1)),
+    ("cpuWeight", of(cpu_weight=1.01)),
+    ("cpuWeight", of(cpu_weight=math.nan)),
+    ("cpuWeight", of(cpu_weight=True)),
     ("mostActions", of(most_actions=0)),
     ("mostActions", of(most_actions=501)),
     ("preemption.minRuntimeSeconds", of(preemption=Preemption(min_runtime=-SECOND))),
@@ -152,6 +163,7 @@ WRONG = [
     ("shares.vision.weight", shared(weight=math.nan)),
     ("shares.vision.weight", shared(weight=math.inf)),
     ("shares.vision.weight", shared(weight=True)),
+    ("shares.vision.prefers[1]", shared(prefers=(b.P5, "ml.none"))),
     ("shares.vision.budget", shared(budget=Budget())),
     ("shares.vision.budget.gpuHours", shared(budget=Budget(gpu_hours=-1))),
     ("shares.vision.budget.dollars", shared(budget=Budget(dollars=math.inf))),
