@@ -100,7 +100,7 @@ class Placer:
         return next((name for name in (*listed, *held, *(share.prefers if share else ())) if name in among), None)
 
     def _nodes(self, job: Job, by_pool: dict[str, Units], free: Callable[[str], int]) -> list[Node]:
-        weights = self._weights(by_pool) if self.snapshot.policy.placement is Policy.SMOOTH_WEIGHTED_ROUND_ROBIN else {}
+        weights = self.weights(by_pool) if self.snapshot.policy.placement is Policy.SMOOTH_WEIGHTED_ROUND_ROBIN else {}
         asked = job.demand.resources or NOTHING
         return [
             self._node(asked, name, units[name], free(name), weights.get(name, 0.0)) for name, units in by_pool.items()
@@ -119,7 +119,7 @@ class Placer:
             left=free - count,
         )
 
-    def _weights(self, names: Iterable[str]) -> dict[str, float]:
+    def weights(self, names: Iterable[str]) -> dict[str, float]:
         """W_ini of pools (equation 6), each kind of resource as a part of the most that any of these pools has of it.
 
         The article gives no units. In GiB, memory would drown all else: a `ml.p5.48xlarge` has 2,048 of them beside 192
