@@ -12,7 +12,7 @@ from typing import Any
 
 from trainmaster.domain.errors import RequestRefused
 from trainmaster.domain.job import Attempt, Job
-from trainmaster.domain.request import ATTEMPT_TAGS
+from trainmaster.domain.request import ATTEMPT_TAGS, sendable
 
 QUEUE_TAG, JOB_TAG, ATTEMPT_TAG = ATTEMPT_TAGS
 LONGEST_TAG_VALUE = 256
@@ -35,7 +35,7 @@ def attempt_request(job: Job, attempt: Attempt, request: Request, queue: str) ->
     Raises `RequestRefused` where the attempt was given types that the request does not name.
     """
     made = {**request, "TrainingJobName": attempt.training_job_name}
-    made["Tags"] = [*_foreign(request.get("Tags") or ()), *_own_tags(job, attempt, queue)]
+    made["Tags"] = [*_foreign(sendable(request).get("Tags") or ()), *_own_tags(job, attempt, queue)]
     if attempt.choices and made.get("ResourceConfig", {}).get("InstancePreferences"):
         made["ResourceConfig"] = _narrowed(made["ResourceConfig"], attempt.choices)
     return made

@@ -96,6 +96,7 @@ class Attempt:
         interruptions: how often SageMaker took its spot instances away and went on later.
         reclaimed_at: when SageMaker takes its instances back, as its training plan ends; None for other pools.
         warm_until: until when the warm pool stays that it left; None where it left none.
+        instance_type: that the queue has chosen for it; "" where the request says it.
     """
 
     number: int
@@ -116,6 +117,7 @@ class Attempt:
     warm_until: datetime | None = None
     ended_at: datetime | None = None
     reason: str | None = None
+    instance_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)

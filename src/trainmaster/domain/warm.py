@@ -57,10 +57,10 @@ def fit_of(request: Object, *, ours: bool = False) -> str:
 
     Args:
         request: a CreateTrainingJob request.
-        ours: whether the queue chooses the pool, and with it whether the job is a spot job.
+        ours: whether the queue chooses the pool, and with it the type and whether the job is a spot job.
     """
     config = request.get("ResourceConfig")
-    if not isinstance(config, Mapping) or not config.get("InstanceType"):
+    if not isinstance(config, Mapping) or not (ours or config.get("InstanceType")):
         return ""
     if request.get("EnableManagedSpotTraining") is True and not ours:
         return ""

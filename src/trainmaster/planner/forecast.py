@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Plan, Snapshot
+from trainmaster.domain.resolving import resolve
 from trainmaster.planner.course import Course, Scheduler
 from trainmaster.planner.expect import LIKELY
 from trainmaster.planner.figures import ranking_of
@@ -100,7 +101,7 @@ class _Question:
     def of(
         cls, snapshot: Snapshot, now: datetime, rng: Random, schedule: Scheduler, wanted: frozenset[str]
     ) -> _Question:
-        snapshot = _concerning(snapshot, now, wanted)
+        snapshot = _concerning(resolve(snapshot), now, wanted)
         return cls(snapshot, now, rng, schedule, wanted, schedule(snapshot, now, rng))
 
     @property
@@ -176,6 +177,6 @@ def _touched(jobs: tuple[Job, ...], wanted: frozenset[str]) -> set[str]:
 
 
 def _ties(job: Job) -> frozenset[str]:
-    """What a job has in common with those that it may get in the way of."""
+    """What a job has in common with those that it may get in the way of; without a pool, that one may be made."""
     group = () if job.group is None else (f"{job.share}/{job.group}",)
-    return frozenset((*job.demand.pools, *job.units, *group))
+    return frozenset((*(job.demand.pools or ("",)), *job.units, *group))

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trainmaster.domain.capacity import Demand, Pool, Units, covers
-from trainmaster.domain.errors import InvalidRequest, NeverFits, Refused, RoleNotAllowed
+from trainmaster.domain.capacity import Demand, Pool
+from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.errors import InvalidRequest, RoleNotAllowed
 from trainmaster.domain.job import Job
 from trainmaster.domain.policy import Policy
 from trainmaster.domain.request import (
@@ -24,14 +25,17 @@ from trainmaster.domain.request import (
     option_problems,
     options_of,
     pool_warnings,
+    sendable,
     warnings,
 )
 from trainmaster.domain.roles import may_pass
 from trainmaster.ports import Request
 from trainmaster.service.newcomer import newcomer
+from trainmaster.service.room import Room
 from trainmaster.service.share_door import check_share
 
 _DEFAULT_POLICY = Policy()
+_SHIPPED = Catalogue()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +65,15 @@ class Door:
     may_pass_role: Callable[[str, str], bool | None] | None = None
     allow_non_preemptible: bool = True
 
-    def admit(
+    def admit(  # noqa: PLR0913 - a request, and all that it is held against
         self,
         request: Request,
         caller: str | None,
         pools: Mapping[str, Pool],
         now: datetime,
         policy: Policy = _DEFAULT_POLICY,
+        *,
+        catalogue: Catalogue = _SHIPPED,
     ) -> Admission:
         """The job that the request makes; whether the jobs that it runs after exist is not looked at.
 
@@ -77,6 +83,7 @@ class Door:
             pools: the pools in force.
             now: entry time, UTC.
             policy: the settings in force.
+            catalogue: what is known of instance types.
 
         Raises `InvalidRequest`, `UnknownOption`, `RoleNotAllowed`, `ShareNotAllowed`, `NeverFits`.
         """
@@ -87,17 +94,23 @@ class Door:
             raise problem.refusal()
         check_share(request, options.share, caller, policy)
         self._check_role(str(request["RoleArn"]), caller)
-        demand = demand_in(request, options.pools, pools)
-        _check_room(demand, pools)
-        for name in demand.pools if demand.ours else ():
-            self._check_form(for_pool(request, pools[name]))
+        demand = demand_in(request, options.pools, pools, options.resources, catalogue)
+        room = Room(pools, policy.expansion, catalogue).warnings(request, demand)
+        self._check_forms(request, demand, pools)
         job = newcomer(request, options, demand, caller, now)
         advice = [*warnings(request, preemptible=options.preemptible), *pool_warnings(request, demand, pools)]
-        return Admission(job, tuple(advice))
+        return Admission(job, (*room, *advice))
 
     def _check_form(self, request: Request) -> None:
-        for problem in [*self.shape_problems(request), *meaning_problems(request)]:
+        for problem in [*self.shape_problems(sendable(request)), *meaning_problems(request)]:
             raise problem.refusal()
+
+    def _check_forms(self, request: Request, demand: Demand, pools: Mapping[str, Pool]) -> None:
+        """The request as it would be for each of the pools that the queue may choose."""
+        for units in demand.alternatives if demand.ours else ():
+            for name, count in units.items():
+                if name in pools:
+                    self._check_form(for_pool(request, pools[name], count))
 
     def _check_options(self, request: Request, options: Options) -> None:
         if options.preemptible or self.allow_non_preemptible:
@@ -126,27 +139,3 @@ class Door:
                 field="RoleArn",
                 hint="You need iam:PassRole on that role, as for CreateTrainingJob itself.",
             )
-
-
-def _check_room(demand: Demand, pools: Mapping[str, Pool]) -> None:
-    """Refuse at the door what would block a queue for ever (AWS Batch accepts it, and blocks)."""
-    caps = {name: pool.cap for name, pool in pools.items()}
-    if any(covers(caps, units) for units in demand.alternatives):
-        return
-    raise _never_fits(demand.alternatives[0], caps)
-
-
-def _never_fits(units: Units, caps: Mapping[str, int]) -> Refused:
-    pool, needed = next((name, count) for name, count in units.items() if count > caps.get(name, 0))
-    known = ", ".join(f"{name}={cap}" for name, cap in sorted(caps.items())) or "none"
-    if pool not in caps:
-        return NeverFits(
-            f"There is no pool for {pool}.",
-            field="ResourceConfig",
-            hint=f"The pools are: {known}. Use one of their types, or have a pool added (PUT /pools).",
-        )
-    return NeverFits(
-        f"The job needs {needed} x {pool}, and the pool's cap is {caps[pool]}.",
-        field="ResourceConfig",
-        hint="Ask for fewer instances, or have the cap raised (PUT /pools).",
-    )

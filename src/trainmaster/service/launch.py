@@ -87,9 +87,9 @@ def _request_for(hands: Hands, job: Job, attempt: Attempt) -> Request:
     request = hands.store.request_of(job.name)
     if not job.demand.ours:
         return request
-    name = next(iter(attempt.units))
+    ((name, instances),) = attempt.units.items()
     if name in hands.pools:
-        return for_pool(request, hands.pools[name])
+        return for_pool(request, hands.pools[name], instances)
     if hands.launcher.describe(attempt.training_job_name) is None:
         raise _PoolGoneError(f"there is no pool {name} any more")
     return request

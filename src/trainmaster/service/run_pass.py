@@ -128,7 +128,10 @@ def _carry_out(hands: Hands, snapshot: Snapshot, report: PassReport) -> None:
 
 def _start(hands: Hands, decision: Start, report: PassReport, reclaimed: datetime | None) -> Iterable[str]:
     """Start one job; returns the pools that SageMaker had no room in."""
-    after = lifecycle.start(decision.job, decision.units, decision.choices, hands.clock.now(), reclaimed_at=reclaimed)
+    now, chosen = hands.clock.now(), _chosen_type(hands, decision)
+    after = lifecycle.start(
+        decision.job, decision.units, decision.choices, now, reclaimed_at=reclaimed, instance_type=chosen
+    )
     runs_on = [warm.used(decision.warm, after)] if decision.warm is not None else []
     if not hands.store.transition(
         [(decision.job, after)], fence=report.pass_number, warm=runs_on, cursors=decision.cursors
@@ -148,6 +151,12 @@ def _start(hands: Hands, decision: Start, report: PassReport, reclaimed: datetim
         report.returned.append(stands.name)
         return tuple(decision.units)
     return ()
+
+
+def _chosen_type(hands: Hands, decision: Start) -> str:
+    """The instance type that the queue has chosen; "" where the request says it, or SageMaker chooses."""
+    pool = hands.pools.get(next(iter(decision.units))) if decision.job.demand.ours else None
+    return "" if pool is None else pool.instance_type
 
 
 def _preempt(hands: Hands, decision: Preempt, kept: dict[str, Job], report: PassReport) -> None:

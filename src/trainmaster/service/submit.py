@@ -81,7 +81,7 @@ def plan(
 def _admitted(desk: Desk, door: Door, request: Request, caller: str | None) -> tuple[Job, tuple[str, ...]]:
     """The job as it is to be stored, and what to beware of. Raises the door's refusals."""
     now, settings = desk.clock.now(), desk.store.settings()
-    admission = door.admit(request, caller, settings.pools, now, settings.policy)
+    admission = door.admit(request, caller, settings.pools, now, settings.policy, catalogue=settings.catalogue)
     check_budget(desk.store, desk.clock, admission.job, request, settings.policy)
     job, advice = held.enrolled(desk.store, admission.job, request, now)
     return job, (*admission.warnings, *advice)

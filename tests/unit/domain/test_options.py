@@ -130,6 +130,7 @@ REFUSED: dict[str, list[str]] = {
     "share": ["", "a/b", "a@b", "a b", "-a", "a" * 64, "é", "a+b", "a,b", "a~1", "a|b", "a#b"],
     "group": ["", "a@b"],
     "pools": ["", " ", "+", "a,b", "a/b", "-a", "a" * 64, "a|b", " ".join(f"p{n}" for n in range(9))],
+    "instances": ["0", "", "-1", "two"],
     "min-runtime": ["", "-5", "1.5h", "30 m", "30M", "m", "5x", "30m2h", "29d", "99999999", "1h1h", "\u0663"],
     "cooldown": ["soon"],
     "preemption-delay": ["1w"],
@@ -149,7 +150,8 @@ REFUSED: dict[str, list[str]] = {
 
 class TestRefusing:
     def test_every_option_is_tried(self) -> None:
-        assert set(REFUSED) == set(OPTIONS)
+        # That one says more: tests/unit/domain/test_asked.py.
+        assert {*REFUSED, "resources"} == set(OPTIONS)
 
     @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in REFUSED.items() for text in texts])
     def test_with_the_field_and_what_it_takes(self, name: str, text: str) -> None:
@@ -179,7 +181,8 @@ class TestClashes:
         assert clashes(after="other job1") == [("Tags[0].Value", "The job would wait for itself.")]
 
     @pytest.mark.parametrize(
-        ("name", "text", "other"), [("after_failure", "run", "after"), ("max_concurrent", "5", "group")]
+        ("name", "text", "other"),
+        [("after_failure", "run", "after"), ("max_concurrent", "5", "group"), ("instances", "2", "resources")],
     )
     def test_an_option_without_the_one_that_it_is_about(self, name: str, text: str, other: str) -> None:
         ((field, message),) = clashes(**{name: text})

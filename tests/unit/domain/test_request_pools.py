@@ -141,7 +141,7 @@ class TestTheRequestForAPool:
     @pytest.mark.parametrize("request_", REQUESTS, ids=["plain", "spot", "warm", "plan"])
     def test_is_one_that_sagemaker_takes(self, request_, pool):
         before = repr(request_)
-        made = for_pool(request_, pool)
+        made = for_pool(request_, pool, 1)
         assert repr(request_) == before
         assert [*problems(made), *meaning_problems(made)] == []
         assert made["ResourceConfig"]["InstanceType"] == pool.instance_type
@@ -154,9 +154,9 @@ class TestTheRequestForAPool:
         }
 
     def test_without_a_change_nothing_changes(self):
-        assert for_pool(self.REQUESTS[0], POOLS[P5]) == self.REQUESTS[0]
-        assert for_pool(self.REQUESTS[1], POOLS["p5-spot"]) == self.REQUESTS[1]
-        assert for_pool(self.REQUESTS[3], POOLS["spring"]) == self.REQUESTS[3]
+        assert for_pool(self.REQUESTS[0], POOLS[P5], 1) == self.REQUESTS[0]
+        assert for_pool(self.REQUESTS[1], POOLS["p5-spot"], 1) == self.REQUESTS[1]
+        assert for_pool(self.REQUESTS[3], POOLS["spring"], 1) == self.REQUESTS[3]
 
     @pytest.mark.parametrize(
         ("limits", "wait"),
@@ -174,12 +174,12 @@ class TestTheRequestForAPool:
         request = a_request(StoppingCondition=limits)
         if limits is None:
             del request["StoppingCondition"]
-        assert for_pool(request, POOLS["p5-spot"])["StoppingCondition"]["MaxWaitTimeInSeconds"] == wait
+        assert for_pool(request, POOLS["p5-spot"], 1)["StoppingCondition"]["MaxWaitTimeInSeconds"] == wait
 
     def test_no_limits_are_invented_for_others(self):
         request = a_request()
         del request["StoppingCondition"]
-        assert "StoppingCondition" not in for_pool(request, POOLS[P5])
+        assert "StoppingCondition" not in for_pool(request, POOLS[P5], 1)
 
 
 class TestWarnings:

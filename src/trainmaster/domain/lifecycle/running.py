@@ -12,8 +12,14 @@ from trainmaster.domain.lifecycle.moves import current, move, note, touch
 from trainmaster.domain.names import attempt_name
 
 
-def start(
-    job: Job, units: Units, choices: tuple[str, ...], now: datetime, *, reclaimed_at: datetime | None = None
+def start(  # noqa: PLR0913 - all that a start decides
+    job: Job,
+    units: Units,
+    choices: tuple[str, ...],
+    now: datetime,
+    *,
+    reclaimed_at: datetime | None = None,
+    instance_type: str = "",
 ) -> Job:
     """The job takes capacity under a new attempt; its name is fixed before SageMaker is called.
 
@@ -25,6 +31,7 @@ def start(
         choices: the instance types left to SageMaker to choose from, in the order of `units`.
         now: UTC.
         reclaimed_at: when SageMaker takes the units back (`capacity.reclaimed_at`).
+        instance_type: that the queue has chosen for it; "" where the request says it.
     """
     last = job.attempt
     reuse = last is not None and last.outcome is Outcome.RETURNED and not last.launched
@@ -36,9 +43,11 @@ def start(
         choices=choices,
         created_at=now,
         reclaimed_at=reclaimed_at,
+        instance_type=instance_type,
     )
     past = job.past if last is None or reuse else (*job.past, last)
-    return move(job, JobState.STARTING, now, _places(units), attempt=attempt, past=past, hold=None, retry_at=None)
+    reason = _places(units, instance_type)
+    return move(job, JobState.STARTING, now, reason, attempt=attempt, past=past, hold=None, retry_at=None)
 
 
 def launched(job: Job) -> Job:
@@ -91,5 +100,6 @@ def stop_sent(job: Job) -> Job:
     return touch(job, attempt=replace(current(job), stop_sent=True))
 
 
-def _places(units: Units) -> str:
-    return "takes " + ", ".join(f"{count} x {name}" for name, count in sorted(units.items()))
+def _places(units: Units, instance_type: str) -> str:
+    places = ", ".join(f"{count} x {name}" for name, count in sorted(units.items()))
+    return f"takes {places}" + (f" ({instance_type})" if instance_type and instance_type not in units else "")

@@ -8,6 +8,7 @@ service model (`adapters/request_model.py`); these functions still answer for an
 from __future__ import annotations
 
 from trainmaster.domain.request.advice import warnings
+from trainmaster.domain.request.asked import sendable
 from trainmaster.domain.request.fields import Problem, did_you_mean, shown
 from trainmaster.domain.request.meaning import meaning_problems
 from trainmaster.domain.request.options import OPTIONS, Options
@@ -43,6 +44,7 @@ __all__ = [
     "options_of",
     "pool_warnings",
     "resource_problems",
+    "sendable",
     "shown",
     "tag_problems",
     "warnings",

@@ -12,6 +12,7 @@ from typing import Any
 
 from trainmaster.domain.job import ParentRule, Wishes
 from trainmaster.domain.policy import DEFAULT_SHARE, FailureClass
+from trainmaster.domain.request.asked import resources_in, wrong_with
 from trainmaster.domain.request.values import (
     LARGEST_COUNT,
     LONGEST_LABEL,
@@ -26,6 +27,7 @@ from trainmaster.domain.request.values import (
     positive,
     switch,
 )
+from trainmaster.domain.resources import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,8 @@ class Options:
         preemptible: whether the job may be stopped for one of higher priority, to be resumed later.
         share: whose claim on pools it draws on.
         pools: where it may run, best first; empty where the request itself says what capacity it wants.
+        resources: what each of its instances must have; with these the request needs no instance type.
+        instances: how many of them.
         min_runtime: it is not preempted before it has worked this long.
         cooldown: nor, once resumed, before it has worked this long.
         preemption_delay: it preempts nobody before it has waited this long.
@@ -54,6 +58,8 @@ class Options:
     preemptible: bool = True
     share: str = DEFAULT_SHARE
     pools: tuple[str, ...] = ()
+    resources: Resources | None = None
+    instances: int | None = None
     min_runtime: timedelta | None = None
     cooldown: timedelta | None = None
     preemption_delay: timedelta | None = None
@@ -79,10 +85,14 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How an option's text is read (None: it cannot be) and what it may say, in words that follow "It takes"."""
+    """How an option's text is read (None: it cannot be) and what it may say, in words that follow "It takes".
+
+    With `wrong` it says itself what is wrong with a text that it cannot read, and what to do about it.
+    """
 
     read: Callable[[str], object | None]
     takes: str
+    wrong: Callable[[str], tuple[str, str]] | None = None
 
 
 def _parent_rule(text: str) -> ParentRule | None:
@@ -98,6 +108,8 @@ OPTIONS: Mapping[str, Option] = {
     "preemptible": Option(switch, "'true' or 'false'"),
     "share": Option(label, _LABEL),
     "pools": Option(pool_names, f"1 to {MOST_POOLS} names of pools, best first, with spaces or '+' between them"),
+    "resources": Option(resources_in, "members such as 'accelerators=8+vcpus=96'", wrong_with),
+    "instances": Option(positive, f"a whole number from 1 to {LARGEST_COUNT}"),
     "min-runtime": Option(duration, _DURATION),
     "cooldown": Option(duration, _DURATION),
     "preemption-delay": Option(duration, _DURATION),

@@ -1,7 +1,7 @@
 """Which pools a request draws on, and what it has to say to SageMaker once one of them has been chosen.
 
 A request that names no pools says by itself what kind of capacity it wants: its training plan, spot, or neither. One
-that names some leaves the choice to the queue. It must not know what is free.
+that names some, or asks for resources, leaves the choice to the queue. It must not know what is free.
 """
 
 from __future__ import annotations
@@ -10,31 +10,46 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trainmaster.domain.capacity import OVER, Demand, Kind, Pool, pool_for, pool_of_plan, total
+from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.errors import InvalidRequest, NeverFits
+from trainmaster.domain.request.asked import shortfalls
 from trainmaster.domain.request.fields import entries, part, shown, text, whole
 from trainmaster.domain.request.meaning import DEFAULT_RUNTIME
-from trainmaster.domain.request.resources import CONFIG, GROUPS, PREFERENCES, demand_of
-from trainmaster.domain.request.tags import OPTION_PREFIX, option_field
+from trainmaster.domain.request.resources import CONFIG, GROUPS, PREFERENCES, demand_of, instances_of, listed_types
+from trainmaster.domain.request.tags import OPTION_PREFIX, gives, option_field
+from trainmaster.domain.resolving import resolved
+from trainmaster.domain.resources import InstanceType, Resources
 
 Object = Mapping[str, object]
 Pools = Mapping[str, Pool]
+_SHIPPED = Catalogue()
 
 SHORTEST_WAIT, LONGEST_WAIT = 3_600, 86_400
 """Seconds that a spot job may wait for instances in all, where its request does not say: as long as it may run, within
 these bounds."""
 
 
-def demand_in(request: Object, named: Sequence[str], pools: Pools) -> Demand:
+def demand_in(
+    request: Object,
+    named: Sequence[str],
+    pools: Pools,
+    asked: Resources | None = None,
+    catalogue: Catalogue = _SHIPPED,
+) -> Demand:
     """What the request asks of these pools.
 
     Args:
         request: one that `meaning_problems` finds nothing wrong with.
         named: the pools of its `trainmaster:pools` option, in order; empty where it has none.
         pools: the pools in force.
+        asked: of its `trainmaster:resources` option; None where it has none.
+        catalogue: what is known of instance types.
 
     Raises `InvalidRequest`; `NeverFits` where a pool that it needs is not there.
     """
     demand = _named(request, named, pools) if named else _said(request, pools)
+    if asked is not None:
+        return _by_resources(request, demand, asked, pools, catalogue)
     _check_plans(request, demand, pools)
     return demand
 
@@ -50,14 +65,34 @@ def _said(request: Object, pools: Pools) -> Demand:
     return Demand(tuple(found))
 
 
-def for_pool(request: Mapping[str, Any], pool: Pool) -> dict[str, Any]:
-    """The request as it has to be for the pool that the queue has chosen: its type, its plan, spot or not.
+def _by_resources(request: Object, listed: Demand, asked: Resources, pools: Pools, catalogue: Catalogue) -> Demand:
+    """What the request lists itself, which has to cover what it asks for, and all other pools that do."""
+    by_pool = gives(request, "pools")
+    fields = [option_field(request, "pools")] if by_pool else [field for _, field in listed_types(request)]
+    for index, units in enumerate(listed.alternatives):
+        name = next(iter(units))
+        known = catalogue.of_pool(pools[name]) if name in pools else catalogue.type_of(name)
+        missing = list(shortfalls(asked, known or InstanceType(name=name)))
+        if missing:
+            raise InvalidRequest(
+                f"{name} does not have what '{OPTION_PREFIX}resources' asks for: it has {', '.join(missing)}.",
+                field=fields[0 if by_pool else index],
+                hint="Name only what covers it, or nothing: the queue finds the pools that do.",
+            )
+    count = instances_of(request)
+    demand = Demand(listed.alternatives, ours=True, resources=asked, instances=count, listed=len(listed.alternatives))
+    return resolved(demand, pools, catalogue)
+
+
+def for_pool(request: Mapping[str, Any], pool: Pool, instances: int) -> dict[str, Any]:
+    """The request as it has to be for these instances of the pool that the queue has chosen: type, plan, spot or not.
 
     A spot job that says nothing of `MaxWaitTimeInSeconds` may wait as long as it may run, from an hour to a day. No
     warm pool is kept after a spot job (developer guide, "Train using SageMaker managed warm pools").
     """
-    config = {**request[CONFIG], "InstanceType": pool.instance_type}
+    config = {**request[CONFIG], "InstanceType": pool.instance_type, "InstanceCount": instances}
     config.pop("TrainingPlanArn", None)
+    config.pop(PREFERENCES, None)
     if pool.kind is Kind.TRAINING_PLAN:
         config["TrainingPlanArn"] = pool.plan_arn
     made = {**request, CONFIG: config}
@@ -95,7 +130,8 @@ def _named(request: Object, named: Sequence[str], pools: Pools) -> Demand:
                 field=option_field(request, "pools"),
                 hint=f"The pools are: {', '.join(sorted(pools)) or 'none'}.",
             )
-    count = sum(demand_of(request)[0].values())
+    by_resources = gives(request, "resources")
+    count = instances_of(request) if by_resources else sum(demand_of(request)[0].values())
     return Demand(tuple({name: count} for name in named), ours=True)
 
 

@@ -23,6 +23,8 @@ def option_problems(request: Object, options: Options) -> Iterator[Problem]:
         yield _problem(request, "after", "The job would wait for itself.", "Name other jobs.")
     if not options.after:
         yield from _needs(request, "after-failure", "after")
+    if options.resources is None:
+        yield from _needs(request, "instances", "resources")
     if options.group is None:
         yield from _needs(request, "max-concurrent", "group")
     if options.not_before and options.deadline and options.deadline <= options.not_before:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from trainmaster.domain.errors import UnknownOption
 from trainmaster.domain.job import PRIORITY_LIMIT
 from trainmaster.domain.request.fields import Problem, did_you_mean, entries, repeated, shown, text
-from trainmaster.domain.request.options import OPTIONS, Options, options_from
+from trainmaster.domain.request.options import OPTIONS, Option, Options, options_from
 
 PRIORITY_TAG = "priority"
 OPTION_PREFIX = "trainmaster:"
@@ -40,6 +40,13 @@ def options_of(request: Mapping[str, object]) -> Options:
 def gives(request: Mapping[str, object], name: str) -> bool:
     """Whether a request has that option."""
     return any(text(tag, "Key") == OPTION_PREFIX + name for tag in entries(request, "Tags"))
+
+
+def option_in(request: Mapping[str, object], name: str) -> object | None:
+    """What an option of a request says; None where it is not given, or cannot be read."""
+    tags = entries(request, "Tags")
+    value = next((text(tag, "Value") for tag in tags if text(tag, "Key") == OPTION_PREFIX + name), None)
+    return None if value is None else OPTIONS[name].read(value)
 
 
 def option_field(request: Mapping[str, object], name: str) -> str:
@@ -112,12 +119,15 @@ def _option_problems(key: str, tag: Mapping[str, object], field: str) -> Iterato
     option = OPTIONS.get(name) if key.startswith(OPTION_PREFIX) else None
     if option is None:
         yield _unknown_option(key, name, field)
-    elif option.read(text(tag, "Value") or "") is None:
-        yield Problem(
-            f"{field}.Value",
-            f"The option {shown(key)} is {shown(tag.get('Value'))}.",
-            f"It takes {option.takes}.",
-        )
+    elif option.read(value := text(tag, "Value") or "") is None:
+        yield _unreadable(option, key, tag.get("Value"), value, f"{field}.Value")
+
+
+def _unreadable(option: Option, key: str, given: object, value: str, field: str) -> Problem:
+    if option.wrong is None:
+        return Problem(field, f"The option {shown(key)} is {shown(given)}.", f"It takes {option.takes}.")
+    wrong, hint = option.wrong(value)
+    return Problem(field, f"In the option {shown(key)} {wrong}.", hint)
 
 
 def _unknown_option(key: str, name: str, field: str) -> Problem:
