@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from trainmaster.domain.capacity import Units, worst_case
+from trainmaster.domain.capacity import Demand, Units, worst_case
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Placement as Policy
@@ -77,11 +77,21 @@ class Placer:
         by_pool = _by_pool(possible)
         name = self._preferred(job, by_pool)
         if name is None:
-            point = crc32(f"{job.demand.lane}*{job.demand.instances}".encode()) / 2**32
             nodes = self._nodes(job, by_pool, self._total)
-            name = choose_queue(self.snapshot.policy.placement, nodes, point)
+            name = choose_queue(self.snapshot.policy.placement, nodes, _point(job.demand))
         first = by_pool[name]
         return [first, *(units for units in possible if units is not first)]
+
+    def weights(self, names: Iterable[str]) -> dict[str, float]:
+        """W_ini of pools (equation 6), each kind of resource as a part of the most that any of these pools has of it.
+
+        The article gives no units. In GiB, memory would drown all else: a `ml.p5.48xlarge` has 2,048 of them beside 192
+        vCPUs and 8 GPUs, so that the factor of 0.1 would still leave it ten times the weight of the GPUs.
+        """
+        has = {name: self._resources(name) for name in names}
+        cpus, gpus, gib = (max((row[kind] for row in has.values()), default=0) or 1 for kind in range(3))
+        alpha = self.snapshot.policy.cpu_weight
+        return {name: initial_weight(cpu / cpus, gpu / gpus, m / gib, alpha) for name, (cpu, gpu, m) in has.items()}
 
     def _placed(self, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
         """The first that is preferred, else what the policy chooses."""
@@ -119,17 +129,6 @@ class Placer:
             left=free - count,
         )
 
-    def weights(self, names: Iterable[str]) -> dict[str, float]:
-        """W_ini of pools (equation 6), each kind of resource as a part of the most that any of these pools has of it.
-
-        The article gives no units. In GiB, memory would drown all else: a `ml.p5.48xlarge` has 2,048 of them beside 192
-        vCPUs and 8 GPUs, so that the factor of 0.1 would still leave it ten times the weight of the GPUs.
-        """
-        has = {name: self._resources(name) for name in names}
-        cpus, gpus, gib = (max(column) or 1 for column in zip(*has.values(), strict=True))
-        alpha = self.snapshot.policy.cpu_weight
-        return {name: initial_weight(cpu / cpus, gpu / gpus, m / gib, alpha) for name, (cpu, gpu, m) in has.items()}
-
     def _resources(self, name: str) -> tuple[float, float, float]:
         """vCPUs, accelerators and GiB of main memory of a whole pool."""
         kind, count = self._kind(name), self._total(name)
@@ -143,6 +142,14 @@ class Placer:
         if name not in self._kinds:
             self._kinds[name] = self.snapshot.catalogue.of_pool(self.snapshot.pools[name])
         return self._kinds[name]
+
+
+def _point(demand: Demand) -> float:
+    """From 0 on, less than 1: the same for equal demands, in every process, and far apart for those that differ little.
+
+    The high bits of a CRC are alike for texts that differ in one character; Fibonacci hashing spreads its low ones.
+    """
+    return crc32(f"{demand.lane}*{demand.instances}".encode()) * 2_654_435_769 % 2**32 / 2**32
 
 
 def _by_pool(alternatives: Sequence[Units]) -> dict[str, Units]:
