@@ -6,6 +6,7 @@ Values only, each with the default that a queue has before anybody sets anything
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -77,6 +78,11 @@ class Expansion:
     choose: Choose = Choose.CHEAPEST
     utilisation: float = 0.8
     retire_after: timedelta = timedelta(minutes=30)
+
+    def allows(self, instance_type: str) -> bool:
+        """Whether the manager may use this type; `*` stands for any characters, every other one for itself."""
+        globs = (".*".join(map(re.escape, pattern.split("*"))) for pattern in self.types)
+        return not self.types or any(re.fullmatch(glob, instance_type) for glob in globs)
 
 
 @dataclass(frozen=True, slots=True)

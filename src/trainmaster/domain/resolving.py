@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from trainmaster.domain.capacity import Demand, Kind, Pool, Units
+from trainmaster.domain.capacity import Demand, Kind, Pool, Units, covers
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand, Retire, Snapshot
@@ -19,14 +19,21 @@ def candidates(demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue) 
     """The pools whose type covers what a demand by resource asks of an instance, by name; listed ones left out.
 
     Spot pools and training plans are for jobs that name them: who asks for resources has not said that it may be
-    interrupted, or end with a plan.
+    interrupted, or end with a plan. Pools that the manager made are for jobs that no other could hold: people have
+    bounded with their caps what all the rest may cost.
     """
-    asked = demand.resources
-    listed = {name for units in demand.alternatives[: demand.listed] for name in units}
-    for name, pool in sorted(pools.items()):
-        open_ = pool.kind is Kind.ON_DEMAND and name not in listed
-        if asked is not None and open_ and asked.covered_by(catalogue.of_pool(pool)):
-            yield name
+    asked, own = demand.resources, demand.alternatives[: demand.listed]
+    listed = {name for units in own for name in units}
+    covering = [
+        pool
+        for name, pool in sorted(pools.items())
+        if pool.kind is Kind.ON_DEMAND and name not in listed
+        if asked is not None and asked.covered_by(catalogue.of_pool(pool))
+    ]
+    possible = [*own, *({pool.name: demand.instances} for pool in covering)]
+    caps = {name: pool.cap for name, pool in pools.items() if not (pool.made_for or pool.draining)}
+    settled = any(covers(caps, units) for units in possible)
+    yield from (pool.name for pool in covering if not (settled and pool.made_for))
 
 
 def resolved(demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue) -> Demand:

@@ -6,6 +6,7 @@ lacks from warm pools and from jobs that it may displace; else is reserved for. 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -58,6 +59,7 @@ class Deciding:
         now: the time of the pass, UTC.
         figures: what is free, promised, expected and allowed; every decision moves them.
         placer: chooses among alternatives that fit.
+        refused: why the manager makes no pool for infeasible jobs, by name.
         decisions: in the order in which they were made.
         actions: starts and stops so far; the policy bounds them.
     """
@@ -66,6 +68,7 @@ class Deciding:
     now: datetime
     figures: Figures
     placer: Placer
+    refused: Mapping[str, str] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
     actions: int = 0
 
@@ -75,7 +78,7 @@ class Deciding:
         figures.look_as(job)
         possible = [units for units in job.demand.alternatives if figures.ledger.could_ever(units)]
         if not possible:
-            self._wait(job, never(job, self.snapshot.pools, figures.ledger.caps))
+            self._wait(job, never(job, self.snapshot.pools, figures.ledger.caps, self.refused.get(job.name, "")))
         elif backing_off(job, self.now):
             self._wait(job, BackingOff(job.retry_at or self.now, _cause(job)))
         else:

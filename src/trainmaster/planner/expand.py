@@ -1,24 +1,185 @@
 """Pools that the manager makes for demands that no pool could ever hold, and removes when nobody uses them any more.
 
-Vertical expansion (Liu et al., Journal of Software 33(3), 2022, section 3.3, algorithm 5, equations 10 to 12). It must
-not place jobs: the plan goes on as if the pools had always been there.
+Vertical expansion (Liu et al., Journal of Software 33(3), 2022, section 3.3, algorithm 5, equations 10 to 12).
+A node of the article is an instance, and a node type a pool. Pools that people set are never touched. It must not place jobs: the
+plan goes on as if the pools had always been there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from trainmaster.domain.capacity import Pool, total
 from trainmaster.domain.plan import Expand, Retire, Snapshot
+from trainmaster.domain.policy import Share
+from trainmaster.domain.resources import InstanceType
+from trainmaster.domain.warm import counting
+from trainmaster.planner.rails import Making
+from trainmaster.planner.wanted import Wanted, wanted
+
+PER_NODE = 1
+"""`cpn` of equation 11 in jobs' instances: SageMaker shares no instance between jobs, so one has room for one."""
+NO_TYPE = "no instance type that is known would do"
 
 
-def changes(snapshot: Snapshot, now: datetime) -> Sequence[Expand | Retire]:
-    """The pools to make, to make larger, and to remove; nothing where expansion is off.
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What becomes of the manager's own pools.
+
+    Attributes:
+        decisions: pools to make or to make larger, those for infeasible demands first; then pools to remove.
+        refused: why no pool is made, by name of the infeasible job; empty where expansion is off.
+    """
+
+    decisions: tuple[Expand | Retire, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+def target_size(used: int, demand: int, utilisation: float, per_node: int = PER_NODE) -> int:
+    """How many instances a pool ought to have (equations 10 to 12).
+
+    Args:
+        used: instances in use (`cn`).
+        demand: what is wanted in all (`cd`).
+        utilisation: the part of the pool that is to be in use (`f`), more than 0, at most 1.
+        per_node: how much of the demand one instance meets (`cpn`).
+    """
+    return max(_ceil(used / utilisation), _ceil(demand / per_node))
+
+
+def changes(snapshot: Snapshot, now: datetime) -> Changes:
+    """The pools to make, to make larger, and to remove; where expansion is off, only to remove.
 
     Args:
         snapshot: resolved (`resolving.resolve`).
         now: the time of the pass, UTC.
     """
-    if not snapshot.policy.expansion.enabled:
-        return ()
-    raise NotImplementedError(now)
+    grown = _Growth(snapshot, now)
+    if snapshot.policy.expansion.enabled:
+        grown.work_out()
+    made = tuple(grown.expansions())
+    busy = {each.pool.name for each in made}
+    return Changes((*made, *_retired(snapshot, now, busy)), grown.refused)
+
+
+@dataclass(slots=True)
+class _Growth:
+    """What is made, in the making."""
+
+    snapshot: Snapshot
+    now: datetime
+    refused: dict[str, str] = field(default_factory=dict)
+    making: Making = field(init=False)
+    waiting: dict[str, int] = field(default_factory=dict)
+    served: dict[str, list[str]] = field(default_factory=dict)
+    vertical: dict[str, InstanceType] = field(default_factory=dict)
+    horizontal: dict[str, InstanceType] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        policy, pools = self.snapshot.policy.expansion, dict(self.snapshot.pools)
+        self.making = Making(policy, pools, self.snapshot.catalogue)
+
+    def work_out(self) -> None:
+        """Vertical before horizontal: first something for each infeasible demand, then as many as there is use for."""
+        demands = wanted(self.snapshot)
+        for demand in demands:
+            if demand.infeasible:
+                self._provide(demand)
+        for demand in demands:
+            if not demand.infeasible:
+                self._lean(demand)
+        used = _in_use(self.snapshot)
+        for name, kind in self.vertical.items():
+            self._fill(kind, used.get(name, 0))
+        for name, kind in self.horizontal.items():
+            if used.get(name, 0) > self.making.rules.utilisation * self.making.before[name].cap:
+                self._fill(kind, used.get(name, 0))
+
+    def expansions(self) -> Iterator[Expand]:
+        """What has grown, in the order in which it was worked out."""
+        order = {**self.vertical, **self.horizontal}
+        place = {job.name: number for number, job in enumerate(self.snapshot.waiting)}
+        for name, kind in order.items():
+            pool, before = self.making.pools[name], self.making.before.get(name)
+            more = pool.cap - (0 if before is None else before.cap)
+            if more > 0:
+                price = self.snapshot.catalogue.of_pool(pool).price or kind.price
+                jobs = tuple(sorted(self.served[name], key=place.__getitem__))
+                yield Expand(replace(pool, made_at=self.now), jobs, round(more * price, 4))
+
+    def _provide(self, demand: Wanted) -> None:
+        """A pool that can hold the largest of the demand's jobs, of the first type that the guard rails allow."""
+        refusals = []
+        for option in demand.options:
+            refusal = self.making.refusal(option.kind, option.instances, option.pool)
+            if not refusal:
+                pool = self.making.enlarge(option.kind, option.instances, demand.words)
+                self.vertical[pool.name] = option.kind
+                self._serve(demand, pool, option.instances)
+                return
+            refusals.append(refusal)
+        self.refused |= dict.fromkeys(demand.jobs, next(iter(refusals), NO_TYPE))
+
+    def _lean(self, demand: Wanted) -> None:
+        """The demand waits for the first of the manager's pools that holds it."""
+        for option in demand.options:
+            pool = self.making.pool_of(option.kind)
+            if pool is not None and option.instances <= pool.cap and not pool.draining:
+                if pool.name not in self.vertical:
+                    self.horizontal[pool.name] = option.kind
+                self._serve(demand, pool, option.instances)
+                return
+
+    def _serve(self, demand: Wanted, pool: Pool, instances: int) -> None:
+        self.waiting[pool.name] = self.waiting.get(pool.name, 0) + instances * len(demand.jobs)
+        self.served.setdefault(pool.name, []).extend(demand.jobs)
+
+    def _fill(self, kind: InstanceType, used: int) -> None:
+        pool = self.making.pool_of(kind)
+        if pool is not None:
+            goal = target_size(used, used + self.waiting[pool.name], self.making.rules.utilisation)
+            self.making.enlarge(kind, goal, pool.made_for)
+
+
+def _in_use(snapshot: Snapshot) -> dict[str, int]:
+    """Instances that jobs and warm pools hold, by pool."""
+    warm = counting(snapshot.warm, snapshot.active)
+    return total([*(job.units for job in snapshot.active), *(pool.units for pool in warm)])
+
+
+def _retired(snapshot: Snapshot, now: datetime, busy: set[str]) -> Iterator[Retire]:
+    """Pools that the manager made, that nobody has held for long, and that no waiting job could run in.
+
+    One that the settings of a share name stays: people have plans with it, and settings may name no pool that is not
+    there.
+    """
+    made = [pool for _, pool in sorted(snapshot.pools.items()) if pool.made_for and pool.name not in busy]
+    if not made:
+        return
+    named = {name for job in snapshot.waiting for name in job.demand.pools}
+    held = {name for name, count in _in_use(snapshot).items() if count}
+    claimed = {name for share in snapshot.policy.shares.values() for name in _names_in(share)}
+    for pool in made:
+        since = _idle_since(pool, snapshot)
+        over = since is not None and since + snapshot.policy.expansion.retire_after <= now
+        if over and pool.name not in named | held | claimed:
+            yield Retire(pool, since or now)
+
+
+def _names_in(share: Share) -> tuple[str, ...]:
+    """The pools that the settings of a share name."""
+    return (*share.nominal, *share.lends, *share.borrows, *share.most, *share.most_per_user, *share.prefers)
+
+
+def _idle_since(pool: Pool, snapshot: Snapshot) -> datetime | None:
+    """Since when nobody has held any of it, as far as is known."""
+    times: Sequence[datetime | None] = (pool.made_at, snapshot.records.released.get(pool.name))
+    return max((time for time in times if time is not None), default=None)
+
+
+def _ceil(number: float) -> int:
+    """Up to the next whole number, but for what dividing floating-point numbers adds."""
+    return math.ceil(round(number, 9))

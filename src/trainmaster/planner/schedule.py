@@ -39,9 +39,10 @@ def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:
     """
     snapshot = resolve(snapshot)
     changed = changes(snapshot, now)
-    snapshot = with_changes(snapshot, changed)
-    deciding = Deciding(snapshot, now, Figures.of(snapshot, now), Placer(snapshot, rng), [*changed])
-    planning = _Planning(snapshot, now, deciding.figures, deciding, Alike(snapshot))
+    snapshot = with_changes(snapshot, changed.decisions)
+    figures, placer = Figures.of(snapshot, now), Placer(snapshot, rng)
+    deciding = Deciding(snapshot, now, figures, placer, changed.refused, [*changed.decisions])
+    planning = _Planning(snapshot, now, figures, deciding, Alike(snapshot))
     planning.respect_holds()
     for job in planning.turns():
         planning.consider(job)

@@ -14,20 +14,21 @@ Claimant = tuple[str, datetime]
 """For whom units are kept, and until when."""
 
 
-def never(job: Job, pools: Mapping[str, Pool], caps: Mapping[str, int]) -> Reason:
+def never(job: Job, pools: Mapping[str, Pool], caps: Mapping[str, int], expansion: str = "") -> Reason:
     """Why no pool, even when empty, could hold the job.
 
     Args:
         job: one that nothing can hold.
         pools: the pools in force.
         caps: what they may hold now; nothing of those that are being drained.
+        expansion: why the manager makes no pool for it; "" where it makes none for anybody.
     """
     drained = [name for name in job.demand.pools if name in pools and pools[name].draining]
     if any(covers({**caps, **{n: pools[n].cap for n in drained}}, units) for units in job.demand.alternatives):
         return Draining(tuple(drained))
     if job.demand.resources is not None:
         most = max((caps.get(name, 0) for name in job.demand.pools), default=0)
-        return Infeasible(str(job.demand.resources), job.demand.instances, most)
+        return Infeasible(str(job.demand.resources), job.demand.instances, most, expansion)
     units = job.demand.alternatives[0]
     pool = next(name for name, count in units.items() if count > caps.get(name, 0))
     return CanNeverFit(pool, units[pool], caps.get(pool, 0))

@@ -1,0 +1,123 @@
+"""Guard rails of expansion: how many instances of a type the manager may have in a pool that it made.
+
+It must not know jobs, nor want anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from trainmaster.domain.capacity import Kind, Pool
+from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.policy import Expansion
+from trainmaster.domain.resources import InstanceType
+
+_SUFFIX = ".made"
+_CENT = 1e-6
+"""Dollars that sums of prices may be off by."""
+
+
+@dataclass(slots=True)
+class Making:
+    """The pools as they are to be; one that the manager makes for each type, which all demands for that type share.
+
+    Attributes:
+        rules: the guard rails.
+        pools: those in force, and what has become of them so far.
+        catalogue: what is known of types, and the account's quotas.
+        before: the pools in force.
+    """
+
+    rules: Expansion
+    pools: dict[str, Pool]
+    catalogue: Catalogue
+    before: Mapping[str, Pool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.before = dict(self.pools)
+
+    @property
+    def made(self) -> Iterator[Pool]:
+        """All pools that the manager made, those that are being drained too: jobs may still run there."""
+        return (pool for pool in self.pools.values() if pool.made_for)
+
+    def pool_of(self, kind: InstanceType) -> Pool | None:
+        """The manager's pool of a type; None where there is none."""
+        return min((pool for pool in self.made if pool.instance_type == kind.name), key=_first, default=None)
+
+    def new(self, kind: InstanceType) -> Pool:
+        """A pool of a type with nothing in it, of a name that nobody uses; the type where that is free."""
+        name, number = kind.name, 1
+        while name in self.pools:
+            name, number = f"{kind.name}{_SUFFIX}{number if number > 1 else ''}", number + 1
+        return Pool(name, 0, type_=kind.name, price=kind.price, accelerators_per_unit=kind.accelerators)
+
+    def limit(self, kind: InstanceType) -> tuple[int, str]:
+        """Most instances that the manager's pool of a type may have, and by which rail; never less than it has.
+
+        A pool that is over a rail by now, since people have moved that, stays as it is.
+        """
+        mine = self.pool_of(kind)
+        most, rail = min(self._bounds(kind, mine), key=lambda bound: bound[0])
+        return max(most, 0 if mine is None else mine.cap), rail
+
+    def refusal(self, kind: InstanceType, instances: int, pool: str) -> str:
+        """Why the manager can have no pool of so many instances of a type; "" where it can.
+
+        Args:
+            kind: the type.
+            instances: at least so many.
+            pool: the name that the pool has to have; "" for any.
+        """
+        mine = self.pool_of(kind)
+        if not self.rules.allows(kind.name):
+            return f"the settings do not allow {kind.name}"
+        if mine is not None and mine.draining:
+            return f"{mine.name}, which was made for such jobs, is being drained"
+        if pool and pool != (mine or self.new(kind)).name:
+            return f"people have set the pool {pool}" if pool in self.pools else f"its type has the pool {_name(mine)}"
+        if self.rules.dollars_per_hour is not None and not kind.price:
+            return f"nobody knows what {kind.name} costs"
+        most, rail = self.limit(kind)
+        return "" if instances <= most else f"{instances} x {kind.name} would be beyond {rail}"
+
+    def enlarge(self, kind: InstanceType, cap: int, made_for: str) -> Pool:
+        """Have the manager's pool of a type hold so many, as far as the guard rails let it; it never shrinks."""
+        mine = self.pool_of(kind) or replace(self.new(kind), made_for=made_for)
+        grown = replace(mine, cap=max(mine.cap, min(cap, self.limit(kind)[0])))
+        self.pools[grown.name] = grown
+        return grown
+
+    def _bounds(self, kind: InstanceType, mine: Pool | None) -> Iterator[tuple[int, str]]:
+        rules, others = self.rules, [pool for pool in self.made if mine is None or pool.name != mine.name]
+        alike = sum(pool.cap for pool in others if pool.instance_type == kind.name)
+        yield rules.most_per_type - alike, f"the most instances of a type, {rules.most_per_type}"
+        yield rules.most - sum(pool.cap for pool in others), f"the most instances in all, {rules.most}"
+        if (quota := self.catalogue.quotas.get(kind.name)) is not None:
+            yield quota - self._given(kind, mine), f"what is left of the account's quota of {quota}"
+        if rules.dollars_per_hour is not None:
+            spent = sum(pool.cap * self.catalogue.of_pool(pool).price for pool in others)
+            price = kind.price if mine is None else self.catalogue.of_pool(mine).price
+            left = rules.dollars_per_hour - spent + _CENT
+            yield math.floor(left / price) if price else 0, f"{rules.dollars_per_hour:g} dollars an hour"
+
+    def _given(self, kind: InstanceType, mine: Pool | None) -> int:
+        """What other pools may hold of the same quota; those of spot and of training plans have quotas of their own."""
+        return sum(
+            pool.cap
+            for pool in self.pools.values()
+            if pool.kind is Kind.ON_DEMAND
+            and pool.instance_type == kind.name
+            and (mine is None or pool.name != mine.name)
+        )
+
+
+def _first(pool: Pool) -> tuple[bool, str]:
+    """Of several, which is not meant to be, one that jobs can still start in."""
+    return pool.draining, pool.name
+
+
+def _name(pool: Pool | None) -> str:
+    return "" if pool is None else pool.name

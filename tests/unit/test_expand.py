@@ -1,0 +1,370 @@
+"""Vertical expansion: what the manager makes for what nothing can hold, and what it removes again.
+
+The scenario of Liu et al. 2022, tables 4 and 5: four nodes of 1 CPU and 512 MiB, many tasks that these hold, two of
+2 CPUs and 512 MiB, one of 2 CPUs and 1,024 MiB.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+import builders as b
+from trainmaster.domain.capacity import Demand, Kind, Pool
+from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.job import Job
+from trainmaster.domain.plan import Expand, Retire, Snapshot
+from trainmaster.domain.policy import Choose, Expansion, Policy, Share
+from trainmaster.domain.reasons import Infeasible
+from trainmaster.domain.records import Records
+from trainmaster.domain.resolving import resolve, with_changes
+from trainmaster.domain.resources import InstanceType, Resources
+from trainmaster.planner.expand import Changes, changes, target_size
+from trainmaster.planner.schedule import schedule
+
+ON = Expansion(enabled=True)
+POD1, POD2, POD3 = "ml.pod1.small", "ml.pod2.small", "ml.pod3.small"
+
+
+def types(*kinds: InstanceType, **quotas: int) -> Catalogue:
+    """These and none of those that ship with us: they take the whole demand, so none of ours is as cheap."""
+    return Catalogue({kind.name: kind for kind in kinds}, {name.replace("_", "."): n for name, n in quotas.items()})
+
+
+PODS = types(
+    InstanceType(name=POD1, vcpus=1, memory_gib=0.5, price=0.001),
+    InstanceType(name=POD2, vcpus=2, memory_gib=0.5, price=0.002),
+    InstanceType(name=POD3, vcpus=2, memory_gib=1.0, price=0.003),
+)
+
+
+def asking(name: str, instances: int = 1, seconds: float = 0, **resources: object) -> Job:
+    """A job by resource."""
+    demand = Demand((), ours=True, resources=Resources(**resources), instances=instances)  # type: ignore[arg-type]
+    return b.a_job(name, entry_time=b.at(seconds), demand=demand)
+
+
+def small(name: str, **more: object) -> Job:
+    return asking(name, vcpus=1, memory_gib=0.5, **more)  # type: ignore[arg-type]
+
+
+TASK2 = {"vcpus": 2, "memory_gib": 0.5}
+TASK3 = {"vcpus": 2, "memory_gib": 1.0}
+
+
+def queue(
+    *waiting: Job,
+    pools: tuple[Pool, ...] = (Pool(POD1, 4),),
+    active: tuple[Job, ...] = (),
+    expansion: Expansion = ON,
+    catalogue: Catalogue = PODS,
+    records: Records | None = None,
+    **more: object,
+) -> Snapshot:
+    snapshot = b.a_snapshot(
+        pools={pool.name: pool for pool in pools} or None,
+        waiting=waiting,
+        active=active,
+        policy=Policy(expansion=expansion),
+        **more,  # type: ignore[arg-type]
+    )
+    made = replace(snapshot, catalogue=catalogue, records=records or Records(), pools={p.name: p for p in pools})
+    return resolve(made)
+
+
+def running(name: str, pool: str, count: int = 1) -> Job:
+    return b.a_running_job(name, units={pool: count})
+
+
+def made(decisions: Changes) -> dict[str, int]:
+    """Caps of the pools that are made or made larger, by name."""
+    return {each.pool.name: each.pool.cap for each in decisions.decisions if isinstance(each, Expand)}
+
+
+def gone(decisions: Changes) -> list[str]:
+    return [each.pool.name for each in decisions.decisions if isinstance(each, Retire)]
+
+
+def a_made_pool(name: str = POD2, cap: int = 2, **fields: object) -> Pool:
+    given: dict[str, object] = {"type_": name, "made_for": "1 x (vcpus=2)", "made_at": b.NOW, "price": 0.002}
+    return Pool(name, cap, **{**given, **fields})  # type: ignore[arg-type]
+
+
+# -- the article's scenario (tables 4 and 5) ---------------------------------------------------------------------------
+ARTICLE = (
+    *(small(f"task1-{number}", seconds=number) for number in range(8)),
+    asking("task2-a", seconds=10, **TASK2),
+    asking("task2-b", seconds=11, **TASK2),
+    asking("task3", seconds=12, **TASK3),
+)
+
+
+def test_the_articles_scenario_makes_two_nodes_and_one():
+    assert made(changes(queue(*ARTICLE), b.NOW)) == {POD2: 2, POD3: 1}
+
+
+def test_the_articles_tasks_all_start_in_the_pass_that_expands():
+    plan = schedule(queue(*ARTICLE), b.NOW, random.Random(1))
+    started = {start.job.name: dict(start.units) for start in plan.starts}
+    assert started["task2-a"] == started["task2-b"] == {POD2: 1}
+    assert started["task3"] == {POD3: 1}
+    assert [wait.job.name for wait in plan.waits] == [f"task1-{number}" for number in range(4, 8)]
+
+
+def test_the_articles_tasks_2_and_3_never_start_without_expansion():
+    snapshot = queue(*ARTICLE, expansion=Expansion())
+    plan = schedule(snapshot, b.at(1e6), random.Random(1))
+    waiting = {wait.job.name: wait.reason for wait in plan.waits}
+    assert all(isinstance(waiting[name], Infeasible) for name in ("task2-a", "task2-b", "task3"))
+    assert not plan.expansions
+
+
+# -- target sizes (equations 10 to 12) ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("used", "demand", "utilisation", "per_node", "nodes"),
+    [
+        (0, 2, 0.8, 1, 2),
+        (4, 4, 0.8, 1, 5),
+        (8, 9, 0.8, 1, 10),
+        (2, 5, 1.0, 1, 5),
+        (0, 9, 0.8, 4, 3),
+        (3, 0, 0.3, 1, 10),
+    ],
+)
+def test_a_target_is_the_larger_of_what_use_and_what_demand_ask_for(used, demand, utilisation, per_node, nodes):
+    assert target_size(used, demand, utilisation, per_node) == nodes
+
+
+# -- which type --------------------------------------------------------------------------------------------------------
+CHOICE = types(
+    InstanceType(name="ml.a.large", vcpus=2, memory_gib=8, price=0.5),
+    InstanceType(name="ml.b.large", vcpus=4, memory_gib=8, price=0.3),
+    InstanceType(name="ml.c.large", vcpus=4, memory_gib=8),
+)
+
+
+def one_type(expansion: Expansion, catalogue: Catalogue = CHOICE, **resources: object) -> list[str]:
+    given = resources or {"vcpus": 2, "memory_gib": 8.0}
+    return [*made(changes(queue(asking("j", **given), pools=(), expansion=expansion, catalogue=catalogue), b.NOW))]
+
+
+def only(*patterns: str, **fields: object) -> Expansion:
+    return replace(ON, types=patterns, **fields)  # type: ignore[arg-type]
+
+
+def test_the_cheapest_type_that_covers_the_demand_is_taken():
+    assert one_type(only("ml.?.large", "ml.a.*", "ml.b.*", "ml.c.*")) == ["ml.b.large"]
+
+
+def test_or_the_smallest():
+    assert one_type(only("ml.a.*", "ml.b.*", "ml.c.*", choose=Choose.SMALLEST)) == ["ml.a.large"]
+
+
+def test_a_type_of_unknown_price_comes_last_and_not_at_all_under_a_budget():
+    assert one_type(only("ml.c.*")) == ["ml.c.large"]
+    snapshot = queue(
+        asking("j", vcpus=4),
+        pools=(),
+        expansion=only("ml.c.*", dollars_per_hour=5),
+        catalogue=types(CHOICE.learned["ml.c.large"]),
+    )
+    result = changes(snapshot, b.NOW)
+    assert not result.decisions
+    assert "j" in result.refused
+
+
+def test_a_demand_that_no_type_covers_is_told_so():
+    result = changes(queue(asking("j", vcpus=100_000), pools=()), b.NOW)
+    assert result == Changes((), {"j": "no instance type that is known would do"})
+
+
+# -- guard rails -------------------------------------------------------------------------------------------------------
+def pod2_jobs(count: int, instances: int = 1) -> list[Job]:
+    return [asking(f"j{number:02}", instances, number, **TASK2) for number in range(count)]
+
+
+PODS_ONLY = only("ml.pod*")
+
+
+@pytest.mark.parametrize(
+    ("expansion", "quotas", "cap"),
+    [
+        (replace(PODS_ONLY, most_per_type=3), {}, 3),
+        (replace(PODS_ONLY, most_per_type=50, most=4), {}, 4),
+        (replace(PODS_ONLY, most_per_type=50, dollars_per_hour=0.01), {}, 5),
+        (PODS_ONLY, {POD2: 6}, 6),
+        (replace(PODS_ONLY, most_per_type=7, most=50), {POD2: 60}, 7),
+    ],
+    ids=["per type", "in all", "dollars", "quota", "several"],
+)
+def test_a_pool_is_as_large_as_the_guard_rails_let_it_be(expansion, quotas, cap):
+    snapshot = queue(*pod2_jobs(20), expansion=expansion, catalogue=replace(PODS, quotas=quotas))
+    assert made(changes(snapshot, b.NOW)) == {POD2: cap}
+
+
+def test_pools_that_people_set_take_their_part_of_the_quota():
+    catalogue = replace(PODS, quotas={POD2: 6})
+    others = (Pool(POD2, 4, type_=POD2, draining=True), Pool("spot", 9, type_=POD2, kind=Kind.SPOT))
+    snapshot = queue(*pod2_jobs(20), pools=others, expansion=PODS_ONLY, catalogue=catalogue)
+    assert made(changes(snapshot, b.NOW)) == {f"{POD2}.made": 2}
+
+
+def test_a_pool_that_could_not_hold_the_largest_job_is_not_made_at_all():
+    result = changes(queue(*pod2_jobs(1, instances=4), expansion=replace(only(POD2), most_per_type=3)), b.NOW)
+    assert result == Changes((), {"j00": f"4 x {POD2} would be beyond the most instances of a type, 3"})
+
+
+def test_where_the_best_type_has_no_room_the_next_is_taken():
+    catalogue = replace(PODS, quotas={POD2: 3})
+    snapshot = queue(*pod2_jobs(1, instances=4), expansion=PODS_ONLY, catalogue=catalogue)
+    assert made(changes(snapshot, b.NOW)) == {POD3: 4}
+
+
+def test_every_demand_gets_something_before_any_gets_much():
+    jobs = [*pod2_jobs(20), asking("last", seconds=99, **TASK3)]
+    snapshot = queue(*jobs, expansion=replace(PODS_ONLY, most=5))
+    assert made(changes(snapshot, b.NOW)) == {POD2: 4, POD3: 1}
+
+
+def test_the_reason_is_told_with_the_job():
+    snapshot = queue(asking("j", 9, **TASK2), expansion=PODS_ONLY)
+    (wait,) = schedule(snapshot, b.NOW, random.Random(1)).waits
+    assert wait.reason == Infeasible(
+        "vcpus=2,memory_gib=0.5", 9, 0, f"9 x {POD2} would be beyond the most instances of a type, 8"
+    )
+
+
+# -- one pool per type and demand --------------------------------------------------------------------------------------
+def test_two_demands_that_choose_one_type_share_its_pool():
+    snapshot = queue(asking("a", vcpus=2), asking("b", 2, 1, memory_gib=0.4, vcpus=2), expansion=PODS_ONLY)
+    (expand,) = changes(snapshot, b.NOW).decisions
+    assert isinstance(expand, Expand)
+    assert (expand.pool.name, expand.pool.cap, expand.jobs) == (POD2, 3, ("a", "b"))
+    assert (expand.pool.made_for, expand.pool.made_at) == ("1 x (vcpus=2)", b.NOW)
+    assert expand.dollars_per_hour == pytest.approx(0.006)
+
+
+def test_a_pool_that_people_named_after_the_type_keeps_its_name_and_its_cap():
+    people = Pool(POD2, 1)
+    result = changes(queue(*pod2_jobs(1, instances=3), pools=(people,), expansion=PODS_ONLY), b.NOW)
+    assert made(result) == {f"{POD2}.made": 3}
+
+
+def test_a_larger_job_makes_the_pool_larger_that_was_made_for_its_kind():
+    snapshot = queue(*pod2_jobs(1, instances=3), pools=(a_made_pool(cap=1, made_at=b.at(-900)),), expansion=PODS_ONLY)
+    (expand,) = changes(snapshot, b.NOW).decisions
+    assert (expand.pool.cap, expand.pool.made_at, expand.pool.made_for) == (3, b.NOW, "1 x (vcpus=2)")
+
+
+def test_nothing_is_made_while_the_pool_for_such_jobs_is_drained():
+    snapshot = queue(*pod2_jobs(1), pools=(a_made_pool(draining=True),), expansion=only(POD2))
+    assert changes(snapshot, b.NOW).refused == {"j00": f"{POD2}, which was made for such jobs, is being drained"}
+
+
+def test_what_others_outside_the_queue_hold_for_now_makes_nothing_infeasible():
+    people = Pool("mine", 3, count_foreign=True, type_=POD2)
+    snapshot = queue(*pod2_jobs(1, instances=3), pools=(people,), expansion=PODS_ONLY, foreign={"mine": 3})
+    assert made(changes(snapshot, b.NOW)) == {}
+
+
+def test_jobs_that_peoples_pools_can_hold_do_not_take_what_was_made_for_others():
+    snapshot = queue(small("small"), pools=(Pool(POD1, 4), a_made_pool()), active=(running("r", POD1, 4),))
+    assert snapshot.waiting[0].demand.pools == (POD1,)
+    drained = queue(small("small"), pools=(Pool(POD1, 4, draining=True), a_made_pool()))
+    assert drained.waiting[0].demand.pools == (POD1, POD2)
+
+
+# -- jobs that name their types ----------------------------------------------------------------------------------------
+def test_a_job_that_names_a_type_without_a_pool_gets_one_of_that_name():
+    snapshot = queue(b.a_job("typed", units={POD3: 2}), expansion=PODS_ONLY)
+    assert made(changes(snapshot, b.NOW)) == {POD3: 2}
+    (start,) = schedule(snapshot, b.NOW, random.Random(1)).starts
+    assert dict(start.units) == {POD3: 2}
+
+
+def test_but_not_where_people_have_set_a_smaller_pool_of_it():
+    snapshot = queue(b.a_job("typed", units={POD1: 9}), expansion=PODS_ONLY)
+    assert changes(snapshot, b.NOW) == Changes((), {"typed": f"people have set the pool {POD1}"})
+
+
+def test_a_job_of_several_types_together_is_left_to_people():
+    snapshot = queue(b.a_job("typed", units={POD2: 1, POD3: 1}), expansion=PODS_ONLY)
+    assert changes(snapshot, b.NOW) == Changes((), {"typed": "no instance type that is known would do"})
+
+
+# -- growth of pools that were made ------------------------------------------------------------------------------------
+def test_a_loaded_pool_that_jobs_wait_for_grows_to_what_use_and_demand_ask_for():
+    active = (running("r1", POD2, 4),)
+    snapshot = queue(*pod2_jobs(2), pools=(a_made_pool(cap=4),), active=active, expansion=PODS_ONLY)
+    assert made(changes(snapshot, b.NOW)) == {POD2: 6}
+
+
+def test_one_that_is_not_loaded_or_that_nobody_waits_for_stays():
+    idle = queue(*pod2_jobs(2), pools=(a_made_pool(cap=4),), active=(running("r1", POD2, 3),), expansion=PODS_ONLY)
+    alone = queue(pools=(a_made_pool(cap=4),), active=(running("r1", POD2, 4),), expansion=PODS_ONLY)
+    assert made(changes(idle, b.NOW)) == made(changes(alone, b.NOW)) == {}
+
+
+def test_jobs_that_peoples_pools_can_hold_make_nothing_grow():
+    pools = (a_made_pool(cap=1), Pool("mine", 1, type_=POD2))
+    active = (running("r1", POD2), running("r2", "mine"))
+    snapshot = queue(*pod2_jobs(5), pools=pools, active=active, expansion=PODS_ONLY)
+    assert made(changes(snapshot, b.NOW)) == {}
+
+
+def test_something_for_each_infeasible_demand_goes_before_growth():
+    active = (running("r1", POD2, 4),)
+    jobs = [*pod2_jobs(9), asking("new", seconds=99, **TASK3)]
+    snapshot = queue(*jobs, pools=(a_made_pool(cap=4),), active=active, expansion=replace(PODS_ONLY, most=6))
+    result = changes(snapshot, b.NOW)
+    assert [*made(result).items()] == [(POD3, 1), (POD2, 5)]
+
+
+# -- retiring ----------------------------------------------------------------------------------------------------------
+IDLE = ON.retire_after
+
+
+def test_a_made_pool_goes_once_nobody_has_held_it_for_long():
+    snapshot = queue(pools=(a_made_pool(),))
+    assert gone(changes(snapshot, b.NOW + IDLE - timedelta(seconds=1))) == []
+    (retire,) = changes(snapshot, b.NOW + IDLE).decisions
+    assert isinstance(retire, Retire)
+    assert retire.idle_since == b.NOW
+
+
+def test_the_last_attempt_that_ended_in_it_begins_the_time_anew():
+    records = Records(released={POD2: b.at(600)})
+    snapshot = queue(pools=(a_made_pool(),), records=records)
+    assert gone(changes(snapshot, b.NOW + IDLE)) == []
+    assert gone(changes(snapshot, b.at(600) + IDLE)) == [POD2]
+
+
+def test_a_pool_that_a_job_holds_or_waits_for_stays():
+    held = queue(pools=(a_made_pool(),), active=(running("r", POD2),))
+    awaited = queue(*pod2_jobs(1), pools=(a_made_pool(),))
+    assert gone(changes(held, b.NOW + IDLE)) == gone(changes(awaited, b.NOW + IDLE)) == []
+
+
+def test_a_pool_that_a_share_names_stays():
+    share = Share(name="vision", nominal={POD2: 1})
+    snapshot = queue(pools=(a_made_pool(),))
+    snapshot = replace(snapshot, policy=replace(snapshot.policy, shares={"vision": share}))
+    assert gone(changes(snapshot, b.NOW + IDLE)) == []
+
+
+def test_pools_that_people_set_never_go():
+    assert gone(changes(queue(pools=(Pool(POD2, 3),)), b.NOW + IDLE * 1000)) == []
+
+
+def test_what_was_made_goes_though_expansion_is_off_by_now():
+    snapshot = queue(pools=(a_made_pool(),), expansion=Expansion())
+    assert gone(changes(snapshot, b.NOW + IDLE)) == [POD2]
+
+
+def test_a_second_pass_over_what_a_first_has_made_changes_nothing():
+    snapshot = queue(*ARTICLE)
+    after = with_changes(snapshot, changes(snapshot, b.NOW).decisions)
+    assert changes(after, b.NOW) == Changes()
