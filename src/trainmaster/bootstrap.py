@@ -17,7 +17,7 @@ from trainmaster.adapters.clock import SystemClock
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy import Policy
-from trainmaster.ports import Checkpoints, Clock, Launcher, Publisher, Store
+from trainmaster.ports import Checkpoints, Clock, Launcher, Publisher
 from trainmaster.service.change import Desk
 from trainmaster.service.door import Door
 from trainmaster.service.launch import Hands
@@ -25,7 +25,9 @@ from trainmaster.service.launch import Hands
 if TYPE_CHECKING:
     from boto3 import Session
 
+    from trainmaster.adapters.dynamodb import DynamoStore
     from trainmaster.domain.observation import Observation
+    from trainmaster.service.catalogue import Learner
 
 PREFIX = "TRAINMASTER_"
 
@@ -45,6 +47,7 @@ class Settings:
         check_pass_role: whether IAM is asked if the caller may pass the role.
         allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
         hold_seconds: how long freed capacity is kept for the job that it was freed for.
+        learn_instance_types: whether the manager asks EC2 and Service Quotas about instance types once a day.
     """
 
     queue: str
@@ -57,6 +60,7 @@ class Settings:
     check_pass_role: bool = False
     allow_non_preemptible: bool = True
     hold_seconds: int = 3600
+    learn_instance_types: bool = False
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Settings:
@@ -136,6 +140,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "CHECK_PASS_ROLE": _switch,
     "ALLOW_NON_PREEMPTIBLE": _switch,
     "HOLD_SECONDS": _seconds,
+    "LEARN_INSTANCE_TYPES": _switch,
 }
 
 
@@ -178,7 +183,21 @@ class Application:
         )
 
     @cached_property
-    def store(self) -> Store:
+    def learner(self) -> Learner | None:
+        """What asks AWS about instance types; None where the deployment does not want that."""
+        if not self.settings.learn_instance_types:
+            return None
+        from trainmaster.adapters.ec2 import Ec2InstanceTypes
+        from trainmaster.adapters.service_quotas import ServiceQuotas
+        from trainmaster.service.catalogue import Learner
+
+        # Once each: where there is no way to them, waiting for a second time would cost the Lambda its time.
+        types = Ec2InstanceTypes(lambda: self._client("ec2", tries=1))
+        quotas = ServiceQuotas(lambda: self._client("service-quotas", tries=1))
+        return Learner(self.store, self.store, types, quotas, self.clock)
+
+    @cached_property
+    def store(self) -> DynamoStore:
         """The queue's memory, on DynamoDB."""
         from trainmaster.adapters.dynamodb import DynamoStore
         from trainmaster.adapters.dynamodb_table import Table
@@ -238,11 +257,11 @@ class Application:
         # The runtime's boto3 may be older than the request's newest members, and the whole model is slow to load.
         return boto3.Session(botocore_session=use_trimmed_model(botocore.session.get_session()))
 
-    def _client(self, service: str) -> Any:
+    def _client(self, service: str, *, tries: int = 3) -> Any:
         """A client that tries three times and gives up early: every use case can be repeated as a whole."""
         from botocore.config import Config
 
-        patience = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=2, read_timeout=10)
+        patience = Config(retries={"mode": "standard", "total_max_attempts": tries}, connect_timeout=2, read_timeout=10)
         return self._session.client(service, config=patience)  # type: ignore[call-overload]
 
 

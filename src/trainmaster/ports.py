@@ -6,7 +6,7 @@ won or lost where others may be faster; losing is a value, not an error. Errors 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -163,17 +163,24 @@ class Knowledge(Protocol):
 
 
 class InstanceTypes(Protocol):
-    """What AWS says of instance types and of the account's quotas for them.
+    """What AWS says of instance types."""
 
-    Both raise `Throttled`, `Unavailable`, `NotPermitted`.
-    """
+    def describe(self, names: Collection[str]) -> Mapping[str, InstanceType]:
+        """Those of the named ML types that there are in this Region, by name; prices are 0, since EC2 tells none.
 
-    def describe(self) -> Mapping[str, InstanceType]:
-        """All ML instance types that EC2 describes in this Region, by name; prices are 0, since EC2 tells none."""
+        Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        """
         ...
 
+
+class Quotas(Protocol):
+    """How much of each instance type the account may use."""
+
     def quotas(self) -> Mapping[str, int]:
-        """Instances that the account may have of a type at once in training jobs, by type."""
+        """Instances that the account may have of a type at once in training jobs, by type.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        """
         ...
 
 

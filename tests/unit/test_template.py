@@ -25,7 +25,13 @@ PARAMETERS = TEMPLATE["Parameters"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SAMCONFIG = tomllib.loads((ROOT / "samconfig.toml").read_text())
 
-WITHOUT_RESOURCE = {"sagemaker:ListTrainingJobs", "xray:PutTraceSegments", "xray:PutTelemetryRecords"}
+WITHOUT_RESOURCE = {
+    "ec2:DescribeInstanceTypes",
+    "sagemaker:ListTrainingJobs",
+    "servicequotas:ListServiceQuotas",
+    "xray:PutTelemetryRecords",
+    "xray:PutTraceSegments",
+}
 """Actions for which IAM knows no resource (service authorization reference)."""
 IMPLIED = {
     "sagemaker:AddTags",  # CreateTrainingJob with Tags
@@ -101,9 +107,10 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         "TRAINMASTER_CHECK_PASS_ROLE": PARAMETERS["CheckPassRole"]["Default"],
         "TRAINMASTER_ALLOW_NON_PREEMPTIBLE": PARAMETERS["AllowNonPreemptible"]["Default"],
         "TRAINMASTER_HOLD_SECONDS": str(PARAMETERS["HoldSeconds"]["Default"]),
+        "TRAINMASTER_LEARN_INSTANCE_TYPES": PARAMETERS["LearnInstanceTypes"]["Default"],
     }
     settings = bootstrap.Settings.from_env(environ)
-    assert (settings.check_pass_role, settings.hold_seconds) == (True, 3600)
+    assert (settings.check_pass_role, settings.hold_seconds, settings.learn_instance_types) == (True, 3600, True)
     assert re.fullmatch(PARAMETERS["Pools"]["AllowedPattern"], environ["TRAINMASTER_POOLS"])
 
 
@@ -169,6 +176,15 @@ def test_both_functions_may_send_what_the_code_sends():
 
 def test_the_api_may_ask_of_iam_what_the_code_asks():
     assert as_methods(actions("ApiRole", "iam")) == calls_of("iam.py")
+
+
+def test_the_manager_alone_may_ask_about_instance_types_and_only_where_that_is_wanted():
+    assert as_methods(actions("ManagerRole", "ec2")) == calls_of("ec2.py")
+    assert as_methods(actions("ManagerRole", "servicequotas")) == calls_of("service_quotas.py")
+    assert actions("ApiRole", "ec2") | actions("ApiRole", "servicequotas") == set()
+    policies = RESOURCES["ManagerRole"]["Properties"]["Policies"]
+    (wanted,) = [each["Fn::If"] for each in policies if "InstanceTypes" in str(each)]
+    assert wanted[0] == "LearnsInstanceTypes"
 
 
 def test_roles_are_passed_to_sagemaker_alone_and_only_those_allowed():

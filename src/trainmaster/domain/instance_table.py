@@ -9,13 +9,13 @@ for an empty text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
 from trainmaster.domain.resources import InstanceType
 
-_READ = {"int": int, "float": float, "str": lambda text: text.replace("-", "")}
+_READ: Mapping[str, Callable[[str], Any]] = {"int": int, "float": float, "str": lambda text: text.replace("-", "")}
 _READERS = [(each.name, _READ[str(each.type)]) for each in fields(InstanceType)][1:]
 
 

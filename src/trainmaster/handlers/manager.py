@@ -68,6 +68,8 @@ def consume(application: bootstrap.Application, event: dict[str, Any], context: 
         except ServiceTrouble:
             logger.exception("a pass did not go through; the next tick tries again")
             metrics.add_metric(name="PassesFailed", unit=MetricUnit.Count, value=1)
+    if work.tick and application.learner is not None and context.get_remaining_time_in_millis() >= _ENOUGH_TIME:
+        application.learner.learn()
     return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in work.failed]}
 
 
@@ -130,7 +132,7 @@ def _run_passes(application: bootstrap.Application, context: LambdaContext, *, t
 
 
 _ENOUGH_TIME = 30_000
-"""Milliseconds that a further pass may take."""
+"""Milliseconds that a further pass may take, or asking about instance types."""
 
 
 def _tell(report: PassReport) -> None:

@@ -1,0 +1,103 @@
+"""Learning what AWS says of instance types and of the account's quotas: once a day, after a tick's pass, never in it.
+
+What was learned stays where AWS does not answer, and nothing that it leaves out erases what is known. It must not
+decide what follows from an answer, nor stop anything: a queue whose manager may not ask works with what ships.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.errors import ServiceTrouble
+from trainmaster.domain.instance_table import SHIPPED
+from trainmaster.domain.resources import InstanceType
+from trainmaster.ports import Clock, InstanceTypes, Knowledge, QueueSettings, Quotas, Store
+
+log = logging.getLogger(__name__)
+
+AGE = timedelta(days=1)
+"""After this long it is asked again."""
+PAUSE = timedelta(hours=1)
+"""Between two looks at whether it is time to ask; so long does a failure rest, too."""
+
+T = TypeVar("T")
+
+
+class Learner:
+    """Asks where it is time to; what it remembers of its asking lives as long as the process.
+
+    Args:
+        knowledge: where what was learned is kept.
+        types: EC2.
+        quotas: Service Quotas, asked only while the queue may make pools: nothing else needs them.
+    """
+
+    def __init__(self, store: Store, knowledge: Knowledge, types: InstanceTypes, quotas: Quotas, clock: Clock) -> None:
+        self._store = store
+        self._knowledge = knowledge
+        self._types = types
+        self._quotas = quotas
+        self._clock = clock
+        self._looked_at: datetime | None = None
+        self._refused: set[str] = set()
+
+    def learn(self) -> bool:
+        """Ask AWS if it is time to, and keep what it says; whether anything was kept.
+
+        Trouble at AWS is logged, of each kind of question once until it is answered again.
+        """
+        now = self._clock.now()
+        if self._looked_at is not None and now < self._looked_at + PAUSE:
+            return False
+        self._looked_at = now
+        return self._tried("the settings", lambda: self._learn(self._store.settings(), now)) or False
+
+    def _learn(self, in_force: QueueSettings, now: datetime) -> bool:
+        known = in_force.catalogue
+        stale = known.learned_at is None or now >= known.learned_at + AGE
+        wants_quotas = in_force.policy.expansion.enabled and (stale or not known.quotas)
+        quotas = self._tried("quotas", self._quotas.quotas) if wants_quotas else None
+        after = replace(known, quotas=quotas or known.quotas)
+        names = {*SHIPPED, *after.quotas, *(pool.instance_type for pool in in_force.pools.values())}
+        types = self._tried("instance types", lambda: self._types.describe(names)) if stale else None
+        if types is None and quotas is None:
+            return False
+        self._knowledge.learn(after if types is None else merged(after, types, now))
+        return True
+
+    def _tried(self, what: str, ask: Callable[[], T]) -> T | None:
+        """The answer; None where there is none."""
+        try:
+            answer = ask()
+        except ServiceTrouble as error:
+            if what not in self._refused:
+                log.warning("cannot learn; what is known stays", extra={"of": what, "cause": str(error)})
+            self._refused.add(what)
+            return None
+        self._refused.discard(what)
+        return answer
+
+
+def merged(known: Catalogue, told: Mapping[str, InstanceType], now: datetime) -> Catalogue:
+    """The catalogue after an answer of EC2.
+
+    Prices are those that ship, since EC2 tells none. Types that are as they ship are not kept: a later release may
+    know better.
+    """
+    learned = dict(known.learned)
+    for name, kind in told.items():
+        unknown = InstanceType(name=name)
+        after = _over(known.type_of(name) or unknown, kind)
+        learned[name] = replace(after, price=SHIPPED.get(name, unknown).price)
+    differing = {name: kind for name, kind in learned.items() if kind != SHIPPED.get(name)}
+    return replace(known, learned=differing, learned_at=now)
+
+
+def _over(known: InstanceType, told: InstanceType) -> InstanceType:
+    given: dict[str, Any] = {each.name: getattr(told, each.name) for each in fields(told) if getattr(told, each.name)}
+    return replace(known, **given)
