@@ -149,6 +149,8 @@ def _tell(report: PassReport) -> None:
             "preempted": report.preempted,
             "returned": report.returned,
             "cooled": report.cooled,
+            "made": report.made,
+            "retired": report.retired,
             "lost": report.lost,
             "fenced": report.fenced,
             "throttled": report.throttled,

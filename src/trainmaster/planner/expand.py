@@ -1,8 +1,8 @@
 """Pools that the manager makes for demands that no pool could ever hold, and removes when nobody uses them any more.
 
 Vertical expansion (Liu et al., Journal of Software 33(3), 2022, section 3.3, algorithm 5, equations 10 to 12).
-A node of the article is an instance, and a node type a pool. Pools that people set are never touched. It must not place jobs: the
-plan goes on as if the pools had always been there.
+A node of the article is an instance, and a node type a pool. Pools that people set are never touched. It must not place
+jobs: the plan goes on as if the pools had always been there.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from trainmaster.domain.plan import EndWarm, Plan, Preempt, Snapshot, Start
 from trainmaster.domain.reasons import NextPass
 from trainmaster.domain.warm import counting, left_by
 from trainmaster.planner.schedule import schedule
-from trainmaster.service import held, warm
+from trainmaster.service import expansion, held, warm
 from trainmaster.service.capacity import keep_time, look_for_checkpoints, refresh_plans
 from trainmaster.service.foreign import note_foreign
 from trainmaster.service.launch import Hands, check_silent, finish_unfinished, launch, stop
@@ -35,6 +35,8 @@ class PassReport:
     Attributes:
         pass_number: its fence.
         fenced: whether a later pass overtook it.
+        made: pools that were made or made larger.
+        retired: pools that were removed.
         cooled: the training jobs whose warm pools were to end.
         gone: whether any of those is gone already.
         again: whether another pass would find more to do at once.
@@ -44,6 +46,8 @@ class PassReport:
     plan: Plan = field(default_factory=Plan)
     started: list[str] = field(default_factory=list)
     preempted: list[str] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
+    retired: list[str] = field(default_factory=list)
     cooled: list[str] = field(default_factory=list)
     returned: list[str] = field(default_factory=list)
     lost: int = 0
@@ -70,7 +74,8 @@ def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
     try:
         snapshot = _looked(hands, snapshot, tick=tick)
         report.plan = schedule(snapshot, hands.clock.now(), random.Random(snapshot.pass_number))  # noqa: S311 -- spreads choices, guards nothing
-        _carry_out(hands, snapshot, report)
+        snapshot = _change_pools(hands, snapshot, report)
+        _carry_out(replace(hands, pools=snapshot.pools), snapshot, report)
     except Fenced:
         report.fenced = True
         log.info("a later pass has begun", extra={"pass": report.pass_number})
@@ -110,9 +115,19 @@ def _up_to_date(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
     )
 
 
+def _change_pools(hands: Hands, snapshot: Snapshot, report: PassReport) -> Snapshot:
+    """Make and remove the manager's own pools; the snapshot with the pools as they are then."""
+    if not expansion.carry_out(hands, snapshot, report.plan):
+        report.lost += 1
+        return snapshot
+    report.made = [each.pool.name for each in report.plan.expansions]
+    report.retired = [each.pool.name for each in report.plan.retirements]
+    return expansion.applied(snapshot, report.plan)
+
+
 def _carry_out(hands: Hands, snapshot: Snapshot, report: PassReport) -> None:
-    """Commit and act, decision by decision; a pool that turned out to be full is left alone for this pass."""
-    full: set[str] = set()
+    """Commit and act, decision by decision; a pool that is full, or was not made, is left alone for this pass."""
+    full = {each.pool.name for each in report.plan.expansions} - {*report.made}
     # Stops first: what they free takes minutes to come.
     kept: dict[str, Job] = {}
     for ending in report.plan.warm_ends:
@@ -129,9 +144,8 @@ def _carry_out(hands: Hands, snapshot: Snapshot, report: PassReport) -> None:
 def _start(hands: Hands, decision: Start, report: PassReport, reclaimed: datetime | None) -> Iterable[str]:
     """Start one job; returns the pools that SageMaker had no room in."""
     now, chosen = hands.clock.now(), _chosen_type(hands, decision)
-    after = lifecycle.start(
-        decision.job, decision.units, decision.choices, now, reclaimed_at=reclaimed, instance_type=chosen
-    )
+    noted = expansion.with_note(decision.job, decision.units, hands.pools, now)
+    after = lifecycle.start(noted, decision.units, decision.choices, now, reclaimed_at=reclaimed, instance_type=chosen)
     runs_on = [warm.used(decision.warm, after)] if decision.warm is not None else []
     if not hands.store.transition(
         [(decision.job, after)], fence=report.pass_number, warm=runs_on, cursors=decision.cursors

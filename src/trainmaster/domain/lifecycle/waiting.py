@@ -27,6 +27,11 @@ def reprioritise(job: Job, priority: int, now: datetime, who: str) -> Job:
     return note(job, now, f"priority {job.priority} -> {priority} by {who}", priority=priority)
 
 
+def pool_made(job: Job, now: datetime, size: str) -> Job:
+    """The manager has made a pool of this size for a job that no other could hold, or made one larger."""
+    return note(job, now, f"a pool of {size} was made for it")
+
+
 def hold(job: Job, now: datetime, who: str) -> Job:
     """A waiting job stays out of consideration until a person releases it."""
     if job.state is JobState.HELD and job.held_by is None:

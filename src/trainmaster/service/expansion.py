@@ -1,0 +1,88 @@
+"""Carrying out what the plan decides about the manager's own pools: made, made larger, removed.
+
+All of it is one write of the settings, guarded by their version and by what the pass has read, so that of two managers,
+or of a manager and a person, one wins. After a crash the pools are simply there, and the next pass starts what waits
+for them. It must not decide.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from trainmaster.domain import lifecycle
+from trainmaster.domain.capacity import Pool, Units
+from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
+from trainmaster.domain.job import Job
+from trainmaster.domain.plan import Expand, Plan, Retire, Snapshot
+from trainmaster.service.launch import Hands
+
+log = logging.getLogger(__name__)
+
+
+def carry_out(hands: Hands, snapshot: Snapshot, plan: Plan) -> bool:
+    """Make and remove the pools of the plan, all or none; whether that won. The next pass tries again what has lost.
+
+    Trouble at AWS is no reason to put off what else the plan has decided.
+    """
+    decided: list[Expand | Retire] = [*plan.expansions, *plan.retirements]
+    try:
+        won = not decided or _commit(hands, snapshot, pools_after(snapshot.pools, decided))
+    except (Throttled, Unavailable) as error:
+        log.warning("could not change pools; the next pass tries again", extra={"cause": str(error)})
+        return False
+    for each in decided:
+        log.info(_event(each) if won else "others were changing the pools", extra=_told(each, snapshot))
+    return won
+
+
+def pools_after(pools: Mapping[str, Pool], decided: list[Expand | Retire]) -> dict[str, Pool]:
+    """The pools once all of this is done."""
+    gone = {each.pool.name for each in decided if isinstance(each, Retire)}
+    left = {name: pool for name, pool in pools.items() if name not in gone}
+    return left | {each.pool.name: each.pool for each in decided if isinstance(each, Expand)}
+
+
+def with_note(job: Job, units: Units, pools: Mapping[str, Pool], now: datetime) -> Job:
+    """A job that is about to start, its history telling that the pool was made for it; else as it is.
+
+    It was, where the job waited when the pool was made: jobs that another pool could hold do not start there. Told with
+    the start, it costs no write of its own, and no crash comes between.
+    """
+    for pool in (pools[name] for name in units if name in pools):
+        made_at, tried_at = pool.made_at, None if job.attempt is None else job.attempt.created_at
+        waited = made_at is not None and job.entry_time <= made_at and (tried_at is None or tried_at < made_at)
+        if pool.made_for and waited:
+            return lifecycle.pool_made(job, now, f"{pool.cap} x {pool.instance_type}")
+    return job
+
+
+def _commit(hands: Hands, snapshot: Snapshot, pools: Mapping[str, Pool]) -> bool:
+    """Whether nobody has changed the pools, or the rules by which they are made, since the pass read them."""
+    now = hands.store.settings()
+    if dict(now.pools) != dict(snapshot.pools) or now.policy.expansion != snapshot.policy.expansion:
+        return False
+    try:
+        hands.store.set_settings(pools=list(pools.values()), version=now.version)
+    except VersionConflict:
+        return False
+    return True
+
+
+def _event(decided: Expand | Retire) -> str:
+    return "a pool is made" if isinstance(decided, Expand) else "a pool that nobody has used is removed"
+
+
+def _told(decided: Expand | Retire, snapshot: Snapshot) -> dict[str, object]:
+    pool = decided.pool
+    common = {"pass": snapshot.pass_number, "pool": pool.name, "type": pool.instance_type, "cap": pool.cap}
+    if isinstance(decided, Retire):
+        return {**common, "idle_since": decided.idle_since.isoformat()}
+    return {**common, "for": pool.made_for, "jobs": len(decided.jobs), "dollars_per_hour": decided.dollars_per_hour}
+
+
+def applied(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """The snapshot with the pools as they are once the plan's own have been carried out."""
+    return replace(snapshot, pools=pools_after(snapshot.pools, [*plan.expansions, *plan.retirements]))
