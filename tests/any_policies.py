@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from builders import G5, P5
 from trainmaster.domain.policy import (
     Budget,
+    Choose,
+    Expansion,
     FailureClass,
     Lending,
     Limits,
@@ -69,6 +71,22 @@ retries = st.builds(
 
 
 @st.composite
+def expansions(draw: st.DrawFn) -> Expansion:
+    """Any guard rails that make sense."""
+    most = draw(st.integers(0, 64))
+    return Expansion(
+        enabled=draw(st.booleans()),
+        types=tuple(draw(st.lists(st.sampled_from(["ml.*", "*", "ml.g5.*", P5]), max_size=2))),
+        most_per_type=draw(st.integers(0, most)),
+        most=most,
+        dollars_per_hour=draw(st.none() | amounts),
+        choose=draw(st.sampled_from(Choose)),
+        utilisation=draw(st.floats(0.01, 1)),
+        retire_after=draw(periods),
+    )
+
+
+@st.composite
 def policies(draw: st.DrawFn) -> Policy:
     """Any policy, with something to say of every class of failure."""
     names = draw(st.lists(st.sampled_from(["default", "vision", "a.b-c_d", "7"]), max_size=3, unique=True))
@@ -90,5 +108,6 @@ def policies(draw: st.DrawFn) -> Policy:
         hold_for=draw(periods),
         placement=draw(st.sampled_from(Placement)),
         cpu_weight=draw(st.floats(0, 1)),
+        expansion=draw(expansions()),
         most_actions=draw(st.integers(1, 500)),
     )

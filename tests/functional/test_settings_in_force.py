@@ -20,6 +20,7 @@ from trainmaster.domain.policy import Budget, Policy, Share
 from trainmaster.domain.settings import settings_document
 from trainmaster.handlers.settings import (
     BudgetSettings,
+    ExpansionSettings,
     LimitSettings,
     PreemptionSettings,
     RetriesSettings,
@@ -118,6 +119,19 @@ WRONG = [
     ({"usageHalfLifeSeconds": 1e-9}, "usageHalfLifeSeconds"),
     ({"holdForSeconds": 0}, "holdForSeconds"),
     ({"holdForSeconds": 8 * 86_400}, "holdForSeconds"),
+    ({"expansion": None}, "expansion"),
+    ({"expansion": {"enabled": 1}}, "expansion.enabled"),
+    ({"expansion": {"types": "ml.g5.*"}}, "expansion.types"),
+    ({"expansion": {"types": ["ml.g55.*"]}}, "expansion.types[0]"),
+    ({"expansion": {"mostPerType": 17}}, "expansion.mostPerType"),
+    ({"expansion": {"most": -1}}, "expansion.most"),
+    ({"expansion": {"most": 8.5}}, "expansion.most"),
+    ({"expansion": {"dollarsPerHour": -1}}, "expansion.dollarsPerHour"),
+    ({"expansion": {"choose": "largest"}}, "expansion.choose"),
+    ({"expansion": {"utilisation": 0}}, "expansion.utilisation"),
+    ({"expansion": {"utilisation": 1.5}}, "expansion.utilisation"),
+    ({"expansion": {"retireAfterSeconds": 0}}, "expansion.retireAfterSeconds"),
+    ({"expansion": {"retireAfter": 60}}, "expansion.retireAfter"),
     ({"mostActions": 0}, "mostActions"),
     ({"preemption": None}, "preemption"),
     ({"preemption": {"minRuntime": 5}}, "preemption.minRuntime"),
@@ -239,6 +253,7 @@ def test_the_api_takes_what_a_policy_has_and_nothing_else():
     share, budget = default["shares"]["vision"], default["shares"]["vision"]["budget"]
     assert members(Settings) == {*default, "version"}
     assert members(PreemptionSettings) == set(default["preemption"])
+    assert members(ExpansionSettings) == set(default["expansion"])
     assert members(LimitSettings) == set(default["limits"])
     assert members(ShareSettings) == set(share)
     assert members(BudgetSettings) == set(budget)
@@ -251,6 +266,7 @@ def test_the_page_names_every_setting_with_its_default():
     tables = {
         "Numbers are numbers": (default, members(Settings)),
         "| member of `preemption` |": (default["preemption"], set(default["preemption"])),
+        "## `expansion`": (default["expansion"], set(default["expansion"])),
         "| member of `limits` |": (default["limits"], set(default["limits"])),
     }
     for after, (values, known) in tables.items():

@@ -11,7 +11,8 @@ from datetime import timedelta
 from typing import TypeGuard
 
 from trainmaster.domain.capacity import Pool, Units, total
-from trainmaster.domain.policy import Budget, Lending, Limits, Policy, Preemption, Retry, Share
+from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.policy import Budget, Expansion, Lending, Limits, Policy, Preemption, Retry, Share
 from trainmaster.domain.pools import LARGEST_CAP
 from trainmaster.domain.request.fields import Problem, did_you_mean, shown
 from trainmaster.domain.request.values import LARGEST_COUNT, LONGEST_LABEL, label
@@ -26,12 +27,20 @@ MOST_ACTIONS = 500
 MOST_SHARES = 200
 """All settings are one row of the table, which has at most 400 KB."""
 MOST_ROLES = 100
+MOST_PATTERNS = 100
 LARGEST_NUMBER = 1e12
 _ZERO = timedelta(0)
+_SHIPPED = Catalogue()
 
 
-def policy_problems(policy: Policy, pools: Mapping[str, Pool]) -> Iterator[Problem]:
-    """Everything wrong with the settings of a queue that has these pools; none where all is well."""
+def policy_problems(policy: Policy, pools: Mapping[str, Pool], catalogue: Catalogue = _SHIPPED) -> Iterator[Problem]:
+    """Everything wrong with the settings of a queue that has these pools; none where all is well.
+
+    Args:
+        policy: the settings.
+        pools: the queue's.
+        catalogue: what is known of instance types.
+    """
     yield from _whole("reservations", policy.reservations, MOST_RESERVATIONS)
     yield from _period("patienceSeconds", policy.patience)
     yield from _preemption_problems(policy.preemption, policy.limits)
@@ -41,6 +50,7 @@ def policy_problems(policy: Policy, pools: Mapping[str, Pool]) -> Iterator[Probl
         yield from _retry_problems(f"retries.{failure}", retry)
     yield from _period("holdForSeconds", policy.hold_for, LONGEST_HOLD)
     yield from _part("cpuWeight", policy.cpu_weight)
+    yield from _expansion_problems(policy.expansion, catalogue)
     yield from _whole("mostActions", policy.most_actions, MOST_ACTIONS, least=1)
     if len(policy.shares) > MOST_SHARES:
         wrong = f"There are {len(policy.shares)} shares; a queue has at most {MOST_SHARES}."
@@ -65,6 +75,31 @@ def _preemption_problems(rules: Preemption, limits: Limits) -> Iterator[Problem]
     yield from _span("preemption.delaySeconds", rules.delay)
     if rules.most is not None:
         yield from _whole("preemption.most", rules.most, LARGEST_COUNT)
+
+
+def _expansion_problems(rules: Expansion, catalogue: Catalogue) -> Iterator[Problem]:
+    if len(rules.types) > MOST_PATTERNS:
+        yield Problem("expansion.types", f"There are {len(rules.types)} patterns.", f"Give at most {MOST_PATTERNS}.")
+    for index, pattern in enumerate(rules.types):
+        alone = Expansion(types=(pattern,))
+        if not any(alone.allows(kind.name) for kind in catalogue.types):
+            wrong = f"No instance type that is known matches {shown(pattern)}."
+            yield Problem(f"expansion.types[{index}]", wrong, "Give names such as ml.g5.2xlarge or ml.g5.*.")
+    wrong_sizes = [
+        *_whole("expansion.mostPerType", rules.most_per_type, LARGEST_CAP),
+        *_whole("expansion.most", rules.most, LARGEST_CAP),
+    ]
+    yield from wrong_sizes
+    if not wrong_sizes and rules.most_per_type > rules.most:
+        wrong = f"expansion.mostPerType is {rules.most_per_type}, more than expansion.most, which is {rules.most}."
+        yield Problem("expansion.mostPerType", wrong, "Lower it, or raise expansion.most.")
+    if rules.dollars_per_hour is not None and not _is_number(rules.dollars_per_hour):
+        wrong = f"expansion.dollarsPerHour is {shown(rules.dollars_per_hour)}."
+        yield Problem("expansion.dollarsPerHour", wrong, "Give dollars from 0 on, or null for no bound.")
+    if not _is_number(rules.utilisation) or not 0 < rules.utilisation <= 1:
+        wrong = f"expansion.utilisation is {shown(rules.utilisation)}."
+        yield Problem("expansion.utilisation", wrong, "Give a number more than 0, at most 1; 0.8 is usual.")
+    yield from _period("expansion.retireAfterSeconds", rules.retire_after)
 
 
 def _limit_problems(limits: Limits) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from trainmaster.domain.document import Document
-from trainmaster.domain.policy import Budget, Lending, Order, Placement, Policy, Retry, Share, WhenSpent
+from trainmaster.domain.policy import Budget, Choose, Lending, Order, Placement, Policy, Retry, Share, WhenSpent
 from trainmaster.domain.policy_problems import LONGEST, MOST_ACTIONS, MOST_RESERVATIONS
 from trainmaster.domain.pools import LARGEST_CAP
 from trainmaster.domain.settings import settings_document
@@ -20,12 +20,14 @@ from trainmaster.ports import QueueSettings
 
 _POLICY = Policy()
 _RULES, _LIMITS = _POLICY.preemption, _POLICY.limits
+_EXPANSION = _POLICY.expansion
 _SHARE, _BUDGET, _RETRY = Share(name=""), Budget(), Retry()
 
 Seconds = Annotated[float, Field(ge=0, le=LONGEST.total_seconds(), allow_inf_nan=False)]
 Period = Annotated[float, Field(gt=0, le=LONGEST.total_seconds(), allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
+Size = Annotated[int, Field(ge=0, le=LARGEST_CAP)]
 Units = dict[str, Annotated[int, Field(ge=0, le=LARGEST_CAP)]]
 
 
@@ -138,6 +140,41 @@ class RetriesSettings(Asked):
     ]
 
 
+class ExpansionSettings(Asked):
+    """Whether, and how far, the manager makes pools for jobs that no other pool could hold."""
+
+    enabled: Annotated[bool, Field(description="Off until somebody turns it on: what runs in pools costs money.")] = (
+        _EXPANSION.enabled
+    )
+    types: Annotated[
+        list[str],
+        Field(
+            default_factory=list,
+            description="Instance types that it may use, as names with `*`; empty for all that are known.",
+            examples=[["ml.g5.*", "ml.g6.*"]],
+        ),
+    ]
+    most_per_type: Annotated[Size, Field(description="Most instances of one type in pools that it made.")] = (
+        _EXPANSION.most_per_type
+    )
+    most: Annotated[Size, Field(description="Most instances in all pools that it made.")] = _EXPANSION.most
+    dollars_per_hour: Annotated[
+        Amount | None,
+        Field(
+            description="Most that all of them may cost an hour while all are in use, on demand; null for no bound. "
+            "With a bound, types without a known price are not used."
+        ),
+    ] = _EXPANSION.dollars_per_hour
+    choose: Annotated[Choose, Field(strict=False, description="Which of the types that would do.")] = _EXPANSION.choose
+    utilisation: Annotated[
+        float,
+        Field(gt=0, le=1, allow_inf_nan=False, description="The part of what it made that ought to be in use."),
+    ] = _EXPANSION.utilisation
+    retire_after_seconds: Annotated[
+        Period, Field(description="A pool that it made is removed once nobody has held any of it for so long.")
+    ] = _EXPANSION.retire_after.total_seconds()
+
+
 _EXAMPLE: dict[str, Any] = {
     "order": "backfill",
     "preemption": {"minRuntimeSeconds": 600, "cooldownSeconds": 1800},
@@ -193,6 +230,7 @@ class Settings(Asked):
             description="What vCPUs count against accelerators in `smooth-weighted-round-robin`.",
         ),
     ] = _POLICY.cpu_weight
+    expansion: Annotated[ExpansionSettings, Field(default_factory=ExpansionSettings)]
     most_actions: Annotated[
         int, Field(ge=1, le=MOST_ACTIONS, description="Most starts and preemptions of one pass of the manager.")
     ] = _POLICY.most_actions
