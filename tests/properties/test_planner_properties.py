@@ -169,11 +169,13 @@ def test_first_in_first_out_among_equals(snapshot):
     plan = plan_of(replace(snapshot, policy=replace(snapshot.policy, order=Order.FIFO)))
     place = {decision.job.name: index for index, decision in enumerate(plan.decisions)}
     own_reason = BackingOff | CanNeverFit | WaitsForRelease | Preempts
+    caps = {name: pool.cap for name, pool in snapshot.pools.items()}
     blocked = [wait for wait in plan.waits if not isinstance(wait.reason, own_reason)]
     for start in (start for start in plan.starts if start.job.hold is None):
         for wait in blocked:
             passed = place[wait.job.name] < place[start.job.name]
-            shares = bool(set(wait.job.demand.pools) & set(start.units))
+            possible = [units for units in wait.job.demand.alternatives if covers(caps, units)]
+            shares = bool(set(total(possible)) & set(start.units))
             if passed and shares and not isinstance(wait.reason, Behind):
                 assert start.job.priority < wait.job.priority
                 assert start.job.preemptible

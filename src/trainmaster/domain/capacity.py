@@ -166,6 +166,12 @@ class Demand:
         pools = "|".join(",".join(sorted(units)) for units in named)
         return pools if self.resources is None else f"{pools}?{self.resources}"
 
+    @cached_property
+    def traits(self) -> str:
+        """Equal for demands that are met by the same pools in the same order, whichever pools there are."""
+        named = self.alternatives if self.resources is None else self.alternatives[: self.listed]
+        return repr((named, self.ours, self.resources, self.instances))
+
 
 def total(parts: Iterable[Units]) -> dict[str, int]:
     """Sum of units, pool by pool."""

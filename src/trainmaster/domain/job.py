@@ -241,13 +241,9 @@ class Job:
         """Equal for jobs that differ in nothing but their past that a pass looks at; None for a job like no other."""
         if self.hold is not None or self.retry_at is not None or self.group is not None:
             return None
-        alternatives = self.demand.alternatives
-        # None at all: a demand by resource that no pool covers now.
-        if len(alternatives) != 1 or len(units := alternatives[0]) != 1:
-            return None
         who = (self.share, self.submitted_by, self.preemptible, self.wishes)
         # One string, once: planners compare it for every job of a deep queue.
-        return sys.intern(repr((units, who, self.image, self.checkpointed, self.max_runtime)))
+        return sys.intern(repr((self.demand.traits, who, self.image, self.checkpointed, self.max_runtime)))
 
     @cached_property
     def served(self) -> float:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.reasons import Behind, KeptForOther, Reason, WaitsForCapacity
+from trainmaster.domain.reasons import Behind, Infeasible, KeptForOther, Reason, WaitsForCapacity
 from trainmaster.domain.reasons_of_rules import BudgetSpent, ShareFull, UserFull
 
-_LASTING = WaitsForCapacity | KeptForOther | Behind | ShareFull | UserFull | BudgetSpent
+_LASTING = WaitsForCapacity | KeptForOther | Behind | Infeasible | ShareFull | UserFull | BudgetSpent
 """Reasons that a job has in common with those of its kind."""
 
 

@@ -94,7 +94,7 @@ class Deciding:
         crowded = [units for units in possible if self.figures.crowded(job, units)]
         soon = [units for units in crowded if not self.figures.missing(job, units)]
         if soon:
-            self._wait_for_release(job, soon[0])
+            self._wait_for_release(job, self.placer.queue(job, soon)[0])
         elif crowded:
             self._make_way(job, crowded, otherwise=reason)
         else:
@@ -112,7 +112,7 @@ class Deciding:
         elif fitting := [units for units in passing if figures.fits_now(job, units)]:
             self._start(job, fitting)
         elif soon := [units for units in passing if figures.fits_soon(job, units)]:
-            self._wait_for_release(job, soon[0])
+            self._wait_for_release(job, self.placer.queue(job, soon)[0])
         else:
             self._make_way(job, passing)
 
@@ -160,6 +160,7 @@ class Deciding:
 
     def _make_way(self, job: Job, open_: list[Units], otherwise: Reason | None = None) -> None:
         """Others give way to the job where they may; else it is blocked, or waits for `otherwise`."""
+        open_ = self.placer.queue(job, open_)
         ways = [self._way(job, units) for units in open_]
         able = [(way.choice.highest, way.choice.cost, index) for index, way in enumerate(ways) if way.open]
         if not able and otherwise is not None:
@@ -177,7 +178,7 @@ class Deciding:
     def _wait_for_protected(self, job: Job, open_: list[Units], way: _Way | None) -> None:
         """Nobody may step aside now; where that is only a matter of time, that time is reserved."""
         figures = self.figures
-        if way is not None and way.choice.until is not None and figures.reservations.room(job):
+        if way is not None and way.choice.until is not None and figures.reservations.room([way.units]):
             figures.reservations.promise(job, way.units, way.choice.until, figures.expect.run_time(job))
             self._wait(job, _protected(way.choice))
         else:
@@ -215,8 +216,8 @@ class Deciding:
             figures.ledger.bar(job, ABSOLUTE)
         elif figures.ranking.strict(job):
             figures.ledger.bar(job, figures.ranking.standing(job))
-        elif figures.ranking.reserves and figures.reservations.room(job):
-            reserved = figures.reserve(job, alternatives)
+        elif figures.ranking.reserves and (with_room := figures.reservations.room(alternatives)):
+            reserved = figures.reserve(job, with_room)
         self._wait(job, reason or figures.short(job, alternatives[0], reserved))
 
     def _wait(self, job: Job, reason: Reason) -> None:

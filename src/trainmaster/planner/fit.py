@@ -103,8 +103,12 @@ class Ledger:
             self.claimed[pool] -= count
 
     def bar(self, job: Job, standing: Standing) -> None:
-        """The job waits on its pools: equals behind it must not pass it there (first in, first out)."""
-        for pool in job.demand.pools:
+        """The job waits on its pools: equals behind it must not pass it there (first in, first out).
+
+        A pool that could never hold it is none of those: a job by resources may well be larger than some that cover it.
+        """
+        possible = (units for units in job.demand.alternatives if self.could_ever(units))
+        for pool in (name for units in possible for name in units):
             barriers = self.barriers.setdefault(pool, {})
             if job.share not in barriers or standing < barriers[job.share][0]:
                 barriers[job.share] = (standing, job)

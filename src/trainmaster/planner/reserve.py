@@ -55,9 +55,12 @@ class Reservations:
         """Whether any of these pools is reserved for somebody."""
         return bool(self.made) and any(pool in self._by_pool for pool in units)
 
-    def room(self, job: Job) -> bool:
-        """Whether the job may be reserved for: a pool that it can run in has fewer reservations than it may have."""
-        return any(len(self._by_pool.get(pool, ())) < self.depth for pool in job.demand.pools)
+    def room(self, alternatives: Iterable[Units]) -> list[Units]:
+        """Those that a job may be reserved: one of their pools has fewer reservations than it may have.
+
+        Else a job that could run in many pools would be reserved for without end, where one is never free to be had.
+        """
+        return [units for units in alternatives if any(self._made_on(pool) < self.depth for pool in units)]
 
     def reserve(
         self,
@@ -96,6 +99,9 @@ class Reservations:
         self.made.append(reserved)
         for pool in units:
             self._by_pool.setdefault(pool, []).append(reserved)
+
+    def _made_on(self, pool: str) -> int:
+        return len(self._by_pool.get(pool, ()))
 
     def obstacle(self, units: Units, end: datetime, only: str | None = None) -> tuple[str, Reserved] | None:
         """Whom a job would delay if it held these units from now until then, and where; None where nobody.
