@@ -24,6 +24,7 @@ from builders import (
     pools_of,
 )
 from trainmaster.domain.capacity import PlanStatus
+from trainmaster.domain.instance_table import SHIPPED
 
 UNTIL_FREE = "2026-11-22T12:00:00Z"
 
@@ -128,6 +129,14 @@ JOB3 = a_view(
     },
     **starts(UNTIL_FREE, low=UNTIL_QUICK),
 )
+OF_P5 = {
+    "onDemandPrice": SHIPPED[P5].price,
+    "vcpus": 192,
+    "memoryGib": SHIPPED[P5].memory_gib,
+    "accelerators": 8,
+    "accelerator": "nvidia",
+    "acceleratorMemoryGib": 640.0,
+}
 POOL = {
     "name": P5,
     "instanceType": P5,
@@ -136,8 +145,11 @@ POOL = {
     "planStatus": None,
     "startsAt": None,
     "endsAt": None,
+    "state": "in use",
+    "madeFor": None,
+    "madeAt": None,
     "price": 0.0,
-    "accelerators": 8,
+    **OF_P5,
     "cap": 2,
     "used": 2,
     "stopping": 0,
@@ -146,6 +158,11 @@ POOL = {
     "warm": 0,
     "free": 0,
     "countForeign": False,
+    "waiting": 1,
+    "waitingUnits": 1,
+    "waitingMore": False,
+    "weight": 1.0,
+    "setting": {"instanceType": P5, "cap": 2, "countForeign": False},
 }
 
 
@@ -407,16 +424,19 @@ def test_pools_are_shown_with_what_becomes_of_them(busy):
         "/pools",
         {"pools": [{"instanceType": P5, "cap": 2}, {"instanceType": G5, "cap": 4, "countForeign": True}], "version": 0},
     )
-    g5 = POOL | {"name": G5, "instanceType": G5, "cap": 4, "used": 3, "stopping": 3, "free": 1, "countForeign": True}
-    g5["accelerators"] = 1
-    assert (reply.status, reply.body) == (200, {"pools": [g5, POOL], "version": 1})
+    shown = {pool["name"]: pool for pool in reply.body["pools"]}
+    figures = {"cap": 4, "used": 3, "stopping": 3, "held": 0, "foreign": 0, "warm": 0, "free": 1, "waiting": 0}
+    assert figures.items() <= shown[G5].items()
+    assert (shown[G5]["accelerators"], shown[G5]["countForeign"]) == (1, True)
+    assert 0 < shown[G5]["weight"] < shown[P5]["weight"]
+    assert (reply.status, list(shown), shown[P5], reply.body["version"]) == (200, [G5, P5], POOL, 1)
     assert busy.get("/pools").body == reply.body
     assert busy.publisher.wakes == [0]
 
 
 def test_a_cap_can_be_lowered_below_what_is_used(busy):
     reply = busy.put("/pools", {"pools": [{"instanceType": P5, "cap": 1}]})
-    assert reply.body["pools"] == [POOL | {"cap": 1}]
+    assert reply.body["pools"] == [POOL | {"cap": 1, "setting": POOL["setting"] | {"cap": 1}}]
 
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"

@@ -16,7 +16,8 @@ from trainmaster.domain.job import JobState, Outcome
 from trainmaster.domain.reasons import PlanClosed
 from trainmaster.local.simulator import Profile
 from trainmaster.service import set_pools
-from trainmaster.service.explain import dry_run, explain_in, pool_usage
+from trainmaster.service.explain import dry_run, explain_in
+from trainmaster.service.pool_use import pool_usage
 from world import EPOCH, Faults, World, a_request, dynamodb_client, make_table
 
 HOUR = 3600

@@ -72,6 +72,7 @@ STATUS = {
     "api-add-job": 202,
     "api-cancel-job": 200,
     "api-change-job": 200,
+    "api-change-pool": 200,
     "api-get-job": 200,
     "api-get-pools": 200,
     "api-get-queue": 200,
@@ -79,6 +80,8 @@ STATUS = {
     "api-list-jobs": 200,
     "api-openapi": 200,
     "api-plan": 200,
+    "api-remove-pool": 200,
+    "api-set-pool": 200,
     "api-set-pools": 200,
     "api-set-settings": 200,
 }
@@ -87,6 +90,8 @@ STATUS = {
 @pytest.mark.parametrize("path", API, ids=lambda path: path.stem)
 def test_an_api_event_is_answered(path):
     world = a_world()
+    if load(path)["resource"] == "/pools/{name}":
+        answer(lambda: world.app, load(EVENTS / "api-set-pool.json"), Context())
     reply = read(answer(lambda: world.app, load(path), Context()))
     assert reply.status == STATUS[path.stem], reply.body
     assert "error" not in reply.body
@@ -117,6 +122,16 @@ def test_what_the_api_events_ask_for_is_done():
     assert play("get-pools")["version"] == 1
     assert play("get-settings")["preemption"]["minRuntimeSeconds"] == 0
     assert play("openapi")["openapi"].startswith("3.1")
+
+
+def test_what_the_events_about_one_pool_ask_for_is_done():
+    world = a_world()
+
+    def play(name):
+        return read(answer(lambda: world.app, load(EVENTS / f"api-{name}.json"), Context())).body
+
+    assert (play("set-pool")["cap"], play("change-pool")["state"]) == (8, "drained")
+    assert [pool["name"] for pool in play("remove-pool")["pools"]] == [P5]
 
 
 def test_there_is_one_api_event_for_each_route():

@@ -10,6 +10,8 @@
     │   ├── BudgetExhausted     the share has spent its budget, and takes no jobs until it renews
     │   ├── NeverFits           a demand that no pool could ever meet
     │   ├── JobNotFound         no job of that name
+    │   ├── PoolNotFound        no pool of that name
+    │   ├── PoolInUse           jobs, shares or warm pools need the pool
     │   ├── NameTaken           the name belongs to another request
     │   ├── IllegalTransition   the job is in a state that does not allow it
     │   └── VersionConflict     somebody else changed it first
@@ -77,6 +79,14 @@ class NeverFits(Refused):
 
 class JobNotFound(Refused):
     """The queue knows no job of this name."""
+
+
+class PoolNotFound(Refused):
+    """The queue has no pool of this name."""
+
+
+class PoolInUse(Refused):
+    """A pool cannot go while these jobs, shares or warm pools need it."""
 
 
 class NameTaken(Refused):

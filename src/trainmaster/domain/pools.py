@@ -15,12 +15,17 @@ from trainmaster.domain.request.fields import Problem, shown
 
 LARGEST_CAP = 1_000_000
 MOST_ACCELERATORS = 1_024
+MOST_VCPUS = 100_000
+MOST_GIB = 1_000_000
+"""Of memory; more than any instance has, so that a wrong unit is noticed."""
 HIGHEST_PRICE = 1_000_000
 LONGEST_NAME = 63
 
 # Names of pools stand in tags, in keys of the table and in URLs.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _TYPE = re.compile(r"ml\.[a-z0-9-]{1,30}\.[a-z0-9-]{1,30}", re.ASCII)
+# Who makes accelerators, as `resources.InstanceType` has it.
+_MAKER = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
 # The service model's own pattern of a training plan's ARN, narrowed to what a name may have.
 _PLAN = re.compile(
     r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]{12}:training-plan/[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}", re.ASCII
@@ -50,20 +55,43 @@ def with_windows(pools: Iterable[Pool], before: Mapping[str, Pool]) -> list[Pool
     return [with_window(pool, known) for pool in pools]
 
 
+def as_made(pools: Iterable[Pool], before: Mapping[str, Pool]) -> list[Pool]:
+    """Newly set pools with what the manager has noted of those that it made, where people leave them as they were.
+
+    Draining one, or ending that, leaves it the manager's; a pool of which people set anything else is theirs.
+    """
+    return [_as_made(pool, before.get(pool.name)) for pool in pools]
+
+
+def _as_made(pool: Pool, before: Pool | None) -> Pool:
+    if before is None or not before.made_for:
+        return pool
+    kept = replace(pool, made_for=before.made_for, made_at=before.made_at)
+    return kept if replace(kept, draining=before.draining) == before else pool
+
+
 def pool_problems(pools: Sequence[Pool]) -> Iterator[Problem]:
     """Everything wrong with a list of pools; fields are those of PUT /pools."""
     names: set[str] = set()
-    plans: set[str] = set()
     for index, pool in enumerate(pools):
         path = f"pools[{index}]"
-        yield from _own_problems(pool, path)
+        yield from _own_problems(pool, f"{path}.")
         if pool.name in names:
             yield _twice(pool, path)
-        if pool.plan_arn is not None and pool.plan_arn in plans:
-            wrong = "The training plan has a pool already."
-            yield Problem(f"{path}.trainingPlanArn", wrong, "Give every training plan one pool.")
+        yield from _plan_taken(pool, pools[:index], f"{path}.")
         names.add(pool.name)
-        plans |= {pool.plan_arn} if pool.plan_arn is not None else set()
+
+
+def problems_of_one(pool: Pool, others: Iterable[Pool]) -> Iterator[Problem]:
+    """Everything wrong with a pool beside these others; fields are those of PUT /pools/{name}."""
+    yield from _own_problems(pool, "")
+    yield from _plan_taken(pool, others, "")
+
+
+def _plan_taken(pool: Pool, others: Iterable[Pool], path: str) -> Iterator[Problem]:
+    if pool.plan_arn is not None and any(pool.plan_arn == other.plan_arn for other in others):
+        wrong = "The training plan has a pool already."
+        yield Problem(f"{path}trainingPlanArn", wrong, "Give every training plan one pool.")
 
 
 def _own_problems(pool: Pool, path: str) -> Iterator[Problem]:
@@ -71,34 +99,49 @@ def _own_problems(pool: Pool, path: str) -> Iterator[Problem]:
     yield from _plan_problems(pool, path)
     if not _TYPE.fullmatch(pool.instance_type):
         wrong = f"{shown(pool.instance_type)} is no ML instance type."
-        yield Problem(f"{path}.instanceType", wrong, "Give one such as ml.p5.48xlarge.")
+        yield Problem(f"{path}instanceType", wrong, "Give one such as ml.p5.48xlarge.")
     if not 0 <= pool.cap <= LARGEST_CAP:
-        yield Problem(f"{path}.cap", f"The cap {shown(pool.cap)} is out of range.", f"Use 0 to {LARGEST_CAP}.")
+        yield Problem(f"{path}cap", f"The cap {shown(pool.cap)} is out of range.", f"Use 0 to {LARGEST_CAP}.")
     if not (math.isfinite(pool.price) and 0 <= pool.price <= HIGHEST_PRICE):
         wrong = f"The price {shown(pool.price)} is out of range."
-        yield Problem(f"{path}.price", wrong, "Give dollars for an hour of one instance, or 0 for none.")
+        yield Problem(f"{path}price", wrong, "Give dollars for an hour of one instance, or 0 for none.")
     if not 0 <= pool.accelerators_per_unit <= MOST_ACCELERATORS:
         wrong = f"{shown(pool.accelerators_per_unit)} accelerators are out of range."
-        yield Problem(f"{path}.accelerators", wrong, f"Use 1 to {MOST_ACCELERATORS}, or 0 for what the type has.")
+        yield Problem(f"{path}accelerators", wrong, f"Use 1 to {MOST_ACCELERATORS}, or 0 for what the type has.")
+    yield from _resource_problems(pool, path)
+
+
+def _resource_problems(pool: Pool, path: str) -> Iterator[Problem]:
+    if not 0 <= pool.vcpus <= MOST_VCPUS:
+        wrong = f"{shown(pool.vcpus)} vCPUs are out of range."
+        yield Problem(f"{path}vcpus", wrong, f"Use 1 to {MOST_VCPUS}, or 0 for what the type has.")
+    sizes = (("memoryGib", pool.memory_gib), ("acceleratorMemoryGib", pool.accelerator_memory_gib))
+    for member, size in sizes:
+        if not (math.isfinite(size) and 0 <= size <= MOST_GIB):
+            wrong = f"{shown(size)} GiB are out of range."
+            yield Problem(f"{path}{member}", wrong, f"Give GiB of one instance, at most {MOST_GIB}, or 0.")
+    if pool.accelerator and not _MAKER.fullmatch(pool.accelerator):
+        wrong = f"{shown(pool.accelerator)} is no maker of accelerators."
+        yield Problem(f"{path}accelerator", wrong, "Give one in small letters: nvidia, aws, amd or habana.")
 
 
 def _name_problems(pool: Pool, path: str) -> Iterator[Problem]:
     if len(pool.name) > LONGEST_NAME or not _NAME.fullmatch(pool.name):
         yield Problem(
-            f"{path}.name",
+            f"{path}name",
             f"The name is {shown(pool.name)}.",
             f"Use letters, digits, '-', '_' and '.', at most {LONGEST_NAME}, the first a letter or digit.",
         )
     elif _TYPE.fullmatch(pool.name) and (pool.name != pool.instance_type or pool.kind is not Kind.ON_DEMAND):
         yield Problem(
-            f"{path}.name",
+            f"{path}name",
             f"{pool.name} names an instance type, and this is not the pool of that type on demand.",
             "Give it another name.",
         )
 
 
 def _plan_problems(pool: Pool, path: str) -> Iterator[Problem]:
-    field = f"{path}.trainingPlanArn"
+    field = f"{path}trainingPlanArn"
     if pool.kind is not Kind.TRAINING_PLAN:
         if pool.plan_arn is not None:
             yield Problem(field, f"A pool of kind {pool.kind} has no training plan.", "Set kind to training-plan.")

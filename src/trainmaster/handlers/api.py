@@ -25,15 +25,18 @@ from pydantic import BaseModel
 from trainmaster import bootstrap
 from trainmaster.domain.errors import JobNotFound
 from trainmaster.domain.job import ACTIVE, Job
-from trainmaster.handlers import models, pages, views
+from trainmaster.handlers import models, pages, pool_model, pool_views, views
 from trainmaster.handlers.errors import unexpected
 from trainmaster.handlers.openapi import OPERATIONS, document, methods_by_rule
 from trainmaster.handlers.parameters import (
     LISTED,
     Cursor,
+    Force,
     JobName,
     Limit,
+    Pool,
     PoolName,
+    SettingsVersion,
     Share,
     States,
     Why,
@@ -42,8 +45,9 @@ from trainmaster.handlers.parameters import (
 from trainmaster.handlers.resolver import Resolver, caller_of, request_id_of
 from trainmaster.handlers.settings import Settings, in_force
 from trainmaster.ports import Filter
-from trainmaster.service.change import Desk, cancel, change, set_policy, set_pools
+from trainmaster.service.change import Desk, cancel, change, set_policy
 from trainmaster.service.door import Door
+from trainmaster.service.pools import change_pool, put_pool, remove_pool, set_pools
 from trainmaster.service.submit import plan, submit
 
 # The package's name, so that the lines of all its modules come out structured and with the correlation id.
@@ -124,6 +128,9 @@ class Routes:
             "getQueue": self.get_queue,
             "getPools": self.get_pools,
             "setPools": self.set_pools,
+            "setPool": self.set_pool,
+            "changePool": self.change_pool,
+            "removePool": self.remove_pool,
             "getSettings": self.get_settings,
             "setSettings": self.set_settings,
             "plan": self.plan,
@@ -181,12 +188,36 @@ class Routes:
 
     def get_pools(self) -> Response[str]:
         """Caps, and what becomes of them, in instances."""
-        return _json(pages.pools(self._parts.desk, self._parts.desk.store.settings()))
+        return _json(pool_views.pools(self._parts.desk, self._parts.desk.store.settings()))
 
-    def set_pools(self, settings: Annotated[models.PoolSettings, Body()]) -> Response[str]:
-        """Jobs that hold more than a lowered cap run on; nothing new starts above it."""
-        asked = [views.pool_asked(each) for each in settings.pools]
-        return _json(pages.pools(self._parts.desk, set_pools(self._parts.desk, asked, version=settings.version)))
+    def set_pools(self, settings: Annotated[pool_model.PoolSettings, Body()]) -> Response[str]:
+        """Jobs that hold more than a lowered cap run on, and those of a pool that is gone; nothing new starts there."""
+        asked = [pool_views.pool_asked(each) for each in settings.pools]
+        return _json(pool_views.pools(self._parts.desk, set_pools(self._parts.desk, asked, version=settings.version)))
+
+    def set_pool(self, name: Pool, pool: Annotated[pool_model.NamedPool, Body()]) -> Response[str]:
+        """What is absent is as by default; other pools stay as they are."""
+        done = put_pool(self._parts.desk, pool_views.named_pool_asked(name, pool), version=pool.version)
+        return _json(pool_views.one_pool(self._parts.desk, done, name))
+
+    def change_pool(self, name: Pool, change_: Annotated[pool_model.PoolChange, Body()]) -> Response[str]:
+        """What is absent stays as it is. A pool that drains starts nothing more, and lets end what runs there."""
+        asked = pool_views.change_asked(change_)
+        done = change_pool(self._parts.desk, name, asked, version=change_.version)
+        return _json(pool_views.one_pool(self._parts.desk, done, name))
+
+    def remove_pool(
+        self,
+        name: Pool,
+        force: Force = False,  # noqa: FBT002 -- a parameter of the query
+        version: SettingsVersion = None,
+    ) -> Response[str]:
+        """Jobs that wait for it and can run elsewhere do.
+
+        Refused where jobs hold instances of it or can run nowhere else, unless forced; and where a share names it.
+        """
+        done = remove_pool(self._parts.desk, name, force=force, version=version)
+        return _json(pool_views.removal(self._parts.desk, done))
 
     def get_settings(self) -> Response[str]:
         """All settings but the pools, the default ones too."""

@@ -36,6 +36,8 @@ STATUS: Mapping[type[errors.TrainmasterError], HTTPStatus] = {
     errors.BudgetExhausted: HTTPStatus.CONFLICT,
     errors.NeverFits: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.JobNotFound: HTTPStatus.NOT_FOUND,
+    errors.PoolNotFound: HTTPStatus.NOT_FOUND,
+    errors.PoolInUse: HTTPStatus.CONFLICT,
     errors.NameTaken: HTTPStatus.CONFLICT,
     errors.IllegalTransition: HTTPStatus.CONFLICT,
     errors.VersionConflict: HTTPStatus.CONFLICT,

@@ -11,16 +11,13 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, RootModel
 
-from trainmaster.domain.capacity import Kind, PlanStatus
 from trainmaster.domain.job import PRIORITY_LIMIT, JobState, Outcome
-from trainmaster.domain.pools import HIGHEST_PRICE, LARGEST_CAP, LONGEST_NAME, MOST_ACCELERATORS
 from trainmaster.handlers.foresight_model import AtLeast, Deadline, Earliest, Expected, Latest, Position, Why
+from trainmaster.handlers.pool_model import Pool
 from trainmaster.handlers.reason_model import Reason
 from trainmaster.handlers.shapes import Answer, Asked
 
 AWS_REQUEST = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateTrainingJob.html"
-INSTANCE_TYPE = r"^ml\.[a-z0-9-]{1,30}\.[a-z0-9-]{1,30}$"
-MOST_POOLS = 200
 
 Units = dict[str, int]
 
@@ -66,43 +63,6 @@ class JobChange(Asked):
     ] = None
     hold: Annotated[
         bool | None, Field(description="True keeps a waiting job out of consideration, false releases it.")
-    ] = None
-
-
-class PoolSetting(Asked):
-    """A pool: capacity of one instance type and one kind."""
-
-    name: Annotated[
-        str | None,
-        Field(
-            max_length=LONGEST_NAME,
-            description="Without one: the instance type, followed by `.` and the kind where it is not on demand.",
-            examples=["p5-spot"],
-        ),
-    ] = None
-    instance_type: Annotated[str, Field(pattern=INSTANCE_TYPE, examples=["ml.p5.48xlarge"])]
-    kind: Annotated[Kind, Field(strict=False, description="How SageMaker gives the instances.")] = Kind.ON_DEMAND
-    training_plan_arn: Annotated[
-        str | None, Field(max_length=2048, description="Of a pool of kind training-plan, which needs it.")
-    ] = None
-    cap: Annotated[int, Field(ge=0, le=LARGEST_CAP, description="Most instances that jobs may hold at once.")]
-    count_foreign: Annotated[
-        bool, Field(description="Whether training jobs that did not come from the queue count against the cap.")
-    ] = False
-    price: Annotated[
-        float, Field(ge=0, le=HIGHEST_PRICE, description="Dollars for an hour of one instance, for budgets.")
-    ] = 0.0
-    accelerators: Annotated[
-        int, Field(ge=0, le=MOST_ACCELERATORS, description="Of one instance; 0: as known of the type.")
-    ] = 0
-
-
-class PoolSettings(Asked):
-    """All pools: one that is not named is gone. Jobs that hold more than a lowered cap run on."""
-
-    pools: Annotated[list[PoolSetting], Field(max_length=MOST_POOLS)]
-    version: Annotated[
-        int | None, Field(ge=0, description="Where given, refused (409) unless it is still the version in force.")
     ] = None
 
 
@@ -179,41 +139,6 @@ class Jobs(Answer):
 
     jobs: list[Job]
     next_cursor: Annotated[str | None, Field(description="Hand it back for the next page; null on the last.")]
-
-
-class Pool(Answer):
-    """How a pool stands, in instances."""
-
-    name: str
-    instance_type: str
-    kind: Kind
-    training_plan_arn: str | None
-    plan_status: Annotated[
-        PlanStatus | None, Field(description="Of the training plan, as SageMaker last told; null before it has.")
-    ]
-    starts_at: Annotated[
-        datetime | None, Field(description="When the plan's capacity begins that is usable now or next.")
-    ]
-    ends_at: Annotated[
-        datetime | None, Field(description="When that capacity ends; its instances go half an hour before.")
-    ]
-    price: Annotated[float, Field(description="Dollars for an hour of one instance; 0 where nobody has set one.")]
-    accelerators: Annotated[int, Field(description="Of one instance.")]
-    cap: int
-    used: Annotated[int, Field(description="Held by jobs of the queue, stopping ones included.")]
-    stopping: Annotated[int, Field(description="Of those used: on the way to be free.")]
-    held: Annotated[int, Field(description="Kept for jobs that they were freed for.")]
-    foreign: Annotated[int, Field(description="Held by training jobs that did not come from the queue, where counted.")]
-    warm: Annotated[int, Field(description="Kept by SageMaker in warm pools of ended jobs, those being ended too.")]
-    free: int
-    count_foreign: bool
-
-
-class Pools(Answer):
-    """All pools, and the version to name when changing them."""
-
-    pools: list[Pool]
-    version: int
 
 
 class Queue(Jobs):

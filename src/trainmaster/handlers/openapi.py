@@ -13,7 +13,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayRestResolver
 from pydantic import BaseModel
 
-from trainmaster.handlers import foresight_model, models
+from trainmaster.handlers import foresight_model, models, pool_model
 from trainmaster.handlers.settings import SettingsInForce
 
 API_VERSION = "1.0.0"
@@ -55,8 +55,11 @@ _ANY = (400, 429, 500, 503)
 _REFUSALS = {
     400: "`InvalidRequest`: a value of the wrong type, form or meaning; `field` names it.",
     403: "`RoleNotAllowed`, `ShareNotAllowed`: the caller may not pass this role, or not use this share.",
-    404: "`JobNotFound`: the queue knows no job of this name.",
-    409: ("`NameTaken`, `IllegalTransition`, `VersionConflict` or `BudgetExhausted`: what is there does not allow it."),
+    404: "`JobNotFound`, `PoolNotFound`: the queue knows no job, or has no pool, of this name.",
+    409: (
+        "`NameTaken`, `IllegalTransition`, `VersionConflict`, `PoolInUse` or `BudgetExhausted`: "
+        "what is there does not allow it."
+    ),
     413: "`TooLarge`: more than the queue can store.",
     415: "`UnsupportedMediaType`: the body is not declared as JSON.",
     422: "`NeverFits`: no pool could ever meet the demand. `UnknownOption`: a `trainmaster:` tag that means nothing.",
@@ -99,9 +102,22 @@ OPERATIONS: Mapping[str, Operation] = {
     "getQueue": Operation(
         "GET", "/queue", "Show who waits for what, in order", {200: ("One page of waiting jobs.", models.Queue)}
     ),
-    "getPools": Operation("GET", "/pools", "Show the pools", {200: ("All pools.", models.Pools)}),
+    "getPools": Operation("GET", "/pools", "Show the pools", {200: ("All pools.", pool_model.Pools)}),
     "setPools": Operation(
-        "PUT", "/pools", "Replace the pools", {200: ("All pools as they are now.", models.Pools)}, (409, 415)
+        "PUT", "/pools", "Replace the pools", {200: ("All pools as they are now.", pool_model.Pools)}, (409, 415)
+    ),
+    "setPool": Operation(
+        "PUT", "/pools/<name>", "Make or replace a pool", {200: ("The pool as it is now.", pool_model.Pool)}, (409, 415)
+    ),
+    "changePool": Operation(
+        "PATCH",
+        "/pools/<name>",
+        "Change a pool, drain it, or end that",
+        {200: ("The pool as it is now.", pool_model.Pool)},
+        (404, 409, 415),
+    ),
+    "removePool": Operation(
+        "DELETE", "/pools/<name>", "Remove a pool", {200: ("It is gone.", pool_model.Removal)}, (404, 409)
     ),
     "getSettings": Operation(
         "GET", "/settings", "Show the settings", {200: ("The settings in force.", SettingsInForce)}

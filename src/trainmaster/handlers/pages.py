@@ -7,16 +7,16 @@ nobody waited before it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from trainmaster.domain.deadline import outlook
 from trainmaster.domain.job import ENDED, WAITING, Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.handlers import models, views
+from trainmaster.handlers.pool_views import standing
 from trainmaster.handlers.views import Standing
-from trainmaster.ports import Filter, QueueSettings
+from trainmaster.ports import Filter
 from trainmaster.service.change import Desk
-from trainmaster.service.explain import beyond, explain, pool_usage
+from trainmaster.service.explain import beyond, explain
 from trainmaster.service.why import Story, story
 
 
@@ -34,18 +34,7 @@ def queue_page(desk: Desk, limit: int, cursor: str | None) -> models.Queue:
     in_force, snapshot = desk.store.settings(), desk.store.survey()
     standings = _standings_in(snapshot, desk, page.jobs)
     jobs = [views.job_view(job, standings.get(job.name)) for job in page.jobs]
-    return models.Queue(jobs=jobs, next_cursor=page.cursor, pools=_pools(desk, in_force, snapshot))
-
-
-def pools(desk: Desk, in_force: QueueSettings) -> models.Pools:
-    """How the pools stand."""
-    return models.Pools(pools=_pools(desk, in_force, desk.store.survey()), version=in_force.version)
-
-
-def _pools(desk: Desk, in_force: QueueSettings, snapshot: Snapshot) -> list[models.Pool]:
-    # They may be newer than the snapshot, and the caps are theirs.
-    usage = pool_usage(replace(snapshot, pools=in_force.pools), desk.clock.now())
-    return [views.pool_view(pool, usage[name]) for name, pool in sorted(in_force.pools.items())]
+    return models.Queue(jobs=jobs, next_cursor=page.cursor, pools=standing(in_force, snapshot, desk.clock.now()))
 
 
 def standings_of(desk: Desk, jobs: Iterable[Job]) -> Mapping[str, Standing]:

@@ -66,6 +66,14 @@ JobName = Annotated[
     AfterValidator(_name),
     Path(description="The job's name.", json_schema_extra={"pattern": NAME_PATTERN, "maxLength": MAX_NAME}),
 ]
+Pool = Annotated[str, AfterValidator(unquote), Path(description="The pool's name.")]
+Force = Annotated[
+    bool,
+    Query(description="Remove it though jobs run there, which run on, or can run nowhere else, which then wait."),
+]
+SettingsVersion = Annotated[
+    int | None, Query(ge=0, alias="version", description="Where given, refused (409) unless it is still in force.")
+]
 States = Annotated[
     list[JobState],
     BeforeValidator(_states),

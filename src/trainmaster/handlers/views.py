@@ -1,4 +1,4 @@
-"""Answers made of the domain's values: jobs, standings in the queue, pools, plans.
+"""Answers made of the domain's values: jobs, standings in the queue, plans.
 
 It must not read anything, decide anything or know HTTP.
 """
@@ -11,15 +11,13 @@ from datetime import datetime
 from typing import Any, cast
 
 from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Pool
 from trainmaster.domain.deadline import Outlook
 from trainmaster.domain.job import Attempt, Job
-from trainmaster.domain.pools import default_name
 from trainmaster.domain.reasons import Reason
 from trainmaster.handlers import foresight_model, models, reason_model
 from trainmaster.ports import Request
 from trainmaster.service.consequences import Consequences, Delay
-from trainmaster.service.explain import Explanation, Usage
+from trainmaster.service.explain import Explanation
 from trainmaster.service.submit import Submission
 from trainmaster.service.why import Holder, Story
 
@@ -146,45 +144,6 @@ def plan_view(
         estimated_start_high=standing.latest_start,
         deadline=standing.deadline,
         warnings=list(warnings),
-    )
-
-
-def pool_view(pool: Pool, usage: Usage) -> models.Pool:
-    """How a pool stands."""
-    return models.Pool(
-        name=pool.name,
-        instance_type=pool.instance_type,
-        kind=pool.kind,
-        training_plan_arn=pool.plan_arn,
-        plan_status=pool.plan_status,
-        starts_at=pool.starts_at,
-        ends_at=pool.ends_at,
-        price=pool.price,
-        accelerators=pool.accelerators,
-        cap=pool.cap,
-        used=usage.used,
-        stopping=usage.stopping,
-        held=usage.held,
-        foreign=usage.foreign,
-        warm=usage.warm,
-        free=usage.free,
-        count_foreign=pool.count_foreign,
-    )
-
-
-def pool_asked(setting: models.PoolSetting) -> Pool:
-    """The pool that a caller wants."""
-    given = setting.name
-    name = default_name(setting.instance_type, setting.kind) if given is None else given
-    return Pool(
-        name,
-        setting.cap,
-        setting.count_foreign,
-        type_="" if name == setting.instance_type else setting.instance_type,
-        kind=setting.kind,
-        plan_arn=setting.training_plan_arn,
-        price=setting.price,
-        accelerators_per_unit=setting.accelerators,
     )
 
 

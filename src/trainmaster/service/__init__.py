@@ -5,7 +5,9 @@
     explain.py   position, reason, estimated start: readers of the planner's plan
     why.py       who is in a waiting job's way, and what would help
     consequences.py  what a submission would do to others
-    change.py    cancel, stop, hold, release, priority, pools, policy
+    change.py    cancel, stop, hold, release, priority, policy
+    pools.py     set, change, drain and remove pools
+    pool_use.py  who holds pools, who waits for them, whom the end of one concerns
     observe.py   what SageMaker says becomes a guarded transition
     launch.py    a start or a stop that was committed is carried out, and again after a crash
     foreign.py   training jobs that did not come from the queue
@@ -14,10 +16,12 @@
 They know the domain, the planner and the ports; never an AWS client.
 """
 
-from trainmaster.service.change import cancel, change, set_policy, set_pools
+from trainmaster.service.change import cancel, change, set_policy
 from trainmaster.service.door import Admission, Door
-from trainmaster.service.explain import Explanation, dry_run, explain, explain_in, pool_usage
+from trainmaster.service.explain import Explanation, dry_run, explain, explain_in
 from trainmaster.service.observe import observe
+from trainmaster.service.pool_use import pool_usage
+from trainmaster.service.pools import change_pool, put_pool, remove_pool, set_pools
 from trainmaster.service.run_pass import PassReport, run_pass
 from trainmaster.service.submit import Submission, submit
 
@@ -29,11 +33,14 @@ __all__ = [
     "Submission",
     "cancel",
     "change",
+    "change_pool",
     "dry_run",
     "explain",
     "explain_in",
     "observe",
     "pool_usage",
+    "put_pool",
+    "remove_pool",
     "run_pass",
     "set_policy",
     "set_pools",

@@ -1,4 +1,4 @@
-"""What people do to what is there already: cancel, stop, hold, release, priority; pools and policy.
+"""What people do to what is there already: cancel, stop, hold, release, priority; the policy. Pools are in `pools`.
 
 Each is one guarded transition, tried again from the job as it stands when somebody else was faster. It must not
 call SageMaker: the manager does, woken by us.
@@ -6,16 +6,14 @@ call SageMaker: the manager does, woken by us.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled, VersionConflict
 from trainmaster.domain.job import ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
 from trainmaster.domain.policy_problems import policy_problems
-from trainmaster.domain.pools import pool_problems, with_windows
 from trainmaster.domain.settings import policy_of
 from trainmaster.ports import Clock, Publisher, QueueSettings, Store
 from trainmaster.service import held
@@ -57,16 +55,6 @@ def change(desk: Desk, name: str, who: str, *, priority: int | None = None, hold
     return _change(desk, name, lambda job: _changed(desk, job, who, priority=priority, hold=hold))
 
 
-def set_pools(desk: Desk, pools: Sequence[Pool], *, version: int | None = None) -> QueueSettings:
-    """Replace the pools; jobs that hold more than a lowered cap run on. Raises `InvalidRequest`, `VersionConflict`."""
-    for problem in pool_problems(pools):
-        raise problem.refusal()
-    known = desk.store.settings().pools if any(pool.plan_arn for pool in pools) else {}
-    done = desk.store.set_settings(pools=with_windows(pools, known), version=version)
-    wake(desk.store, desk.publisher)
-    return done
-
-
 def set_policy(desk: Desk, document: Mapping[str, Any], *, version: int | None = None) -> QueueSettings:
     """Replace the policy by that of a settings document; what it does not say is as by default.
 
@@ -75,7 +63,7 @@ def set_policy(desk: Desk, document: Mapping[str, Any], *, version: int | None =
     for _ in range(MOST_TRIES):
         now = desk.store.settings()
         policy = policy_of(document, now.deployed)
-        for problem in policy_problems(policy, now.pools):
+        for problem in policy_problems(policy, now.pools, now.catalogue):
             raise problem.refusal()
         try:
             # Checked against these pools, so it must not meet others.

@@ -10,12 +10,10 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from trainmaster.domain.capacity import total
 from trainmaster.domain.deadline import Outlook, outlook
 from trainmaster.domain.job import WAITING, Job
 from trainmaster.domain.plan import Plan, Snapshot, Start, Wait
 from trainmaster.domain.reasons import Preempts, Reason
-from trainmaster.domain.warm import counting
 from trainmaster.planner.figures import ranking_of
 from trainmaster.planner.forecast import Estimate, estimate
 from trainmaster.planner.order import in_order
@@ -57,18 +55,6 @@ class Explanation:
     def would_preempt(self) -> tuple[str, ...]:
         """The jobs that would step aside for it."""
         return self.reason.victims if isinstance(self.reason, Preempts) else ()
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """How a pool stands, in instances."""
-
-    used: int
-    stopping: int
-    held: int
-    foreign: int
-    free: int
-    warm: int = 0
 
 
 def explain(
@@ -197,23 +183,4 @@ def _positions(considered: Sequence[Job], last_read: Container[str]) -> dict[str
     return {
         job.name: (place, None) if sure_up_to is None or place <= sure_up_to else (None, place)
         for place, job in enumerate(considered, start=1)
-    }
-
-
-def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
-    """How each pool of a snapshot stands."""
-    used = total(job.units for job in snapshot.active)
-    stopping = total(job.units for job in snapshot.active if job.stopping)
-    held = total(job.hold.units for job in snapshot.waiting if job.hold is not None and job.hold.until > now)
-    warm = total(pool.units for pool in counting(snapshot.warm, snapshot.active))
-    return {
-        name: Usage(
-            used=used.get(name, 0),
-            stopping=stopping.get(name, 0),
-            held=held.get(name, 0),
-            foreign=snapshot.foreign.get(name, 0),
-            warm=warm.get(name, 0),
-            free=max(pool.cap - used.get(name, 0) - snapshot.foreign.get(name, 0) - warm.get(name, 0), 0),
-        )
-        for name, pool in snapshot.pools.items()
     }

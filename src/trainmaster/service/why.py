@@ -25,7 +25,8 @@ from trainmaster.domain.reasons import (
 )
 from trainmaster.planner.expect import Expectations
 from trainmaster.planner.schedule import schedule
-from trainmaster.service.explain import pool_usage, rng_of, with_jobs
+from trainmaster.service.explain import rng_of, with_jobs
+from trainmaster.service.pool_use import pool_usage
 
 MOST_HOLDERS = 10
 """Jobs in the way that are told by name, those first that are expected to end first."""

@@ -1,0 +1,144 @@
+"""Answers about pools, and pools as callers ask for them: between the domain's values and what travels.
+
+It must not decide anything. Of the store it reads one survey for all pools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from trainmaster.domain.capacity import Kind, Pool
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.pools import default_name
+from trainmaster.handlers import pool_model
+from trainmaster.ports import QueueSettings
+from trainmaster.service.change import Desk
+from trainmaster.service.pool_use import Usage, Waiting, pool_usage, state_of, waiting_for, weights
+from trainmaster.service.pools import Removal
+
+_FIELDS = {"accelerators": "accelerators_per_unit"}
+"""Fields of a pool that are called otherwise when they travel."""
+
+
+def pools(desk: Desk, in_force: QueueSettings) -> pool_model.Pools:
+    """How the pools stand."""
+    return pool_model.Pools(pools=standing(in_force, desk.store.survey(), desk.clock.now()), version=in_force.version)
+
+
+def one_pool(desk: Desk, in_force: QueueSettings, name: str) -> pool_model.Pool:
+    """How one of them stands."""
+    return next(pool for pool in pools(desk, in_force).pools if pool.name == name)
+
+
+def removal(desk: Desk, done: Removal) -> pool_model.Removal:
+    """What became of a pool's removal."""
+    left, found = pools(desk, done.settings), done.leaving
+    return pool_model.Removal(
+        pools=left.pools,
+        version=left.version,
+        moved=len(found.moved),
+        stranded=len(found.stranded),
+        more=found.more,
+        running=[job.name for job in found.holders],
+    )
+
+
+def standing(in_force: QueueSettings, snapshot: Snapshot, now: datetime) -> list[pool_model.Pool]:
+    """How the pools in force stand, by name; they may be newer than the snapshot, and the caps are theirs."""
+    snapshot = replace(snapshot, pools=in_force.pools, policy=in_force.policy, catalogue=in_force.catalogue)
+    usage, waiting, weight = pool_usage(snapshot, now), waiting_for(snapshot), weights(snapshot)
+    return [
+        _pool_view(pool, snapshot, usage[name], waiting[name], weight.get(name, 0.0))
+        for name, pool in sorted(in_force.pools.items())
+    ]
+
+
+def pool_asked(setting: pool_model.PoolSetting) -> Pool:
+    """The pool that a caller wants."""
+    name = default_name(setting.instance_type, setting.kind) if setting.name is None else setting.name
+    return _asked(name, setting.instance_type, setting)
+
+
+def named_pool_asked(name: str, setting: pool_model.NamedPool) -> Pool:
+    """The pool of that name that a caller wants."""
+    return _asked(name, setting.instance_type or name, setting)
+
+
+def change_asked(change: pool_model.PoolChange) -> dict[str, Any]:
+    """The fields of a pool that a caller wants changed."""
+    given = change.model_dump(exclude_none=True, exclude={"version"})
+    return {_FIELDS.get(name, name): value for name, value in given.items()}
+
+
+def _asked(name: str, instance_type: str, setting: pool_model.PoolParts) -> Pool:
+    return Pool(
+        name,
+        setting.cap,
+        setting.count_foreign,
+        type_="" if name == instance_type else instance_type,
+        kind=setting.kind,
+        plan_arn=setting.training_plan_arn,
+        price=setting.price,
+        accelerators_per_unit=setting.accelerators,
+        draining=setting.draining,
+        vcpus=setting.vcpus,
+        memory_gib=setting.memory_gib,
+        accelerator=setting.accelerator,
+        accelerator_memory_gib=setting.accelerator_memory_gib,
+    )
+
+
+def _pool_view(pool: Pool, snapshot: Snapshot, usage: Usage, waiting: Waiting, weight: float) -> pool_model.Pool:
+    kind, known = snapshot.catalogue.of_pool(pool), snapshot.catalogue.type_of(pool.instance_type)
+    return pool_model.Pool(
+        name=pool.name,
+        instance_type=pool.instance_type,
+        kind=pool.kind,
+        training_plan_arn=pool.plan_arn,
+        plan_status=pool.plan_status,
+        starts_at=pool.starts_at,
+        ends_at=pool.ends_at,
+        state=state_of(pool, usage),
+        made_for=pool.made_for or None,
+        made_at=pool.made_at,
+        price=pool.price,
+        on_demand_price=0.0 if known is None else known.price,
+        vcpus=kind.vcpus,
+        memory_gib=kind.memory_gib,
+        accelerators=kind.accelerators,
+        accelerator=kind.accelerator or None,
+        accelerator_memory_gib=kind.accelerator_memory_gib,
+        cap=pool.cap,
+        used=usage.used,
+        stopping=usage.stopping,
+        held=usage.held,
+        foreign=usage.foreign,
+        warm=usage.warm,
+        free=usage.free,
+        count_foreign=pool.count_foreign,
+        waiting=waiting.jobs,
+        waiting_units=waiting.units,
+        waiting_more=waiting.more,
+        weight=round(weight, 3),
+        setting=_setting(pool),
+    )
+
+
+def _setting(pool: Pool) -> dict[str, Any]:
+    """The pool as `PUT /pools` takes it."""
+    given = {
+        "name": "" if pool.name == default_name(pool.instance_type, pool.kind) else pool.name,
+        "kind": "" if pool.kind is Kind.ON_DEMAND else pool.kind.value,
+        "trainingPlanArn": pool.plan_arn,
+        "draining": pool.draining,
+        "price": pool.price,
+        "vcpus": pool.vcpus,
+        "memoryGib": pool.memory_gib,
+        "accelerators": pool.accelerators_per_unit,
+        "accelerator": pool.accelerator,
+        "acceleratorMemoryGib": pool.accelerator_memory_gib,
+    }
+    always = {"instanceType": pool.instance_type, "cap": pool.cap, "countForeign": pool.count_foreign}
+    return always | {name: value for name, value in given.items() if value}

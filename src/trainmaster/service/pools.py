@@ -1,0 +1,174 @@
+"""What people do to pools: set them all or one, change one, drain it, remove it.
+
+Each is one change of the settings, guarded by their version and tried again from the pools as they stand when somebody
+else was faster, unless the caller named a version. It must not stop what runs: draining and removing wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trainmaster.domain.capacity import Pool
+from trainmaster.domain.errors import PoolInUse, PoolNotFound, Throttled, VersionConflict
+from trainmaster.domain.policy_problems import policy_problems
+from trainmaster.domain.pools import as_made, pool_problems, problems_of_one, with_windows
+from trainmaster.domain.request.fields import shown
+from trainmaster.ports import QueueSettings
+from trainmaster.service.change import MOST_TRIES, Desk
+from trainmaster.service.pool_use import Leaving, leaving
+from trainmaster.service.wake import wake
+
+MOST_NAMED = 3
+"""Jobs that a refusal names; it counts the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What came of removing a pool: the settings then, and whom it concerned."""
+
+    settings: QueueSettings
+    leaving: Leaving
+
+
+def set_pools(desk: Desk, pools: Sequence[Pool], *, version: int | None = None) -> QueueSettings:
+    """Replace the pools; jobs that hold more than a lowered cap run on, and those of a pool that is gone, too.
+
+    Raises `InvalidRequest`, `PoolInUse` where a share names a pool that would be gone, `VersionConflict`.
+    """
+    for problem in pool_problems(pools):
+        raise problem.refusal()
+
+    def change(now: QueueSettings) -> Iterable[Pool]:
+        _check_named(now, now.pools.keys() - {pool.name for pool in pools})
+        return pools
+
+    return _change(desk, change, version)
+
+
+def put_pool(desk: Desk, pool: Pool, *, version: int | None = None) -> QueueSettings:
+    """Make this pool, or have it take the place of the one of its name. Raises `InvalidRequest`, `VersionConflict`."""
+
+    def change(now: QueueSettings) -> Iterable[Pool]:
+        return _with(pool, now.pools)
+
+    return _change(desk, change, version)
+
+
+def change_pool(desk: Desk, name: str, given: Mapping[str, Any], *, version: int | None = None) -> QueueSettings:
+    """Give a pool other values of these fields, and leave the others as they are; also drains it, or ends that.
+
+    Raises `PoolNotFound`, `InvalidRequest`, `VersionConflict`.
+    """
+
+    def change(now: QueueSettings) -> Iterable[Pool]:
+        return _with(replace(_existing(now, name), **given), now.pools)
+
+    return _change(desk, change, version)
+
+
+def remove_pool(desk: Desk, name: str, *, force: bool = False, version: int | None = None) -> Removal:
+    """Remove a pool; jobs that wait for it and can run elsewhere simply do.
+
+    Args:
+        desk: what the use cases need.
+        name: the pool.
+        force: remove it though jobs hold instances of it (they run on), or could run nowhere else (they wait on).
+        version: of the settings that the caller has seen.
+
+    Raises `PoolNotFound`, `PoolInUse`, `VersionConflict`.
+    """
+    found = Leaving()
+
+    def change(now: QueueSettings) -> Iterable[Pool]:
+        nonlocal found
+        pool = _existing(now, name)
+        _check_named(now, {name})
+        found = leaving(replace(desk.store.survey(), pools=now.pools), name)
+        if not force:
+            _check_held(pool, found)
+            _check_stranded(pool, found)
+        return [each for each in now.pools.values() if each.name != name]
+
+    settings = _change(desk, change, version)
+    return Removal(settings, found)
+
+
+def _change(desk: Desk, change: Callable[[QueueSettings], Iterable[Pool]], version: int | None) -> QueueSettings:
+    """Commit what `change` makes of the settings, and wake the manager."""
+    for _ in range(MOST_TRIES):
+        now = desk.store.settings()
+        pools = as_made(with_windows(change(now), now.pools), now.pools)
+        try:
+            # Checked against these settings, so it must not meet others.
+            done = desk.store.set_settings(pools=pools, version=now.version if version is None else version)
+        except VersionConflict:
+            if version is not None:
+                raise
+            continue
+        wake(desk.store, desk.publisher)
+        return done
+    raise Throttled("the settings are changing too fast; try again")
+
+
+def _with(pool: Pool, pools: Mapping[str, Pool]) -> list[Pool]:
+    """The pools with this one in its place. Raises `InvalidRequest`."""
+    others = [each for each in pools.values() if each.name != pool.name]
+    for problem in problems_of_one(pool, others):
+        raise problem.refusal()
+    return list({**pools, pool.name: pool}.values())
+
+
+def _existing(now: QueueSettings, name: str) -> Pool:
+    if name not in now.pools:
+        raise PoolNotFound(f"There is no pool {shown(name)}.", field="name", hint="GET /pools lists the pools.")
+    return now.pools[name]
+
+
+def _check_named(now: QueueSettings, gone: Collection[str]) -> None:
+    """No share may be left naming a pool that is not there. Raises `PoolInUse`."""
+    left = {name: pool for name, pool in now.pools.items() if name not in gone}
+    before = {problem.message for problem in policy_problems(now.policy, now.pools, now.catalogue)} if gone else set()
+    for problem in policy_problems(now.policy, left, now.catalogue) if gone else ():
+        if problem.message not in before:
+            wrong = f"The settings name a pool that would be gone: {problem.field}."
+            raise PoolInUse(wrong, field=problem.field, hint="Take it out of the settings first (PUT /settings).")
+
+
+def _check_held(pool: Pool, found: Leaving) -> None:
+    """Raises `PoolInUse` where anything of the pool is held."""
+    if not found.holders and not found.warm:
+        return
+    count = sum(job.units[pool.name] for job in found.holders)
+    held = [f"{_listed([job.name for job in found.holders])} hold {count} x {pool.name}"] if found.holders else []
+    warm = [f"warm pools of {_listed(found.warm)} keep some"] if found.warm else []
+    again = "Wait until it is drained" if pool.draining else "Drain it first, so that nothing more starts there"
+    raise PoolInUse(
+        f"The pool is in use: {' and '.join(held + warm)}.",
+        field="name",
+        hint=f"{again}, or force it: jobs then run on, and count nowhere.",
+    )
+
+
+def _check_stranded(pool: Pool, found: Leaving) -> None:
+    """Raises `PoolInUse` where waiting jobs could run nowhere else."""
+    if not found.stranded:
+        return
+    least = "At least " if found.more else ""
+    names = _listed([job.name for job in found.stranded])
+    raise PoolInUse(
+        f"{least}{_jobs(len(found.stranded))} could run nowhere else than in {pool.name}: {names}.",
+        field="name",
+        hint="Cancel them, or force it: they then wait until a pool could hold them.",
+    )
+
+
+def _jobs(count: int) -> str:
+    return "1 waiting job" if count == 1 else f"{count} waiting jobs"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first few, and how many others there are."""
+    others = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {others} more" if others > 0 else "")
