@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 from held_contract import HeldContract
+from knowledge_contract import CursorContract, KnowledgeContract
 from listing_contract import ListingContract
 from reading_contract import ReadingContract
 from records_contract import RecordsContract
@@ -306,6 +307,8 @@ class StoreContract(
     SettingsContract,
     RecordsContract,
     WarmContract,
+    KnowledgeContract,
+    CursorContract,
 ):
     """The whole contract; `engine` is a fixture of the subclass."""
 

@@ -167,7 +167,8 @@ class DynamoStore:
         self, *, pools: Sequence[Pool] | None = None, policy: Policy | None = None, version: int | None = None
     ) -> QueueSettings:
         """Replace the pools, the policy, or both; see `ports.Store`."""
-        return self._deployed.change(self._table, pools, policy, version)
+        changed = self._deployed.change(self._table, pools, policy, version)
+        return replace(changed, catalogue=catalogue_of(self._table.get(CATALOGUE)))
 
     def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
         """Add and remove foreign training jobs; see `ports.Store`. What has not changed is not written."""

@@ -124,7 +124,7 @@ class MemoryStore:
         if len(changes) > _MOST_CHANGES or len({before.name for before, _ in changes}) < len(changes):
             raise ValueError(f"a transition has at most {_MOST_CHANGES} changes, one of each job")
         with self._lock:
-            if (changes or warm or cold) and fence not in (None, self._table.passes or None):
+            if (changes or warm or cold or cursors is not None) and fence not in (None, self._table.passes or None):
                 raise Fenced(f"pass {fence} has been overtaken")
             stored = [self._table.jobs.get(before.name) for before, _ in changes]
             for (before, _), now in zip(changes, stored, strict=True):

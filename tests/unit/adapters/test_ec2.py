@@ -1,4 +1,4 @@
-"""Instance types as EC2 describes them: against moto, which ships EC2's own answer, and against what else it may say."""
+"""Instance types as EC2 describes them: against moto, which ships its own answer, and what else it may say."""
 
 from __future__ import annotations
 

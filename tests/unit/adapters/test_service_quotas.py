@@ -1,4 +1,4 @@
-"""Quotas for training jobs among all the others that SageMaker has. moto knows only those of VPCs: answers are scripted."""
+"""Quotas for training jobs among all others of SageMaker; scripted, since moto knows only those of VPCs."""
 
 from __future__ import annotations
 

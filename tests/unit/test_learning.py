@@ -1,0 +1,313 @@
+"""Learning of instance types beside the passes: when AWS is asked, what is kept, and that it stops nothing."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from datetime import timedelta
+
+import boto3
+import pytest
+from botocore.awsrequest import AWSResponse
+from moto import mock_aws
+
+import builders as b
+from trainmaster.bootstrap import Application, Settings
+from trainmaster.domain.capacity import Pool
+from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
+from trainmaster.domain.instance_table import SHIPPED
+from trainmaster.domain.policy import Expansion, Policy
+from trainmaster.domain.resources import InstanceType
+from trainmaster.handlers.manager import consume, metrics
+from trainmaster.local.memory import MemoryStore
+from trainmaster.service.catalogue import AGE, PAUSE, Learner, merged
+
+SECOND = timedelta(seconds=1)
+NEW = InstanceType(name="ml.new.large", vcpus=4, memory_gib=16, network_gbps=10)
+P5 = replace(SHIPPED[b.P5], price=0.0)
+"""As EC2 tells it."""
+EXPANDING = Policy(expansion=Expansion(enabled=True))
+
+
+class Aws:
+    """EC2, Service Quotas and the clock in one; an exception in place of an answer is raised."""
+
+    def __init__(self):
+        self.time = b.NOW
+        self.types = {b.P5: P5}
+        self.limits = {b.P5: 4}
+        self.asked = []
+
+    def now(self):
+        return self.time
+
+    def sleep(self, seconds):
+        raise AssertionError("learning does not wait")
+
+    def describe(self, names):
+        self.asked.append("types")
+        self.names = set(names)
+        return self._said(self.types)
+
+    def quotas(self):
+        self.asked.append("quotas")
+        return self._said(self.limits)
+
+    def asked_since(self):
+        asked, self.asked = self.asked, []
+        return asked
+
+    @staticmethod
+    def _said(answer):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Table(MemoryStore):
+    """A store whose settings can be out of reach."""
+
+    trouble = None
+
+    def settings(self):
+        if self.trouble is not None:
+            raise self.trouble
+        return super().settings()
+
+
+@pytest.fixture
+def aws():
+    return Aws()
+
+
+@pytest.fixture
+def store():
+    return Table(default_pools=b.pools_of(b.a_pool()))
+
+
+@pytest.fixture
+def learner(store, aws):
+    return Learner(store, store, aws, aws, aws)
+
+
+def known(store):
+    return store.settings().catalogue
+
+
+class TestWhen:
+    def test_at_first_and_then_once_a_day(self, store, aws, learner):
+        assert learner.learn()
+        assert known(store).learned_at == b.NOW
+        aws.time += AGE - SECOND
+        assert not learner.learn()
+        assert aws.asked_since() == ["types"]
+        aws.time += PAUSE
+        assert learner.learn()
+        assert (aws.asked_since(), known(store).learned_at) == (["types"], aws.time)
+
+    def test_ticks_within_the_hour_do_not_even_look(self, store, aws, learner):
+        learner.learn()
+        store.trouble = AssertionError("it looked")
+        for _ in range(59):
+            aws.time += timedelta(minutes=1)
+            assert not learner.learn()
+
+    def test_a_new_process_does_not_ask_again_what_was_learned_lately(self, store, aws, learner):
+        learner.learn()
+        aws.time += timedelta(hours=2)
+        assert not Learner(store, store, aws, aws, aws).learn()
+        assert aws.asked_since() == ["types"]
+
+    def test_a_failure_rests_for_an_hour(self, store, aws, learner):
+        aws.types = Throttled("slow down")
+        assert not learner.learn()
+        assert known(store).learned_at is None
+        aws.time += PAUSE - SECOND
+        aws.types = {}
+        assert not learner.learn()
+        assert aws.asked_since() == ["types"]
+        aws.time += SECOND
+        assert learner.learn()
+        assert known(store).learned_at == aws.time
+
+    def test_quotas_are_asked_for_only_while_the_queue_may_make_pools(self, store, aws, learner):
+        learner.learn()
+        assert (aws.asked_since(), known(store).quotas) == (["types"], {})
+        store.set_settings(policy=EXPANDING)
+        aws.time += PAUSE
+        assert learner.learn()
+        assert (aws.asked_since(), known(store).quotas) == (["quotas"], {b.P5: 4})
+        assert known(store).learned_at == b.NOW
+        aws.time += PAUSE
+        assert not learner.learn()
+        aws.time = b.NOW + AGE
+        assert learner.learn()
+        assert aws.asked_since() == ["quotas", "types"]
+
+    def test_every_type_that_may_matter_is_asked_about(self, store, aws, learner):
+        store.set_settings(pools=[Pool("mine", 1, type_="ml.own.large")], policy=EXPANDING)
+        aws.limits = {"ml.quota.large": 1}
+        learner.learn()
+        assert aws.names == {*SHIPPED, "ml.own.large", "ml.quota.large"}
+
+
+class TestWhatIsKept:
+    def test_what_is_as_it_ships_is_not_kept_apart(self, store, learner):
+        learner.learn()
+        assert known(store).learned == {}
+        assert known(store).type_of(b.P5) == SHIPPED[b.P5]
+
+    def test_a_type_that_is_new_or_other_is_known_from_then_on_and_keeps_the_shipped_price(self, store, aws, learner):
+        aws.types = {b.P5: replace(P5, efa=64), NEW.name: NEW}
+        learner.learn()
+        assert known(store).type_of(b.P5) == replace(SHIPPED[b.P5], efa=64)
+        assert known(store).type_of(NEW.name) == NEW
+        assert NEW in known(store).types
+
+    def test_what_aws_leaves_out_erases_nothing(self, store, aws, learner):
+        aws.types = {b.P5: InstanceType(name=b.P5, vcpus=96), NEW.name: NEW}
+        learner.learn()
+        assert known(store).type_of(b.P5) == replace(SHIPPED[b.P5], vcpus=96)
+        aws.types = {}
+        aws.time += AGE
+        assert learner.learn()
+        assert known(store).type_of(b.P5).vcpus == 96
+        assert known(store).type_of(NEW.name) == NEW
+
+    def test_a_type_that_is_again_as_it_ships_is_dropped(self):
+        before = Catalogue({b.P5: replace(SHIPPED[b.P5], efa=64, price=98.32)})
+        assert merged(before, {b.P5: P5}, b.NOW) == Catalogue({}, {}, b.NOW)
+
+    @pytest.mark.parametrize("trouble", [Throttled("t"), Unavailable("u"), NotPermitted("n")])
+    def test_quotas_survive_trouble_with_them(self, store, aws, learner, trouble):
+        store.set_settings(policy=EXPANDING)
+        learner.learn()
+        aws.time += AGE
+        aws.limits = trouble
+        aws.types = {NEW.name: NEW}
+        assert learner.learn()
+        assert (known(store).quotas, set(known(store).learned), known(store).learned_at) == (
+            {b.P5: 4},
+            {NEW.name},
+            aws.time,
+        )
+
+    def test_quotas_are_kept_though_types_are_refused(self, store, aws, learner):
+        store.set_settings(policy=EXPANDING)
+        aws.types = NotPermitted("no")
+        assert learner.learn()
+        assert (known(store).quotas, known(store).learned_at) == ({b.P5: 4}, None)
+
+    def test_an_answer_without_quotas_does_not_unlearn_them(self, store, aws, learner):
+        store.set_settings(policy=EXPANDING)
+        learner.learn()
+        aws.time += AGE
+        aws.limits = {}
+        learner.learn()
+        assert known(store).quotas == {b.P5: 4}
+
+
+class TestHarm:
+    def test_a_missing_permission_is_told_once(self, aws, learner, caplog):
+        aws.types = NotPermitted("no ec2:DescribeInstanceTypes")
+        with caplog.at_level(logging.WARNING):
+            for _ in range(5):
+                assert not learner.learn()
+                aws.time += PAUSE
+        assert [record.cause for record in caplog.records] == ["no ec2:DescribeInstanceTypes"]
+        assert len(aws.asked_since()) == 5
+
+    def test_it_is_told_again_where_it_comes_back(self, aws, learner, caplog):
+        for answer in (NotPermitted("once"), {}, NotPermitted("twice")):
+            aws.types = answer
+            learner.learn()
+            aws.time += AGE
+        assert [record.cause for record in caplog.records] == ["once", "twice"]
+
+    def test_a_table_out_of_reach_stops_nothing(self, store, aws, learner, caplog):
+        store.trouble = Unavailable("no table")
+        assert not learner.learn()
+        assert (aws.asked, [record.of for record in caplog.records]) == ([], ["the settings"])
+
+
+class Context:
+    """What the manager looks at of Lambda's context."""
+
+    def __init__(self, milliseconds=60_000):
+        self.milliseconds = milliseconds
+
+    def get_remaining_time_in_millis(self):
+        return self.milliseconds
+
+
+def an_application(store, aws, *, session=None, **settings):
+    found = Application(Settings(queue="q", table="t", **settings), session)
+    found.clock = aws
+    found.__dict__.update(store=store, launcher=None, checkpoints=None, publisher=None)
+    return found
+
+
+def consumed(application, kind, context=None):
+    body = json.dumps({"kind": kind})
+    try:
+        return consume(application, {"Records": [{"messageId": "1", "body": body}]}, context or Context())
+    finally:
+        metrics.clear_metrics()
+
+
+def refuse(**_):
+    error = {"Error": {"Code": "AccessDeniedException", "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+    return AWSResponse("https://refused.test", 400, {}, None), error
+
+
+class TestTheManager:
+    @pytest.fixture
+    def application(self, store, aws, learner):
+        found = an_application(store, aws)
+        found.__dict__["learner"] = learner
+        return found
+
+    def test_a_tick_learns_after_its_pass(self, application, store, aws):
+        passes = []
+        aws.types = {}
+        tell = aws.describe
+        aws.describe = lambda names: passes.append(store.survey().pass_number) or tell(names)
+        consumed(application, "tick")
+        assert passes == [1]
+        assert known(store).learned_at == b.NOW
+
+    def test_a_wake_does_not_wait_for_it(self, application, aws):
+        consumed(application, "wake")
+        assert aws.asked == []
+
+    def test_a_tick_with_little_time_left_leaves_it_to_the_next(self, application, aws):
+        consumed(application, "tick", Context(29_999))
+        assert aws.asked == []
+        consumed(application, "tick", Context(30_000))
+        assert aws.asked == ["types"]
+
+    def test_trouble_fails_no_message(self, application, aws):
+        aws.types = NotPermitted("no")
+        assert consumed(application, "tick") == {"batchItemFailures": []}
+
+    def test_a_deployment_may_turn_it_off(self, store, aws):
+        application = an_application(store, aws)
+        assert application.learner is None
+        assert consumed(application, "tick") == {"batchItemFailures": []}
+        assert known(store) == Catalogue()
+
+    def test_the_shipped_parts_learn_from_aws_and_do_without_what_it_refuses(self, store, aws, caplog):
+        """moto has EC2's answer; of quotas it knows nothing, so that they are refused before it is asked."""
+        store.set_settings(policy=EXPANDING, pools=[b.a_pool(), Pool("inf", 1, type_="ml.inf2.24xlarge")])
+        with mock_aws():
+            session = boto3.Session("test", "test", region_name="us-east-1")
+            session.events.register("before-call.service-quotas", refuse)
+            application = an_application(store, aws, session=session, learn_instance_types=True)
+            consumed(application, "tick")
+        found = known(store)
+        assert (found.learned_at, found.quotas) == (b.NOW, {})
+        assert found.type_of(b.P5) == SHIPPED[b.P5]
+        assert found.type_of("ml.inf2.24xlarge").accelerators == 6
+        assert [record.of for record in caplog.records if hasattr(record, "of")] == ["quotas"]
