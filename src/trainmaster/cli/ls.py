@@ -49,7 +49,7 @@ def ls(  # noqa: PLR0913 - an option each
     On a terminal it says also when waiting jobs will probably start, and why they wait, in a few words.
 
     States are: pending, starting, running, preempting, preempted, resizing, held (unfinished); completed, failed,
-    stopped, cancelled (finished).
+    stopped, cancelled (finished). A waiting job that no pool could hold, even when empty, is shown as infeasible.
     """
     states = [one.value for one in state] if state else None if show_all else _OPEN
     tools = tools_of(context)

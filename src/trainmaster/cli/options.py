@@ -35,3 +35,16 @@ Options = Annotated[
         help="Set the tag `trainmaster:NAME`, for example preemptible=false; may be repeated.",
     ),
 ]
+Resources = Annotated[
+    str | None,
+    typer.Option(
+        "--resources",
+        metavar="MEMBERS",
+        help="Ask for instances that have this, whatever their type: accelerators=8,vcpus=96,memory_gib=768; "
+        "sets the tag `trainmaster:resources`.",
+    ),
+]
+Instances = Annotated[
+    int | None,
+    typer.Option("--instances", metavar="N", min=1, help="How many of them; sets the tag `trainmaster:instances`."),
+]

@@ -122,6 +122,8 @@ _BRIEFLY: Mapping[str, str] = {
     "BackingOff": "tried again later",
     "NextPass": "starts with the next pass",
     "CanNeverFit": "can never fit",
+    "Infeasible": "no pool could hold it",
+    "Draining": "{pools} being drained",
     "ShareFull": "share {share} at its {bound}",
     "UserFull": "its user has {limit} {pool}",
     "BudgetSpent": "budget of {share} spent",

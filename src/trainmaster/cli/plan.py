@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from trainmaster.cli.options import File, Json, Options, Priority
+from trainmaster.cli.options import File, Instances, Json, Options, Priority, Resources
 from trainmaster.cli.outlook import deadline_sentence, names, start_sentence
 from trainmaster.cli.render import as_json, text_of, warn
 from trainmaster.cli.request import options_of, read_request, with_tags
@@ -19,15 +19,22 @@ if TYPE_CHECKING:
     from trainmaster.client.views import PlanView
 
 
-def plan(
-    context: typer.Context, file: File, priority: Priority = None, option: Options = None, json: Json = False
+def plan(  # noqa: PLR0913 - an option each
+    context: typer.Context,
+    file: File,
+    *,
+    priority: Priority = None,
+    option: Options = None,
+    resources: Resources = None,
+    instances: Instances = None,
+    json: Json = False,
 ) -> None:
     """Say what a request would come to, and for whom.
 
     The queue answers what would happen if it were submitted now, with the same checks: when the job would start, which
     jobs would step aside for it, and which would start later. Nothing is stored.
     """
-    request = with_tags(read_request(file), priority, options_of(option or ()))
+    request = with_tags(read_request(file), priority, options_of(option or (), resources, instances))
     tools = tools_of(context)
     with tools.api() as api:
         answer = api.plan(request)

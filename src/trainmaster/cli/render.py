@@ -16,6 +16,7 @@ import typer
 from trainmaster.cli.outlook import brief_reason, starts_in
 from trainmaster.cli.times import lasted, stamp
 from trainmaster.client.views import ENDED
+from trainmaster.domain.resources import Resources
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,6 +37,7 @@ _COLOURS: Final[Mapping[str, str]] = {
     "preempting": "yellow",
     "preempted": "yellow",
     "held": "yellow",
+    "infeasible": "yellow",
     "failed": "red",
     "stopped": "red",
     "cancelled": "red",
@@ -102,13 +104,17 @@ def pools_table(pools: Sequence[PoolView]) -> str:
 
 
 def attempts_table(attempts: Sequence[AttemptView], now: datetime) -> str:
-    """A job's attempts, with the time that each has run; where, if not in one pool, and its interruptions, if any."""
-    several = len({pool for attempt in attempts for pool in attempt["units"]}) > 1
+    """A job's attempts, with the time that each has run.
+
+    Where, if the queue chose or not all are in one pool; how often it was interrupted, if it was.
+    """
+    chosen = any(attempt.get("instanceType") for attempt in attempts)
+    several = chosen or len({pool for attempt in attempts for pool in attempt["units"]}) > 1
     interrupted = any(attempt["interruptions"] for attempt in attempts)
     rows = [
         [
             *(attempt["number"], attempt["trainingJobName"]),
-            *([" + ".join(_units(*units) for units in attempt["units"].items())] if several else []),
+            *([place_of(attempt)] if several else []),
             *(attempt["outcome"], stamp(attempt["createdAt"])),
             lasted(attempt["startedAt"], attempt["endedAt"], now),
             *([attempt["interruptions"]] if interrupted else []),
@@ -143,8 +149,41 @@ def position_of(job: JobView) -> str:
 
 
 def demand_of(job: JobView) -> str:
-    """What the job asks of pools: `2 x ml.p5.48xlarge`, joined by `+`, alternatives by `or`."""
+    """What the job asks of pools: `2 x ml.p5.48xlarge`, joined by `+`, alternatives by `or`.
+
+    Of a job that asks for resources, where no pool has them, what it asks for.
+    """
+    if not job["demand"]:
+        return asks_of(job)
     return " or ".join(" + ".join(_units(pool, count) for pool, count in one.items()) for one in job["demand"])
+
+
+def asks_of(job: JobView) -> str:
+    """What the job asks of instances: `2 x (accelerators=8,vcpus=96)`; empty where it names types or pools only."""
+    asked = job.get("resources")
+    if asked is None:
+        return ""
+    text = Resources(
+        accelerators=asked["accelerators"],
+        accelerator_memory_gib=asked["acceleratorMemoryGib"],
+        vcpus=asked["vcpus"],
+        memory_gib=asked["memoryGib"],
+        accelerator=asked["accelerator"],
+    )
+    return f"{job['instances']} x ({text})"
+
+
+def place_of(attempt: AttemptView) -> str:
+    """What an attempt has of pools, with the instance type that the queue chose where its pool has another name."""
+    units, chosen = attempt["units"], attempt.get("instanceType")
+    kind = f" ({chosen})" if chosen and chosen not in units else ""
+    return " + ".join(_units(pool, count) for pool, count in units.items()) + kind
+
+
+def state_of(job: JobView) -> str:
+    """The job's state; `infeasible`, which follows from the pools and is stored nowhere, where none could hold it."""
+    reason = job["reason"]
+    return "infeasible" if reason is not None and reason["type"] == "Infeasible" else job["jobState"]
 
 
 def text_of(reason: Reason | str | None) -> str:
@@ -177,7 +216,7 @@ def terminal_width() -> int:
 
 
 def _row(job: JobView, paint: Paint) -> list[Any]:
-    return [job["jobName"], paint(job["jobState"]), job["priority"]]
+    return [job["jobName"], paint(state_of(job)), job["priority"]]
 
 
 def _kind(pool: PoolView) -> str:

@@ -36,13 +36,19 @@ def read_object(file: str, what: str, hint: str) -> dict[str, Any]:
     return value
 
 
-def options_of(texts: Sequence[str]) -> dict[str, str]:
-    """The options `name=value` as tags. Raises typer.BadParameter."""
+def options_of(texts: Sequence[str], resources: str | None = None, instances: int | None = None) -> dict[str, str]:
+    """The options `name=value` as tags, and with them those that have an option of their own.
+
+    Raises typer.BadParameter.
+    """
     pairs = [text.partition("=") for text in texts]
     for name, equals, _ in pairs:
         if not name or not equals:
             raise typer.BadParameter("write NAME=VALUE, for example preemptible=false", param_hint="'--option'")
-    return {OPTION_PREFIX + name.removeprefix(OPTION_PREFIX): value for name, _, value in pairs}
+    own = {"resources": resources, "instances": None if instances is None else str(instances)}
+    given = {name.removeprefix(OPTION_PREFIX): value for name, _, value in pairs}
+    given |= {name: value for name, value in own.items() if value is not None}
+    return {OPTION_PREFIX + name: value for name, value in given.items()}
 
 
 def with_tags(request: Mapping[str, Any], priority: int | None, options: Mapping[str, str]) -> dict[str, Any]:

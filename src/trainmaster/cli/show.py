@@ -10,6 +10,7 @@ import typer
 from trainmaster.cli.options import Json, Name
 from trainmaster.cli.render import (
     as_json,
+    asks_of,
     attempts_table,
     coloured,
     demand_of,
@@ -17,6 +18,7 @@ from trainmaster.cli.render import (
     history_table,
     plain,
     position_of,
+    state_of,
     text_of,
 )
 from trainmaster.cli.times import stamp, told, with_moments
@@ -63,7 +65,7 @@ def _facts(job: JobDetail, paint: Paint, now: datetime) -> list[tuple[str, str]]
     deadline = job.get("deadline")
     return [
         ("Job Name", job["jobName"]),
-        ("State", paint(job["jobState"])),
+        ("State", paint(state_of(job))),
         ("Priority", str(job["priority"])),
         ("Position", position_of(job)),
         ("Reason", text_of(job["reason"])),
@@ -71,7 +73,8 @@ def _facts(job: JobDetail, paint: Paint, now: datetime) -> list[tuple[str, str]]
         ("Expected Start", told(start, now) if start else ""),
         ("Probably Between", f"{stamp(low)} and {stamp(high)} UTC" if low and high and low != high else ""),
         ("Deadline", with_moments(deadline["message"], now) if deadline else ""),
-        ("Demand", demand_of(job)),
+        ("Asks For", asks_of(job)),
+        ("Demand", demand_of(job) if job["demand"] else ""),
         ("Preemptible", "yes" if job["preemptible"] else "no"),
         ("Share", job["share"]),
         ("Entered", f"{stamp(job['entryTime'])} UTC"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainmaster.cli.options import File, Json, Options, Priority
+from trainmaster.cli.options import File, Instances, Json, Options, Priority, Resources
 from trainmaster.cli.render import as_json, warn
 from trainmaster.cli.request import options_of, read_request, with_tags
 from trainmaster.cli.times import with_moments
@@ -26,6 +26,8 @@ def submit(  # noqa: PLR0913 - an option each
     *,
     priority: Priority = None,
     option: Options = None,
+    resources: Resources = None,
+    instances: Instances = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the end; the exit code tells how it was.")] = False,
     interval: Interval = INTERVAL_SECONDS,
     timeout: Timeout = None,
@@ -36,7 +38,7 @@ def submit(  # noqa: PLR0913 - an option each
     The same request again gives the same answer; another request under a name that is taken is refused.
     Tags of the command line replace those of the request.
     """
-    request = with_tags(read_request(file), priority, options_of(option or ()))
+    request = with_tags(read_request(file), priority, options_of(option or (), resources, instances))
     tools = tools_of(context)
     with tools.api() as api:
         submission = api.submit(request)

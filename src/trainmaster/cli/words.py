@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from trainmaster.cli.outlook import deadline_sentence, start_sentence, story_sentences
-from trainmaster.cli.render import demand_of, text_of
+from trainmaster.cli.render import demand_of, place_of, text_of
 from trainmaster.cli.times import parse, span, with_moments
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _ENTERS_LATER = {"NotBefore": "runs ", "WaitsForJobs": ""}
 
 def _starting(job: JobDetail, _: datetime) -> Iterator[str]:
     attempt = _newest(job)
-    yield f"{job['jobName']} is starting on {demand_of(job)}, as {_called(attempt)}, since {attempt['createdAt']}."
+    yield f"{job['jobName']} is starting on {_on(job)}, as {_called(attempt)}, since {attempt['createdAt']}."
     yield "If SageMaker finds no capacity for it, it waits again."
     yield _stop_asked(job)
 
@@ -64,7 +64,7 @@ def _running(job: JobDetail, now: datetime) -> Iterator[str]:
     begun = attempt["startedAt"] or attempt["createdAt"]
     # The API's clock may be a little ahead of this one.
     for_long = f" for {span(max((now - parse(begun)).total_seconds(), 0))}" if begun else ""
-    yield f"{job['jobName']} has been running{for_long} on {demand_of(job)}, as {_called(attempt)}."
+    yield f"{job['jobName']} has been running{for_long} on {_on(job)}, as {_called(attempt)}."
     outlook = "A job of higher priority may preempt it." if job["preemptible"] else "It is not preemptible."
     yield _stop_asked(job) or outlook
     yield deadline_sentence(job)
@@ -125,6 +125,8 @@ _SUBJECTS = {
     "BackingOff": "it is ",
     "NextPass": "it ",
     "CanNeverFit": "it ",
+    "Infeasible": "it is ",
+    "Draining": "it ",
     "PlanClosed": "it ",
     "NotConsideredYet": "it ",
 }
@@ -159,6 +161,12 @@ def _last_attempt(job: JobDetail) -> str:
 
 def _called(attempt: AttemptView) -> str:
     return f"{attempt['trainingJobName']} (attempt {attempt['number']})"
+
+
+def _on(job: JobDetail) -> str:
+    """What the newest attempt has, where the queue has chosen it; else what the job asks for."""
+    attempt = _newest(job)
+    return place_of(attempt) if attempt.get("instanceType") else demand_of(job)
 
 
 def _newest(job: JobDetail) -> AttemptView:

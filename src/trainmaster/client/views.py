@@ -42,12 +42,23 @@ class DeadlineView(TypedDict):
     message: str
 
 
+class ResourcesView(TypedDict):
+    """What a job asks of each of its instances; 0 or empty where it does not mind."""
+
+    accelerators: int
+    acceleratorMemoryGib: float
+    vcpus: int
+    memoryGib: float
+    accelerator: str
+
+
 class AttemptView(TypedDict):
-    """One run of a job on SageMaker; `trainingJobName` is its name there."""
+    """One run of a job on SageMaker; `trainingJobName` is its name there, `instanceType` what the queue chose."""
 
     number: int
     trainingJobName: str
     units: dict[str, int]
+    instanceType: str | None
     outcome: str
     interruptions: int
     createdAt: str | None
@@ -66,6 +77,8 @@ class JobView(TypedDict):
     entryTime: str
     pools: list[str]
     demand: list[dict[str, int]]
+    resources: ResourcesView | None
+    instances: int | None
     preemptible: bool
     position: int | None
     positionAtLeast: int | None

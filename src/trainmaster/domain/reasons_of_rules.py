@@ -111,7 +111,8 @@ class Draining:
 
     def words(self) -> str:
         """The reason as a sentence."""
-        return f"{', '.join(self.pools)} drained: nothing more is started there"
+        which = "is" if len(self.pools) == 1 else "are"
+        return f"can run only in {', '.join(self.pools)}, which {which} being drained: nothing more is started there"
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,12 +75,25 @@ class Attempt(Answer):
     number: int
     training_job_name: Annotated[str, Field(description="Its name on SageMaker.")]
     units: Annotated[Units, Field(description="Instances by pool; all that SageMaker may choose until it has chosen.")]
+    instance_type: Annotated[
+        str | None, Field(description="That the queue chose for it; null where the request says it.")
+    ]
     outcome: Outcome
     created_at: Annotated[datetime, Field(description="When its start was decided.")]
     started_at: Annotated[datetime | None, Field(description="When SageMaker reported its instances at work.")]
     ended_at: datetime | None
     interruptions: Annotated[int, Field(description="How often its spot instances were taken away.")]
     reason: Annotated[str | None, Field(description="Why it ended.")]
+
+
+class Resources(Answer):
+    """What a job asks of each of its instances; 0 or empty where it does not mind."""
+
+    accelerators: int
+    accelerator_memory_gib: Annotated[float, Field(description="Of all accelerators of an instance together.")]
+    vcpus: int
+    memory_gib: float
+    accelerator: Annotated[str, Field(description="Who makes them, such as `nvidia`.")]
 
 
 class Job(Answer):
@@ -93,8 +106,14 @@ class Job(Answer):
     entry_time: datetime
     pools: Annotated[list[str], Field(description="Every pool that it could take instances from.")]
     demand: Annotated[
-        list[Units], Field(description="Instances by pool: any one of the alternatives, and all of that one together.")
+        list[Units],
+        Field(
+            description="Instances by pool: any one of the alternatives, and all of that one together. Of a job that "
+            "asks for resources those of the pools that cover them now; none where no pool does."
+        ),
     ]
+    resources: Annotated[Resources | None, Field(description="Null for a job that names types or pools only.")]
+    instances: Annotated[int | None, Field(description="How many instances with these resources it needs.")]
     preemptible: bool
     position: Position
     position_at_least: AtLeast

@@ -7,10 +7,12 @@ nobody waited before it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from trainmaster.domain.deadline import outlook
 from trainmaster.domain.job import ENDED, WAITING, Job
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.resolving import resolved
 from trainmaster.handlers import models, views
 from trainmaster.handlers.pool_views import standing
 from trainmaster.handlers.views import Standing
@@ -55,7 +57,10 @@ def _standings_in(snapshot: Snapshot, desk: Desk, jobs: Iterable[Job]) -> dict[s
     now, jobs = desk.clock.now(), list(jobs)
     waiting = [job for job in jobs if job.state in WAITING]
     explained = explain(desk.store, now, waiting, snapshot) if waiting else {}
-    standings = {name: views.standing_of(explanation) for name, explanation in explained.items()}
+    demands = {job.name: resolved(job.demand, snapshot.pools, snapshot.catalogue) for job in waiting}
+    standings = {
+        name: replace(views.standing_of(explanation), demand=demands[name]) for name, explanation in explained.items()
+    }
     history = snapshot.records.history
     others = (job for job in jobs if job.name not in standings)
     return standings | {job.name: views.standing_without_plan(job, outlook(job, history, now)) for job in others}

@@ -24,6 +24,8 @@ ReasonType = Literal[
     "BackingOff",
     "NextPass",
     "CanNeverFit",
+    "Infeasible",
+    "Draining",
     "ShareFull",
     "UserFull",
     "BudgetSpent",
@@ -48,7 +50,7 @@ class Reason(Answer):
         ),
     ] = None
     needed: Annotated[
-        int | None, Field(description="Instances. Of WaitsForCapacity, KeptForOther and CanNeverFit.")
+        int | None, Field(description="Instances. Of WaitsForCapacity, KeptForOther, CanNeverFit and Infeasible.")
     ] = None
     free: Annotated[
         int | None, Field(description="Instances that it could have now. Of WaitsForCapacity and KeptForOther.")
@@ -61,7 +63,21 @@ class Reason(Answer):
         Field(description="A job that has run for longer than was expected of it. Of WaitsForCapacity."),
     ] = None
     cap: Annotated[int | None, Field(description="The pool's cap. Of CanNeverFit.")] = None
-    pools: Annotated[list[str] | None, Field(description="Where jobs are stopping. Of WaitsForRelease.")] = None
+    resources: Annotated[
+        str | None, Field(description="What it asks of each instance, as its tag says it. Of Infeasible.")
+    ] = None
+    most: Annotated[
+        int | None,
+        Field(description="The most that any pool of such instances has; 0 where there is none. Of Infeasible."),
+    ] = None
+    expansion: Annotated[
+        str | None,
+        Field(description="Why the manager makes no pool for it; empty where it makes none at all. Of Infeasible."),
+    ] = None
+    pools: Annotated[
+        list[str] | None,
+        Field(description="Where jobs are stopping (WaitsForRelease), or nothing more is started (Draining)."),
+    ] = None
     victims: Annotated[list[str] | None, Field(description="The jobs that step aside for it. Of Preempts.")] = None
     training_jobs: Annotated[
         list[str] | None, Field(description="Whose warm pools are being ended. Of EndsWarmPool.")

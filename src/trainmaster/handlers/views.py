@@ -6,11 +6,12 @@ It must not read anything, decide anything or know HTTP.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any, cast
 
 from trainmaster.domain import lifecycle
+from trainmaster.domain.capacity import Demand
 from trainmaster.domain.deadline import Outlook
 from trainmaster.domain.job import Attempt, Job
 from trainmaster.domain.reasons import Reason
@@ -29,7 +30,10 @@ NOT_CONSIDERED_YET = (
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is said of a job beyond the job itself; all None for one of which nothing is."""
+    """What is said of a job beyond the job itself; all None for one of which nothing is.
+
+    `demand` has the pools in force now, of a job that asks for resources.
+    """
 
     position: int | None = None
     at_least: int | None = None
@@ -38,6 +42,7 @@ class Standing:
     earliest_start: datetime | None = None
     latest_start: datetime | None = None
     deadline: foresight_model.Deadline | None = None
+    demand: Demand | None = None
 
 
 def standing_of(explanation: Explanation | None) -> Standing:
@@ -149,14 +154,17 @@ def plan_view(
 
 def _members(job: Job, standing: Standing | None) -> dict[str, Any]:
     standing = standing or standing_without_plan(job)
+    demand = standing.demand or job.demand
     return {
         "job_name": job.name,
         "job_state": job.state,
         "priority": job.priority,
         "share": job.share,
         "entry_time": job.entry_time,
-        "pools": list(job.demand.pools),
-        "demand": [dict(units) for units in job.demand.alternatives],
+        "pools": list(demand.pools),
+        "demand": [dict(units) for units in demand.alternatives],
+        "resources": None if demand.resources is None else models.Resources(**asdict(demand.resources)),
+        "instances": None if demand.resources is None else demand.instances,
         "preemptible": job.preemptible,
         "position": standing.position,
         "position_at_least": standing.at_least,
@@ -197,6 +205,7 @@ def _attempt_view(attempt: Attempt) -> models.Attempt:
         number=attempt.number,
         training_job_name=attempt.training_job_name,
         units=dict(attempt.units),
+        instance_type=attempt.instance_type or None,
         outcome=attempt.outcome,
         created_at=attempt.created_at,
         started_at=attempt.started_at,

@@ -14,6 +14,7 @@ from trainmaster.domain.deadline import Outlook, outlook
 from trainmaster.domain.job import WAITING, Job
 from trainmaster.domain.plan import Plan, Snapshot, Start, Wait
 from trainmaster.domain.reasons import Preempts, Reason
+from trainmaster.domain.resolving import resolve
 from trainmaster.planner.figures import ranking_of
 from trainmaster.planner.forecast import Estimate, estimate
 from trainmaster.planner.order import in_order
@@ -119,10 +120,10 @@ def dry_run(store: Store, clock: Clock, job: Job) -> Explanation:
 
 
 def with_jobs(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
-    """The snapshot with these jobs among those that wait."""
+    """The snapshot with these jobs among those that wait, all with the pools that they could run in now."""
     known = {job.name for job in snapshot.waiting}
     more = [job for job in jobs if job.name not in known]
-    return replace(snapshot, waiting=tuple(in_order([*snapshot.waiting, *more]))) if more else snapshot
+    return resolve(replace(snapshot, waiting=tuple(in_order([*snapshot.waiting, *more]))) if more else snapshot)
 
 
 def rng_of(snapshot: Snapshot) -> random.Random:

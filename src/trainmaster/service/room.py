@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
-from trainmaster.domain.capacity import Demand, Kind, Pool, Units, covers
+from trainmaster.domain.capacity import Demand, Pool, Units, covers
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.errors import NeverFits, Refused
 from trainmaster.domain.policy import Expansion
 from trainmaster.domain.request import option_field
 from trainmaster.domain.request.asked import MEMBERS
 from trainmaster.domain.resources import InstanceType, Resources
+from trainmaster.planner.rails import Making
 from trainmaster.ports import Request
 
 MOST_NAMED = 3
@@ -62,10 +62,18 @@ class Room:
         for units in () if demand.ours else demand.alternatives:
             (name, count), *others = units.items()
             pool = self.pools.get(name, Pool(name, 0))
-            kind = self.catalogue.type_of(pool.instance_type) or InstanceType(name=pool.instance_type)
-            if not others and pool.kind is Kind.ON_DEMAND and allows(self.expansion, kind, count):
+            kind = self.catalogue.type_of(pool.instance_type)
+            if kind is not None and not others and self._allows(kind, count, name):
                 return f"{count} x {kind.name}"
         return None
+
+    def _allows(self, kind: InstanceType, count: int, name: str = "") -> bool:
+        """Whether the manager may make a pool of so many instances, once its pools of other types are gone."""
+        others_gone = {
+            each: pool for each, pool in self.pools.items() if not pool.made_for or pool.instance_type == kind.name
+        }
+        making = Making(self.expansion, others_gone, self.catalogue)
+        return self.expansion.enabled and not making.refusal(kind, count, name)
 
     def _infeasible(self, request: Request, demand: Demand, asked: Resources) -> str:
         types, count = list(self.catalogue.covering(asked)), demand.instances
@@ -76,7 +84,7 @@ class Room:
                 hint=f"Ask for less of each instance: {'; '.join(self._largest(asked))}.",
             )
         helps = " or ".join(self._helpful(demand, types))
-        by_itself = any(allows(self.expansion, kind, count) for kind in types)
+        by_itself = any(self._allows(kind, count) for kind in types)
         lacking = f"no pool, even when empty, holds {count} x ({asked}), so this job waits until one does"
         what = f"The manager makes one by itself; otherwise {helps}" if by_itself else f"What would help: {helps}"
         return f"Infeasible for now: {lacking}. {what}."
@@ -89,7 +97,7 @@ class Room:
             yield f"a cap of {count} for {pool.name}, which has {pool.cap}"
         if types:
             names = [kind.name for kind in sorted(types, key=lambda kind: (kind.price or math.inf, kind.name))]
-            more = " or a larger type" if names[MOST_NAMED:] else ""
+            more = " or another such type" if names[MOST_NAMED:] else ""
             yield f"a pool of {count} x {' or '.join(names[:MOST_NAMED])}{more}"
 
     def _largest(self, asked: Resources) -> Iterator[str]:
@@ -103,16 +111,6 @@ class Room:
             elif wanted and kinds:
                 best = max(kinds, key=lambda kind: (getattr(kind, name), kind.name))
                 yield f"the most {name} is {getattr(best, name):g} ({best.name})"
-
-
-def allows(expansion: Expansion, kind: InstanceType, count: int) -> bool:
-    """Whether the manager may make a pool of so many instances of that type, if it had not made any yet."""
-    if not expansion.enabled or count > min(expansion.most_per_type, expansion.most):
-        return False
-    if expansion.types and not any(fnmatchcase(kind.name, pattern) for pattern in expansion.types):
-        return False
-    most = expansion.dollars_per_hour
-    return most is None or 0 < kind.price * count <= most
 
 
 def _never_fits(units: Units, caps: Mapping[str, int]) -> Refused:

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from trainmaster.domain.capacity import Demand
+from trainmaster.domain.capacity import Demand, Pool
 from trainmaster.domain.job import PRIORITY_LIMIT, Job
 from trainmaster.domain.plan import Plan, Reservation, Snapshot
 from trainmaster.domain.reasons import (
     Behind,
+    Infeasible,
     KeptForOther,
     Preempts,
     PreemptsLater,
@@ -34,6 +35,7 @@ MOST_TRIES = 6
 """Priorities that are tried, and other pools."""
 _PRIORITY_HELPS = WaitsForCapacity | KeptForOther | Behind
 _STARTS = "it starts with the next pass"
+_WAITS = "it is infeasible no more"
 _SIZE_HELPS = WaitsForCapacity | KeptForOther | Behind | PreemptsLater | Protected | WaitsForRelease | Preempts
 
 
@@ -90,7 +92,9 @@ def story(snapshot: Snapshot, now: datetime, job: Job) -> Story:
         now: UTC.
         job: the waiting job.
     """
-    tried = _Tried(with_jobs(snapshot, [job]), now, job)
+    whole = with_jobs(snapshot, [job])
+    job = next(each for each in whole.waiting if each.name == job.name)
+    tried = _Tried(whole, now, job)
     plan = tried.plan(job)
     reason = _reason(plan, job)
     if reason is None:
@@ -124,6 +128,12 @@ class _Tried:
         waiting = tuple(changed if each.name == self.job.name else each for each in self.snapshot.waiting)
         return schedule(replace(self.snapshot, waiting=waiting), self.now, rng_of(self.snapshot))
 
+    def with_pool(self, pool: Pool) -> str | None:
+        """What would become of a job that no pool can hold, if there were this one; None where that does not help."""
+        pools = {**self.snapshot.pools, pool.name: pool}
+        plan = schedule(replace(self.snapshot, pools=pools), self.now, rng_of(self.snapshot))
+        return _freed(plan, self.job)
+
     def outcome(self, changed: Job) -> str | None:
         """What would become of the job in the next pass; None where it would still just wait."""
         plan = self.plan(changed)
@@ -137,7 +147,15 @@ def _reason(plan: Plan, job: Job) -> Reason | None:
     return next((wait.reason for wait in plan.waits if wait.job.name == job.name), None)
 
 
+def _freed(plan: Plan, job: Job) -> str | None:
+    reason = _reason(plan, job)
+    return None if isinstance(reason, Infeasible) else _STARTS if reason is None else _WAITS
+
+
 def _advice(tried: _Tried, reason: Reason) -> Iterator[Advice]:
+    if isinstance(reason, Infeasible):
+        yield from _split(tried, reason)
+        yield from _room(tried, reason)
     if isinstance(reason, _PRIORITY_HELPS):
         yield from _higher(tried)
     if isinstance(reason, _SIZE_HELPS):
@@ -183,6 +201,32 @@ def _elsewhere(tried: _Tried) -> Iterator[Advice]:
         for pool in roomy[:MOST_TRIES]:
             if tried.outcome(_asking(tried.job, pool, needed)) == _STARTS:
                 yield Advice(f"ask for {needed} x {pool} instead: {_STARTS}", pool=pool)
+
+
+def _split(tried: _Tried, reason: Infeasible) -> Iterator[Advice]:
+    """As many instances as the largest pool of such instances has."""
+    demand, most = tried.job.demand, reason.most
+    if most:
+        own = tuple(dict.fromkeys(units, most) for units in demand.alternatives[: demand.listed])
+        fewer = replace(tried.job, demand=replace(demand, alternatives=own, instances=most), hold=None)
+        if (outcome := _freed(tried.plan(fewer), fewer)) is not None:
+            yield Advice(f"ask for {most} instance{'s' if most > 1 else ''}: {outcome}", instances=most)
+
+
+def _room(tried: _Tried, reason: Infeasible) -> Iterator[Advice]:
+    """A larger pool, and a new one of the cheapest type that covers what it asks for."""
+    pools, needed = tried.snapshot.pools, reason.needed
+    there = [pools[name] for name in tried.job.demand.pools if name in pools and not pools[name].draining]
+    if there:
+        largest = max(there, key=lambda each: (each.cap, each.name))
+        if (outcome := tried.with_pool(replace(largest, cap=needed))) is not None:
+            words = f"raise the cap of {largest.name} from {largest.cap} to {needed}: {outcome}"
+            yield Advice(words, pool=largest.name)
+    asked, catalogue = tried.job.demand.resources, tried.snapshot.catalogue
+    kinds = [] if asked is None else [kind for kind in catalogue.covering(asked) if kind.name not in pools]
+    for kind in sorted(kinds, key=lambda each: (not each.price, each.price, each.name))[:1]:
+        if (outcome := tried.with_pool(Pool(kind.name, needed))) is not None:
+            yield Advice(f"add a pool of {needed} x {kind.name}: {outcome}", pool=kind.name)
 
 
 def _plain(job: Job) -> Sequence[tuple[str, int]]:

@@ -79,6 +79,8 @@ def test_a_range_in_a_sentence() -> None:
         ({"type": "Preempts", "victims": ["a", "b", "c", "d", "e"]}, "preempts a, b, c and 2 more"),
         ({"type": "ShareFull", "share": "vision", "bound": "borrow limit"}, "share vision at its borrow limit"),
         ({"type": "WaitsForJobs", "jobs": ["a", "b"]}, "after a, b"),
+        ({"type": "Infeasible", "needed": 2}, "no pool could hold it"),
+        ({"type": "Draining", "pools": [P5, "spring"]}, f"{P5}, spring being drained"),
         ({"type": "WaitsForCapacity"}, "the whole message"),
         ({"type": "Unheard"}, "the whole message"),
     ],
@@ -89,7 +91,7 @@ def test_a_reason_in_a_few_words(reason: dict[str, Any], told: str) -> None:
 
 def test_every_reason_has_a_few_words() -> None:
     members = {"needed": 2, "free": 1, "pool": P5, "job": "b", "jobs": ["b"], "victims": ["b"], "share": "s"}
-    members |= {"bound": "cap", "limit": 3, "group": "g"}
+    members |= {"bound": "cap", "limit": 3, "group": "g", "pools": [P5]}
     for kind in (*get_args(reasons.Reason), None):
         name = "NotConsideredYet" if kind is None else kind.__name__
         told = brief_reason(a_view("a", reason={"type": name, "message": "the whole message"} | members))
