@@ -120,6 +120,13 @@ class WarmPools:
         return name in self.pools and self.pools[name].kind is Kind.SPOT
 
 
+def left_over(snapshot: Snapshot) -> tuple[WarmPool, ...]:
+    """Warm pools that nobody may start on any more, since pools that they are of are being drained: to be ended."""
+    draining = {name for name, pool in snapshot.pools.items() if pool.draining}
+    free = (pool for pool in snapshot.warm if pool.used_by is None and pool.ending_since is None)
+    return tuple(pool for pool in free if draining.intersection(pool.units))
+
+
 def _is_idle(pool: WarmPool, now: datetime) -> bool:
     return pool.used_by is None and pool.ending_since is None and pool.until > now + MARGIN
 

@@ -17,12 +17,13 @@ from trainmaster.domain.job import Job
 from trainmaster.domain.observation import Observation, Warm
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.warm import WarmPool
+from trainmaster.planner.warm import left_over
 from trainmaster.service.launch import Hands
 
 log = logging.getLogger(__name__)
 
 MOST_LOOKS = 40
-"""Warm pools that one pass asks about."""
+"""Warm pools that one pass asks about, or begins to end because their pool is being drained."""
 IMPATIENT_FOR = timedelta(minutes=5)
 """After this long, only the tick asks whether one is gone that was to end."""
 PERIOD = 5
@@ -32,6 +33,7 @@ PERIOD = 5
 def settle(hands: Hands, snapshot: Snapshot, *, tick: bool) -> Snapshot:
     """The snapshot with its warm pools as SageMaker has them now, as far as it was their turn. Raises `Fenced`."""
     now = hands.clock.now()
+    snapshot = _drained(hands, snapshot, now)
     users = {job.attempt.training_job_name: job for job in snapshot.active if job.attempt is not None}
     due = [pool for pool in snapshot.warm if _is_due(pool, users, now, tick=tick)][:MOST_LOOKS]
     if not due:
@@ -43,6 +45,15 @@ def settle(hands: Hands, snapshot: Snapshot, *, tick: bool) -> Snapshot:
     if changed or gone:
         hands.store.transition([], fence=snapshot.pass_number, warm=changed, cold=gone)
     return replace(snapshot, warm=tuple(pool for pool in (before | told).values() if pool is not None))
+
+
+def _drained(hands: Hands, snapshot: Snapshot, now: datetime) -> Snapshot:
+    """The snapshot with those ending that are left over where pools are being drained. Raises `Fenced`."""
+    ending = {pool.training_job_name: replace(pool, ending_since=now) for pool in left_over(snapshot)[:MOST_LOOKS]}
+    if not ending:
+        return snapshot
+    hands.store.transition([], fence=snapshot.pass_number, warm=list(ending.values()))
+    return replace(snapshot, warm=tuple(ending.get(pool.training_job_name, pool) for pool in snapshot.warm))
 
 
 def end(hands: Hands, pool: WarmPool) -> bool:
