@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from trainmaster.domain.capacity import Demand
 from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome, ParentRule, Wishes
 from trainmaster.domain.policy import FailureClass
+from trainmaster.domain.resources import Resources
 
 texts = st.text(max_size=20)
 keys = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -38,6 +39,7 @@ ATTEMPT = dict[str, st.SearchStrategy[Any]](
     warm_until=st.none() | times,
     ended_at=st.none() | times,
     reason=st.none() | texts,
+    instance_type=texts,
 )
 attempts = st.builds(Attempt, **ATTEMPT)
 wishes = st.builds(
@@ -56,11 +58,29 @@ changes = st.builds(
     reason=texts,
     attempt=st.none() | st.integers(1, 99),
 )
+gib = st.integers(0, 999_999).map(lambda tenths: tenths / 10)
+resources = st.builds(
+    Resources,
+    accelerators=st.integers(0, 1_000),
+    accelerator_memory_gib=gib,
+    vcpus=st.integers(0, 10_000),
+    memory_gib=gib,
+    accelerator=st.sampled_from(["", "nvidia", "aws"]),
+)
+demands = st.builds(Demand, st.lists(units, min_size=1, max_size=3).map(tuple), ours=st.booleans()) | st.builds(
+    Demand,
+    # No pool may have what is asked for.
+    st.lists(units, max_size=3).map(tuple),
+    ours=st.just(True),
+    resources=resources,
+    instances=st.integers(1, 1_000),
+    listed=st.integers(0, 3),
+)
 JOB = dict[str, st.SearchStrategy[Any]](
     name=names,
     entry_time=times,
     priority=priorities,
-    demand=st.builds(Demand, st.lists(units, min_size=1, max_size=3).map(tuple), ours=st.booleans()),
+    demand=demands,
     digest=texts,
     state=st.sampled_from(JobState),
     version=st.integers(1, 10**9),

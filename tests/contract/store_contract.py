@@ -20,9 +20,11 @@ from warm_contract import WarmContract
 
 import builders as b
 from trainmaster.domain import lifecycle
+from trainmaster.domain.capacity import Demand
 from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge
 from trainmaster.domain.job import ENDED, TRANSITIONS, Change, Job, JobState, Wishes
 from trainmaster.domain.policy import FailureClass
+from trainmaster.domain.resources import Resources
 
 EDGES = [(before, after) for before in JobState for after in (*sorted(TRANSITIONS[before]), before)]
 
@@ -106,6 +108,28 @@ class SubmitContract:
         store.submit(job, b.a_request("job1"))
         assert store.find("job1") == job
         assert store.begin_pass().waiting == (job,)
+
+    @pytest.mark.parametrize("alternatives", [(), ({b.G5: 2}, {b.P5: 2})], ids=["no pool", "two pools"])
+    def test_what_a_job_asks_of_instances_is_kept(self, store, alternatives):
+        asked = Resources(accelerators=8, accelerator_memory_gib=640, memory_gib=1.5, accelerator="nvidia")
+        demand = Demand(alternatives, ours=True, resources=asked, instances=2, listed=len(alternatives) // 2)
+        job = b.a_job("job1", demand=demand)
+        store.submit(job, b.a_request("job1"))
+        assert store.find("job1") == job
+        assert store.begin_pass().waiting == (job,)
+
+    def test_a_job_by_resources_starts_in_a_pool_that_was_not_there_when_it_was_submitted(self, store):
+        demand = Demand((), ours=True, resources=Resources(accelerators=8), instances=2)
+        job = b.a_job("job1", demand=demand)
+        store.submit(job, b.a_request("job1"))
+        store.submit(b.a_job("job2", demand=demand), b.a_request("job2"))
+        found = replace(job, demand=replace(demand, alternatives=({"new": 2},)))
+        started = lifecycle.start(found, {"new": 2}, (), b.at(1), instance_type=b.P5)
+        fence = store.begin_pass().pass_number
+        assert store.transition([(found, started)], fence=fence)
+        snapshot = store.begin_pass()
+        assert (snapshot.active, [each.name for each in snapshot.waiting]) == ((started,), ["job2"])
+        assert snapshot.active[0].attempt.instance_type == b.P5
 
     def test_all_that_a_job_can_carry_is_kept(self, store):
         job = b.a_job(

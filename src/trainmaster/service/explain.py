@@ -6,7 +6,7 @@ They store nothing. What they say can be out of date a moment later, as the queu
 from __future__ import annotations
 
 import random
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
