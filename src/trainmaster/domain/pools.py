@@ -64,10 +64,11 @@ def as_made(pools: Iterable[Pool], before: Mapping[str, Pool]) -> list[Pool]:
 
 
 def _as_made(pool: Pool, before: Pool | None) -> Pool:
+    theirs = replace(pool, made_for="", made_at=None)
     if before is None or not before.made_for:
-        return pool
+        return theirs
     kept = replace(pool, made_for=before.made_for, made_at=before.made_at)
-    return kept if replace(kept, draining=before.draining) == before else pool
+    return kept if replace(kept, draining=before.draining) == before else theirs
 
 
 def pool_problems(pools: Sequence[Pool]) -> Iterator[Problem]:

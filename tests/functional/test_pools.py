@@ -1,0 +1,130 @@
+"""Draining and removing pools while the queue works: the whole service over the simulated SageMaker."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import G5, P5
+from trainmaster.domain.capacity import Kind, Pool
+from trainmaster.domain.errors import PoolInUse
+from trainmaster.domain.job import JobState
+from trainmaster.domain.reasons_of_rules import Draining
+from trainmaster.service import change_pool, remove_pool, set_pools
+from trainmaster.service.explain import explain_in
+from trainmaster.service.pool_use import State, pool_usage, state_of
+from world import World, a_request
+
+CALM = {"rates": {"DescribeTrainingJob": None, "CreateTrainingJob": None}}
+OTHER = Pool("other", 1, type_=G5)
+
+
+def a_world(*pools):
+    world = World(**CALM)
+    set_pools(world.desk, pools or [Pool(P5, 2), OTHER])
+    return world
+
+
+def submit(world, name, pools="", *, keep_alive=0, **request):
+    made = a_request(name, **request)
+    if pools:
+        made["Tags"].append({"Key": "trainmaster:pools", "Value": pools})
+    if keep_alive:
+        made["ResourceConfig"]["KeepAlivePeriodInSeconds"] = keep_alive
+    return world.submit_request(made)
+
+
+def reason(world, name):
+    snapshot = world.desk.store.survey()
+    return explain_in(snapshot, world.now(), [world.job(name)])[name].reason
+
+
+def state(world, name=P5):
+    snapshot = world.desk.store.survey()
+    return state_of(snapshot.pools[name], pool_usage(snapshot, world.now())[name])
+
+
+def drain(world, name=P5, *, draining=True):
+    change_pool(world.desk, name, {"draining": draining})
+
+
+def test_a_pool_drains_while_its_jobs_end_and_others_wait_or_go_elsewhere():
+    world = a_world()
+    submit(world, "job1", training_seconds=600)
+    submit(world, "job2", training_seconds=1200)
+    world.run(120)
+    drain(world)
+    submit(world, "urgent", priority=9, training_seconds=60)
+    submit(world, "either", f"{P5} other", training_seconds=60)
+    world.run(300)
+    assert world.states("job1", "job2", "urgent") == {"job1": "running", "job2": "running", "urgent": "pending"}
+    assert (reason(world, "urgent"), state(world)) == (Draining((P5,)), State.DRAINING)
+    world.run_until_ended("either", "job1")
+    assert [dict(attempt.units) for attempt in world.job("either").attempts] == [{"other": 1}]
+    assert (state(world), world.job("urgent").state) == (State.DRAINING, JobState.PENDING)
+    world.run_until_ended("job2")
+    assert (state(world), world.job("urgent").attempts) == (State.DRAINED, ())
+    drain(world, draining=False)
+    world.run_until_ended("urgent")
+    assert world.job("urgent").state is JobState.COMPLETED
+    assert [world.job(name).preemptions for name in ("job1", "job2")] == [0, 0]
+
+
+def test_warm_pools_of_a_pool_that_drains_are_ended_and_none_is_left_after():
+    world = a_world(Pool(P5, 2))
+    submit(world, "idle", keep_alive=3000, training_seconds=60)
+    submit(world, "runs", keep_alive=3000, training_seconds=900)
+    world.run_until_ended("idle")
+    world.run(30)
+    assert [pool.training_job_name for pool in world.desk.store.survey().warm] == ["idle"]
+    drain(world)
+    world.run(180)
+    assert world.desk.store.survey().warm == ()
+    assert state(world) is State.DRAINING
+    world.run_until_ended("runs")
+    world.run(240)
+    assert (world.desk.store.survey().warm, state(world)) == ((), State.DRAINED)
+    assert world.simulator.quotas.used(P5) == 0
+
+
+def test_jobs_that_wait_for_a_pool_that_goes_run_in_another():
+    world = a_world()
+    for name in ("job1", "job2"):
+        submit(world, name, training_seconds=1500)
+    submit(world, "first", "other", kind=G5, training_seconds=300)
+    world.run(60)
+    submit(world, "either", f"{P5} other", training_seconds=60)
+    world.run(60)
+    drain(world)
+    world.run_until_ended("job1", "job2", "first")
+    submit(world, "late", f"{P5} other", training_seconds=60)
+    done = remove_pool(world.desk, P5)
+    assert [job.name for job in done.leaving.stranded] == []
+    assert sorted(done.settings.pools) == ["other"]
+    world.run_until_ended("either", "late")
+    assert {name: dict(world.job(name).attempts[-1].units) for name in ("either", "late")} == {
+        "either": {"other": 1},
+        "late": {"other": 1},
+    }
+
+
+def test_a_job_that_was_preempted_counts_as_one_that_waits():
+    world = a_world(Pool(P5, 1), Pool("p5-spot", 1, type_=P5, kind=Kind.SPOT))
+    submit(world, "low", P5, priority=-1, training_seconds=900)
+    world.run(120)
+    submit(world, "high", P5, priority=5, training_seconds=900)
+    world.run(240)
+    assert world.states("low", "high") == {"low": "preempted", "high": "running"}
+    with pytest.raises(PoolInUse, match="high hold 1"):
+        remove_pool(world.desk, P5)
+    drain(world)
+    world.run_until_ended("high")
+    world.run(60)
+    with pytest.raises(PoolInUse, match="1 waiting job could run nowhere else than in .*: low"):
+        remove_pool(world.desk, P5)
+    assert [job.name for job in remove_pool(world.desk, P5, force=True).leaving.stranded] == ["low"]
+    world.run(120)
+    assert world.job("low").state is JobState.PREEMPTED
+    set_pools(world.desk, [Pool(P5, 1)])
+    world.run_until_ended("low")
+    assert world.job("low").state is JobState.COMPLETED
+    assert dict(world.peaks) == {P5: 1}
