@@ -6,7 +6,7 @@ choose among the pools: that is `planner/spill.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from trainmaster.domain.capacity import Demand, Kind, Pool, Units, covers
@@ -49,10 +49,11 @@ def resolve(snapshot: Snapshot) -> Snapshot:
     """The snapshot with the demands of all jobs resolved against its pools; the same where none is by resource."""
     if all(job.demand.resources is None for job in (*snapshot.active, *snapshot.waiting)):
         return snapshot
+    known: dict[Hashable, Demand] = {}
     return replace(
         snapshot,
-        active=tuple(_resolved(job, snapshot) for job in snapshot.active),
-        waiting=tuple(_resolved(job, snapshot) for job in snapshot.waiting),
+        active=tuple(_resolved(job, snapshot, known) for job in snapshot.active),
+        waiting=tuple(_resolved(job, snapshot, known) for job in snapshot.waiting),
     )
 
 
@@ -69,6 +70,13 @@ def with_changes(snapshot: Snapshot, changes: Sequence[Expand | Retire]) -> Snap
     return resolve(replace(snapshot, pools=pools))
 
 
-def _resolved(job: Job, snapshot: Snapshot) -> Job:
-    demand = resolved(job.demand, snapshot.pools, snapshot.catalogue)
-    return job if demand is job.demand else replace(job, demand=demand)
+def _resolved(job: Job, snapshot: Snapshot, known: dict[Hashable, Demand]) -> Job:
+    """The job with its demand resolved; equal demands of a deep queue are worked out once, into `known`."""
+    asked = job.demand
+    if asked.resources is None:
+        return job
+    key = (asked.resources, asked.instances, *(tuple(units.items()) for units in asked.alternatives[: asked.listed]))
+    if key not in known:
+        known[key] = resolved(asked, snapshot.pools, snapshot.catalogue)
+    demand = known[key]
+    return job if demand.alternatives == asked.alternatives else replace(job, demand=demand)
