@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from builders import NOW, ROLE, a_request, pools_of
+from builders import NOW, P5, ROLE, a_request, pools_of
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.job import Job
@@ -190,5 +190,6 @@ class ApiWorld:
     def seed(self, *jobs: Job) -> None:
         """Put jobs of any state into the store, each with a request of its own."""
         for job in jobs:
-            instance_type, count = next(iter(job.demand.alternatives[0].items()))
+            units = next(iter(job.demand.alternatives), {P5: job.demand.instances})
+            instance_type, count = next(iter(units.items()))
             self.memory.submit(job, a_request(job.name, instance_type=instance_type, count=count))

@@ -235,7 +235,7 @@ class FakeApi:
             for job in listed
             if (states is None or job["jobState"] in states)
             and query.get("share", job["share"]) == job["share"]
-            and query.get("pool", job["pools"][0]) in job["pools"]
+            and ("pool" not in query or query["pool"] in job["pools"])
         ]
         first = int(query.get("cursor", 0))
         after = first + self.page_length

@@ -21,7 +21,9 @@ from builders import (
     at,
     pools_of,
 )
+from trainmaster.domain.capacity import Demand
 from trainmaster.domain.policy import Order, Policy, Share
+from trainmaster.domain.resources import Resources
 
 A_DAY = 86_400
 
@@ -129,6 +131,63 @@ class TestWhatWouldHelp:
         )
         assert world.get("/jobs/waits").body["reason"]["type"] == "ShareFull"
         assert self.advice(world) == []
+
+
+ASKED = Resources(accelerators=8, accelerator_memory_gib=640)
+"""What an instance of P5 has, and one of G5 does not."""
+
+
+def asking(name="waits", instances=1, **fields):
+    """Submitted when there was no pool for it."""
+    return a_job(name, demand=Demand((), ours=True, resources=ASKED, instances=instances), **fields)
+
+
+class TestWhatWouldHelpAJobThatNoPoolCouldHold:
+    def advice(self, world):
+        return [(each["message"], each["instances"], each["pool"]) for each in why(world, "waits")["advice"]]
+
+    def test_a_new_pool_of_the_cheapest_type_that_has_what_it_asks_for(self):
+        world = a_world(asking(instances=2), pools=[a_pool(G5, 4)])
+        assert world.get("/jobs/waits").body["reason"]["type"] == "Infeasible"
+        ((message, _, pool),) = self.advice(world)
+        assert message == f"add a pool of 2 x {pool}: it starts with the next pass"
+        world.memory.set_settings(pools=[a_pool(G5, 4), a_pool(pool, 2)])
+        job = world.get("/jobs/waits", why="true").body
+        assert (job["reason"], job["demand"], job["why"]["advice"]) == (None, [{pool: 2}], [])
+
+    def test_fewer_instances_or_a_larger_pool(self):
+        first, second, _ = self.advice(a_world(asking(instances=6), pools=[a_pool(P5, 4)]))
+        assert first == ("ask for 4 instances: it starts with the next pass", 4, None)
+        assert second == (f"raise the cap of {P5} from 4 to 6: it starts with the next pass", None, P5)
+
+    def test_a_pool_that_is_large_enough_helps_though_it_is_full(self):
+        world = a_world(running("r", 4, preemptible=False), asking(instances=6), pools=[a_pool(P5, 4)])
+        messages = [message for message, _, _ in self.advice(world)]
+        assert f"raise the cap of {P5} from 4 to 6: it is infeasible no more" in messages
+
+    def test_what_holds_instances_that_it_could_use_is_told_of_the_pools_of_now(self):
+        world = a_world(running("r", 4, preemptible=False), asking(), pools=[a_pool(P5, 4)])
+        assert [holder["jobName"] for holder in why(world, "waits")["inTheWay"]] == ["r"]
+
+    def test_a_plan_says_that_it_would_wait_and_why(self):
+        request = a_request("new", options={"resources": str(ASKED)}, ResourceConfig={"VolumeSizeInGB": 30})
+        said = a_world(pools=[a_pool(G5, 4)]).post("/plan", request).body
+        assert (said["decision"], said["reason"]["type"], said["reason"]["most"]) == ("wait", "Infeasible", 0)
+        assert said["reason"]["resources"] == str(ASKED)
+        assert said["warnings"][0].startswith("Infeasible for now")
+
+    def test_its_view_has_what_it_asks_for(self):
+        world = a_world(asking(instances=2), a_job("plain"), pools=[a_pool(G5, 4)])
+        queue = {job["jobName"]: job for job in world.get("/queue").body["jobs"]}
+        assert queue["waits"]["resources"] == {
+            "accelerators": 8,
+            "acceleratorMemoryGib": 640,
+            "vcpus": 0,
+            "memoryGib": 0,
+            "accelerator": "",
+        }
+        assert [queue["waits"][key] for key in ("instances", "pools", "demand", "jobState")] == [2, [], [], "pending"]
+        assert (queue["plain"]["resources"], queue["plain"]["instances"]) == (None, None)
 
 
 class TestOfWhomThereIsNoStory:

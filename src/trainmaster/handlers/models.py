@@ -28,7 +28,7 @@ class TrainingJobRequest(RootModel[dict[str, Any]]):
     """A CreateTrainingJob request, as one would send it to SageMaker.
 
     Its members are SageMaker's. The tag `priority` (an integer) sets the job's priority, tags `trainmaster:<option>`
-    its options.
+    its options. With `trainmaster:resources` it needs no instance type: the queue finds the pools that cover it.
     """
 
     model_config = ConfigDict(
