@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.api import ApiClient
+from trainmaster.client.asking import asking
 from trainmaster.client.attemptlogs import AttemptLogs
 from trainmaster.client.describe import arn_of, corrected, described, is_unstarted, misleads
 from trainmaster.client.errors import ApiError, Conflict, NotFound
@@ -39,10 +40,12 @@ class Route:
     """A way for training jobs into the queue, with what is known of the jobs that went it.
 
     `session` reads logs. `announce` is called with the job at every DescribeTrainingJob of a job that the queue knows.
+    With `resources` jobs ask for these instead of the instance type that they name (`asking`).
     """
 
     def __init__(self, session: boto3.session.Session, api: ApiClient) -> None:
         self.enabled = True
+        self.resources: str | None = None
         self.announce: Callable[[JobView], None] = _say_nothing
         self.known = KnownJobs(api)
         self._stories = Stories()
@@ -84,7 +87,7 @@ class Route:
 
     def submit(self, request: dict[str, Any]) -> Submission:
         """Put a CreateTrainingJob request into the queue and tell what it answers. Raises ApiError."""
-        job = self.api.submit(request)
+        job = self.api.submit(asking(request, self.resources))
         logger.info("Training job %s is in the queue. %s", job["jobName"], sentence_of(job))
         if job["wouldPreempt"]:
             logger.info("Training job %s makes step aside: %s", job["jobName"], ", ".join(job["wouldPreempt"]))
@@ -198,19 +201,26 @@ _routes: weakref.WeakKeyDictionary[boto3.session.Session, weakref.ref[Route]] = 
 
 
 def route_to_queue(
-    session: boto3.session.Session, api: ApiClient | str | None = None, *, clients: Iterable[Any] = ()
+    session: boto3.session.Session,
+    api: ApiClient | str | None = None,
+    *,
+    clients: Iterable[Any] = (),
+    resources: str | None = None,
 ) -> Route:
     """Send the session's training jobs to the queue instead of starting them at once.
 
     `api` is an ApiClient or the API's URL; None finds it as `ApiClient()` does, with the session's credentials.
     Clients that the session has made before are not reached unless they are given in `clients`. Routing again changes
     the API and is otherwise the same as once. Jobs of the queue keep their names for Describe, Stop and waiters.
+    With `resources`, such as `accelerators=8,vcpus=96`, jobs ask for these instead of the instance type that they name.
     """
     known = _routes.get(session, lambda: None)()
     chosen = client_for(api, session)
     route = known or Route(session, chosen)
     if api is not None:
         route.api = chosen
+    if resources is not None:
+        route.resources = resources
     route.enabled = True
     for events in (session.events, *(client.meta.events for client in clients)):
         route.attach(events)
