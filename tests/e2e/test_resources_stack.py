@@ -87,7 +87,7 @@ def pool_rows(trainmaster):
 
 def test_each_job_starts_on_the_pool_that_fits_it_best(deployed, trainmaster, pools, request_file):
     for name, resources in (("asks-4", FOUR), ("asks-8", EIGHT)):
-        done = trainmaster("submit", request_file(name), "--option", f"resources={resources}")
+        done = trainmaster("submit", request_file(name), "--resources", resources)
         assert done.returncode == 0, done.stderr
     assert deployed.state("asks-4", "completed")["attempts"][0]["units"] == {SMALL: 1}
     assert deployed.state("asks-8", "completed")["attempts"][0]["units"] == {LARGE: 1}
@@ -98,7 +98,7 @@ def test_each_job_starts_on_the_pool_that_fits_it_best(deployed, trainmaster, po
 def test_the_next_best_is_taken_where_the_best_is_busy(deployed, trainmaster, pools, request_file):
     for name in ("spills-1", "spills-2"):
         path = request_file(name, seconds=600)
-        assert trainmaster("submit", path, "--option", f"resources={FOUR}").returncode == 0
+        assert trainmaster("submit", path, "--resources", FOUR).returncode == 0
         deployed.state(name, "running")
     assert (given(deployed, "spills-1"), given(deployed, "spills-2")) == ((SMALL, 1), (LARGE, 1))
     assert trainmaster("cancel", "spills-1", "spills-2").returncode == 0
@@ -108,18 +108,22 @@ def test_the_next_best_is_taken_where_the_best_is_busy(deployed, trainmaster, po
 def test_an_infeasible_job_waits_until_a_pool_is_made_for_it_which_is_retired(
     deployed, trainmaster, pools, expansion, request_file
 ):
-    path = request_file("huge")
-    assert trainmaster("submit", path, "--option", f"resources={HUGE}").returncode == 0
+    path = request_file("huge", seconds=10)
+    assert trainmaster("submit", path, "--resources", HUGE).returncode == 0
     waiting = deployed.state("huge", "pending")
-    assert waiting["reason"]["type"] == "Infeasible"
-    assert (
-        f"infeasible: needs 1 x ({HUGE})" in trainmaster("why", "huge").stdout
-    )
+    assert (waiting["reason"]["type"], waiting["reason"]["resources"]) == ("Infeasible", HUGE)
+    assert f"infeasible: needs 1 x ({HUGE})" in trainmaster("why", "huge").stdout
     assert MADE not in pool_rows(trainmaster)
 
     expansion()
 
-    done = deployed.state("huge", "completed", seconds=SOME_TICKS)
-    assert done["attempts"][0]["units"] == {MADE: 1}
+    deployed.state("huge", "running", seconds=SOME_TICKS)
+    made = pool_rows(trainmaster)[MADE]
+    assert (made["madeFor"], made["cap"], made["used"], made["waiting"]) == (f"1 x ({HUGE})", 1, 1, 0)
+    assert MADE in trainmaster("pools").stdout
+    done = deployed.state("huge", "completed")
+    assert [(attempt["units"], attempt["outcome"]) for attempt in done["attempts"]] == [({MADE: 1}, "completed")]
+    assert f"a pool of 1 x {MADE} was made for it" in trainmaster("show", "huge").stdout
     assert given(deployed, "huge") == (MADE, 1)
     eventually(lambda: MADE not in pool_rows(trainmaster), seconds=SOME_TICKS)
+    assert set(pools) <= pool_rows(trainmaster).keys()
