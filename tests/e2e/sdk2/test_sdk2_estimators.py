@@ -57,6 +57,15 @@ def test_the_example_of_the_how_to_page(
     assert "hello from the container" in capsys.readouterr().out
 
 
+def test_a_session_can_ask_for_resources_in_the_place_of_the_estimators_type(stage: Stage) -> None:
+    session = QueueSession(default_bucket=BUCKET, resources="accelerators=8,vcpus=96")
+    an_estimator(session, instance_count=2).fit(wait=False)
+    (job,) = stage.world.jobs.values()
+    config, tags = job["jobDetails"]["ResourceConfig"], job["jobDetails"]["Tags"]
+    assert (config.get("InstanceType"), config["InstanceCount"]) == (None, 2)
+    assert {"Key": "trainmaster:resources", "Value": "accelerators=8,vcpus=96"} in tags
+
+
 def test_the_articles_estimator_is_queued_at_once(session: Any, stage: Stage, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('hello')\n")
     estimator = PyTorch(

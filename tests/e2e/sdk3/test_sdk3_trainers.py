@@ -66,6 +66,15 @@ def test_train_without_waiting_returns_at_once(session: Any, stage: Stage) -> No
     assert trainer._latest_training_job.secondary_status == "Pending"
 
 
+def test_a_session_can_ask_for_resources_in_the_place_of_the_trainers_type(stage: Stage) -> None:
+    session = QueueSession(default_bucket=BUCKET, resources="accelerators=8,vcpus=96")
+    a_trainer(session).train(wait=False)
+    (job,) = stage.world.jobs.values()
+    config, tags = job["jobDetails"]["ResourceConfig"], job["jobDetails"]["Tags"]
+    assert (config.get("InstanceType"), config["InstanceCount"]) == (None, 1)
+    assert {"Key": "trainmaster:resources", "Value": "accelerators=8,vcpus=96"} in tags
+
+
 def the_queued(stage: Stage) -> str:
     """Block until a job is in the queue; its name."""
     stage.world.await_calls("POST", "/add-job", 1)
