@@ -108,6 +108,8 @@ A_PLAN = {
     "wouldPreempt": [],
     "wouldStart": [],
     "wouldDelay": [],
+    "wouldCreate": [],
+    "expansionEnabled": False,
     "deadline": None,
     "warnings": [],
 }

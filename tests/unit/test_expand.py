@@ -217,6 +217,13 @@ def test_a_pool_that_could_not_hold_the_largest_job_is_not_made_at_all():
     assert result == Changes((), {"j00": f"4 x {POD2} would be beyond the most instances of a type, 3"})
 
 
+def test_the_reason_is_that_of_a_type_that_the_settings_allow():
+    refused = changes(queue(*pod2_jobs(1, instances=9), expansion=only(POD3)), b.NOW).refused
+    assert refused == {"j00": f"9 x {POD3} would be beyond the most instances of a type, 8"}
+    none = changes(queue(*pod2_jobs(1), expansion=only(POD1)), b.NOW).refused
+    assert none == {"j00": f"the settings do not allow {POD2}"}
+
+
 def test_where_the_best_type_has_no_room_the_next_is_taken():
     catalogue = replace(PODS, quotas={POD2: 3})
     snapshot = queue(*pod2_jobs(1, instances=4), expansion=PODS_ONLY, catalogue=catalogue)

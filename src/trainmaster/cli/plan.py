@@ -16,7 +16,7 @@ from trainmaster.cli.tools import tools_of
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from trainmaster.client.views import PlanView
+    from trainmaster.client.views import Creation, PlanView
 
 
 def plan(  # noqa: PLR0913 - an option each
@@ -52,7 +52,7 @@ def _told(answer: PlanView, name: str, now: datetime) -> str:
     parts = [lines[answer["decision"]]]
     if answer["decision"] != "start":
         parts.append(start_sentence(answer, now, "would be"))
-    parts += [_others(answer, name), _deadline(answer)]
+    parts += [_created(answer), _others(answer, name), _deadline(answer)]
     return with_moments(" ".join(part for part in parts if part), now)
 
 
@@ -61,6 +61,23 @@ def _place(answer: PlanView) -> str:
         return f" at position {answer['position']}"
     least = answer.get("positionAtLeast")
     return f" at position {least} or later" if least is not None else ""
+
+
+def _created(answer: PlanView) -> str:
+    """Which pools would be made for it, and what these cost."""
+    made = [f"{each['pool']} ({_size(each)})" for each in answer.get("wouldCreate", [])]
+    if not made:
+        return ""
+    pools = f"pool{'s' if made[1:] else ''} {' and '.join(made)}"
+    if answer.get("expansionEnabled"):
+        return f"The manager would make the {pools} for it."
+    return f"With expansion.enabled=true the manager would make the {pools} for it."
+
+
+def _size(made: Creation) -> str:
+    price = made["dollarsPerHour"]
+    cost = f"${price:,.2f} more an hour while in use" if price is not None else "at a price that nobody knows"
+    return f"{made['instances']} x {made['instanceType']}, {cost}"
 
 
 def _others(answer: PlanView, name: str) -> str:

@@ -87,6 +87,18 @@ class Delay(Answer):
     would_start: Annotated[datetime, Field(description="With the new job before it.")]
 
 
+class Creation(Answer):
+    """A pool that the manager would make, or make larger, for the job."""
+
+    pool: str
+    instance_type: str
+    instances: Annotated[int, Field(description="That the pool would have in all.")]
+    dollars_per_hour: Annotated[
+        float | None,
+        Field(description="What the instances that it adds cost on demand while in use; null where nobody knows."),
+    ]
+
+
 class Plan(Answer):
     """What would happen to a request, and to others, if it were submitted now."""
 
@@ -99,6 +111,10 @@ class Plan(Answer):
     would_delay: Annotated[
         list[Delay], Field(description="Of the next 20 jobs behind it those that would start over a minute later.")
     ]
+    would_create: Annotated[
+        list[Creation], Field(description="Pools that would be made for it, or would be if expansion were on.")
+    ]
+    expansion_enabled: Annotated[bool, Field(description="Whether the queue makes pools by itself.")]
     estimated_start: Expected
     estimated_start_low: Earliest
     estimated_start_high: Latest

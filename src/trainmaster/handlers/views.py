@@ -14,6 +14,7 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Demand
 from trainmaster.domain.deadline import Outlook
 from trainmaster.domain.job import Attempt, Job
+from trainmaster.domain.plan import Expand
 from trainmaster.domain.reasons import Reason
 from trainmaster.handlers import foresight_model, models, reason_model
 from trainmaster.ports import Request
@@ -144,11 +145,22 @@ def plan_view(
         would_preempt=preempts,
         would_start=list(consequences.starts),
         would_delay=[_delay_view(delay) for delay in consequences.delays],
+        would_create=[_creation_view(each) for each in consequences.creates],
+        expansion_enabled=consequences.expands,
         estimated_start=standing.estimated_start,
         estimated_start_low=standing.earliest_start,
         estimated_start_high=standing.latest_start,
         deadline=standing.deadline,
         warnings=list(warnings),
+    )
+
+
+def _creation_view(decided: Expand) -> foresight_model.Creation:
+    return foresight_model.Creation(
+        pool=decided.pool.name,
+        instance_type=decided.pool.instance_type,
+        instances=decided.pool.cap,
+        dollars_per_hour=decided.dollars_per_hour or None,
     )
 
 

@@ -121,7 +121,12 @@ class _Growth:
                 self._serve(demand, pool, option.instances)
                 return
             refusals.append(refusal)
-        self.refused |= dict.fromkeys(demand.jobs, next(iter(refusals), NO_TYPE))
+        allowed = (
+            refusal
+            for option, refusal in zip(demand.options, refusals, strict=True)
+            if self.making.rules.allows(option.kind.name)
+        )
+        self.refused |= dict.fromkeys(demand.jobs, next(allowed, next(iter(refusals), NO_TYPE)))
 
     def _lean(self, demand: Wanted) -> None:
         """The demand waits for the first of the manager's pools that holds it."""

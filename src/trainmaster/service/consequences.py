@@ -1,15 +1,18 @@
-"""What a submission would do to others: who would start with it, and who later because of it.
+"""What a submission would do: who would start with it, who later because of it, which pools would be made for it.
 
 Readers of the plan and of the forecast, with the job and without. They store nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from trainmaster.domain.job import Job
-from trainmaster.domain.plan import Plan, Snapshot, Start, Wait
+from trainmaster.domain.plan import Expand, Plan, Snapshot, Start, Wait
+from trainmaster.domain.resolving import resolve
+from trainmaster.planner.expand import changes
 from trainmaster.planner.forecast import delays
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.explain import rng_of, with_jobs
@@ -39,10 +42,14 @@ class Consequences:
     Attributes:
         starts: jobs that the next pass would start, and would not without it.
         delays: jobs that would start later.
+        creates: pools that would be made, or made larger, for the job; where expansion is off: if it were on.
+        expands: whether expansion is on.
     """
 
     starts: tuple[str, ...] = ()
     delays: tuple[Delay, ...] = ()
+    creates: tuple[Expand, ...] = ()
+    expands: bool = False
 
 
 def consequences(snapshot: Snapshot, now: datetime, job: Job) -> Consequences:
@@ -61,7 +68,18 @@ def consequences(snapshot: Snapshot, now: datetime, job: Job) -> Consequences:
     return Consequences(
         tuple(name for name in started[1] if name not in started[0]),
         tuple(Delay(name, expected, then) for name, (expected, then) in later.items()),
+        tuple(_creates(after, now, job)),
+        snapshot.policy.expansion.enabled,
     )
+
+
+def _creates(snapshot: Snapshot, now: datetime, job: Job) -> Iterator[Expand]:
+    """What expansion makes for the job, whether or not it is on."""
+    policy = snapshot.policy
+    asked = replace(snapshot, policy=replace(policy, expansion=replace(policy.expansion, enabled=True)))
+    for each in changes(resolve(asked), now).decisions:
+        if isinstance(each, Expand) and job.name in each.jobs:
+            yield each
 
 
 def _considered_after(job: Job, plan: Plan) -> list[str]:

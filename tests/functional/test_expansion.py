@@ -1,0 +1,231 @@
+"""Pools that the manager makes by itself, from the job that nothing can hold to the pool that nobody needs any more.
+
+Over the shipped handler, both stores and the simulated SageMaker on the virtual clock; a manager may die after any of
+its calls, or another may overtake it there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from builders import P5
+from trainmaster.domain.capacity import Pool
+from trainmaster.domain.policy import Expansion
+from trainmaster.domain.reasons import Infeasible
+from trainmaster.local.simulator import Profile
+from trainmaster.service import explain
+from world import Faults, World, a_request, dynamodb_client, make_table
+
+G5 = "ml.g5.2xlarge"
+G6 = "ml.g6.2xlarge"
+IDLE = timedelta(minutes=10)
+ON = Expansion(enabled=True, types=(G5,), retire_after=IDLE)
+SHORT = Expansion(enabled=True, types=(G5, G6), retire_after=timedelta(seconds=90))
+BRISK = Profile(
+    seeking_seconds=1,
+    starting_seconds=5,
+    downloading_seconds=2,
+    uploading_seconds=2,
+    stopping_seconds=5,
+    pending_seconds=60,
+)
+
+
+def a_request_by_resources(name: str, instances: int = 1, asked: str = "accelerators=1", **more: Any) -> dict[str, Any]:
+    request = a_request(name, **more)
+    request["ResourceConfig"] = {"VolumeSizeInGB": 30}
+    tags = {"resources": asked, "instances": str(instances)}
+    request["Tags"] += [{"Key": f"trainmaster:{key}", "Value": value} for key, value in tags.items()]
+    return request
+
+
+class Queue:
+    """A world in which expansion is on."""
+
+    def __init__(self, world: World, expansion: Expansion = ON) -> None:
+        self.world = world
+        self.store = world.desk.store
+        self.expand(expansion)
+
+    def expand(self, expansion: Expansion) -> None:
+        policy = self.store.settings().policy
+        self.store.set_settings(policy=type(policy)(expansion=expansion, hold_for=policy.hold_for))
+
+    def ask(self, name: str, instances: int = 1, **more: Any) -> None:
+        self.world.submit_request(a_request_by_resources(name, instances, **more))
+
+    @property
+    def made(self) -> dict[str, int]:
+        """Caps of the pools that the manager has made, by name."""
+        return {name: pool.cap for name, pool in self.store.settings().pools.items() if pool.made_for}
+
+    def history(self, name: str) -> list[str]:
+        return [change.reason for change in self.world.job(name).history]
+
+
+def a_world(**arguments: Any) -> World:
+    return World(profile=BRISK, pools=f"ml.m5.large=2,{P5}=0", **arguments)
+
+
+@contextmanager
+def on_dynamodb(**arguments: Any):
+    with mock_aws():
+        client = dynamodb_client()
+        make_table(client)
+        yield World(client, profile=BRISK, pools="ml.m5.large=2", **arguments)
+
+
+@pytest.fixture
+def quiet():
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+def queue():
+    return Queue(a_world())
+
+
+def test_an_infeasible_job_gets_a_pool_runs_in_it_and_the_pool_goes_when_nobody_needs_it(queue):
+    queue.ask("job1", 2, training_seconds=300)
+    queue.world.run(30)
+    assert queue.made == {G5: 2}
+    assert queue.world.in_use() == {G5: 2}
+    assert queue.history("job1")[1] == f"a pool of 2 x {G5} was made for it"
+    queue.world.run_until_ended("job1")
+    ended = queue.world.job("job1").ended_at
+    assert queue.world.states("job1") == {"job1": "completed"}
+    while queue.made:
+        assert queue.world.clock.now() < ended + IDLE + timedelta(minutes=3)
+        queue.world.run(20)
+    assert queue.world.clock.now() >= ended + IDLE
+    assert queue.store.settings().pools.keys() == {"ml.m5.large", P5}
+
+
+def test_nothing_is_made_while_it_is_off_and_turning_it_on_is_enough(queue):
+    queue.expand(Expansion())
+    queue.ask("job1")
+    queue.world.run(600)
+    assert (queue.made, queue.world.states("job1")) == ({}, {"job1": "pending"})
+    reason = explain(queue.store, queue.world.clock.now(), [queue.world.job("job1")])["job1"].reason
+    assert reason == Infeasible("accelerators=1", 1, 0)
+    queue.expand(ON)
+    queue.world.run_until_ended("job1")
+
+
+def test_a_job_beyond_the_guard_rails_is_told_which(queue):
+    queue.ask("job1", 9)
+    queue.world.run(120)
+    reason = explain(queue.store, queue.world.clock.now(), [queue.world.job("job1")])["job1"].reason
+    rail = f"9 x {G5} would be beyond the most instances of a type, 8"
+    assert (queue.made, reason) == ({}, Infeasible("accelerators=1", 9, 0, rail))
+
+
+def test_a_pool_that_jobs_wait_for_grows_within_the_guard_rails(queue):
+    queue.expand(Expansion(enabled=True, types=(G5,), most=3, most_per_type=3))
+    for number in range(6):
+        queue.ask(f"job{number}", training_seconds=600)
+        queue.world.run(5)
+    queue.world.run(70)
+    assert (queue.made, queue.world.in_use()) == ({G5: 3}, {G5: 3})
+    queue.world.run_until_ended(*(f"job{number}" for number in range(6)))
+    assert queue.world.peaks[G5] == 3
+
+
+def test_a_pool_whose_job_met_no_capacity_is_not_made_twice():
+    queue = Queue(a_world(limits={G5: 0}))
+    queue.ask("job1", training_seconds=60)
+    queue.world.run(1200, step=20)
+    assert queue.made == {G5: 1}
+    assert queue.history("job1").count(f"a pool of 1 x {G5} was made for it") == 1
+
+
+def test_what_people_set_while_a_pass_decides_wins_and_nothing_starts_in_what_was_not_made():
+    """Somebody changes the pools after the manager has read them; the next pass makes the pool among theirs."""
+    number, overtaken, seen = 0, True, set()
+    while overtaken:
+        number += 1
+        with on_dynamodb(faults=Faults(overtake_after=number)) as world:
+            queue = Queue(world)
+            theirs = [Pool("ml.m5.large", 3), Pool(P5, 0)]
+
+            def others(world: World = world, theirs: list[Pool] = theirs) -> None:
+                mine = [pool for pool in world.desk.store.settings().pools.values() if pool.made_for]
+                world.desk.store.set_settings(pools=[*theirs, *mine])
+                world.overtaken += 1
+
+            world.faults.overtake = others
+            queue.ask("job1", training_seconds=30)
+            world.settle()
+            seen.add((bool(queue.made), str(world.job("job1").state)))
+            overtaken = world.overtaken == 1
+            world.run_until_ended("job1")
+            if overtaken:
+                assert queue.store.settings().pools["ml.m5.large"].cap == 3
+    assert number > 5
+    assert (False, "pending") in seen, "nobody was faster than the pool was made"
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_a_manager_killed_after_any_call_loses_nothing_and_makes_one_pool(quiet, chunk):
+    for number in itertools.count(chunk + 1, 4):
+        with on_dynamodb(faults=Faults(kill_after=number)) as world:
+            queue = Queue(world, SHORT)
+            story(queue)
+            if not world.killed:
+                break
+    assert number > 8
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_two_managers_never_make_two_pools_for_one_demand(quiet, chunk):
+    for number in itertools.count(chunk + 1, 4):
+        with on_dynamodb(faults=Faults(overtake_after=number)) as world:
+            queue = Queue(world, SHORT)
+            story(queue)
+            if not world.overtaken:
+                break
+    assert number > 8
+
+
+def story(queue: Queue) -> None:
+    """One job that nothing can hold; at the end it has run once, in one pool, which is gone again."""
+    version = queue.store.settings().version
+    queue.ask("job1", 2, training_seconds=5)
+    for _ in range(90):
+        queue.world.run(20, step=20)
+        if queue.world.states("job1") == {"job1": "completed"} and not queue.made:
+            break
+    assert queue.made == {}
+    assert queue.store.settings().version == version + 2, "a pool was made once, and removed once"
+    assert queue.history("job1").count(f"a pool of 2 x {G6} was made for it") == 1
+    assert queue.world.states("job1") == {"job1": "completed"}
+    assert len(queue.world.opened) == 1
+    assert not queue.world.doubles
+
+
+@pytest.mark.parametrize("engine", ["memory", "dynamodb"])
+def test_a_deployment_with_other_pools_puts_made_ones_aside_and_the_next_pass_makes_them_again(engine):
+    with on_dynamodb() as deployed:
+        world = a_world() if engine == "memory" else deployed
+        queue = Queue(world)
+        queue.ask("job1", training_seconds=600)
+        world.run(60)
+        assert queue.made == {G5: 1}
+        world.pools = "ml.m5.large=5"
+        world.desk.store.__dict__.update(world._store().__dict__)
+        assert world.desk.store.settings().pools == {"ml.m5.large": Pool("ml.m5.large", 5)}
+        queue.ask("job2", training_seconds=60)
+        world.run(60)
+        pools = world.desk.store.settings().pools
+        assert pools["ml.m5.large"].cap == 5
+        assert queue.made == {G5: 2}, "what runs there counts"
+        world.run_until_ended("job1", "job2")
