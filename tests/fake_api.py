@@ -94,12 +94,33 @@ def waits_for_capacity(free: int = 0) -> dict[str, Any]:
     return {"type": "WaitsForCapacity", "message": message, "pool": P5, "needed": 1, "free": free}
 
 
+SETTABLE = (
+    *("kind", "trainingPlanArn", "draining", "price", "vcpus", "memoryGib"),
+    *("accelerators", "accelerator", "acceleratorMemoryGib"),
+)
+
+
 def a_pool(name: str, cap: int, **changes: Any) -> dict[str, Any]:
+    """What the API says of a pool; drained as soon as it is draining and nothing is used."""
     figures = {"used": 0, "stopping": 0, "held": 0, "foreign": 0, "warm": 0, "free": cap}
+    waits = {"waiting": 0, "waitingUnits": 0, "waitingMore": False, "weight": 0.5}
     plan = {"trainingPlanArn": None, "planStatus": None, "startsAt": None, "endsAt": None}
-    told = {"name": name, "instanceType": name, "kind": "on-demand", **plan, "price": 0.0, "cap": cap}
-    pool = told | {"countForeign": False} | figures | changes
-    return {"accelerators": {P5: 8}.get(pool["instanceType"], 1)} | pool
+    has = {"vcpus": 192, "memoryGib": 2048.0, "accelerator": "nvidia", "acceleratorMemoryGib": 640.0}
+    made = {"madeFor": None, "madeAt": None, "price": 0.0, "onDemandPrice": 0.0}
+    told = {"name": name, "instanceType": name, "kind": "on-demand", **plan, **made, **has, "cap": cap}
+    pool = told | {"countForeign": False} | figures | waits | changes
+    drains, left = pool.pop("draining", False), pool["used"] + pool["warm"]
+    setting = {key: changes[key] for key in SETTABLE if changes.get(key)}
+    if name != pool["instanceType"]:
+        setting["name"] = name
+    return (
+        {"accelerators": {P5: 8}.get(pool["instanceType"], 1)}
+        | pool
+        | {
+            "state": ("draining" if left else "drained") if drains else "in use",
+            "setting": {key: pool[key] for key in ("instanceType", "cap", "countForeign")} | setting,
+        }
+    )
 
 
 def some_settings() -> dict[str, Any]:
@@ -220,6 +241,8 @@ class FakeApi:
             "wouldPreempt": [],
             "wouldStart": [],
             "wouldDelay": [],
+            "wouldCreate": [],
+            "expansionEnabled": False,
             "positionAtLeast": None,
             "deadline": None,
             **starts("2026-11-20T16:00:00Z"),
@@ -276,6 +299,29 @@ class FakeApi:
         self.pools = {"pools": pools, "version": self.pools["version"] + 1}
         return 200, self.pools
 
+    def put_pools_one(self, name: str, wanted: dict[str, Any]) -> tuple[int, Any]:
+        kept = [pool for pool in self.pools["pools"] if pool["name"] != name]
+        self.pools = {"pools": [*kept, a_pool(name, **wanted)], "version": self.pools["version"] + 1}
+        return 200, self._pool(name)
+
+    def patch_pools_one(self, name: str, changes: dict[str, Any]) -> tuple[int, Any]:
+        now = self._pool(name)
+        figures = {key: now[key] for key in ("used", "warm", "waiting")}
+        changed = a_pool(
+            name, **{key: value for key, value in now["setting"].items() if key != "name"} | figures | changes
+        )
+        self.pools["pools"] = [changed if pool is now else pool for pool in self.pools["pools"]]
+        return 200, changed
+
+    def delete_pools_one(self, name: str, query: dict[str, str]) -> tuple[int, Any]:
+        pool = self._pool(name)
+        if pool["used"] and query.get("force") != "true":
+            said = f"The pool is in use: job1 hold {pool['used']} x {name}."
+            raise Refusal(409, "PoolInUse", said, "name", "Drain it first, or force it.")
+        self.pools["pools"].remove(pool)
+        concerned = {"stranded": 0, "running": ["job1"] if pool["used"] else [], "more": pool["waitingMore"]}
+        return 200, self.pools | {"moved": pool["waiting"]} | concerned
+
     def get_settings(self, _: object) -> tuple[int, Any]:
         return 200, self.settings
 
@@ -304,6 +350,12 @@ class FakeApi:
             said = f"{name} belongs to a job with another request."
             raise Refusal(409, "NameTaken", said, "TrainingJobName", "Choose another name.")
         return old
+
+    def _pool(self, name: str) -> dict[str, Any]:
+        found = next((pool for pool in self.pools["pools"] if pool["name"] == name), None)
+        if found is None:
+            raise Refusal(404, "PoolNotFound", f"There is no pool {name}.", "name", "GET /pools lists the pools.")
+        return found
 
     def _job(self, name: str) -> dict[str, Any]:
         if name not in self.jobs:

@@ -31,7 +31,7 @@ def shown(world, name):
     return next(pool for pool in world.get("/pools").body["pools"] if pool["name"] == name)
 
 
-# ---------------------------------------------------------------- PUT /pools/{name}
+# ---------------------------------------------------------------- setting one pool
 
 
 def test_a_pool_is_made_beside_the_others(world):
@@ -109,7 +109,7 @@ def test_a_wrong_pool_is_refused_with_its_field(world, path, body, field):
     assert caps(world)[P5] == 2
 
 
-# ---------------------------------------------------------------- PATCH /pools/{name}
+# ---------------------------------------------------------------- changing one pool
 
 
 def test_a_change_leaves_the_rest_of_the_pool_as_it_is(world):
@@ -173,7 +173,7 @@ def test_a_change_gives_up_where_somebody_else_is_always_faster(world):
     assert world.patch(f"/pools/{P5}", {"cap": 9, "version": 0}).status == 409
 
 
-# ---------------------------------------------------------------- DELETE /pools/{name}
+# ---------------------------------------------------------------- removing one pool
 
 
 def test_an_unused_pool_is_removed(world):

@@ -119,7 +119,7 @@ def test_a_job_that_was_preempted_counts_as_one_that_waits():
     drain(world)
     world.run_until_ended("high")
     world.run(60)
-    with pytest.raises(PoolInUse, match="1 waiting job could run nowhere else than in .*: low"):
+    with pytest.raises(PoolInUse, match=r"1 waiting job could run nowhere else than in .*: low"):
         remove_pool(world.desk, P5)
     assert [job.name for job in remove_pool(world.desk, P5, force=True).leaving.stranded] == ["low"]
     world.run(120)

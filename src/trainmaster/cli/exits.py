@@ -42,7 +42,7 @@ MEANINGS: Final[Mapping[Code, str]] = {
     Code.JOB_FAILED: "With wait, a job has ended without completing.",
     Code.INVALID: "Wrong usage, no API address, or an invalid request.",
     Code.NOT_FOUND: "There is no such job or pool.",
-    Code.CONFLICT: "The name is taken, or the job's state forbids it.",
+    Code.CONFLICT: "The name is taken, or the state of the job or pool forbids it.",
     Code.NOT_ALLOWED: "Your identity or the job's role is not allowed.",
     Code.UNREACHABLE: "The queue's API cannot be reached.",
     Code.BUG: "An error in trainmaster itself.",
@@ -61,9 +61,13 @@ _CODES: tuple[tuple[type[ApiError], Code], ...] = (
     (Unreachable, Code.UNREACHABLE),
 )
 # The API words its hints for whoever calls it; here one of our own commands helps better.
-_HINTS = {"JobNotFound": "See `trainmaster ls --all`.", "VersionConflict": "Try again."}
+_HINTS = {
+    "JobNotFound": "See `trainmaster ls --all`.",
+    "VersionConflict": "Try again.",
+    "PoolNotFound": "See `trainmaster pools`.",
+}
 # What is wrong with a name or a version is plain from the message: these are no fields of a request.
-_PLAIN = frozenset({"JobNotFound", "IllegalTransition", "VersionConflict"})
+_PLAIN = frozenset({"JobNotFound", "PoolNotFound", "IllegalTransition", "VersionConflict"})
 
 
 def code_of(error: ApiError) -> Code:

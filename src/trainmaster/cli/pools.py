@@ -1,4 +1,4 @@
-"""`trainmaster pools`: shows the pools, and sets and removes them."""
+"""`trainmaster pools`: shows the pools, sets, drains and removes them."""
 
 from __future__ import annotations
 
@@ -7,42 +7,56 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from trainmaster.cli.changes import changed_each
+from trainmaster.cli.draining import drain, resume
 from trainmaster.cli.options import Json
-from trainmaster.cli.render import as_json, pools_table
+from trainmaster.cli.pools_table import pools_table
+from trainmaster.cli.render import as_json
 from trainmaster.cli.tools import tools_of
-from trainmaster.client.errors import Conflict, NotFound
+from trainmaster.client.errors import Conflict
 from trainmaster.domain.capacity import Kind
-from trainmaster.domain.instances import accelerators_of
 
 if TYPE_CHECKING:
     from trainmaster.client.api import ApiClient
-    from trainmaster.client.views import PoolSetting, PoolsView, PoolView
+    from trainmaster.client.pool_views import PoolSetting, PoolsView, RemovalView
 
 Settings = dict[str, "PoolSetting"]
 _TRIES = 5
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+app.command()(drain)
+app.command()(resume)
 
 
 @app.callback()
-def pools(context: typer.Context, json: Json = False) -> None:
-    """Show the pools, or set their caps.
+def pools(
+    context: typer.Context,
+    *,
+    wide: Annotated[
+        bool, typer.Option("--wide", "-w", help="What an instance has and costs, and what else is set, too.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show the pools, or set, drain and remove them.
 
     All figures are instances. Used are those that jobs hold, stopping ones included; held are those kept for a job
     that is about to start; foreign are those of training jobs that did not come from the queue; warm are those that
-    SageMaker keeps in warm pools of jobs that have ended.
+    SageMaker keeps in warm pools of jobs that have ended. Waiting are the jobs that could run there, though perhaps
+    elsewhere, too: 32+ where more may wait than were counted. The weight is the pool's part in the placement policy
+    smooth-weighted-round-robin.
     """
     if context.invoked_subcommand is None:
         with tools_of(context).api() as api:
-            _print(api.pools(), json=json)
+            _print(api.pools(), wide=wide, json=json)
 
 
 @app.command("set")
-def set_caps(  # noqa: PLR0913, PLR0917 -- one option for each thing that can be set of a pool
+def set_caps(  # noqa: PLR0913 -- one option for each thing that can be set of a pool
     context: typer.Context,
     caps: Annotated[
         list[str], typer.Argument(metavar="POOL=CAP", help="Pools, by instance type or name, and how many instances.")
     ],
+    *,
     instance_type: Annotated[
         str | None, typer.Option("--type", metavar="TYPE", help="The instance type of pools that have another name.")
     ] = None,
@@ -53,9 +67,23 @@ def set_caps(  # noqa: PLR0913, PLR0917 -- one option for each thing that can be
     price: Annotated[
         float | None, typer.Option("--price", metavar="DOLLARS", min=0, help="For an hour of one instance.")
     ] = None,
+    vcpus: Annotated[
+        int | None, typer.Option("--vcpus", metavar="N", min=0, help="Of one instance; 0: as known of the type.")
+    ] = None,
+    memory: Annotated[
+        float | None,
+        typer.Option("--memory-gib", metavar="GIB", min=0, help="Of one instance; 0: as known of the type."),
+    ] = None,
     accelerators: Annotated[
         int | None,
         typer.Option("--accelerators", metavar="N", min=0, help="Of one instance; 0: as known of the type."),
+    ] = None,
+    accelerator: Annotated[
+        str | None, typer.Option("--accelerator", metavar="MAKER", help="Who makes them, such as nvidia or aws.")
+    ] = None,
+    accelerator_memory: Annotated[
+        float | None,
+        typer.Option("--accelerator-memory-gib", metavar="GIB", min=0, help="Of all accelerators of one instance."),
     ] = None,
     count_foreign: Annotated[
         bool | None,
@@ -70,7 +98,8 @@ def set_caps(  # noqa: PLR0913, PLR0917 -- one option for each thing that can be
     """Set the caps of pools, and what else is given; pools that are not named stay as they are.
 
     A cap can be changed while jobs run: jobs that hold more than a lowered cap run on. A pool that has another name
-    than its instance type is made with --type; several of one type differ in kind or name.
+    than its instance type is made with --type; several of one type differ in kind or name. What an instance has needs
+    to be said only of types that the queue does not know.
     """
     wanted = dict(_cap_of(text) for text in caps)
     given = {
@@ -78,7 +107,11 @@ def set_caps(  # noqa: PLR0913, PLR0917 -- one option for each thing that can be
         "kind": Kind.TRAINING_PLAN if plan is not None and kind is None else kind,
         "trainingPlanArn": plan,
         "price": price,
+        "vcpus": vcpus,
+        "memoryGib": memory,
         "accelerators": accelerators,
+        "accelerator": accelerator,
+        "acceleratorMemoryGib": accelerator_memory,
         "countForeign": count_foreign,
     }
 
@@ -93,21 +126,34 @@ def set_caps(  # noqa: PLR0913, PLR0917 -- one option for each thing that can be
 def remove(
     context: typer.Context,
     names: Annotated[list[str], typer.Argument(metavar="POOL", help="The pools' names.")],
+    *,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Though jobs hold it, which run on, or can run nowhere else, which wait on."),
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Remove pools.
+    """Remove pools; jobs that wait for them and can run elsewhere do.
 
-    Jobs that can run in no other pool then wait until there is one again.
+    A pool that jobs hold is drained first (`trainmaster pools drain`). One without which waiting jobs could never run
+    stays until those are cancelled, unless forced; and one that a share names, until the settings do not.
     """
-
-    def change(now: Settings) -> Settings:
-        for name in names:
-            if name not in now:
-                raise NotFound(f"There is no pool {name}.", type="PoolNotFound", hint="See `trainmaster pools`.")
-        return {name: setting for name, setting in now.items() if name not in names}
-
     with tools_of(context).api() as api:
-        _print(_changed(api, change), json=json)
+        done, code = changed_each(names, lambda name: api.remove_pool(name, force=force), None if json else _removed)
+    if json:
+        typer.echo(as_json(done))
+    raise typer.Exit(code)
+
+
+def _removed(name: str, done: RemovalView) -> str:
+    least = "at least " if done["more"] else ""
+    told = [
+        f"{len(done['running'])} jobs run on there" if done["running"] else "",
+        f"{least}{done['moved']} waiting jobs can run elsewhere" if done["moved"] else "",
+        f"{least}{done['stranded']} waiting jobs can run nowhere now" if done["stranded"] else "",
+    ]
+    concerned = "; ".join(filter(None, told))
+    return f"{name}: Removed." + (f" {concerned[0].upper()}{concerned[1:]}." if concerned else "")
 
 
 def _changed(api: ApiClient, change: Callable[[Settings], Settings]) -> PoolsView:
@@ -115,36 +161,16 @@ def _changed(api: ApiClient, change: Callable[[Settings], Settings]) -> PoolsVie
     for _ in range(_TRIES - 1):
         try:
             return _change_once(api, change)
-        except Conflict:
-            continue
+        except Conflict as error:
+            if error.type != "VersionConflict":
+                raise
     return _change_once(api, change)
 
 
 def _change_once(api: ApiClient, change: Callable[[Settings], Settings]) -> PoolsView:
     now = api.pools()
-    settings: Settings = {pool["name"]: _as_set(pool) for pool in now["pools"]}
+    settings: Settings = {pool["name"]: pool["setting"] for pool in now["pools"]}
     return api.set_pools(change(settings).values(), now["version"])
-
-
-def _as_set(pool: PoolView) -> PoolSetting:
-    """What has to be sent to keep a pool as it is."""
-    setting: PoolSetting = {
-        "instanceType": pool["instanceType"],
-        "cap": pool["cap"],
-        "countForeign": pool["countForeign"],
-    }
-    if pool["name"] != pool["instanceType"]:
-        setting["name"] = pool["name"]
-    if pool["kind"] != Kind.ON_DEMAND:
-        setting["kind"] = pool["kind"]
-    if pool["trainingPlanArn"] is not None:
-        setting["trainingPlanArn"] = pool["trainingPlanArn"]
-    if pool["price"]:
-        setting["price"] = pool["price"]
-    # What is known of a type may be corrected later; only what somebody has set is kept.
-    if pool["accelerators"] != accelerators_of(pool["instanceType"]):
-        setting["accelerators"] = pool["accelerators"]
-    return setting
 
 
 def _setting(name: str, cap: int, given: Mapping[str, Any], now: PoolSetting | None) -> PoolSetting:
@@ -162,5 +188,5 @@ def _cap_of(text: str) -> tuple[str, int]:
     return name, int(cap)
 
 
-def _print(answer: PoolsView, *, json: bool) -> None:
-    typer.echo(as_json(answer) if json else pools_table(answer["pools"]))
+def _print(answer: PoolsView, *, wide: bool = False, json: bool) -> None:
+    typer.echo(as_json(answer) if json else pools_table(answer["pools"], wide=wide))

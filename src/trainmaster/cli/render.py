@@ -21,7 +21,7 @@ from trainmaster.domain.resources import Resources
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from trainmaster.client.views import AttemptView, HistoryEntry, JobView, PoolView, Reason
+    from trainmaster.client.views import AttemptView, HistoryEntry, JobView, Reason
 
 Paint = Callable[[str], str]
 
@@ -85,22 +85,6 @@ def wide_table(jobs: Sequence[JobView], now: datetime, paint: Paint = plain, wid
     if width is not None:
         _cut_last(rows, (*HEADERS, *_WIDE), width)
     return _table(rows, (*HEADERS, *_WIDE))
-
-
-def pools_table(pools: Sequence[PoolView]) -> str:
-    """How each pool stands, in instances; its type and kind where pools have other names, or are not on demand."""
-    several = any(pool["name"] != pool["instanceType"] or pool["kind"] != "on-demand" for pool in pools)
-    figures = ("Cap", "Used", "Stopping", "Held", "Foreign", "Warm", "Free")
-    rows = [
-        [
-            pool["name"],
-            *([pool["instanceType"], _kind(pool)] if several else []),
-            *(pool["cap"], pool["used"], pool["stopping"], pool["held"], pool["foreign"], pool["warm"], pool["free"]),
-            "yes" if pool["countForeign"] else "no",
-        ]
-        for pool in pools
-    ]
-    return _table(rows, ("Pool", *(("Type", "Kind") if several else ()), *figures, "Counts Foreign"))
 
 
 def attempts_table(attempts: Sequence[AttemptView], now: datetime) -> str:
@@ -217,15 +201,6 @@ def terminal_width() -> int:
 
 def _row(job: JobView, paint: Paint) -> list[Any]:
     return [job["jobName"], paint(state_of(job)), job["priority"]]
-
-
-def _kind(pool: PoolView) -> str:
-    """The kind, and of a training plan from when or until when it can be used."""
-    if pool["kind"] != "training-plan":
-        return pool["kind"]
-    status = (pool["planStatus"] or "unknown").lower()
-    edge = {"active": ("until", pool["endsAt"]), "scheduled": ("from", pool["startsAt"])}.get(status, ("", None))
-    return f"training plan, {status}" + (f" {edge[0]} {stamp(edge[1])}" if edge[1] else "")
 
 
 def _units(pool: str, count: int) -> str:

@@ -69,7 +69,7 @@ def _foreign_error(response: httpx.Response, message: str) -> ApiError:
 
 
 def _kind(status: int, name: str) -> type[ApiError]:
-    if status == HTTPStatus.NOT_FOUND and name != "JobNotFound":
+    if status == HTTPStatus.NOT_FOUND and name not in ("JobNotFound", "PoolNotFound"):
         return Unreachable  # a route that is not there tells nothing of a job
     return _KINDS.get(status) or (Unreachable if status >= HTTPStatus.INTERNAL_SERVER_ERROR else Refused)
 

@@ -17,7 +17,8 @@ import httpx
 from trainmaster import __version__
 from trainmaster.client.answers import result_of
 from trainmaster.client.config import Address, find_address
-from trainmaster.client.errors import Conflict, NotConfigured, Unreachable
+from trainmaster.client.errors import Conflict, NotConfigured, NotFound, Unreachable
+from trainmaster.client.pool_views import PoolSetting, PoolsView, PoolView, RemovalView
 from trainmaster.client.retry import Retry
 from trainmaster.client.signing import SigV4
 from trainmaster.client.views import (
@@ -25,8 +26,6 @@ from trainmaster.client.views import (
     JobsPage,
     JobView,
     PlanView,
-    PoolSetting,
-    PoolsView,
     QueuePage,
     SettingsView,
     Submission,
@@ -131,6 +130,24 @@ class ApiClient:
         if version is not None:
             body["version"] = version
         return cast("PoolsView", self._call("PUT", "/pools", body=body))
+
+    def set_pool(self, name: str, setting: Mapping[str, Any]) -> PoolView:
+        """Make this pool, or replace the one of its name; what is absent is as by default. Raises Refused, Conflict."""
+        return cast("PoolView", self._call("PUT", _path_of(name, "pools"), body=setting))
+
+    def change_pool(self, name: str, **changes: Any) -> PoolView:
+        """Change members of a pool (`cap=3`, `draining=True`); the others stay. Raises NotFound, Refused, Conflict."""
+        return cast("PoolView", self._call("PATCH", _path_of(name, "pools"), body=changes))
+
+    def remove_pool(self, name: str, *, force: bool = False) -> RemovalView:
+        """Remove a pool. Raises NotFound; Conflict (PoolInUse) where it is needed and, mostly, not forced."""
+        try:
+            query = {"force": "true"} if force else None
+            return cast("RemovalView", self._call("DELETE", _path_of(name, "pools"), query=query))
+        except NotFound as error:
+            if not error.retried:
+                raise
+            return {**self.pools(), "moved": 0, "stranded": 0, "more": True, "running": []}
 
     # -- settings
 
@@ -249,8 +266,8 @@ def _unreachable(address: Address, error: Exception) -> Unreachable:
     )
 
 
-def _path_of(name: str) -> str:
-    return f"/jobs/{quote(name, safe='')}"
+def _path_of(name: str, kind: str = "jobs") -> str:
+    return f"/{kind}/{quote(name, safe='')}"
 
 
 def _query_of(query: Mapping[str, object]) -> str:

@@ -5,7 +5,9 @@ Times are ISO 8601 in UTC (`2026-01-31T12:00:00Z`). This module holds types only
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, NotRequired, TypedDict
+from typing import Any, Final, Literal, TypedDict
+
+from trainmaster.client.pool_views import PoolView
 
 JobState = Literal[
     "pending",
@@ -154,48 +156,6 @@ class JobDetail(JobView):
     history: list[HistoryEntry]
     jobDetails: dict[str, Any]
     why: WhyView | None
-
-
-class PoolView(TypedDict):
-    """A pool's cap and what becomes of it, in instances."""
-
-    name: str
-    instanceType: str
-    kind: str
-    trainingPlanArn: str | None
-    planStatus: str | None
-    startsAt: str | None
-    endsAt: str | None
-    price: float
-    accelerators: int
-    cap: int
-    used: int
-    stopping: int
-    held: int
-    foreign: int
-    warm: int
-    free: int
-    countForeign: bool
-
-
-class PoolSetting(TypedDict):
-    """What a caller may set of a pool."""
-
-    instanceType: str
-    cap: int
-    name: NotRequired[str]
-    kind: NotRequired[str]
-    trainingPlanArn: NotRequired[str]
-    price: NotRequired[float]
-    accelerators: NotRequired[int]
-    countForeign: NotRequired[bool]
-
-
-class PoolsView(TypedDict):
-    """All pools, and the version that the next change has to name."""
-
-    pools: list[PoolView]
-    version: int
 
 
 SettingsView = dict[str, Any]

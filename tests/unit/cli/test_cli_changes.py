@@ -1,4 +1,4 @@
-"""Writing commands: submit, plan, cancel, hold, release, priority, pools."""
+"""Writing commands: submit, plan, cancel, hold, release, priority."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from cli_terminal import Terminal
 
-from fake_api import ANN, G5, P5, FakeApi, a_pool, a_request, starts
+from fake_api import ANN, P5, FakeApi, a_request, starts
 
 
 def _file(tmp_path: Path, request: Any) -> str:
@@ -245,150 +245,6 @@ def test_priority_takes_negative_numbers_as_they_are(world: FakeApi, run: Termin
 def test_priority_refuses_what_is_no_priority(world: FakeApi, run: Terminal, value: str) -> None:
     assert run("priority", "job1", value).exit_code == 2
     assert world.calls == []
-
-
-# -- pools
-
-
-def test_pools_are_a_table(world: FakeApi, run: Terminal) -> None:
-    world.pools["pools"] = [
-        a_pool(P5, 2, used=2, stopping=1, held=1, free=0),
-        a_pool(G5, 8, foreign=3, warm=1, free=4, countForeign=True),
-    ]
-    assert run("pools").stdout == (
-        "Pool              Cap    Used    Stopping    Held    Foreign    Warm    Free  Counts Foreign\n"
-        "--------------  -----  ------  ----------  ------  ---------  ------  ------  ----------------\n"
-        "ml.p5.48xlarge      2       2           1       1          0       0       0  no\n"
-        "ml.g5.2xlarge       8       0           0       0          3       1       4  yes\n"
-    )
-    assert json.loads(run("pools", "--json").stdout) == world.pools
-
-
-PLAN = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/spring"
-
-
-def test_pools_of_several_kinds_show_type_and_kind(world: FakeApi, run: Terminal) -> None:
-    plan = {"instanceType": P5, "kind": "training-plan", "trainingPlanArn": PLAN}
-    world.pools["pools"] = [
-        a_pool(P5, 2),
-        a_pool("p5-spot", 8, instanceType=P5, kind="spot"),
-        a_pool("new", 4, **plan),
-        a_pool(
-            "next", 4, **plan, planStatus="Scheduled", startsAt="2026-12-01T08:00:00Z", endsAt="2026-12-08T08:00:00Z"
-        ),
-        a_pool("now", 4, **plan, planStatus="Active", startsAt="2026-11-01T08:00:00Z", endsAt="2026-11-28T08:00:00Z"),
-        a_pool("over", 4, **plan, planStatus="Expired", endsAt="2026-11-01T08:00:00Z"),
-    ]
-    kinds = [line[32:84].strip() for line in run("pools").stdout.splitlines()[2:]]
-    assert [" ".join(kind.split()) for kind in kinds] == [
-        "on-demand",
-        "spot",
-        "training plan, unknown",
-        "training plan, scheduled from 2026-12-01 08:00:00",
-        "training plan, active until 2026-11-28 08:00:00",
-        "training plan, expired",
-    ]
-
-
-def test_set_makes_pools_of_other_kinds(world: FakeApi, run: Terminal) -> None:
-    spot = ["--type", P5, "--kind", "spot", "--price", "31.5", "--accelerators", "4"]
-    assert run("pools", "set", "p5-spot=8", *spot).exit_code == 0
-    assert run("pools", "set", "spring=4", "--type", P5, "--plan", PLAN).exit_code == 0
-    assert world.calls[-1][2]["pools"] == [
-        {"instanceType": P5, "cap": 2, "countForeign": False},
-        {
-            "instanceType": P5,
-            "cap": 8,
-            "countForeign": False,
-            "name": "p5-spot",
-            "kind": "spot",
-            "price": 31.5,
-            "accelerators": 4,
-        },
-        {"instanceType": P5, "cap": 4, "kind": "training-plan", "trainingPlanArn": PLAN, "name": "spring"},
-    ]
-
-
-def test_set_keeps_what_a_pool_is_when_only_its_cap_changes(world: FakeApi, run: Terminal) -> None:
-    plan = {"instanceType": P5, "kind": "training-plan", "trainingPlanArn": PLAN}
-    world.pools["pools"] = [a_pool("spring", 4, **plan, planStatus="Active", endsAt="2026-11-28T08:00:00Z", price=2.5)]
-    assert run("pools", "set", "spring=2").exit_code == 0
-    assert world.calls[-1][2]["pools"] == [{**plan, "cap": 2, "name": "spring", "price": 2.5, "countForeign": False}]
-
-
-@pytest.mark.parametrize("option", [["--kind", "Spot"], ["--price", "-1"], ["--price", "x"], ["--accelerators", "-1"]])
-def test_set_refuses_what_is_no_setting(world: FakeApi, run: Terminal, option: list[str]) -> None:
-    assert run("pools", "set", f"{P5}=2", *option).exit_code == 2
-    assert world.calls == []
-
-
-def test_set_changes_the_named_pools_and_leaves_the_others_as_they_are(world: FakeApi, run: Terminal) -> None:
-    world.pools["pools"] = [a_pool(P5, 2, countForeign=True), a_pool(G5, 8)]
-
-    result = run("pools", "set", f"{P5}=4", "ml.m5.large=0")
-
-    assert result.exit_code == 0
-    assert world.calls[-1] == (
-        "PUT",
-        "/pools",
-        {
-            "pools": [
-                {"instanceType": P5, "cap": 4, "countForeign": True},
-                {"instanceType": G5, "cap": 8, "countForeign": False},
-                {"instanceType": "ml.m5.large", "cap": 0},
-            ],
-            "version": 1,
-        },
-    )
-    assert "ml.m5.large" in result.stdout
-
-
-@pytest.mark.parametrize(("flag", "counted"), [("--count-foreign", True), ("--no-count-foreign", False)])
-def test_set_says_whether_foreign_jobs_count(world: FakeApi, run: Terminal, flag: str, counted: bool) -> None:
-    world.pools["pools"] = [a_pool(P5, 2, countForeign=not counted), a_pool(G5, 8, countForeign=not counted)]
-    answer = json.loads(run("pools", "set", f"{P5}=2", flag, "--json").stdout)
-    assert [pool["countForeign"] for pool in answer["pools"]] == [counted, not counted]
-
-
-def test_set_keeps_what_somebody_else_changed_meanwhile(world: FakeApi, run: Terminal) -> None:
-    def somebody_else() -> None:
-        world.on_set_pools = lambda: None
-        world.pools = {"pools": [*world.pools["pools"], a_pool(G5, 8)], "version": 2}
-
-    world.on_set_pools = somebody_else
-
-    assert run("pools", "set", f"{P5}=5").exit_code == 0
-    assert {pool["name"]: pool["cap"] for pool in world.pools["pools"]} == {P5: 5, G5: 8}
-
-
-def test_set_gives_up_when_somebody_else_is_always_faster(world: FakeApi, run: Terminal) -> None:
-    def somebody_else() -> None:
-        world.pools["version"] += 1
-
-    world.on_set_pools = somebody_else
-
-    result = run("pools", "set", f"{P5}=5")
-    assert (result.exit_code, result.stderr) == (
-        4,
-        "Error: VersionConflict: The pools were changed meanwhile. Try again.\n",
-    )
-
-
-@pytest.mark.parametrize("text", ["ml.p5.48xlarge", "=2", "ml.p5.48xlarge=", "a=-1", "a=two", "a=1.5", "a=²"])
-def test_set_refuses_what_is_no_cap(world: FakeApi, run: Terminal, text: str) -> None:
-    assert run("pools", "set", text).exit_code == 2
-    assert world.calls == []
-
-
-def test_remove_takes_pools_away_that_are_there(world: FakeApi, run: Terminal) -> None:
-    world.pools["pools"] = [a_pool(P5, 2), a_pool(G5, 8)]
-    assert run("pools", "remove", G5).exit_code == 0
-    assert [pool["name"] for pool in world.pools["pools"]] == [P5]
-    again = run("pools", "remove", G5)
-    assert (again.exit_code, again.stderr) == (
-        3,
-        f"Error: PoolNotFound: There is no pool {G5}. See `trainmaster pools`.\n",
-    )
 
 
 def test_who_changed_a_job_is_in_its_history(world: FakeApi, run: Terminal) -> None:
