@@ -41,6 +41,7 @@ class Placer:
     rng: Random
     cursors: Cursors = field(default_factory=Cursors)
     _kinds: dict[str, InstanceType] = field(default_factory=dict)
+    _queues: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Weights of pools that are gone are forgotten: a new pool of that name begins anew."""
@@ -75,11 +76,7 @@ class Placer:
         if job.demand.resources is None or len(possible) == 1:
             return [*possible]
         by_pool = _by_pool(possible)
-        name = self._preferred(job, by_pool)
-        if name is None:
-            nodes = self._nodes(job, by_pool, self._total)
-            name = choose_queue(self.snapshot.policy.placement, nodes, _point(job.demand))
-        first = by_pool[name]
+        first = by_pool[self._preferred(job, by_pool) or self._queue_of(job, by_pool)]
         return [first, *(units for units in possible if units is not first)]
 
     def weights(self, names: Iterable[str]) -> dict[str, float]:
@@ -101,6 +98,14 @@ class Placer:
         chosen = choose(self.snapshot.policy.placement, self._nodes(job, by_pool, free), self.cursors, self.rng)
         self.cursors = chosen.cursors or self.cursors
         return Placement(dict(by_pool[chosen.name]), cursors=chosen.cursors)
+
+    def _queue_of(self, job: Job, by_pool: dict[str, Units]) -> str:
+        """Where jobs wait that ask for the same: worked out once in a plan, since a deep queue is full of them."""
+        asks = (job.demand.traits, *by_pool)
+        if asks not in self._queues:
+            nodes = self._nodes(job, by_pool, self._total)
+            self._queues[asks] = choose_queue(self.snapshot.policy.placement, nodes, _point(job.demand))
+        return self._queues[asks]
 
     def _preferred(self, job: Job, among: dict[str, Units]) -> str | None:
         """The pool that goes before all others: the job's own choice, what was freed for it, its share's preference."""
