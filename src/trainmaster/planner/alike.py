@@ -20,9 +20,15 @@ _LASTING = WaitsForCapacity | KeptForOther | Behind | Infeasible | ShareFull | U
 
 @dataclass(slots=True)
 class Alike:
-    """Why kinds of jobs wait in the plan in the making."""
+    """Why kinds of jobs wait in the plan in the making.
+
+    Attributes:
+        snapshot: what the pass read.
+        by_past: whether how long a job has run already makes a difference beyond its rank: where jobs are reserved for.
+    """
 
     snapshot: Snapshot
+    by_past: bool
     _reasons: dict[Hashable, Reason] = field(default_factory=dict)
 
     def reason(self, kind: Hashable) -> Reason | None:
@@ -38,13 +44,14 @@ class Alike:
         """Units may have become free for others: what was known does not hold any more."""
         self._reasons.clear()
 
-    def kind(self, job: Job, rank: tuple[int, ...], *, by_past: bool) -> Hashable:
+    def kind(self, job: Job, rank: tuple[int, ...]) -> Hashable:
         """What tells jobs apart; None for one that is like no other.
 
         Args:
             job: a waiting job.
             rank: what of its standing it has in common with others.
-            by_past: whether how long a job has run already makes a difference beyond that: where jobs are reserved for.
         """
-        fit_for = job.traits is not None and not self.snapshot.warm and not (by_past and job.attempt is not None)
-        return (rank, job.traits) if fit_for else None
+        traits = job.traits
+        if traits is None or self.snapshot.warm or (self.by_past and job.attempt is not None):
+            return None
+        return (rank, traits)

@@ -17,16 +17,17 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import accumulate
+from operator import attrgetter
 from typing import ClassVar
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.history import LARGE
 from trainmaster.domain.job import Job
-from trainmaster.planner.order import NOT_URGENT, Ranking, Standing, Turn, gpus_of
+from trainmaster.planner.order import Ranking, Standing, Turn, gpus_of
 
 FRESH_SMALL = 360_000.0
 """GPU-seconds up to which a smaller job is fresh: 100 GPU-hours."""
@@ -75,9 +76,9 @@ class Attained(Ranking):
 
     _standings: dict[str, Standing] = field(default_factory=dict)
     _accounts: dict[str, _Account] = field(default_factory=dict)
+    _widths: dict[str, tuple[int, float]] = field(default_factory=dict)
     _medians: dict[tuple[object, ...], float] = field(default_factory=dict)
-    _wide: list[Job] | None = None
-    _long_wait: float | None = None
+    _wide: list[tuple[Job, _Account]] | None = None
     _guaranteed: frozenset[str] | None = None
     _heaviest: frozenset[str] | None = None
     _holders: dict[str, tuple[list[Standing], list[int]]] = field(default_factory=dict)
@@ -100,17 +101,17 @@ class Attained(Ranking):
         """The same without the wait."""
         return self.standing(job)[:2]
 
+    def in_order(self, jobs: Iterable[Job]) -> list[Job]:
+        """The jobs in the order in which they are considered; the name makes it total."""
+        ordered = sorted(jobs, key=attrgetter("order"))
+        if any(job.deadline is not None for job in ordered):
+            return sorted(ordered, key=self.turn)
+        return sorted(ordered, key=self.standing, reverse=True)
+
     def turn(self, job: Job) -> Turn:
         """Sort key: priority, level, near deadlines, longest wait; then the usual order."""
         priority, level, wait = self.standing(job)
-        return (
-            -priority,
-            level != PATIENT,
-            *(self._urgency(job) if job.deadline else NOT_URGENT),
-            -level,
-            -wait,
-            *job.order[1:],
-        )
+        return (-priority, level != PATIENT, *self._urgency(job), -level, -wait, *job.order[1:])
 
     def holds(self, job: Job, units: Units, free: Units) -> bool:
         """Whether free units are held for a blocked job: it waits only for the half hour of others to pass.
@@ -126,17 +127,16 @@ class Attained(Ranking):
         return self.standing(job)[1] == PATIENT
 
     def _changes(self) -> Iterator[datetime]:
-        if self.snapshot.waiting:
-            yield self.now + LOOKS_AGAIN
-            yield from (moment for job in self.snapshot.active for moment in self._crossings(job))
-
-    def _crossings(self, job: Job) -> Iterator[datetime]:
-        """When an active job may be displaced by equals, and when it has received too much to be fresh."""
-        attempt = job.attempt
-        if attempt is not None and attempt.started_at is not None and not job.stopping:
-            yield attempt.started_at + AT_WORK
-            if (left := self._account(job)[FRESH_FOR] - job.worked) > 0:
-                yield attempt.started_at + timedelta(seconds=left)
+        if not self.snapshot.waiting:
+            return
+        yield self.now + LOOKS_AGAIN
+        for job in self.snapshot.active:
+            # When it may be displaced by equals, and when it has received too much to be fresh.
+            attempt = job.attempt
+            if attempt is not None and attempt.started_at is not None and not job.stopping:
+                yield attempt.started_at + AT_WORK
+                if (left := self._account(job)[FRESH_FOR] - job.worked) > 0:
+                    yield attempt.started_at + timedelta(seconds=left)
 
     def _standing(self, job: Job) -> Standing:
         account = self._account(job)
@@ -149,14 +149,15 @@ class Attained(Ranking):
         return (job.priority, level, int(wait))
 
     def _level(self, job: Job, account: _Account) -> int:
-        received, wait, _, fresh_for = account
+        received, wait, gpus, fresh_for = account
         if wait > self._patience:
             return PATIENT
-        if job.name in (self.guaranteed() if self._guaranteed is None else self._guaranteed):
+        # The guaranteed and the heaviest are large, and nearly all jobs are not.
+        if gpus >= LARGE and job.name in (self.guaranteed() if self._guaranteed is None else self._guaranteed):
             return GUARANTEED
         if received < fresh_for:
             return FRESH
-        return HEAVIEST if job.name in self.heaviest() else SERVED
+        return HEAVIEST if gpus >= LARGE and job.name in self.heaviest() else SERVED
 
     def heaviest(self) -> frozenset[str]:
         """The few large jobs that run last; worked out once."""
@@ -174,7 +175,7 @@ class Attained(Ranking):
         """By the longest wait; the first of a pool always, since it may be wider than the guaranteed part."""
         left = {name: GUARANTEED_PART * pool.cap for name, pool in self.snapshot.pools.items()}
         begun: set[str] = set()
-        for job in sorted(filter(self._has_waited_long, self._large()), key=self._by_wait):
+        for job in sorted(self._waited_long(), key=self._by_wait):
             units = job.units or next(iter(job.demand.alternatives), {})
             fits = all(count <= left.get(pool, 0) for pool, count in units.items())
             for pool, count in units.items():
@@ -183,20 +184,19 @@ class Attained(Ranking):
                 yield job.name
             begun.update(units)
 
-    def _has_waited_long(self, job: Job) -> bool:
-        if self._long_wait is None:
-            known = self.snapshot.records.history.long_wait(GUARANTEED_FROM)
-            self._long_wait = LONG_WAIT if known is None else max(SHORTEST_LONG_WAIT, known)
-        waited = self._account(job)[WAIT]
-        return self._long_wait < waited <= self._patience and job.name not in self.heaviest()
+    def _waited_long(self) -> list[Job]:
+        known = self.snapshot.records.history.long_wait(GUARANTEED_FROM)
+        least, most = LONG_WAIT if known is None else max(SHORTEST_LONG_WAIT, known), self._patience
+        long = [job for job, account in self._large() if least < account[WAIT] <= most]
+        return [job for job in long if job.name not in self.heaviest()]
 
     def _by_wait(self, job: Job) -> tuple[float, str]:
         return (-(self._account(job)[WAIT] + HEAD_START) * (RUNNING_COUNTS if job.units else 1.0), job.name)
 
-    def _large(self) -> list[Job]:
+    def _large(self) -> list[tuple[Job, _Account]]:
         if self._wide is None:
-            present = (*self.snapshot.active, *self.snapshot.waiting)
-            self._wide = [job for job in present if self._account(job)[GPUS] >= LARGE]
+            present = ((job, self._account(job)) for job in (*self.snapshot.active, *self.snapshot.waiting))
+            self._wide = [(job, account) for job, account in present if account[GPUS] >= LARGE]
         return self._wide
 
     def _find_heaviest(self) -> frozenset[str]:
@@ -204,11 +204,15 @@ class Attained(Ranking):
         history = self.snapshot.records.history
         large = self._large()
         allowed = int(HEAVIEST_PART * (history.large + len(large)))
-        above = [job for job in large if self._account(job)[RECEIVED] > self._usual(job)] if allowed else []
-        ranked = sorted(above, key=lambda job: (-self._weight(job), job.name))
+        run = [(job, account[RECEIVED]) for job, account in large if account[RECEIVED] > 0] if allowed else []
+        ranked = sorted(
+            (job for job, received in run if received > self._usual(job)),
+            key=lambda job: (-self._weight(job), job.name),
+        )
+        waits = sorted(((account[WAIT], job.name) for job, account in large), reverse=True) if ranked else []
         for most in range(min(allowed, len(ranked)), 0, -1):
             names = {job.name for job in ranked[:most]}
-            longest = max((self._account(job)[WAIT] for job in large if job.name not in names), default=0.0)
+            longest = next((wait for wait, name in waits if name not in names), 0.0)
             if most + history.waited_longer(longest) <= allowed:
                 bound = HEAVIEST_WAITS * longest
                 return frozenset(job.name for job in ranked[:most] if self._account(job)[WAIT] <= bound)
@@ -241,9 +245,18 @@ class Attained(Ranking):
         if attempt is not None and attempt.started_at is not None and job.units:
             received += (self.now - attempt.started_at).total_seconds()
         wait = (self.now - job.entry_time).total_seconds() - received
-        gpus = gpus_of(job, self.snapshot.pools)
-        fresh_for = FRESH_SMALL / gpus if gpus < LARGE else FRESH_LARGE * (LARGE / gpus) ** 0.5
-        found = self._accounts[job.name] = (received, wait, gpus, fresh_for)
+        found = self._accounts[job.name] = (received, wait, *self._width(job))
+        return found
+
+    def _width(self, job: Job) -> tuple[int, float]:
+        """The job's accelerators, and for how long one so wide is fresh; worked out once of those that are alike."""
+        kind = job.traits if job.demand.resources is None else None
+        found = self._widths.get(kind) if kind is not None else None
+        if found is None:
+            gpus = gpus_of(job, self.snapshot.pools)
+            found = (gpus, FRESH_SMALL / gpus if gpus < LARGE else FRESH_LARGE * (LARGE / gpus) ** 0.5)
+            if kind is not None:
+                self._widths[kind] = found
         return found
 
     def _displaceable(self, pool: str, job: Job) -> int:

@@ -61,6 +61,7 @@ class Deciding:
         placer: chooses among alternatives that fit.
         refused: why the manager makes no pool for infeasible jobs, by name.
         decisions: in the order in which they were made.
+        untils: until when reasons hold that are a matter of time.
         actions: starts and stops so far; the policy bounds them.
     """
 
@@ -70,6 +71,7 @@ class Deciding:
     placer: Placer
     refused: Mapping[str, str] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
+    untils: list[datetime] = field(default_factory=list)
     actions: int = 0
 
     def consider(self, job: Job) -> None:
@@ -222,6 +224,8 @@ class Deciding:
 
     def _wait(self, job: Job, reason: Reason) -> None:
         self.decisions.append(Wait(job, reason))
+        if (until := getattr(reason, "until", None)) is not None:
+            self.untils.append(until)
 
     def _spent(self) -> bool:
         return self.actions >= self.snapshot.policy.most_actions

@@ -42,12 +42,13 @@ class Limits:
     _spent: dict[str, BudgetSpent | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for job in self.snapshot.active:
+        active, waiting = self.snapshot.active, self.snapshot.waiting
+        for job in active:
             self._count(job, job.units)
-        for job in self.snapshot.waiting:
-            if (units := held_for(job, self.now)) is not None:
+        for job in waiting:
+            if job.hold is not None and (units := held_for(job, self.now)) is not None:
                 self.take(job, units)
-        for job in (*self.snapshot.active, *self.snapshot.waiting):
+        for job in [job for jobs in (active, waiting) for job in jobs if job.group is not None]:
             if job.group is not None and job.max_concurrent is not None:
                 group = (job.share, job.group)
                 self._bounds[group] = min(self._bounds.get(group, job.max_concurrent), job.max_concurrent)

@@ -78,10 +78,16 @@ class Ranking:
 
     def _changes(self) -> Iterator[datetime]:
         patience, history = self.snapshot.policy.patience, self.snapshot.records.history
+        since = self.now - patience
+        yield from (first + patience for first in self._first_after(since))
         for job in self.snapshot.waiting:
-            yield job.entry_time + patience
             if job.deadline is not None and (urgent := urgent_from(job, history)) is not None:
                 yield urgent
+
+    def _first_after(self, since: datetime) -> list[datetime]:
+        """When the first of those came that have come after that."""
+        came = [job.entry_time for job in self.snapshot.waiting if job.entry_time > since]
+        return [min(came)] if came else []
 
     def strict(self, job: Job) -> bool:
         """Whether nobody of its standing may pass the job while it is blocked."""

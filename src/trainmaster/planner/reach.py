@@ -74,29 +74,46 @@ def _few_of(shelf: Shelf, missing: Units) -> int:
 class Shelves:
     """Candidates by pool; one that holds units of several pools is found under each of them."""
 
+    candidates: list[Candidate]
     steps: dict[str, Steps] = field(default_factory=dict)
-    kinds: dict[str, dict[Kind, Shelf]] = field(default_factory=dict)
+    _kinds: dict[str, dict[Kind, Shelf]] | None = None
     _others: dict[Hashable, list[Part]] = field(default_factory=dict)
     _reaches: dict[Hashable, Reach | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, candidates: Iterable[Candidate]) -> Shelves:
         """Shelves with these candidates; those that come first are found first."""
-        shelves = cls()
-        for candidate in candidates:
-            kind = candidate.kind
+        shelves = cls(list(candidates))
+        steps = shelves.steps
+        for candidate in shelves.candidates:
             for pool, count in candidate.units.items():
-                shelves.steps.setdefault(pool, Steps()).add(candidate.standing, count)
-                shelves.kinds.setdefault(pool, {}).setdefault(kind, Shelf()).add(candidate, count)
+                if pool not in steps:
+                    steps[pool] = Steps()
+                steps[pool].add(candidate.standing, count)
         return shelves
+
+    @property
+    def kinds(self) -> dict[str, dict[Kind, Shelf]]:
+        """The shelves by pool and kind; put up only when sums do not say already that nobody can be had."""
+        if self._kinds is None:
+            self._kinds = {}
+            for candidate in self.candidates:
+                kind = candidate.kind
+                for pool, count in candidate.units.items():
+                    shelves = self._kinds.setdefault(pool, {})
+                    if kind not in shelves:
+                        shelves[kind] = Shelf()
+                    shelves[kind].add(candidate, count)
+        return self._kinds
 
     def drop(self, candidate: Candidate) -> None:
         """Remove a candidate."""
         self._others.clear()
         self._reaches.clear()
+        kinds = self.kinds
         for pool, count in candidate.units.items():
             self.steps[pool].add(candidate.standing, -count)
-            self.kinds[pool][candidate.kind].drop(candidate, count)
+            kinds[pool][candidate.kind].drop(candidate, count)
 
     def reach(self, newcomer: Newcomer) -> Reach | None:
         """Where the newcomer finds all that it lacks; None where all that it may have is not enough.

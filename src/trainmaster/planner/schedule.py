@@ -7,7 +7,7 @@ it wants remembered is in the plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -42,10 +42,9 @@ def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:
     snapshot = with_changes(snapshot, changed.decisions)
     figures, placer = Figures.of(snapshot, now), Placer(snapshot, rng)
     deciding = Deciding(snapshot, now, figures, placer, changed.refused, [*changed.decisions])
-    planning = _Planning(snapshot, now, figures, deciding, Alike(snapshot))
+    planning = _Planning(snapshot, now, figures, deciding, Alike(snapshot, by_past=figures.ranking.reserves))
     planning.respect_holds()
-    for job in planning.turns():
-        planning.consider(job)
+    planning.consider(planning.turns())
     return planning.plan()
 
 
@@ -63,14 +62,14 @@ class _Planning:
         """What has been decided, and when it could change by itself."""
         decisions = self.deciding.decisions
         reserved = tuple(Reservation(each.job.name, each.units, each.at) for each in self.figures.reservations.made)
-        untils = [getattr(decision.reason, "until", None) for decision in decisions if isinstance(decision, Wait)]
-        moments = (*untils, *(each.at for each in reserved), self.figures.ranking.changes_at())
+        moments = (*self.deciding.untils, *(each.at for each in reserved), self.figures.ranking.changes_at())
         later = (moment for moment in moments if moment is not None and moment > self.now)
         return Plan(tuple(decisions), min(later, default=None), reserved)
 
     def respect_holds(self) -> None:
         """What was freed for a job is kept for it."""
-        for job in self.snapshot.waiting:
+        # Nearly no job has a hold, and a deep queue has many jobs.
+        for job in [job for job in self.snapshot.waiting if job.hold is not None]:
             if (hold := self.figures.hold_of(job)) is not None and not backing_off(job, self.now):
                 self.figures.respect(job, hold)
 
@@ -85,17 +84,22 @@ class _Planning:
             ]
         return turns(ordered, figures.shares)
 
-    def consider(self, job: Job) -> None:
-        """Decide about one waiting job, unless one that is like it has been decided about."""
-        figures = self.figures
-        if job.name in figures.ledger.claims:
-            # What was kept for this job may be there for others that found nothing before.
-            self.alike.forget()
-        kind = self.alike.kind(job, figures.ranking.rank(job), by_past=figures.ranking.reserves)
-        if (reason := self.alike.reason(kind)) is not None:
-            self.deciding.decisions.append(Wait(job, reason))
-            return
-        reserved = len(figures.reservations.made)
+    def consider(self, jobs: Iterable[Job]) -> None:
+        """Decide about these waiting jobs in turn; those that are like one that is blocked are not looked at."""
+        alike, rank, claims = self.alike, self.figures.ranking.rank, self.figures.ledger.claims
+        waits = self.deciding.decisions.append
+        for job in jobs:
+            if job.name in claims:
+                # What was kept for this job may be there for others that found nothing before.
+                alike.forget()
+            kind = alike.kind(job, rank(job))
+            if (reason := alike.reason(kind)) is not None:
+                waits(Wait(job, reason))
+            else:
+                self._look_at(job, kind)
+
+    def _look_at(self, job: Job, kind: Hashable) -> None:
+        reserved = len(self.figures.reservations.made)
         self.deciding.consider(job)
-        if reserved == len(figures.reservations.made):
+        if reserved == len(self.figures.reservations.made):
             self.alike.note(kind, getattr(self.deciding.decisions[-1], "reason", None))

@@ -53,7 +53,7 @@ class Shares:
     def __post_init__(self) -> None:
         snapshot = self.snapshot
         self.entitlements = Entitlements(snapshot.policy, snapshot.pools, snapshot.foreign)
-        holds = ((job, held_for(job, self.now)) for job in snapshot.waiting)
+        holds = ((job, held_for(job, self.now)) for job in snapshot.waiting if job.hold is not None)
         self.holdings = Holdings.of(snapshot.active, ((job, units) for job, units in holds if units is not None))
 
     @property

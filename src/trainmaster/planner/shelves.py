@@ -46,7 +46,7 @@ class Candidate:
     @property
     def kind(self) -> Kind:
         """Candidates of one kind and standing differ in cost only."""
-        return self.job.share, tuple(sorted(self.units.items()))
+        return self.job.share, tuple(sorted(self.units.items()) if len(self.units) > 1 else self.units.items())
 
 
 def useful(candidate: Candidate, missing: Units) -> int:
