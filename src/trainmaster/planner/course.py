@@ -19,6 +19,7 @@ from trainmaster.domain.observation import Observation, Status
 from trainmaster.domain.plan import Plan, Snapshot, Start
 from trainmaster.domain.policy import Order
 from trainmaster.domain.resolving import with_changes
+from trainmaster.domain.resolving import with_changes
 from trainmaster.domain.warm import WarmPool, counting
 from trainmaster.planner.expect import LIKELY, STOP_TAKES, Expectations
 
@@ -75,6 +76,7 @@ class Course:
 
     def carry_out(self, plan: Plan) -> None:
         """What the plan has decided, happens."""
+        self.snapshot = with_changes(self.snapshot, [*plan.expansions, *plan.retirements])
         self.snapshot = with_changes(self.snapshot, (*plan.expansions, *plan.retirements))
         active = {job.name: job for job in self.snapshot.active}
         waiting = {job.name: job for job in self.snapshot.waiting}

@@ -1,0 +1,59 @@
+"""POST /plan says which pools would be made for a request, and what they cost, whether or not that is on."""
+
+from __future__ import annotations
+
+import pytest
+
+from api_world import ApiWorld
+from builders import P5, a_pool, a_request, pools_of
+from trainmaster.domain.instance_table import SHIPPED
+
+G5 = "ml.g5.2xlarge"
+ON = {"expansion": {"enabled": True, "types": [G5], "most": 4, "mostPerType": 4}}
+OFF = {"expansion": ON["expansion"] | {"enabled": False}}
+
+
+@pytest.fixture
+def world():
+    return ApiWorld(pools=pools_of(a_pool(P5, 0)))
+
+
+def asking(name: str = "new", instances: int = 2, asked: str = "accelerators=1") -> dict[str, object]:
+    options = {"resources": asked, "instances": str(instances)}
+    return a_request(name, options=options) | {"ResourceConfig": {"VolumeSizeInGB": 30}}
+
+
+def created(instances: int, added: int) -> list[dict[str, object]]:
+    price = round(added * SHIPPED[G5].price, 4)
+    return [{"pool": G5, "instanceType": G5, "instances": instances, "dollarsPerHour": price}]
+
+
+def test_with_expansion_on_the_job_would_start_in_the_pool_that_is_made_for_it(world):
+    world.put("/settings", ON)
+    plan = world.post("/plan", asking()).body
+    assert (plan["decision"], plan["expansionEnabled"]) == ("start", True)
+    assert plan["wouldCreate"] == created(2, added=2)
+    assert plan["wouldStart"] == ["new"]
+    assert plan["estimatedStart"] == "2026-11-21T12:00:00Z"
+    assert world.memory.settings().pools.keys() == {P5}, "nothing is stored"
+
+
+def test_with_expansion_off_it_would_wait_and_is_told_what_would_be_made(world):
+    world.put("/settings", OFF)
+    plan = world.post("/plan", asking()).body
+    assert (plan["decision"], plan["expansionEnabled"], plan["reason"]["type"]) == ("wait", False, "Infeasible")
+    assert plan["wouldCreate"] == created(2, added=2)
+
+
+def test_what_is_beyond_the_guard_rails_creates_nothing_and_says_why(world):
+    world.put("/settings", ON)
+    plan = world.post("/plan", asking(instances=5)).body
+    assert plan["wouldCreate"] == []
+    assert f"5 x {G5} would be beyond the most instances of a type, 4" in plan["reason"]["message"]
+
+
+def test_a_job_that_fits_creates_nothing(world):
+    world.put("/settings", ON)
+    world.put("/pools", {"pools": [{"instanceType": G5, "cap": 2}]})
+    plan = world.post("/plan", asking()).body
+    assert (plan["decision"], plan["wouldCreate"]) == ("start", [])
