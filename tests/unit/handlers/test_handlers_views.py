@@ -16,7 +16,6 @@ from builders import (
     a_demand,
     a_held_job,
     a_job,
-    a_pool,
     a_preempted_job,
     a_preempting_job,
     a_starting_job,
@@ -27,7 +26,7 @@ from trainmaster.domain import lifecycle, reasons
 from trainmaster.domain.observation import Status
 from trainmaster.handlers import views
 from trainmaster.handlers.reason_model import ReasonType
-from trainmaster.service.explain import Explanation, Usage
+from trainmaster.service.explain import Explanation
 from trainmaster.service.submit import Submission
 
 UNTIL_TEXT = "2026-11-21T13:00:00Z"
@@ -247,28 +246,6 @@ def test_a_plan_is_to_start_to_preempt_or_to_wait(starts, reason, decision):
     explanation = Explanation(1, None, starts=starts, reason=reason, estimated_start=NOW)
     assert views.plan_view(explanation, ["w"]).decision == decision
 
-
-def test_a_pool_is_shown():
-    usage = Usage(used=5, stopping=2, held=1, foreign=3, free=0, warm=2)
-    assert as_json(views.pool_view(a_pool(P5, 4, count_foreign=True), usage)) == {
-        "name": P5,
-        "instanceType": P5,
-        "kind": "on-demand",
-        "trainingPlanArn": None,
-        "planStatus": None,
-        "startsAt": None,
-        "endsAt": None,
-        "price": 0.0,
-        "accelerators": 8,
-        "cap": 4,
-        "used": 5,
-        "stopping": 2,
-        "held": 1,
-        "foreign": 3,
-        "warm": 2,
-        "free": 0,
-        "countForeign": True,
-    }
 
 
 def test_times_keep_their_microseconds():
