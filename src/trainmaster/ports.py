@@ -32,6 +32,9 @@ class Filter:
 
     Attributes:
         states: an empty set means all.
+        pool: only jobs that can run there; of those that ask for resources only such as name it or run there, but for
+            `offers`.
+        offers: what an instance of the pool has; jobs whose resources that covers can run there, too.
         due: only jobs that nothing but a time holds, and that time has come by then; the earliest first.
         parent: only held jobs that run after the job of this name.
     """
@@ -41,6 +44,7 @@ class Filter:
     pool: str | None = None
     due: datetime | None = None
     parent: str | None = None
+    offers: InstanceType | None = None
 
     @property
     def within(self) -> frozenset[JobState]:
@@ -50,8 +54,19 @@ class Filter:
     def matches(self, job: Job) -> bool:
         """Whether the listing shows this job."""
         in_state = not self.states or job.state in self.states
-        in_place = self.share in (None, job.share) and self.pool in (None, *job.demand.pools)
-        return in_state and in_place and self._matches_held(job)
+        return in_state and self.reaches(job) and self._matches_held(job)
+
+    def reaches(self, job: Job) -> bool:
+        """Whether the job is of the share, and can run in the pool; the same for all that wait in its lane."""
+        demand = job.demand
+        if self.share not in (None, job.share):
+            return False
+        if self.pool is None or demand.resources is None:
+            return self.pool in (None, *demand.pools)
+        # Which pools a job by resources had when it was stored says nothing of those that there are now.
+        named = (units for units in (*demand.alternatives[: demand.listed], job.units))
+        covered = self.offers is not None and demand.resources.covered_by(self.offers)
+        return covered or any(self.pool in units for units in named)
 
     def _matches_held(self, job: Job) -> bool:
         if self.due is None and self.parent is None:

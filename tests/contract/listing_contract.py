@@ -10,9 +10,11 @@ import pytest
 
 import builders as b
 from trainmaster.domain import lifecycle
+from trainmaster.domain.capacity import Demand
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.job import ACTIVE, ENDED, WAITING, JobState
 from trainmaster.domain.observation import Status
+from trainmaster.domain.resources import InstanceType, Resources
 from trainmaster.ports import Filter
 
 
@@ -134,6 +136,22 @@ class ListingContract:
         jobs = a_full_queue(store)
         for which in FILTERS:
             assert everything(store, which, limit) == [job for job in jobs if which.matches(job)], which
+
+    def test_jobs_by_resources_are_listed_by_what_the_pools_instances_have_and_not_by_the_pools_of_long_ago(self, store):
+        asked = Demand(({"listed": 1}, {"old": 1}), ours=True, resources=Resources(vcpus=8), instances=1, listed=1)
+        # One lane; the first of it has seen other pools than the second.
+        for n, demand in enumerate([asked, replace(asked, alternatives=asked.alternatives[:1])]):
+            store.submit(b.a_job(f"job{n}", demand=demand, entry_time=b.at(n)), b.a_request(f"job{n}"))
+        large, small = (InstanceType(name="x", vcpus=vcpus) for vcpus in (8, 4))
+        both = ["job0", "job1"]
+        listed = [
+            (Filter(pool="listed"), both),
+            (Filter(pool="old"), []),
+            (Filter(pool="new", offers=large), both),
+            (Filter(pool="new", offers=small), []),
+        ]
+        for which, names in listed:
+            assert [job.name for job in everything(store, which, 10)] == names, which
 
     def test_a_listing_goes_on_behind_its_cursor_whatever_has_moved(self, store):
         jobs = a_full_queue(store)

@@ -189,6 +189,11 @@ class TestWhatWouldHelpAJobThatNoPoolCouldHold:
         assert [queue["waits"][key] for key in ("instances", "pools", "demand", "jobState")] == [2, [], [], "pending"]
         assert (queue["plain"]["resources"], queue["plain"]["instances"]) == (None, None)
 
+    def test_it_is_listed_under_the_pools_of_now_that_have_what_it_asks_for(self):
+        world = a_world(asking())
+        listed = {pool: [job["jobName"] for job in world.get("/jobs", pool=pool).body["jobs"]] for pool in (P5, G5)}
+        assert listed == {P5: ["waits"], G5: []}
+
 
 class TestOfWhomThereIsNoStory:
     @pytest.mark.parametrize("job", [running("job1"), a_held_job("job1")], ids=["running", "held"])

@@ -64,8 +64,7 @@ def _waiting(table: Table, which: Filter, limit: int, start: QueuePlace | None) 
 
 def _may_match(lane: Lane, which: Filter) -> bool:
     """All jobs of a lane have one share and the same pools, so its first one tells for all."""
-    head = job_of(lane.rows[0])
-    return which.share in (None, head.share) and which.pool in (None, *head.demand.pools)
+    return which.reaches(job_of(lane.rows[0]))
 
 
 def _lane(table: Table, lane: Lane, size: int, start: QueuePlace | None) -> Iterator[Job]:

@@ -238,5 +238,6 @@ def _short(image: str) -> str:
 
 
 def types_of(job: Job) -> str:
-    """The instance types that a job can run on, as one text."""
-    return ",".join(job.demand.pools)
+    """The instance types that a job can run on, as one text; what it asks of them, since pools come and go."""
+    asked = job.demand.resources
+    return ",".join(job.demand.pools) if asked is None else f"?{asked}"

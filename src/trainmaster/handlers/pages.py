@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from trainmaster.domain.capacity import Kind
 from trainmaster.domain.deadline import outlook
 from trainmaster.domain.job import ENDED, WAITING, Job
 from trainmaster.domain.plan import Snapshot
@@ -24,7 +25,7 @@ from trainmaster.service.why import Story, story
 
 def jobs_page(desk: Desk, which: Filter, limit: int, cursor: str | None) -> models.Jobs:
     """Jobs that match, each waiting one with its standing. Raises `InvalidRequest` for a wrong cursor."""
-    page = desk.store.browse(which, limit=limit, cursor=cursor)
+    page = desk.store.browse(_offering(desk, which), limit=limit, cursor=cursor)
     standings = standings_of(desk, page.jobs)
     jobs = [views.job_view(job, standings.get(job.name)) for job in page.jobs]
     return models.Jobs(jobs=jobs, next_cursor=page.cursor)
@@ -51,6 +52,17 @@ def story_of(desk: Desk, job: Job) -> Story | None:
         return None
     snapshot = desk.store.survey()
     return None if beyond(snapshot, [job]) else story(snapshot, desk.clock.now(), job)
+
+
+def _offering(desk: Desk, which: Filter) -> Filter:
+    """The filter with what an instance of its pool has, for jobs that ask for resources; they run on demand."""
+    if which.pool is None:
+        return which
+    in_force = desk.store.settings()
+    pool = in_force.pools.get(which.pool)
+    if pool is None or pool.kind is not Kind.ON_DEMAND:
+        return which
+    return replace(which, offers=in_force.catalogue.of_pool(pool))
 
 
 def _standings_in(snapshot: Snapshot, desk: Desk, jobs: Iterable[Job]) -> dict[str, Standing]:

@@ -232,8 +232,7 @@ class MemoryStore:
         return (name for _, name in takewhile(lambda place: place[0] <= due, self._table.held.after(start)))
 
     def _may_match(self, lane: Ordered[QueuePlace], which: Filter) -> bool:
-        head = self._table.jobs[next(lane.after())[2]]
-        return which.share in (None, head.share) and which.pool in (None, *head.demand.pools)
+        return which.reaches(self._table.jobs[next(lane.after())[2]])
 
 
 def _check_size(request: Request, text: str) -> None:
