@@ -1,0 +1,180 @@
+"""Expansion, whatever the queue holds: within guard rails, one pool for a demand, people's pools untouched, stable."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import builders as b
+from trainmaster.domain.capacity import Demand, Kind, Pool, covers, total
+from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.job import Job
+from trainmaster.domain.plan import Expand, Retire, Snapshot
+from trainmaster.domain.policy import Choose, Expansion, Policy
+from trainmaster.domain.records import Records
+from trainmaster.domain.resolving import resolve, with_changes
+from trainmaster.domain.resources import InstanceType, Resources
+from trainmaster.planner.expand import changes
+from trainmaster.planner.schedule import schedule
+
+NAMES = [f"ml.t{number}.large" for number in range(5)]
+OTHERS = ["pool-a", "pool-b"]
+CENT = 1e-3
+STEADY = settings(deadline=None, max_examples=150)
+
+
+@st.composite
+def catalogues(draw: st.DrawFn) -> Catalogue:
+    """Five types of any size, with and without prices and quotas."""
+    kinds = {
+        name: InstanceType(
+            name=name,
+            vcpus=draw(st.integers(1, 4)) * 10_000,
+            accelerators=draw(st.integers(0, 2)),
+            price=draw(st.sampled_from([0.0, 0.5, 1.0, 3.3])),
+        )
+        for name in NAMES
+    }
+    return Catalogue(kinds, draw(st.dictionaries(st.sampled_from(NAMES), st.integers(0, 9), max_size=5)))
+
+
+rules = st.builds(
+    Expansion,
+    enabled=st.just(value=True),
+    types=st.sampled_from([("ml.t*",), ("ml.t0.*", "ml.t3.large"), tuple(NAMES)]),
+    most_per_type=st.integers(0, 8),
+    most=st.integers(0, 12),
+    dollars_per_hour=st.none() | st.sampled_from([0.0, 1.0, 5.5, 20.0]),
+    choose=st.sampled_from(Choose),
+    utilisation=st.sampled_from([0.1, 0.5, 0.8, 1.0]),
+    retire_after=st.just(timedelta(minutes=5)),
+)
+
+
+@st.composite
+def people(draw: st.DrawFn) -> list[Pool]:
+    """Pools that people set; some are named after their type, some are drained, some are of spot instances."""
+    found = []
+    for name in draw(st.lists(st.sampled_from([*NAMES, *OTHERS]), unique=True, max_size=3)):
+        kind = draw(st.sampled_from([Kind.ON_DEMAND, Kind.SPOT])) if name in OTHERS else Kind.ON_DEMAND
+        type_ = draw(st.sampled_from(NAMES)) if name in OTHERS else name
+        found.append(Pool(name, draw(st.integers(0, 3)), type_=type_, kind=kind, draining=draw(st.booleans())))
+    return found
+
+
+@st.composite
+def jobs(draw: st.DrawFn, number: int) -> Job:
+    if draw(st.integers(0, 3)) == 0:
+        return b.a_job(
+            f"j{number}", entry_time=b.at(number), units={draw(st.sampled_from(NAMES)): draw(st.integers(1, 4))}
+        )
+    asked = Resources(vcpus=draw(st.integers(1, 4)) * 10_000, accelerators=draw(st.integers(0, 2)))
+    demand = Demand((), ours=True, resources=asked, instances=draw(st.sampled_from([1, 1, 2, 5])))
+    return b.a_job(f"j{number}", entry_time=b.at(number), demand=demand)
+
+
+@st.composite
+def queues(draw: st.DrawFn) -> Snapshot:
+    waiting = [draw(jobs(number)) for number in range(draw(st.integers(0, 10)))]
+    pools = {pool.name: pool for pool in draw(people())}
+    snapshot = b.a_snapshot(waiting=waiting, policy=Policy(expansion=draw(rules)))
+    return resolve(replace(snapshot, pools=pools, catalogue=draw(catalogues())))
+
+
+def lived(snapshot: Snapshot, passes: int) -> Snapshot:
+    """The queue after some passes in which all that starts runs on."""
+    for number in range(passes):
+        now = b.at(100 + 60 * number)
+        plan = schedule(snapshot, now, random.Random(number))
+        started = {start.job.name: start for start in plan.starts}
+        active = [b.a_running_job(name, units=dict(start.units), now=now) for name, start in started.items()]
+        snapshot = with_changes(snapshot, [*plan.expansions, *plan.retirements])
+        waiting = tuple(job for job in snapshot.waiting if job.name not in started)
+        snapshot = replace(snapshot, active=(*snapshot.active, *active), waiting=waiting)
+    return snapshot
+
+
+def after(snapshot: Snapshot) -> Snapshot:
+    return with_changes(snapshot, changes(snapshot, b.at(1000)).decisions)
+
+
+def made(snapshot: Snapshot) -> list[Pool]:
+    return [pool for pool in snapshot.pools.values() if pool.made_for]
+
+
+@STEADY
+@given(queues(), st.integers(0, 3))
+def test_no_guard_rail_is_ever_exceeded(snapshot, passes):
+    pools = made(done := after(lived(snapshot, passes)))
+    rails, catalogue = done.policy.expansion, done.catalogue
+    assert all(rails.allows(pool.instance_type) for pool in pools)
+    assert sum(pool.cap for pool in pools) <= rails.most
+    by_type = total({pool.instance_type: pool.cap} for pool in pools)
+    assert all(cap <= rails.most_per_type for cap in by_type.values())
+    if rails.dollars_per_hour is not None:
+        assert all(catalogue.of_pool(pool).price for pool in pools)
+        assert sum(pool.cap * catalogue.of_pool(pool).price for pool in pools) <= rails.dollars_per_hour + CENT
+    on_demand = total({p.instance_type: p.cap} for p in done.pools.values() if p.kind is Kind.ON_DEMAND)
+    quotas = catalogue.quotas
+    assert all(on_demand[name] <= quotas[name] for name in by_type.keys() & quotas.keys())
+
+
+@STEADY
+@given(queues(), st.integers(0, 3))
+def test_no_demand_gets_two_pools_and_no_type_either(snapshot, passes):
+    """However many passes there are, a demand for which a pool was made finds that one."""
+    done = after(lived(snapshot, passes))
+    assert all(count == 1 for count in Counter(pool.instance_type for pool in made(done)).values())
+    assert all(count == 1 for count in Counter(pool.made_for for pool in made(done)).values())
+    result = changes(snapshot, b.NOW)
+    by_demand: dict[object, set[str]] = {}
+    for each in result.decisions:
+        for name in each.jobs if isinstance(each, Expand) else ():
+            job = next(job for job in snapshot.waiting if job.name == name)
+            key = (job.demand.resources, job.demand.instances, str(job.demand.alternatives))
+            by_demand.setdefault(key, set()).add(each.pool.name)
+    assert all(len(pools) == 1 for pools in by_demand.values())
+
+
+@STEADY
+@given(queues(), st.integers(0, 3))
+def test_pools_that_people_set_are_never_touched(snapshot, passes):
+    done = after(lived(snapshot, passes))
+    assert {name: pool for name, pool in done.pools.items() if not pool.made_for} == dict(snapshot.pools)
+
+
+@STEADY
+@given(queues(), st.integers(0, 3))
+def test_a_second_pass_over_the_same_changes_nothing(snapshot, passes):
+    done = after(lived(snapshot, passes))
+    assert changes(done, b.at(1000)).decisions == ()
+
+
+@STEADY
+@given(queues())
+def test_each_infeasible_job_gets_a_pool_that_holds_it_or_a_reason(snapshot):
+    result = changes(snapshot, b.NOW)
+    served = {name for each in result.decisions if isinstance(each, Expand) for name in each.jobs}
+    done = with_changes(snapshot, result.decisions)
+    caps = {name: 0 if pool.draining else pool.cap for name, pool in done.pools.items()}
+    for before, job in zip(snapshot.waiting, done.waiting, strict=True):
+        held = any(covers(caps, units) for units in job.demand.alternatives)
+        could = any(covers(caps, units) for units in before.demand.alternatives if set(units) <= set(snapshot.pools))
+        assert held is (job.name not in result.refused)
+        assert could or held is (job.name in served)
+
+
+@STEADY
+@given(queues(), st.integers(1, 3))
+def test_what_nobody_uses_goes_and_is_not_made_again(snapshot, passes):
+    """Once all have ended, and the time has passed, every pool that was made is gone, and nothing comes of that."""
+    idle = replace(lived(snapshot, passes), active=(), waiting=(), records=Records())
+    later = b.at(1000) + idle.policy.expansion.retire_after
+    result = changes(idle, later)
+    assert {each.pool.name for each in result.decisions if isinstance(each, Retire)} == {p.name for p in made(idle)}
+    assert changes(with_changes(idle, result.decisions), later).decisions == ()
