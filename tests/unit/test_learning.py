@@ -146,6 +146,16 @@ class TestWhen:
         assert learner.learn()
         assert aws.asked_since() == ["quotas", "types"]
 
+    def test_a_new_pool_of_an_unknown_type_is_looked_up_within_the_hour(self, store, aws, learner):
+        learner.learn()
+        store.set_settings(pools=[Pool("mine", 1, type_=NEW.name)])
+        aws.time += PAUSE
+        aws.types = {NEW.name: NEW}
+        assert learner.learn()
+        assert known(store).of_pool(store.settings().pools["mine"]) == NEW
+        aws.time += PAUSE
+        assert not learner.learn()
+
     def test_every_type_that_may_matter_is_asked_about(self, store, aws, learner):
         store.set_settings(pools=[Pool("mine", 1, type_="ml.own.large")], policy=EXPANDING)
         aws.limits = {"ml.quota.large": 1}
@@ -243,7 +253,7 @@ class Context:
 
 
 def an_application(store, aws, *, session=None, **settings):
-    found = Application(Settings(queue="q", table="t", **settings), session)
+    found = Application(Settings(queue="sagemaker-queue", table="sagemaker-queue", **settings), session)
     found.clock = aws
     found.__dict__.update(store=store, launcher=None, checkpoints=None, publisher=None)
     return found

@@ -21,7 +21,7 @@ from trainmaster.ports import Clock, InstanceTypes, Knowledge, QueueSettings, Qu
 log = logging.getLogger(__name__)
 
 AGE = timedelta(days=1)
-"""After this long it is asked again."""
+"""After this long it is asked again; earlier where a pool has a type that nobody knows."""
 PAUSE = timedelta(hours=1)
 """Between two looks at whether it is time to ask; so long does a failure rest, too."""
 
@@ -59,12 +59,14 @@ class Learner:
 
     def _learn(self, in_force: QueueSettings, now: datetime) -> bool:
         known = in_force.catalogue
+        used = {pool.instance_type for pool in in_force.pools.values()}
         stale = known.learned_at is None or now >= known.learned_at + AGE
+        wants_types = stale or any(known.type_of(name) is None for name in used)
         wants_quotas = in_force.policy.expansion.enabled and (stale or not known.quotas)
         quotas = self._tried("quotas", self._quotas.quotas) if wants_quotas else None
         after = replace(known, quotas=quotas or known.quotas)
-        names = {*SHIPPED, *after.quotas, *(pool.instance_type for pool in in_force.pools.values())}
-        types = self._tried("instance types", lambda: self._types.describe(names)) if stale else None
+        names = {*SHIPPED, *after.quotas, *used}
+        types = self._tried("instance types", lambda: self._types.describe(names)) if wants_types else None
         if types is None and quotas is None:
             return False
         self._knowledge.learn(after if types is None else merged(after, types, now))
