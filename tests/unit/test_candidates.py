@@ -13,6 +13,7 @@ from trainmaster.domain.capacity import Demand, Pool
 from trainmaster.domain.policy import Order, Placement, Policy, Share
 from trainmaster.domain.reasons import Behind, Infeasible, KeptForOther, Preempts, WaitsForCapacity, WaitsForRelease
 from trainmaster.domain.resources import Resources
+from trainmaster.domain.warm import WarmPool
 from trainmaster.planner.schedule import schedule
 
 HOUR = timedelta(hours=1)
@@ -206,3 +207,34 @@ def test_a_job_of_lower_priority_may_have_the_candidate_that_a_higher_one_cannot
     )
     assert {start.job.name: start.units for start in plan.starts} == {"small": {"b": 2}}
     assert not isinstance(reasons_of(plan)["large"], Preempts)
+
+
+# -- warm pools --------------------------------------------------------------------------------------------------------
+
+
+def on_warm(job, *, free=("a", "b"), warm="b", prefers=()):
+    """The start of a job where one instance is warm in one pool, and there is room in some."""
+    pools = [a_type(name) for name in "ab"]
+    active = [running(f"on-{name}", name, 3 if name == warm else 4) for name in "ab" if name not in free]
+    share = {"default": Share(name="default", prefers=prefers)} if prefers else {}
+    snapshot = a_snapshot(pools=pools, waiting=[job], active=active, policy=Policy(shares=share))
+    left = WarmPool("old", {warm: 1}, "same", at(600))
+    (start,) = schedule(replace(snapshot, warm=(left,)), NOW, random.Random(1)).starts
+    return dict(start.units), None if start.warm is None else start.warm.training_job_name
+
+
+def test_a_job_takes_the_warm_pool_of_any_candidate_whichever_the_policy_would_take():
+    """SageMaker starts it there wherever it can, so a start in that pool must not be charged other instances."""
+    assert on_warm(asking(fit="same")) == ({"b": 1}, "old")
+    assert on_warm(asking(fit="same"), free=("a",)) == ({"b": 1}, "old")
+    assert on_warm(asking(fit="same"), prefers=("a",)) == ({"b": 1}, "old")
+
+
+def test_a_warm_pool_does_not_go_before_what_the_job_names_itself():
+    demand = replace(asking().demand, alternatives=({"a": 1},), listed=1)
+    assert on_warm(a_job(demand=demand, fit="same")) == ({"a": 1}, None)
+    assert on_warm(a_job(demand=demand, fit="same"), free=("b",)) == ({"b": 1}, "old")
+
+
+def test_a_warm_pool_that_does_not_match_is_left_alone():
+    assert on_warm(asking(fit="other"))[1] is None

@@ -159,18 +159,21 @@ class Demand:
         """Every pool that the job could take units from, sorted."""
         return tuple(sorted({name for units in self.alternatives for name in units}))
 
+    @property
+    def named(self) -> tuple[Units, ...]:
+        """The alternatives that the job names itself, best first."""
+        return self.alternatives if self.resources is None else self.alternatives[: self.listed]
+
     @cached_property
     def lane(self) -> str:
         """The part of a lane's name that says which pools its jobs can run in; it stays while pools come and go."""
-        named = self.alternatives if self.resources is None else self.alternatives[: self.listed]
-        pools = "|".join(",".join(sorted(units)) for units in named)
+        pools = "|".join(",".join(sorted(units)) for units in self.named)
         return pools if self.resources is None else f"{pools}?{self.resources}"
 
     @cached_property
     def traits(self) -> str:
         """Equal for demands that are met by the same pools in the same order, whichever pools there are."""
-        named = self.alternatives if self.resources is None else self.alternatives[: self.listed]
-        return repr((named, self.ours, self.resources, self.instances))
+        return repr((self.named, self.ours, self.resources, self.instances))
 
 
 def total(parts: Iterable[Units]) -> dict[str, int]:

@@ -19,7 +19,6 @@ from trainmaster.domain.observation import Observation, Status
 from trainmaster.domain.plan import Plan, Snapshot, Start
 from trainmaster.domain.policy import Order
 from trainmaster.domain.resolving import with_changes
-from trainmaster.domain.resolving import with_changes
 from trainmaster.domain.warm import WarmPool, counting
 from trainmaster.planner.expect import LIKELY, STOP_TAKES, Expectations
 
@@ -77,7 +76,6 @@ class Course:
     def carry_out(self, plan: Plan) -> None:
         """What the plan has decided, happens."""
         self.snapshot = with_changes(self.snapshot, [*plan.expansions, *plan.retirements])
-        self.snapshot = with_changes(self.snapshot, (*plan.expansions, *plan.retirements))
         active = {job.name: job for job in self.snapshot.active}
         waiting = {job.name: job for job in self.snapshot.waiting}
         for start in plan.starts:
@@ -90,8 +88,9 @@ class Course:
         for ended in plan.warm_ends:
             waiting[ended.job.name] = lifecycle.keep_for(waiting[ended.job.name], ended.hold)
         warm = self._warm_after(plan) if self.snapshot.warm else ()
+        moved = [self.snapshot.cursors, *(start.cursors for start in plan.starts if start.cursors is not None)]
         self.snapshot = replace(
-            self.snapshot, active=tuple(active.values()), waiting=tuple(waiting.values()), warm=warm
+            self.snapshot, active=tuple(active.values()), waiting=tuple(waiting.values()), warm=warm, cursors=moved[-1]
         )
 
     def go_on(self, plan: Plan) -> bool:

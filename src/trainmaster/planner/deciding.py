@@ -132,12 +132,16 @@ class Deciding:
         return True
 
     def _warm_match(self, job: Job, open_: list[Units]) -> tuple[Units, WarmPool] | None:
-        """The first warm pool that matches, unless something that the job names before it is free."""
-        figures = self.figures
+        """The first warm pool that matches, unless something that the job names before it is free.
+
+        Pools that only cover its resources are all alike to it. Whichever of them the placement policy chose, SageMaker
+        would start it on a warm pool there, so that none may be passed over.
+        """
+        figures, named = self.figures, job.demand.named
         for units in open_:
             if (pool := figures.warm.match(job, units)) is not None:
                 return units, pool
-            if figures.fits_now(job, units) and figures.behind(job, units) is None:
+            if units in named and figures.fits_now(job, units) and figures.behind(job, units) is None:
                 return None
         return None
 

@@ -110,7 +110,7 @@ class Placer:
     def _preferred(self, job: Job, among: dict[str, Units]) -> str | None:
         """The pool that goes before all others: the job's own choice, what was freed for it, its share's preference."""
         share, hold = self.snapshot.policy.shares.get(job.share), job.hold
-        listed = (name for units in job.demand.alternatives[: job.demand.listed] for name in units)
+        listed = (name for units in job.demand.named for name in units)
         held = hold.units if hold is not None else ()
         return next((name for name in (*listed, *held, *(share.prefers if share else ())) if name in among), None)
 
