@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
+from test_planner_properties import snapshots as queues_of_named_pools
 
 from builders import NOW, a_hold, a_job, a_running_job, a_snapshot, at
 from trainmaster.domain import lifecycle
@@ -311,18 +312,30 @@ def test_a_job_that_keeps_waiting_is_told_the_same_whatever_is_drawn(snapshot, o
 _NEVER = replace(Policy().preemption, delay=timedelta(days=1))
 
 
+def told_apart(snapshot):
+    """The same jobs, each like no other: by who submitted them, which no rule here looks at."""
+    waiting = tuple(replace(job, submitted_by=f"user {job.name}") for job in snapshot.waiting)
+    return replace(snapshot, waiting=waiting)
+
+
+def doings(plan):
+    """All that a plan does and says, but for the figures in its reasons."""
+    return (
+        [(start.job.name, start.units, start.choices, start.cursors) for start in plan.starts],
+        [(each.job.name, [victim.name for victim in each.victims]) for each in plan.preemptions],
+        [(wait.job.name, type(wait.reason)) for wait in plan.waits],
+        plan.reservations,
+    )
+
+
 @unhurried
 @given(snapshots())
-def test_looking_once_at_jobs_that_are_alike_changes_no_start_and_no_preemption(snapshot):
-    """Told apart by who submitted them, which no rule here looks at, each job is looked at for itself."""
-    apart = replace(snapshot, waiting=tuple(replace(job, submitted_by=f"user {job.name}") for job in snapshot.waiting))
+def test_looking_once_at_jobs_by_resources_that_are_alike_changes_nothing(snapshot):
+    assert doings(plan_of(snapshot)) == doings(plan_of(told_apart(snapshot)))
 
-    def doings(plan):
-        return (
-            [(start.job.name, start.units, start.cursors) for start in plan.starts],
-            [(each.job.name, [victim.name for victim in each.victims]) for each in plan.preemptions],
-            [(wait.job.name, type(wait.reason)) for wait in plan.waits],
-            plan.reservations,
-        )
 
-    assert doings(plan_of(snapshot)) == doings(plan_of(apart))
+@unhurried
+@given(queues_of_named_pools(), st.sampled_from(Order))
+def test_looking_once_at_jobs_with_alternatives_or_groups_that_are_alike_changes_nothing(snapshot, order):
+    snapshot = replace(snapshot, policy=replace(snapshot.policy, order=order))
+    assert doings(plan_of(snapshot)) == doings(plan_of(told_apart(snapshot)))

@@ -14,6 +14,7 @@ from trainmaster.domain.policy import Order, Placement, Policy, Share
 from trainmaster.domain.reasons import Behind, Infeasible, KeptForOther, Preempts, WaitsForCapacity, WaitsForRelease
 from trainmaster.domain.resources import Resources
 from trainmaster.domain.warm import WarmPool
+from trainmaster.planner.course import Course
 from trainmaster.planner.schedule import schedule
 
 HOUR = timedelta(hours=1)
@@ -238,3 +239,14 @@ def test_a_warm_pool_does_not_go_before_what_the_job_names_itself():
 
 def test_a_warm_pool_that_does_not_match_is_left_alone():
     assert on_warm(asking(fit="other"))[1] is None
+
+
+def test_a_forecast_goes_round_from_start_to_start():
+    snapshot = a_snapshot(
+        pools=[a_type("a"), a_type("b")],
+        waiting=[asking()],
+        policy=Policy(placement=Placement.SMOOTH_WEIGHTED_ROUND_ROBIN),
+    )
+    course, plan = Course.of(snapshot, NOW, 0.5), schedule(snapshot, NOW, random.Random(1))
+    course.carry_out(plan)
+    assert course.snapshot.cursors == plan.starts[0].cursors != snapshot.cursors
