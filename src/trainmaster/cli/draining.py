@@ -15,6 +15,7 @@ import typer
 from trainmaster.cli.changes import changed_each
 from trainmaster.cli.exits import Code
 from trainmaster.cli.options import Json
+from trainmaster.cli.pool_options import PoolNames
 from trainmaster.cli.render import as_json
 from trainmaster.cli.tools import Tools, tools_of
 from trainmaster.cli.waiting import INTERVAL_SECONDS, Interval, Patience, Timeout
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from trainmaster.client.pool_views import PoolView
 
 DRAINED = "drained"
-PoolNames = Annotated[list[str], typer.Argument(metavar="POOL", help="The pools' names.")]
 
 
 def drain(  # noqa: PLR0913 - an option each

@@ -10,6 +10,20 @@ import typer
 from trainmaster.cli.changes import changed_each
 from trainmaster.cli.draining import drain, resume
 from trainmaster.cli.options import Json
+from trainmaster.cli.pool_options import (
+    AcceleratorMemory,
+    Accelerators,
+    Caps,
+    CountForeign,
+    Maker,
+    Memory,
+    Plan,
+    PoolNames,
+    Price,
+    TheKind,
+    Type,
+    VCpus,
+)
 from trainmaster.cli.pools_table import pools_table
 from trainmaster.cli.render import as_json
 from trainmaster.cli.tools import tools_of
@@ -53,46 +67,18 @@ def pools(
 @app.command("set")
 def set_caps(  # noqa: PLR0913 -- one option for each thing that can be set of a pool
     context: typer.Context,
-    caps: Annotated[
-        list[str], typer.Argument(metavar="POOL=CAP", help="Pools, by instance type or name, and how many instances.")
-    ],
+    caps: Caps,
     *,
-    instance_type: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="The instance type of pools that have another name.")
-    ] = None,
-    kind: Annotated[Kind | None, typer.Option("--kind", help="How SageMaker gives the instances.")] = None,
-    plan: Annotated[
-        str | None, typer.Option("--plan", metavar="ARN", help="The training plan; makes it a pool of that kind.")
-    ] = None,
-    price: Annotated[
-        float | None, typer.Option("--price", metavar="DOLLARS", min=0, help="For an hour of one instance.")
-    ] = None,
-    vcpus: Annotated[
-        int | None, typer.Option("--vcpus", metavar="N", min=0, help="Of one instance; 0: as known of the type.")
-    ] = None,
-    memory: Annotated[
-        float | None,
-        typer.Option("--memory-gib", metavar="GIB", min=0, help="Of one instance; 0: as known of the type."),
-    ] = None,
-    accelerators: Annotated[
-        int | None,
-        typer.Option("--accelerators", metavar="N", min=0, help="Of one instance; 0: as known of the type."),
-    ] = None,
-    accelerator: Annotated[
-        str | None, typer.Option("--accelerator", metavar="MAKER", help="Who makes them, such as nvidia or aws.")
-    ] = None,
-    accelerator_memory: Annotated[
-        float | None,
-        typer.Option("--accelerator-memory-gib", metavar="GIB", min=0, help="Of all accelerators of one instance."),
-    ] = None,
-    count_foreign: Annotated[
-        bool | None,
-        typer.Option(
-            "--count-foreign/--no-count-foreign",
-            help="Whether training jobs that did not come from the queue count; without it as before.",
-            show_default=False,
-        ),
-    ] = None,
+    instance_type: Type = None,
+    kind: TheKind = None,
+    plan: Plan = None,
+    price: Price = None,
+    vcpus: VCpus = None,
+    memory: Memory = None,
+    accelerators: Accelerators = None,
+    accelerator: Maker = None,
+    accelerator_memory: AcceleratorMemory = None,
+    count_foreign: CountForeign = None,
     json: Json = False,
 ) -> None:
     """Set the caps of pools, and what else is given; pools that are not named stay as they are.
@@ -125,7 +111,7 @@ def set_caps(  # noqa: PLR0913 -- one option for each thing that can be set of a
 @app.command("remove")
 def remove(
     context: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="POOL", help="The pools' names.")],
+    names: PoolNames,
     *,
     force: Annotated[
         bool,
