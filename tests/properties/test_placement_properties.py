@@ -319,11 +319,11 @@ def told_apart(snapshot):
 
 
 def doings(plan):
-    """All that a plan does and says, but for the figures in its reasons."""
+    """All that a plan does. (Of its reasons, a later equal may have the first one's, or that it is behind that one.)"""
     return (
         [(start.job.name, start.units, start.choices, start.cursors) for start in plan.starts],
         [(each.job.name, [victim.name for victim in each.victims]) for each in plan.preemptions],
-        [(wait.job.name, type(wait.reason)) for wait in plan.waits],
+        [wait.job.name for wait in plan.waits],
         plan.reservations,
     )
 
