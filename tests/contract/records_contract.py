@@ -53,6 +53,9 @@ def alike(found: Records, wanted: Records) -> bool:
         assert known.faded == pytest.approx(account.faded, rel=1e-6, abs=0.5)
         assert known.gpu_seconds == pytest.approx(account.gpu_seconds, rel=1e-9, abs=0.5)
         assert known.dollars == pytest.approx(account.dollars, abs=0.0001)
+    assert found.released.keys() == wanted.released.keys()
+    for pool, at in wanted.released.items():
+        assert abs(found.released[pool] - at) <= timedelta(seconds=0.06)
     return True
 
 
@@ -86,6 +89,18 @@ class RecordsContract:
         account = store.begin_pass().records.usage.accounts["vision"]
         assert account.dollars == pytest.approx(0, abs=0.001), "an hour begins with the end"
         assert account.faded < 2 * 8 * 3_600
+
+    def test_when_a_made_pool_was_last_used_is_remembered_until_the_pool_is_gone(self, store, other_store):
+        made = replace(b.a_pool(b.G5, 2), made_for="1 x (accelerators=1)", made_at=b.NOW)
+        store.set_settings(pools=[b.a_pool(), made])
+        for name, pool in (("job1", b.G5), ("job2", b.P5)):
+            before, after = ended(store, name, units={pool: 1})
+            wanted = booked(store.begin_pass().records, before, after, Policy(), b.pools_of(b.a_pool(), made))
+        assert wanted.released == {b.G5: b.at(3_600)}
+        assert store.begin_pass().records.released == other_store.survey().records.released == wanted.released
+        store.set_settings(pools=[b.a_pool()])
+        ended(store, "job3")
+        assert store.begin_pass().records.released == {}
 
     @pytest.mark.parametrize(
         "step",

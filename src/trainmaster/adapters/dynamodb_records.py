@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any
 
@@ -44,6 +44,8 @@ def booking(table: Table, deployed: Deployed, changes: Sequence[tuple[Job, Job]]
 def records_row(records: Records, version: int) -> Row:
     """The row of what is remembered."""
     values = {**_history(records.history), "accounts": _usage(records.usage)}
+    if records.released:
+        values["released"] = {pool: _since_epoch(at) for pool, at in records.released.items()}
     text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
     return keyed(RECORDS, version=version, records=zlib.compress(text.encode("utf-8", "surrogatepass"), level=9))
 
@@ -53,7 +55,8 @@ def records_of(row: Row | None) -> Records:
     if row is None:
         return Records()
     values = json.loads(zlib.decompress(bytes(row["records"]["B"])).decode("utf-8", "surrogatepass"))
-    return Records(_read_history(values), _read_usage(values.get("accounts", {})))
+    released = {pool: EPOCH + timedelta(seconds=at) for pool, at in values.get("released", {}).items()}
+    return Records(_read_history(values), _read_usage(values.get("accounts", {})), released)
 
 
 def _history(history: History) -> dict[str, Any]:
@@ -98,9 +101,13 @@ def _usage(usage: Usage) -> dict[str, list[Any]]:
 
 def _account(account: Account) -> list[Any]:
     """Tenths of a second and hundredths of a cent, so that small amounts add up to large ones."""
-    seconds = round((account.at - EPOCH).total_seconds(), 1)
-    amounts = [round(account.faded, 1), seconds, account.period, round(account.gpu_seconds, 1)]
+    amounts = [round(account.faded, 1), _since_epoch(account.at), account.period, round(account.gpu_seconds, 1)]
     return [*map(_short, amounts), _short(round(account.dollars, 4))]
+
+
+def _since_epoch(at: datetime) -> float:
+    """Tenths of a second will do."""
+    return round((at - EPOCH).total_seconds(), 1)
 
 
 def _short(number: float) -> float:
