@@ -26,7 +26,7 @@ def trainmaster(deployed):
 def pool(trainmaster):
     assert trainmaster("pools", "set", f"{POOL}=1").returncode == 0
     yield POOL
-    assert trainmaster("pools", "remove", POOL).returncode == 0
+    assert trainmaster("pools", "remove", POOL, "--force").returncode == 0
 
 
 @pytest.fixture
@@ -95,6 +95,27 @@ def test_hold_release_and_cancel(deployed, trainmaster, pool, request_file):
     ]
     assert trainmaster("cancel", "cli-first").returncode == 4
     assert "cli-first was stopped at" in trainmaster("why", "cli-first").stdout
+
+
+def test_a_pool_is_drained_and_resumed(deployed, trainmaster, pool, request_file):
+    assert trainmaster("submit", request_file("cli-drained", seconds=8)).returncode == 0
+    deployed.state("cli-drained", "running")
+    drained = trainmaster("pools", "drain", pool, "--wait", "--interval", "0.5")
+    assert (drained.returncode, drained.stdout.splitlines()) == (
+        0,
+        [
+            f"{pool}: Is being drained; 1 of 1 instances are still held.",
+            f"{pool}: Drained; nothing holds it any more.",
+        ],
+    )
+    deployed.state("cli-drained", "completed")
+
+    assert trainmaster("submit", request_file("cli-later")).returncode == 0
+    assert "being drained" in trainmaster("why", "cli-later").stdout
+    refused = trainmaster("pools", "remove", pool)
+    assert (refused.returncode, "1 waiting job could run nowhere else" in refused.stderr) == (4, True)
+    assert trainmaster("pools", "resume", pool).stdout == f"{pool}: In use; jobs are started there.\n"
+    deployed.state("cli-later", "completed")
 
 
 def test_a_request_that_the_door_refuses(trainmaster, request_file):
