@@ -115,9 +115,21 @@ class SettingsContract:
             plan_status=PlanStatus.SCHEDULED,
         )
         spot = Pool("spot", 8, True, type_=b.P5, kind=Kind.SPOT)
-        store.set_settings(pools=[plan, spot])
-        assert other_store.settings().pools == b.pools_of(plan, spot)
-        assert other_store.begin_pass().pools == b.pools_of(plan, spot)
+        odd = Pool(
+            "odd",
+            2,
+            type_="ml.x9.large",
+            draining=True,
+            made_for="accelerators=8",
+            made_at=b.NOW,
+            vcpus=96,
+            memory_gib=768.5,
+            accelerator="acme",
+            accelerator_memory_gib=640.25,
+        )
+        store.set_settings(pools=[plan, spot, odd])
+        assert other_store.settings().pools == b.pools_of(plan, spot, odd)
+        assert other_store.begin_pass().pools == b.pools_of(plan, spot, odd)
 
     def test_a_policy_is_in_force_from_the_moment_at_which_it_is_set(self, store, other_store):
         assert store.settings().policy == store.begin_pass().policy == Policy()
