@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -28,6 +29,7 @@ from trainmaster.domain.resources import Resources
 from trainmaster.domain.warm import WarmPool
 from trainmaster.planner.schedule import schedule
 from trainmaster.planner.warm import left_over
+from trainmaster.service.explain import explain_in
 
 DRAINING = replace(a_pool(P5, 4), draining=True)
 OPEN = a_pool(G5, 2)
@@ -130,6 +132,22 @@ def test_warm_pools_are_left_over_where_a_pool_drains():
     snapshot = replace(a_snapshot(pools=[DRAINING, OPEN]), warm=(idle, *others))
     assert left_over(snapshot) == (idle,)
     assert left_over(replace(snapshot, pools={P5: a_pool(P5, 4)})) == ()
+
+
+@pytest.mark.parametrize("many", [2, 400])
+def test_when_a_job_starts_cannot_be_foreseen_where_only_a_pool_that_drains_could_hold_it(many):
+    """Told by the planner, and roughly where the queue is long."""
+    running = a_running_job("running", units={P5: 2})
+    stuck = [a_job(f"stuck{number:03}", entry_time=at(number)) for number in range(many)]
+    others = [a_job(f"other{number:03}", entry_time=at(number), demand=EITHER) for number in range(many)]
+    snapshot = a_snapshot(pools=(DRAINING, OPEN), active=[running], waiting=[*stuck, *others])
+    told = explain_in(snapshot, NOW, snapshot.waiting)
+    assert {told[job.name].estimated_start for job in stuck} == {None}
+    assert told["other000"].estimated_start == NOW
+    # Two at a time, each for a day, and nowhere else.
+    last = told[others[-1].name].estimated_start
+    days = (many - 1) // 2
+    assert last is None if days > 366 else abs(last - NOW - timedelta(days=days)) <= timedelta(days=days * 0.1)
 
 
 def test_a_pool_that_is_resumed_starts_jobs_again():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity import Kind, Units, total
@@ -47,10 +47,19 @@ def rough_starts(
         looks=0 if snapshot.policy.order is Order.FIFO else LOOKS_BEHIND,
     )
     rough.held = sorted((course.ends[job.name], number, job.units, job) for number, job in enumerate(snapshot.active))
-    for place, job in enumerate(ordered):
+    closed = frozenset(name for name, pool in snapshot.pools.items() if pool.draining)
+    for place, job in enumerate(_elsewhere(each, closed) for each in ordered):
         if _foreseeable(job, snapshot):
             rough.add(job, place)
     return rough.play(wanted, until)
+
+
+def _elsewhere(job: Job, closed: frozenset[str]) -> Job:
+    """The job with only those alternatives that need none of the closed pools."""
+    if closed.isdisjoint(job.demand.pools):
+        return job
+    alternatives = tuple(units for units in job.demand.alternatives if closed.isdisjoint(units))
+    return replace(job, demand=replace(job.demand, alternatives=alternatives))
 
 
 def _foreseeable(job: Job, snapshot: Snapshot) -> bool:
