@@ -9,18 +9,22 @@ from __future__ import annotations
 import itertools
 import logging
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from moto import mock_aws
 
+from api_world import CountingStore
 from builders import P5
 from trainmaster.domain.capacity import Pool
+from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
 from trainmaster.domain.policy import Expansion
 from trainmaster.domain.reasons import Infeasible
 from trainmaster.local.simulator import Profile
 from trainmaster.service import explain
+from trainmaster.service.run_pass import run_pass
 from world import Faults, World, a_request, dynamodb_client, make_table
 
 G5 = "ml.g5.2xlarge"
@@ -146,6 +150,41 @@ def test_a_pool_whose_job_met_no_capacity_is_not_made_twice():
     queue.world.run(1200, step=20)
     assert queue.made == {G5: 1}
     assert queue.history("job1").count(f"a pool of 1 x {G5} was made for it") == 1
+
+
+@pytest.mark.parametrize("error", [Throttled("busy"), Unavailable("gone"), VersionConflict("somebody else")])
+def test_pools_that_cannot_be_changed_now_hold_up_nothing_else(queue, error):
+    queue.ask("job1")
+    queue.world.submit("other", kind="ml.m5.large")
+    store = CountingStore(queue.store)
+    store.failing["set_settings"] = error
+    report = run_pass(replace(queue.world.application().hands, store=store))
+    assert (report.made, report.lost, report.started) == ([], 1, ["other"])
+    assert run_pass(queue.world.application().hands).made == [G5]
+
+
+def test_a_pass_that_was_overtaken_starts_nothing_though_its_pool_may_be_there(queue):
+    queue.ask("job1")
+    hands = queue.world.application().hands
+
+    class Overtaken(CountingStore):
+        def set_settings(self, **given: Any) -> Any:
+            self._store.begin_pass()
+            return self._store.set_settings(**given)
+
+    report = run_pass(replace(hands, store=Overtaken(queue.store)))
+    assert (report.fenced, report.started, report.made, queue.made) == (True, [], [G5], {G5: 1})
+    assert run_pass(hands).started == ["job1"]
+
+
+def test_a_pass_tells_what_it_has_made_and_retired(queue):
+    queue.ask("job1", training_seconds=5)
+    report = run_pass(queue.world.application().hands)
+    assert (report.made, report.started) == ([G5], ["job1"])
+    queue.world.run_until_ended("job1")
+    queue.world.simulator.advance((IDLE + timedelta(minutes=1)).total_seconds())
+    report = run_pass(queue.world.application().hands)
+    assert (report.made, report.retired) == ([], [G5])
 
 
 def test_what_people_set_while_a_pass_decides_wins_and_nothing_starts_in_what_was_not_made():

@@ -18,6 +18,7 @@ from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand, Retire, Snapshot
 from trainmaster.domain.policy import Choose, Expansion, Policy, Share
+from trainmaster.domain.pools import pool_problems
 from trainmaster.domain.reasons import Infeasible
 from trainmaster.domain.records import Records
 from trainmaster.domain.resolving import resolve, with_changes
@@ -203,6 +204,21 @@ PODS_ONLY = only("ml.pod*")
 def test_a_pool_is_as_large_as_the_guard_rails_let_it_be(expansion, quotas, cap):
     snapshot = queue(*pod2_jobs(20), expansion=expansion, catalogue=replace(PODS, quotas=quotas))
     assert made(changes(snapshot, b.NOW)) == {POD2: cap}
+
+
+def test_dollars_bound_all_made_pools_together_whatever_they_were_made_at():
+    there = a_made_pool(cap=2, price=0.004)
+    jobs = [asking(f"j{number}", seconds=number, **TASK3) for number in range(9)]
+    snapshot = queue(*jobs, pools=(there,), expansion=replace(PODS_ONLY, dollars_per_hour=0.018))
+    assert made(changes(snapshot, b.NOW)) == {POD3: 3}
+
+
+def test_made_pools_are_pools_that_people_could_have_set():
+    theirs = (Pool(POD2, 0), Pool(f"{POD2}.made", 0, type_=POD2), a_made_pool("old", type_=POD1))
+    snapshot = queue(*pod2_jobs(2), pools=theirs, expansion=PODS_ONLY)
+    after = with_changes(snapshot, changes(snapshot, b.NOW).decisions)
+    assert after.pools.keys() == {POD2, f"{POD2}.made", "old", f"{POD2}.made2"}
+    assert list(pool_problems(list(after.pools.values()))) == []
 
 
 def test_pools_that_people_set_take_their_part_of_the_quota():
