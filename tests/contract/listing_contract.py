@@ -137,7 +137,7 @@ class ListingContract:
         for which in FILTERS:
             assert everything(store, which, limit) == [job for job in jobs if which.matches(job)], which
 
-    def test_jobs_by_resources_are_listed_by_what_the_pools_instances_have_and_not_by_the_pools_of_long_ago(self, store):
+    def test_jobs_by_resources_are_listed_by_what_the_pools_instances_have_and_not_by_past_pools(self, store):
         asked = Demand(({"listed": 1}, {"old": 1}), ours=True, resources=Resources(vcpus=8), instances=1, listed=1)
         # One lane; the first of it has seen other pools than the second.
         for n, demand in enumerate([asked, replace(asked, alternatives=asked.alternatives[:1])]):

@@ -1,4 +1,4 @@
-"""The estimated start of jobs that ask for resources, with the pools that there are now, and those that will be made."""
+"""The estimated start of jobs that ask for resources, with the pools that there are now and those that will be made."""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ from builders import (
     at,
 )
 from trainmaster.domain import lifecycle, reasons
+from trainmaster.domain.capacity import Demand
 from trainmaster.domain.observation import Status
+from trainmaster.domain.resources import Resources
 from trainmaster.handlers import views
 from trainmaster.handlers.reason_model import ReasonType
 from trainmaster.service.explain import Explanation
@@ -68,6 +70,29 @@ REASONS = {
         "message": f"ends the warm pools of a, b; kept for it until {UNTIL_TEXT}",
         "trainingJobs": ["a", "b"],
         "until": UNTIL_TEXT,
+    },
+    reasons.Infeasible("accelerators=8", 6, 4): {
+        "message": "infeasible: needs 6 x (accelerators=8), the largest pool of such instances has 4",
+        "resources": "accelerators=8",
+        "needed": 6,
+        "most": 4,
+        "expansion": "",
+    },
+    reasons.Infeasible("vcpus=8", 1, 0, "the settings do not allow ml.c5.2xlarge"): {
+        "message": "infeasible: needs 1 x (vcpus=8), no pool has such instances; no pool is made for it: "
+        "the settings do not allow ml.c5.2xlarge",
+        "resources": "vcpus=8",
+        "needed": 1,
+        "most": 0,
+        "expansion": "the settings do not allow ml.c5.2xlarge",
+    },
+    reasons.Draining((P5,)): {
+        "message": f"can run only in {P5}, which is being drained: nothing more is started there",
+        "pools": [P5],
+    },
+    reasons.Draining((G5, P5)): {
+        "message": f"can run only in {G5}, {P5}, which are being drained: nothing more is started there",
+        "pools": [G5, P5],
     },
     reasons.Behind("a", P5): {
         "message": f"waits behind a, which is before it in the queue for {P5}",
@@ -166,6 +191,20 @@ def test_a_job_in_one_of_several_pools_shows_its_alternatives():
     assert (shown["pools"], shown["demand"]) == ([G5, P5], [{P5: 2, G5: 1}, {G5: 4}])
 
 
+def test_a_job_by_resources_shows_them_and_which_type_each_attempt_got():
+    asked = Resources(accelerators=8, memory_gib=1.5, accelerator="nvidia")
+    job = a_job(demand=Demand(({P5: 2},), ours=True, resources=asked, instances=2))
+    shown = as_json(views.job_view(lifecycle.start(job, {"wide": 2}, (), at(60), instance_type=P5)))
+    assert shown["resources"] == {
+        "accelerators": 8,
+        "acceleratorMemoryGib": 0,
+        "vcpus": 0,
+        "memoryGib": 1.5,
+        "accelerator": "nvidia",
+    }
+    assert (shown["instances"], shown["attempts"][0]["instanceType"]) == (2, P5)
+
+
 def test_a_job_of_several_attempts_shows_them_oldest_first():
     resumed = lifecycle.start(a_preempted_job("job1", now=at(10)), {P5: 1}, (), at(60))
     shown = as_json(views.job_view(resumed))
@@ -175,6 +214,7 @@ def test_a_job_of_several_attempts_shows_them_oldest_first():
         "number": 1,
         "trainingJobName": "job1",
         "units": {P5: 1},
+        "instanceType": None,
         "outcome": "preempted",
         "createdAt": "2026-11-21T12:00:10Z",
         "startedAt": "2026-11-21T12:00:10Z",
@@ -186,6 +226,7 @@ def test_a_job_of_several_attempts_shows_them_oldest_first():
         "number": 2,
         "trainingJobName": "job1-qstamp-2",
         "units": {P5: 1},
+        "instanceType": None,
         "outcome": "active",
         "createdAt": "2026-11-21T12:01:00Z",
         "startedAt": None,
@@ -245,7 +286,6 @@ def test_a_submission_of_a_job_that_does_not_wait_has_no_standing():
 def test_a_plan_is_to_start_to_preempt_or_to_wait(starts, reason, decision):
     explanation = Explanation(1, None, starts=starts, reason=reason, estimated_start=NOW)
     assert views.plan_view(explanation, ["w"]).decision == decision
-
 
 
 def test_times_keep_their_microseconds():
