@@ -20,7 +20,7 @@ DYNOXIDE := .local/dynoxide/.stamp
 
 .PHONY: help
 help: ## Show this list
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z0-9-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z0-9-]*:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---------------------------------------------------------------- set-up
 
@@ -96,6 +96,10 @@ stack: $(STACK) ## Keep the deployed stack running on this machine until Ctrl-C
 .PHONY: bench
 bench: $(STACK) $(DYNOXIDE) ## Measure what a pass costs at 100, 10,000 and 1,000,000 waiting jobs
 	$(BIN)/python -m benchmarks $(ARGS)
+
+.PHONY: bench-placement
+bench-placement: .venv/.stamp ## Repeat the article's experiments with the placement policies
+	$(BIN)/python -m benchmarks.placement $(ARGS)
 
 # ---------------------------------------------------------------- prove
 

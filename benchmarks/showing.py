@@ -15,7 +15,10 @@ README = ROOT / "benchmarks" / "README.md"
 MARKS = ("<!-- figures: written by `python -m benchmarks --save` -->", "<!-- end of figures -->")
 KUEUE_MARKS = ("<!-- kueue: written by `python -m benchmarks --only kueue --save` -->", "<!-- end of kueue -->")
 REPLAY_MARKS = ("<!-- replay: written by `python -m benchmarks.replay --save` -->", "<!-- end of replay -->")
-
+PLACEMENT_MARKS = (
+    "<!-- placement: written by `python -m benchmarks.placement --save` -->",
+    "<!-- end of placement -->",
+)
 ETA_MARKS = ("<!-- eta: written by `python -m benchmarks.eta --save` -->", "<!-- end of eta -->")
 
 

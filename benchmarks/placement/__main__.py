@@ -1,0 +1,97 @@
+"""`python -m benchmarks.placement`: the article's experiments, policy by policy, drawn and held against its claims.
+
+    python -m benchmarks.placement                              everything, 30 seeds
+    python -m benchmarks.placement --only gangs --nodes 4,40    some of it
+    python -m benchmarks.placement --seeds 5 --json some.json   fewer seeds; write the figures
+    python -m benchmarks.placement --save                       keep figures and pictures in results/ and the README
+
+One process for each core, one cell, policy and seed at a time. It must not know any rule of the queue.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks import ROOT, machine
+from benchmarks.placement import expansion
+from benchmarks.placement.experiments import EXPERIMENTS, NODES, POLICIES
+from benchmarks.placement.measuring import measure
+from benchmarks.placement.pictures import draw
+from benchmarks.placement.sheets import sheets
+from benchmarks.showing import PLACEMENT_MARKS, as_table, written
+from benchmarks.watching import Watch
+
+RESULTS = ROOT / "benchmarks" / "results"
+SEEDS = 30
+WIDTH = 200
+"""Of tables that go to a file or a pipe."""
+
+
+def main(arguments: list[str]) -> int:
+    """Play what is asked for; 0 when all of it ran."""
+    options = _options(arguments)
+    logging.disable(logging.CRITICAL)
+    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
+    with Watch(console) as watch:
+        found: dict[str, Any] = {
+            "machine": machine.describe(),
+            "options": {"seeds": options.seeds, "nodes": options.nodes},
+            "expansion": expansion.measure(),
+            "cells": measure(options, watch),
+        }
+    found["machine"]["load_after"] = machine.load()
+    for sheet in sheets(found):
+        console.print(as_table(sheet))
+    _keep(found, options, console)
+    return 0
+
+
+def _keep(found: dict[str, Any], options: argparse.Namespace, console: Console) -> None:
+    text = json.dumps(found, indent=1) + "\n"
+    if options.json is not None:
+        options.json.write_text(text)
+    if options.save:
+        folder = RESULTS / "placement"
+        draw(found["cells"], folder)
+        path = RESULTS / f"{machine.label(found['machine'])}-placement.json"
+        path.write_text(text)
+        written(found["machine"], sheets(found), path, PLACEMENT_MARKS)
+        console.print(f"kept in {path.relative_to(ROOT)}, {folder.relative_to(ROOT)} and benchmarks/README.md")
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.placement", description="Compare placement policies.")
+    parser.add_argument("--only", type=_experiments, default=list(EXPERIMENTS), help=f"some of {','.join(EXPERIMENTS)}")
+    parser.add_argument("--nodes", type=_numbers, default=list(NODES), help="sizes of clusters, as 4,40")
+    parser.add_argument("--policy", action="append", choices=POLICIES, help="only these")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each; what takes long has fewer")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--save", action="store_true", help="keep figures and pictures in benchmarks/results")
+    options = parser.parse_args(arguments)
+    options.policy = options.policy or list(POLICIES)
+    return options
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def _experiments(text: str) -> list[str]:
+    wanted = [part.strip().replace("-", " ") for part in text.split(",")]
+    unknown = set(wanted) - set(EXPERIMENTS)
+    if unknown:
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}")
+    return [name for name in EXPERIMENTS if name in wanted]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,192 @@
+"""The experiments: which load on which cluster, and over how many seeds. It must not measure anything itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+
+from benchmarks.placement import loads
+from benchmarks.placement.clusters import Cluster, Setting, cluster, gang_cluster
+from benchmarks.placement.figures import of_run
+from benchmarks.placement.loads import Load
+from benchmarks.placement.running import Run
+from trainmaster.domain.policy import DEFAULT_SHARE, Placement, Policy, Share
+
+POLICIES = tuple(placement.value for placement in Placement)
+REFERENCE = Placement.RANDOM.value
+"""What the article's gains are over: Ray's own policy."""
+ARTICLES = tuple(policy for policy in POLICIES if policy != Placement.BEST_FIT.value)
+MOST_ACTIONS = 100_000
+"""Starts in one pass: as many as fit, since nothing here ends a Lambda."""
+NODES = (4, 40, 400)
+FEW_SEEDS = 3
+"""Of what takes long: a node is a pool that a pass looks at for every job."""
+Make = Callable[[Random, Cluster], Load]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One row of a sheet: a load on a cluster.
+
+    Attributes:
+        experiment: what of the article it repeats.
+        point: where on the figure's axis, in words.
+        x: the same as a number.
+        make: makes the load from a seed's draws.
+        policy: settings besides the placement. Tasks start as Ray's do, whoever fits; where gangs wait, the default
+            order keeps them from starving.
+        seeds: most seeds.
+    """
+
+    experiment: str
+    setting: str
+    nodes: int
+    point: str
+    x: float
+    cluster: Cluster
+    make: Make
+    policy: Policy = Policy(reservations=0, most_actions=MOST_ACTIONS)  # noqa: RUF009 -- a frozen value
+    seeds: int = 30
+
+    @property
+    def key(self) -> str:
+        """What tells it from others."""
+        return f"{self.experiment}, {self.setting}, {self.nodes} nodes, {self.point}"
+
+
+def cells(experiments: tuple[str, ...], nodes: tuple[int, ...]) -> list[Cell]:
+    """The cells of these experiments on clusters of these sizes; table 3 has three nodes, as the article's."""
+    found = (cell for name in experiments for cell in EXPERIMENTS[name](name))
+    return [cell for cell in found if cell.nodes in nodes or cell.experiment == "table 3"]
+
+
+def played(cell: Cell, policy: str, seed: int) -> dict[str, float]:
+    """One run's figures. Every policy gets the same load of a seed."""
+    load = cell.make(Random(f"{cell.key} {seed}"), cell.cluster)
+    settings = _with(cell.policy, Placement(policy))
+    return of_run(Run(load, cell.cluster, settings, seed).play(), cell.cluster)
+
+
+def _with(policy: Policy, placement: Placement) -> Policy:
+    return Policy(
+        placement=placement,
+        reservations=policy.reservations,
+        shares=policy.shares,
+        most_actions=policy.most_actions,
+    )
+
+
+def _table_2(name: str) -> Iterator[Cell]:
+    for setting in Setting:
+        yield Cell(
+            experiment=name,
+            setting=setting,
+            nodes=4,
+            point="40 tasks, one by one",
+            x=1,
+            cluster=cluster(4, setting),
+            make=lambda rng, _: loads.one_by_one(rng, 40),
+        )
+
+
+def _figure_4(name: str) -> Iterator[Cell]:
+    for setting in Setting:
+        for parallelism in (10, 30, 100) if setting is not Setting.COUNTERS else (30,):
+            yield Cell(
+                experiment=name,
+                setting=setting,
+                nodes=4,
+                point=f"{parallelism} equal tasks at once",
+                x=parallelism,
+                cluster=cluster(4, setting),
+                make=lambda rng, _, many=parallelism: loads.equal_at_once(rng, many),  # type: ignore[misc]
+            )
+
+
+def _figure_5(name: str) -> Iterator[Cell]:
+    for nodes, setting, parallelism, seeds in (
+        (4, Setting.UNEQUAL, 10, 30),
+        *((40, Setting.UNEQUAL, parallelism, 30) for parallelism in (10, 50, 100, 200, 300)),
+        (40, Setting.UNEQUAL, 700, FEW_SEEDS),
+        (40, Setting.SHARED, 100, 30),
+        (40, Setting.COUNTERS, 100, 30),
+        (400, Setting.UNEQUAL, 1000, FEW_SEEDS),
+    ):
+        yield Cell(
+            experiment=name,
+            setting=setting,
+            nodes=nodes,
+            point=f"{parallelism} unequal tasks at once",
+            x=parallelism,
+            cluster=cluster(nodes, setting),
+            make=lambda rng, _, many=parallelism: loads.unequal_at_once(rng, many),  # type: ignore[misc]
+            seeds=seeds,
+        )
+
+
+def _figure_6(name: str) -> Iterator[Cell]:
+    for join in (False, True):
+        for gigabytes in (1, 3, 5, 7):
+            yield Cell(
+                experiment=name,
+                setting=Setting.UNEQUAL,
+                nodes=4,
+                point=f"{'join' if join else 'selection'}, {gigabytes} GB",
+                x=gigabytes,
+                cluster=cluster(4, Setting.UNEQUAL),
+                make=lambda rng, _, size=gigabytes, both=join: loads.queries(rng, size, join=both),  # type: ignore[misc]
+            )
+
+
+def _table_3(name: str) -> Iterator[Cell]:
+    """Three nodes, and whoever submits sits on the first, which goes first as long as it has room."""
+    local = Policy(
+        reservations=0,
+        most_actions=MOST_ACTIONS,
+        shares={DEFAULT_SHARE: Share(name=DEFAULT_SHARE, prefers=("ml.node-000",))},
+    )
+    for count in (50, 200):
+        for first, policy in (("local first", local), ("no node first", Policy(reservations=0))):
+            yield Cell(
+                experiment=name,
+                setting=Setting.SHARED,
+                nodes=3,
+                point=f"{count} tasks, {first}",
+                x=count,
+                cluster=cluster(3, Setting.SHARED),
+                make=lambda rng, where, many=count: loads.arriving(rng, many, where.slots, 0.45),  # type: ignore[misc]
+                policy=policy,
+            )
+
+
+def _gangs(name: str) -> Iterator[Cell]:
+    for nodes, count, two_types, seeds in (
+        (4, 120, False, 30),
+        (4, 120, True, 30),
+        (40, 240, True, 30),
+        (400, 1400, True, FEW_SEEDS),
+    ):
+        yield Cell(
+            experiment=name,
+            setting=Setting.COUNTERS,
+            nodes=nodes,
+            point=f"{count} gangs, {'two types' if two_types else 'one type'}",
+            x=nodes,
+            cluster=gang_cluster(nodes, two_types=two_types),
+            make=lambda rng, where, many=count, both=two_types: loads.gangs(  # type: ignore[misc]
+                rng, many, where.slots, 1.0, two_types=both
+            ),
+            policy=Policy(most_actions=MOST_ACTIONS),
+            seeds=seeds,
+        )
+
+
+EXPERIMENTS: dict[str, Callable[[str], Iterator[Cell]]] = {
+    "table 2": _table_2,
+    "figure 4": _figure_4,
+    "figure 5": _figure_5,
+    "figure 6": _figure_6,
+    "table 3": _table_3,
+    "gangs": _gangs,
+}

@@ -1,0 +1,107 @@
+"""What the experiments submit: tasks of equal and of several demands, queries in parts, gangs. All from a seed.
+
+It must not know nodes, but how many CPUs they have together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp
+from random import Random
+
+from benchmarks.placement.clusters import LARGE, ONE_CPU, SMALL
+from trainmaster.domain.resources import Resources
+
+MEAN_SECONDS = 600.0
+"""Mean work of a task. The article's run for milliseconds; a job's start on SageMaker takes minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One job: when it is there, what it asks of how many instances, and what it really is.
+
+    Attributes:
+        at: seconds from the beginning; with a bound on those in flight it may have to wait longer.
+        work: seconds that it runs where nobody slows it down.
+        uses: CPUs that it keeps busy; what it declares is `units`.
+    """
+
+    at: float
+    units: int
+    work: float
+    resources: Resources = ONE_CPU
+    uses: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Tasks in order, and how many of them may be unfinished at once; None for no bound."""
+
+    tasks: Sequence[Task]
+    in_flight: int | None = None
+
+
+def one_by_one(rng: Random, count: int) -> Load:
+    """Equal tasks, each submitted when the one before has ended (table 2)."""
+    return Load([Task(0.0, 1, _about(rng, MEAN_SECONDS, 0.1)) for _ in range(count)], in_flight=1)
+
+
+def equal_at_once(rng: Random, parallelism: int) -> Load:
+    """So many equal tasks of one CPU at once (figure 4); they do not take equally long to the second."""
+    return Load([Task(0.0, 1, _about(rng, MEAN_SECONDS, 0.1)) for _ in range(parallelism)])
+
+
+def unequal_at_once(rng: Random, parallelism: int) -> Load:
+    """So many tasks of 1 to 4 CPUs and unequal lengths at once (figure 5).
+
+    What they keep busy is from half to one and a half of what they declare: where the article's `pick-kx` does badly,
+    it suspects such differences.
+    """
+    tasks = []
+    for _ in range(parallelism):
+        units = rng.choice((1, 1, 2, 2, 3, 4))
+        tasks.append(Task(0.0, units, _about(rng, MEAN_SECONDS, 0.5), uses=units * rng.uniform(0.5, 1.5)))
+    return Load(tasks)
+
+
+def queries(rng: Random, gigabytes: int, *, join: bool) -> Load:
+    """One query over a table of so many gigabytes, in parts that run side by side (figure 6).
+
+    A selection reads 4 parts a gigabyte. A join has as many of two CPUs, whose work grows with the table (each is held
+    against all of the other one) and is skewed.
+    """
+    count, mean, skew = 4 * gigabytes, MEAN_SECONDS / 2, 0.15
+    if join:
+        mean, skew = mean * (1 + gigabytes / 4), 0.4
+    return Load([Task(0.0, 2 if join else 1, _about(rng, mean, skew)) for _ in range(count)])
+
+
+def arriving(rng: Random, count: int, slots: int, load: float) -> Load:
+    """Equal CPU-bound tasks that come at random times, as many as keep so much of the CPUs declared busy (table 3)."""
+    tasks, at = [], 0.0
+    for _ in range(count):
+        at += rng.expovariate(load * slots / MEAN_SECONDS)
+        tasks.append(Task(at, 1, _about(rng, MEAN_SECONDS, 0.5)))
+    return Load(tasks)
+
+
+GANGS = (2, 4, 8, 16, 32)
+GANG_WEIGHTS = (8, 6, 4, 2, 1)
+_MEAN_GANG = sum(size * weight for size, weight in zip(GANGS, GANG_WEIGHTS, strict=True)) / sum(GANG_WEIGHTS)
+
+
+def gangs(rng: Random, count: int, slots: int, load: float, *, two_types: bool) -> Load:
+    """Gangs of 2 to 32 instances, small ones more often; of two types every third needs the larger one."""
+    tasks, at = [], 0.0
+    for _ in range(count):
+        at += rng.expovariate(load * slots / (_MEAN_GANG * 6 * MEAN_SECONDS))
+        (units,) = rng.choices(GANGS, GANG_WEIGHTS)
+        asked = LARGE if two_types and rng.random() < 1 / 3 else SMALL
+        tasks.append(Task(at, units, _about(rng, 6 * MEAN_SECONDS, 0.8), asked))
+    return Load(tasks)
+
+
+def _about(rng: Random, mean: float, sigma: float) -> float:
+    """Log-normal with that mean, in whole milliseconds as SageMaker's times."""
+    return round(mean * exp(rng.gauss(-sigma * sigma / 2, sigma)), 3)

@@ -1,0 +1,143 @@
+"""Machines whose tasks slow each other down, in SageMaker's place: a Launcher for what SageMaker does not do.
+
+On a machine every task gets an equal part of the cores once there are fewer of them than CPUs in use (processor
+sharing), times the machine's speed. It must not decide where anything runs.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from benchmarks.placement.clusters import Machine
+from trainmaster.domain.capacity import PlanWindow, Units
+from trainmaster.domain.job import Attempt, Job
+from trainmaster.domain.observation import Observation, Status
+from trainmaster.local.simulator import VirtualClock
+from trainmaster.ports import Created, OpenJobs, Request
+
+WORK, USE = "SIMULATOR_TRAINING_SECONDS", "BENCH_CPUS_IN_USE"
+"""Variables of a task's request: seconds of work on cores of its own at speed 1, and the CPUs that it really keeps
+busy, where that is not what it declares."""
+
+
+@dataclass(slots=True)
+class _Node:
+    """One machine: its progress is the work that each of its tasks would have done from the beginning on."""
+
+    kind: Machine
+    at: datetime
+    progress: float = 0.0
+    use: float = 0.0
+    ends: list[tuple[float, str, float]] = field(default_factory=list)
+    next_end: datetime | None = None
+
+    def move_to(self, time: datetime) -> None:
+        """Let its tasks work until then."""
+        self.progress += (time - self.at).total_seconds() * self._rate()
+        self.at = time
+
+    def add(self, name: str, work: float, use: float) -> None:
+        """One more task from now on."""
+        heapq.heappush(self.ends, (self.progress + work, name, use))
+        self.use += use
+        self._foresee()
+
+    def take_done(self) -> str:
+        """The task that ends at `next_end`, to which it has been moved."""
+        self.progress, name, use = heapq.heappop(self.ends)
+        self.use = self.use - use if self.ends else 0.0
+        self._foresee()
+        return name
+
+    def _rate(self) -> float:
+        return self.kind.speed * min(1.0, self.kind.cores / self.use) if self.use else 0.0
+
+    def _foresee(self) -> None:
+        if not self.ends:
+            self.next_end = None
+            return
+        seconds = max(0.0, self.ends[0][0] - self.progress) / self._rate()
+        self.next_end = self.at + timedelta(microseconds=math.ceil(seconds * 1e6))
+
+
+class Machines:
+    """All machines of a cluster.
+
+    Args:
+        clock: is moved by `run_until`.
+        kinds: by pool.
+        on_change: takes the name of a task that has begun or ended.
+    """
+
+    def __init__(self, clock: VirtualClock, kinds: Mapping[str, Machine], on_change: Callable[[str], None]) -> None:
+        self._clock, self._note = clock, on_change
+        self._nodes = {name: _Node(kind, clock.now()) for name, kind in kinds.items()}
+        self._seen: dict[str, Observation] = {}
+        self._units: dict[str, Units] = {}
+
+    def next_time(self) -> datetime | None:
+        """When the next task ends."""
+        return min((node.next_end for node in self._nodes.values() if node.next_end is not None), default=None)
+
+    def run_until(self, time: datetime) -> None:
+        """Let everything happen that happens until then."""
+        while (due := self.next_time()) is not None and due <= time:
+            self._clock.move_to(due)
+            for node in self._nodes.values():
+                while node.next_end is not None and node.next_end <= due:
+                    node.move_to(due)
+                    self._say(node.take_done(), Status.COMPLETED)
+        self._clock.move_to(time)
+
+    def create(self, job: Job, attempt: Attempt, request: Request) -> Created:
+        """Put a task on the machine of its pool; see `ports.Launcher`."""
+        (pool, count), name = next(iter(attempt.units.items())), attempt.training_job_name
+        if name in self._seen:
+            return Created.ALREADY_THERE
+        variables, node = request["Environment"], self._nodes[pool]
+        node.move_to(self._clock.now())
+        node.add(name, float(variables[WORK]), float(variables.get(USE, count)))
+        self._units[name] = attempt.units
+        self._say(name, Status.IN_PROGRESS, job.name)
+        return Created.NEW
+
+    def describe(self, training_job_name: str) -> Observation | None:
+        """How a task stands; see `ports.Launcher`."""
+        return self._seen.get(training_job_name)
+
+    def stop(self, training_job_name: str, *, end_warm_pool: bool) -> bool:
+        """Refused: nobody preempts among equals, so nobody has a reason to ask."""
+        raise NotImplementedError(training_job_name, end_warm_pool)
+
+    def end_warm_pool(self, training_job_name: str) -> None:
+        """Nothing: they keep none."""
+
+    def open_jobs(self, since: datetime, token: str | None = None) -> OpenJobs:
+        """None that the queue does not know: there are no others."""
+        del since, token
+        return OpenJobs(())
+
+    def training_plan(self, arn: str) -> PlanWindow | None:
+        """None: there are none."""
+        del arn
+
+    def units_of(self, training_job_name: str) -> Units:
+        """What a task holds; see `ports.Launcher`."""
+        return self._units.get(training_job_name, {})
+
+    def _say(self, name: str, status: Status, job: str | None = None) -> None:
+        began = self._seen.get(name)
+        self._seen[name] = Observation(
+            training_job_name=name,
+            status=status,
+            secondary="Training" if status is Status.IN_PROGRESS else str(status),
+            job_name=job if began is None else began.job_name,
+            started_at=self._clock.now() if began is None else began.started_at,
+        )
+        if status is Status.COMPLETED:
+            del self._units[name]
+        self._note(name)

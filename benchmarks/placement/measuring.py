@@ -1,0 +1,55 @@
+"""Plays the cells on all cores, one run at a time each.
+
+A module of its own: a spawned process can import it, which it cannot do with a package's `__main__`. It must not know
+any rule of the queue.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import multiprocessing
+from functools import cache
+from typing import Any
+
+from benchmarks.placement.experiments import EXPERIMENTS, NODES, Cell, cells, played
+from benchmarks.placement.summary import summed
+from benchmarks.watching import Watch
+
+Task = tuple[str, str, int]
+"""A cell's key, a policy, a seed: what a process is told."""
+
+
+def one(task: Task) -> tuple[Task, dict[str, float]]:
+    """Play one run, in a process of its own."""
+    logging.disable(logging.CRITICAL)
+    key, policy, seed = task
+    return task, played(_all()[key], policy, seed)
+
+
+def measure(options: argparse.Namespace, watch: Watch) -> list[dict[str, Any]]:
+    """Every cell under every policy, over its seeds, on all cores."""
+    chosen = cells(tuple(options.only), tuple(options.nodes))
+    # The longest first, so that no core is left with one at the end.
+    ordered = sorted(chosen, key=lambda cell: -cell.nodes * cell.x)
+    tasks = [(c.key, policy, seed) for c in ordered for policy in options.policy for seed in range(_seeds(c, options))]
+    runs: dict[Task, dict[str, float]] = {}
+    watch.begin("runs")
+    # By spawning: a fork of a process with threads (the bar's) may hang (Python's library, multiprocessing).
+    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
+        for task, figures in watch.over_results(pool.imap_unordered(one, tasks), len(tasks)):
+            watch.say(f"{task[0]}, {task[1]}")
+            runs[task] = figures
+    return [
+        summed(c, {p: [runs[c.key, p, seed] for seed in range(_seeds(c, options))] for p in options.policy})
+        for c in chosen
+    ]
+
+
+@cache
+def _all() -> dict[str, Cell]:
+    return {cell.key: cell for cell in cells(tuple(EXPERIMENTS), NODES)}
+
+
+def _seeds(cell: Cell, options: argparse.Namespace) -> int:
+    return min(cell.seeds, options.seeds)

@@ -1,0 +1,109 @@
+"""The article's figures 4 to 6, and those of balance and gangs, drawn as SVG and PNG.
+
+matplotlib is imported only here, and only when something is drawn. It must not compute figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.placement.experiments import POLICIES
+from benchmarks.placement.summary import of
+
+Figures = dict[str, Any]
+_COLOURS = dict(zip(POLICIES, ("#79706e", "#eeca3b", "#b279a2", "#4c78a8", "#f58518", "#54a24b"), strict=True))
+_DOTS = 110
+_ARTICLE = {"figure 4": "throughput", "figure 5": "throughput", "figure 6": "makespan"}
+_LABELS = {
+    "throughput": "tasks an hour",
+    "makespan": "seconds to the last end",
+    "completion": "mean seconds from submission to end",
+    "deviation": "standard deviation of the nodes' use, points",
+}
+
+
+def draw(cells: Sequence[Figures], directory: Path) -> list[Path]:
+    """Draw what there are cells for; returns the files."""
+    import matplotlib as mpl
+
+    directory.mkdir(parents=True, exist_ok=True)
+    written = []
+    # Text stays text, and the same figures give the same file.
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "trainmaster", "font.size": 9}):
+        for name, panels in _panels(cells).items():
+            figure = _figure(len(panels))
+            for axes, (title, metric, lines) in zip(
+                figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
+            ):
+                _draw_panel(axes, title, metric, lines)
+            figure.axes[-1].legend(frameon=False, fontsize=8)
+            for form in ("svg", "png"):
+                path = directory / f"{name}.{form}"
+                figure.savefig(path, dpi=_DOTS, metadata={"Date": None} if form == "svg" else {"Software": None})
+                written.append(path)
+    return written
+
+
+_Panel = tuple[str, str, list[Figures]]
+
+
+def _panels(cells: Sequence[Figures]) -> dict[str, list[_Panel]]:
+    """Of each picture the panels: title, figure, cells."""
+    found: dict[str, list[_Panel]] = {}
+    for experiment, metric in _ARTICLE.items():
+        for cell in (cell for cell in cells if cell["experiment"] == experiment):
+            kind = cell["point"].partition(",")[0] if experiment == "figure 6" else cell["setting"]
+            _add(found, experiment.replace(" ", "-"), f"{kind}, {cell['nodes']} nodes", metric, cell)
+    for cell in cells:
+        if cell["experiment"] == "table 3":
+            _add(found, "table-3", cell["point"].partition(", ")[2], "deviation", cell)
+        if cell["experiment"] == "gangs":
+            for metric in ("completion", "makespan"):
+                _add(found, "gangs", f"{cell['nodes']} nodes, {cell['point'].partition(', ')[2]}", metric, cell)
+    return found
+
+
+def _add(found: dict[str, list[_Panel]], name: str, title: str, metric: str, cell: Figures) -> None:
+    panels = found.setdefault(name, [])
+    for known, of_metric, lines in panels:
+        if (known, of_metric) == (title, metric):
+            lines.append(cell)
+            return
+    panels.append((title, metric, [cell]))
+
+
+def _figure(panels: int) -> Any:
+    """Without pyplot, which keeps every figure and looks for a screen."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(max(6.0, 3.4 * panels), 4.2), layout="constrained")
+
+
+def _draw_panel(axes: Any, title: str, metric: str, cells: list[Figures]) -> None:
+    """Lines where there are several points, else bars; whiskers are 95 % confidence intervals."""
+    if len(cells) > 1:
+        for policy, colour in _COLOURS.items():
+            some = [(cell["x"], of(cell["policies"][policy][metric])) for cell in cells if policy in cell["policies"]]
+            style = {"color": colour, "label": policy, "marker": "o", "markersize": 3, "linewidth": 1.2, "capsize": 2}
+            axes.errorbar([x for x, _ in some], [m.value for _, m in some], yerr=[m.half for _, m in some], **style)
+        _scale(axes, [cell["x"] for cell in cells])
+    else:
+        held = [
+            (policy, of(cells[0]["policies"][policy][metric])) for policy in POLICIES if policy in cells[0]["policies"]
+        ]
+        at = range(len(held))
+        colours = [_COLOURS[policy] for policy, _ in held]
+        axes.bar(at, [m.value for _, m in held], yerr=[m.half for _, m in held], color=colours, capsize=2)
+        axes.set_xticks(at, [policy for policy, _ in held], rotation=45, ha="right", fontsize=7)
+    axes.set(title=title, ylabel=_LABELS[metric])
+    axes.set_ylim(bottom=0)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _scale(axes: Any, xs: list[float]) -> None:
+    if max(xs) >= 10 * min(xs):
+        axes.set_xscale("log")
+    axes.set_xticks(xs, [f"{x:g}" for x in xs])
+    axes.minorticks_off()

@@ -1,0 +1,71 @@
+"""All runs of a cell summed up over its seeds, and what is claimed held against them. It must not run anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from benchmarks.placement.experiments import ARTICLES, REFERENCE, Cell
+from benchmarks.placement.figures import Mean, gains, mean
+
+Runs = Mapping[str, Sequence[Mapping[str, float]]]
+"""By policy, the figures of its runs in the order of the seeds."""
+LESS_IS_BETTER = {"throughput": False, "makespan": True, "completion": True}
+OURS = "best-fit"
+
+
+def summed(cell: Cell, runs: Runs) -> dict[str, Any]:
+    """What is kept of a cell."""
+    metrics = next(iter(runs.values()))[0].keys()
+    return {
+        "experiment": cell.experiment,
+        "setting": cell.setting,
+        "nodes": cell.nodes,
+        "point": cell.point,
+        "x": cell.x,
+        "seeds": len(next(iter(runs.values()))),
+        "policies": {
+            policy: {metric: _pair(mean([one[metric] for one in found])) for metric in metrics}
+            for policy, found in runs.items()
+        },
+        "gains_over_random": _gains(runs),
+        "best_fit_over_best": _over_best(runs),
+    }
+
+
+def of(pair: Sequence[float]) -> Mean:
+    """A mean as it was kept."""
+    return Mean(pair[0], pair[1])
+
+
+def _gains(runs: Runs) -> dict[str, dict[str, list[float]]]:
+    if REFERENCE not in runs:
+        return {}
+    others = (policy for policy in runs if policy != REFERENCE)
+    return {policy: _compared(runs[policy], runs[REFERENCE]) for policy in others}
+
+
+def _over_best(runs: Runs) -> dict[str, Any]:
+    """What `best-fit` gains over the best of the article's, which is another one for each figure."""
+    articles = [policy for policy in ARTICLES if policy in runs]
+    if OURS not in runs or not articles:
+        return {}
+    found = {}
+    for metric, less in LESS_IS_BETTER.items():
+        best = (min if less else max)(
+            articles, key=lambda policy, m=metric: mean([one[m] for one in runs[policy]]).value
+        )
+        found[metric] = {"best": best, "gain": _compared(runs[OURS], runs[best])[metric]}
+    return found
+
+
+def _compared(ours: Iterable[Mapping[str, float]], others: Iterable[Mapping[str, float]]) -> dict[str, list[float]]:
+    ours, others = list(ours), list(others)
+    return {
+        metric: _pair(gains([one[metric] for one in ours], [one[metric] for one in others], less_is_better=less))
+        for metric, less in LESS_IS_BETTER.items()
+    }
+
+
+def _pair(value: Mean) -> list[float]:
+    return [round(value.value, 4), round(value.half, 4)]
