@@ -184,6 +184,15 @@ class Delay(TypedDict):
     wouldStart: str
 
 
+class Creation(TypedDict):
+    """A pool that would be made, or made larger."""
+
+    pool: str
+    instanceType: str
+    instances: int
+    dollarsPerHour: float | None
+
+
 class PlanView(TypedDict):
     """What would happen to a request, and to others, if it were submitted now."""
 
@@ -194,6 +203,8 @@ class PlanView(TypedDict):
     wouldPreempt: list[str]
     wouldStart: list[str]
     wouldDelay: list[Delay]
+    wouldCreate: list[Creation]
+    expansionEnabled: bool
     estimatedStart: str | None
     estimatedStartLow: str | None
     estimatedStartHigh: str | None
