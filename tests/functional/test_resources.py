@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from api_world import ALICE
 from builders import G5, NOW, P5, a_request, pools_of
@@ -177,6 +179,44 @@ class TestRefusing:
     def test_what_ec2_has_told_counts_before_what_ships(self):
         told = Catalogue(learned={P5: InstanceType(name=P5, accelerators=64)})
         assert demand(asking("accelerators=64"), catalogue=told).alternatives == ({"big": 1},)
+
+
+TYPES = st.sampled_from([P4, P5, G5, CPU])
+COUNTS = st.none() | st.integers(-1, 4) | st.booleans() | st.just("2")
+CONFIGS = st.fixed_dictionaries(
+    {"VolumeSizeInGB": st.just(30)},
+    optional={
+        "InstanceType": st.none() | TYPES,
+        "InstanceCount": COUNTS,
+        "InstancePreferences": st.lists(
+            st.fixed_dictionaries({}, optional={"InstanceType": TYPES, "InstanceCount": COUNTS}), max_size=3
+        ),
+        "TrainingPlanArn": st.just("arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"),
+    },
+)
+
+
+@given(
+    CONFIGS,
+    st.sampled_from([EIGHT, HUGE, "vcpus=4", "vcpus=many", ""]),
+    st.none() | st.integers(0, 4),
+    st.none() | st.sampled_from([P4, f"big+{G5}", "p5-spot", "nowhere"]),
+)
+def test_whatever_a_request_says_it_is_refused_or_all_its_pools_cover_what_it_asks_for(config, asked, instances, pools):
+    request = asking(asked, instances, config=config, pools=pools)
+    found, field = None, None
+    try:
+        found = Door(shape_problems=lambda _: (), allowed_roles=("*",)).admit(request, ALICE, POOLS, NOW).job.demand
+    except Refused as refused:
+        field = refused.field
+    if found is None:
+        assert field
+        return
+    assert found.resources is not None
+    assert found.instances == (instances or found.instances) >= 1
+    assert all(list(units.values()) == [found.instances] for units in found.alternatives)
+    kinds = (POOLS.get(name, Pool(name, 0)) for name in found.pools)
+    assert all(found.resources.covered_by(Catalogue().of_pool(pool)) for pool in kinds)
 
 
 class TestInfeasible:
