@@ -20,7 +20,7 @@ SLOTS = (4, 8, 12, 16)
 SPEEDS = (0.7, 0.9, 1.1, 1.3)
 """What their CPUs do in a second where nodes are unequal in that, too: the strong ones are also the fast ones. The
 article does not say how unequal its nodes are. With these, drawing nodes by their size (`resource-pick-kx`) should gain
-15.6 % over drawing them equally when one task runs at a time (mean of 1/speed), where its table 2 has 11.8 %."""
+11.5 % over drawing them equally when one task runs at a time (means of 1/speed); its table 2 has 11.8 %."""
 CORES_OF_SLOTS = 0.5
 """Half of what a node declares are hyperthreads (the article's Xeon 4110 has 8 cores and 16 threads; Ray counts
 threads): beyond so many, its tasks share."""

@@ -79,7 +79,7 @@ class Run:
         catalogue: instance types that are known besides those that ship.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- a run has that many terms
         self,
         load: Load,
         cluster: Cluster,

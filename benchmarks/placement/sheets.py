@@ -107,7 +107,7 @@ _EXPECTED = {
         "Nothing in the setting `counters`, whatever the policy, unless jobs are gangs: SageMaker's instances are a "
         "job's alone, and a task runs as long anywhere. Where nodes share cores, policies that follow the nodes' size "
         "win as long as there is room to choose; once all is full, all get the same. Where large nodes are also "
-        "faster, the gain of table 2 is that of the speeds assumed (15.6 % for drawing by size, article 8 to 12 %). "
+        "faster, the gain of table 2 is that of the speeds assumed (11.5 % for drawing by size; article: 8 to 12). "
         "Packing, `best-fit`, is the worst one can do to nodes that share. Intervals: 95 %, over seeds, each seed's "
         "load the same for all policies."
     ),
@@ -118,14 +118,14 @@ _EXPECTED = {
     "expansion": (
         "Without it Task1 completes and the other two never do; with it all do, on 2 of the second Pod and 1 of the "
         "third, which the article has, too. What was made is used in the pass that made it, so that a job waits for "
-        "SageMaker's instances (100 s in the simulator), not for a further pass; Kubernetes took the article 10 s a Pod."
+        "SageMaker's instances (100 s in the simulator), not for another pass; Kubernetes took the article 10 s a Pod."
     ),
     "throughput": "With few tasks at once it is the slowest task's time that counts, so it grows until all is full.",
     "makespan": "The last task's end: the figure that one unlucky choice spoils.",
     "completion": "The mean forgives an unlucky choice; waiting counts.",
     "spread": (
         "Of the slots declared, over the whole run. Drawing by size evens it out (the article's table 3: 5 to 9 points "
-        "between its two equal nodes instead of 15); drawing equally fills small nodes and leaves large ones; "
+        "between its second and third node instead of 15); drawing equally fills small nodes and leaves large ones; "
         "packing is uneven on purpose."
     ),
 }
