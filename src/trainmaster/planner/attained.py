@@ -21,13 +21,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import accumulate
-from operator import attrgetter
 from typing import ClassVar
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.history import LARGE
 from trainmaster.domain.job import Job
-from trainmaster.planner.order import Ranking, Standing, Turn, gpus_of
+from trainmaster.planner.order import Ranking, Standing, Turn, gpus_of, in_order
 
 FRESH_SMALL = 360_000.0
 """GPU-seconds up to which a smaller job is fresh: 100 GPU-hours."""
@@ -99,11 +98,11 @@ class Attained(Ranking):
 
     def rank(self, job: Job) -> Standing:
         """The same without the wait."""
-        return self.standing(job)[:2]
+        return (self._standings.get(job.name) or self.standing(job))[:2]
 
     def in_order(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs in the order in which they are considered; the name makes it total."""
-        ordered = sorted(jobs, key=attrgetter("order"))
+        ordered = in_order(jobs)
         if any(job.deadline is not None for job in ordered):
             return sorted(ordered, key=self.turn)
         return sorted(ordered, key=self.standing, reverse=True)
@@ -139,7 +138,7 @@ class Attained(Ranking):
                     yield attempt.started_at + timedelta(seconds=left)
 
     def _standing(self, job: Job) -> Standing:
-        account = self._account(job)
+        account = self._accounts.get(job.name) or self._opened(job)
         level, wait = self._level(job, account), account[WAIT] + HEAD_START
         if job.units:
             wait *= RUNNING_COUNTS
@@ -188,15 +187,19 @@ class Attained(Ranking):
         known = self.snapshot.records.history.long_wait(GUARANTEED_FROM)
         least, most = LONG_WAIT if known is None else max(SHORTEST_LONG_WAIT, known), self._patience
         long = [job for job, account in self._large() if least < account[WAIT] <= most]
-        return [job for job in long if job.name not in self.heaviest()]
+        heaviest = self.heaviest() if long else frozenset()
+        return [job for job in long if job.name not in heaviest]
 
     def _by_wait(self, job: Job) -> tuple[float, str]:
         return (-(self._account(job)[WAIT] + HEAD_START) * (RUNNING_COUNTS if job.units else 1.0), job.name)
 
     def _large(self) -> list[tuple[Job, _Account]]:
         if self._wide is None:
-            present = ((job, self._account(job)) for job in (*self.snapshot.active, *self.snapshot.waiting))
-            self._wide = [(job, account) for job, account in present if account[GPUS] >= LARGE]
+            self._wide = []
+            for job in (*self.snapshot.active, *self.snapshot.waiting):
+                account = self._accounts.get(job.name) or self._opened(job)
+                if account[GPUS] >= LARGE:
+                    self._wide.append((job, account))
         return self._wide
 
     def _find_heaviest(self) -> frozenset[str]:
@@ -245,18 +248,16 @@ class Attained(Ranking):
         if attempt is not None and attempt.started_at is not None and job.units:
             received += (self.now - attempt.started_at).total_seconds()
         wait = (self.now - job.entry_time).total_seconds() - received
-        found = self._accounts[job.name] = (received, wait, *self._width(job))
+        width = self._widths.get(job.traits or "") or self._width(job)
+        found = self._accounts[job.name] = (received, wait, *width)
         return found
 
     def _width(self, job: Job) -> tuple[int, float]:
         """The job's accelerators, and for how long one so wide is fresh; worked out once of those that are alike."""
-        kind = job.traits if job.demand.resources is None else None
-        found = self._widths.get(kind) if kind is not None else None
-        if found is None:
-            gpus = gpus_of(job, self.snapshot.pools)
-            found = (gpus, FRESH_SMALL / gpus if gpus < LARGE else FRESH_LARGE * (LARGE / gpus) ** 0.5)
-            if kind is not None:
-                self._widths[kind] = found
+        gpus = gpus_of(job, self.snapshot.pools)
+        found = (gpus, FRESH_SMALL / gpus if gpus < LARGE else FRESH_LARGE * (LARGE / gpus) ** 0.5)
+        if job.traits is not None:
+            self._widths[job.traits] = found
         return found
 
     def _displaceable(self, pool: str, job: Job) -> int:

@@ -105,7 +105,7 @@ class Deciding:
     def _consider_open(self, job: Job, open_: list[Units]) -> None:
         """Decide about a job that no rule keeps from starting."""
         figures = self.figures
-        if self._start_warm(job, open_):
+        if self.snapshot.warm and self._start_warm(job, open_):
             return
         behind = [figures.behind(job, units) for units in open_]
         passing = [units for units, reason in zip(open_, behind, strict=True) if reason is None]

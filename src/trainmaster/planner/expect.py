@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from trainmaster.domain.history import kinds_of
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
 
@@ -35,6 +36,7 @@ class Expectations:
     quantile: float = LIKELY
     _ends: dict[str, datetime] = field(default_factory=dict)
     _fresh: dict[tuple[object, ...], timedelta] = field(default_factory=dict)
+    _usual: dict[tuple[str, ...], float | None] = field(default_factory=dict)
 
     def end(self, job: Job) -> datetime:
         """When an active job frees its units."""
@@ -58,7 +60,10 @@ class Expectations:
         attempt = job.attempt
         if attempt is None or attempt.started_at is None:
             return False
-        expected = self.snapshot.records.history.run_time(job, 0.0, self.quantile)
+        kinds = kinds_of(job)
+        if kinds not in self._usual:
+            self._usual[kinds] = self.snapshot.records.history.run_time(job, 0.0, self.quantile)
+        expected = self._usual[kinds]
         return expected is not None and job.worked + (self.now - attempt.started_at).total_seconds() > expected
 
     def _run_time(self, job: Job) -> timedelta:

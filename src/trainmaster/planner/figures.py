@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from trainmaster.domain.capacity import Units
+from trainmaster.domain.capacity import Kind, Units
 from trainmaster.domain.job import Hold, Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Order
@@ -36,7 +36,10 @@ def ranking_of(snapshot: Snapshot, now: datetime) -> Ranking:
 
 @dataclass(slots=True)
 class Figures:
-    """What is free, promised, expected and allowed while a plan is made. Thrown away with it."""
+    """What is free, promised, expected and allowed while a plan is made. Thrown away with it.
+
+    `windows`: whether any pool is a training plan, which can be used only for a time.
+    """
 
     snapshot: Snapshot
     now: datetime
@@ -48,6 +51,7 @@ class Figures:
     candidates: Candidates
     expect: Expectations
     reservations: Reservations
+    windows: bool = False
     _respected: dict[str, datetime] = field(default_factory=dict)
 
     @classmethod
@@ -69,6 +73,7 @@ class Figures:
             candidates=Candidates.among(snapshot, now, ranking.standing),
             expect=expect,
             reservations=Reservations(now, snapshot.policy.reservations, running),
+            windows=any(pool.kind is Kind.TRAINING_PLAN for pool in snapshot.pools.values()),
         )
 
     def look_as(self, job: Job) -> None:
@@ -90,31 +95,43 @@ class Figures:
         return (
             self.limits.refusal(job, units)
             or self.shares.refusal(job, units)
-            or window_refusal(job, units, self.snapshot.pools, self.now, self.snapshot.records.history)
+            or (self._closed(job, units) if self.windows else None)
         )
 
     def crowded(self, job: Job, units: Units) -> bool:
         """Whether only what the job's own share holds keeps it from these units."""
         if self.limits.refusal(job, units) or self.shares.excess(job, units) is None:
             return False
-        return window_refusal(job, units, self.snapshot.pools, self.now, self.snapshot.records.history) is None
+        return self._closed(job, units) is None
+
+    def _closed(self, job: Job, units: Units) -> Reason | None:
+        return window_refusal(job, units, self.snapshot.pools, self.now, self.snapshot.records.history)
 
     def now_there(self, job: Job, pool: str) -> int:
         """Units of a pool that the job could have at once."""
+        if not self.shares.in_play:
+            return self.ledger.now(pool)
         idle = self.ledger.free.get(pool, 0) - self.shares.withheld(job, pool)
         return min(idle, self.soon_there(job, pool))
 
     def soon_there(self, job: Job, pool: str) -> int:
         """Units of a pool that the job could have without anybody stepping aside for it."""
-        return self.ledger.soon(pool) - self.shares.withheld(job, pool, soon=True)
+        there = self.ledger.soon(pool)
+        return there - self.shares.withheld(job, pool, soon=True) if self.shares.in_play else there
 
     def fits_now(self, job: Job, units: Units) -> bool:
         """Whether the job could have these units at once."""
-        return all(self.now_there(job, pool) >= count for pool, count in units.items())
+        for pool, count in units.items():  # noqa: SIM110 -- asked all the time, and a generator takes as long as the answer
+            if self.now_there(job, pool) < count:
+                return False
+        return True
 
     def fits_soon(self, job: Job, units: Units) -> bool:
         """Whether these units will be there without anybody stepping aside."""
-        return all(self.soon_there(job, pool) >= count for pool, count in units.items())
+        for pool, count in units.items():  # noqa: SIM110 -- the same
+            if self.soon_there(job, pool) < count:
+                return False
+        return True
 
     def missing(self, job: Job, units: Units) -> Units:
         """What would have to be freed for the job: what the pools lack, and what its share has too much of."""

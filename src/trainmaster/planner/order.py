@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import ClassVar
 
 from trainmaster.domain.capacity import Pool, Units
@@ -49,7 +50,18 @@ class Ranking:
 
     def in_order(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs in the order in which they are considered; the name makes it total."""
-        return sorted(jobs, key=self.turn)
+        ordered = in_order(jobs)
+        hasty = [job for job in ordered if self._goes_before(job)]
+        if not hasty:
+            return ordered
+        names = {job.name for job in hasty}
+        others = [job for job in ordered if job.name not in names]
+        return sorted([*sorted(hasty, key=self.turn), *others], key=lambda job: -job.priority)
+
+    def _goes_before(self, job: Job) -> bool:
+        """Whether anything brings the job before those that came earlier; most jobs of a deep queue just wait."""
+        urgent = job.deadline is not None and self._urgency(job) != NOT_URGENT
+        return urgent or self.out_of_patience(job) or self._aged(job)
 
     def turn(self, job: Job) -> Turn:
         """Sort key: priority down, patience, urgency, age, entry time up, name (article, "get pending jobs")."""
@@ -78,16 +90,12 @@ class Ranking:
 
     def _changes(self) -> Iterator[datetime]:
         patience, history = self.snapshot.policy.patience, self.snapshot.records.history
-        since = self.now - patience
-        yield from (first + patience for first in self._first_after(since))
+        came = [job.entry_time for job in self.snapshot.waiting if self.now - job.entry_time < patience]
+        if came:
+            yield min(came) + patience
         for job in self.snapshot.waiting:
             if job.deadline is not None and (urgent := urgent_from(job, history)) is not None:
                 yield urgent
-
-    def _first_after(self, since: datetime) -> list[datetime]:
-        """When the first of those came that have come after that."""
-        came = [job.entry_time for job in self.snapshot.waiting if job.entry_time > since]
-        return [min(came)] if came else []
 
     def strict(self, job: Job) -> bool:
         """Whether nobody of its standing may pass the job while it is blocked."""
@@ -104,7 +112,7 @@ class Ranking:
 
 def in_order(jobs: Iterable[Job]) -> list[Job]:
     """The jobs in queue order: priority down, entry time up, name."""
-    return sorted(jobs, key=lambda job: job.order)
+    return sorted(jobs, key=attrgetter("order"))
 
 
 def gpus_of(job: Job, pools: Mapping[str, Pool]) -> int:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from trainmaster.domain.capacity import Units
-from trainmaster.domain.job import Job, JobState
+from trainmaster.domain.job import PRIORITY_LIMIT, Job, JobState
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Preemption
 from trainmaster.planner.reach import Newcomer, Reach, Shelves
@@ -44,6 +44,7 @@ class Choice:
 
 
 NOBODY = Choice()
+_HIGHEST: Standing = (PRIORITY_LIMIT + 1,)
 
 
 def may_step_aside(job: Job) -> bool:
@@ -109,22 +110,36 @@ def lost_work(job: Job, startup: float, now: datetime) -> float:
 class Candidates:
     """Jobs that may step aside, and those that the rules against thrashing protect for now. Made by `among`."""
 
-    standing: Callable[[Job], Standing]
-    rules: Preemption
+    snapshot: Snapshot
     now: datetime
-    by_name: dict[str, Candidate]
-    open_: Shelves
+    standing: Callable[[Job], Standing]
+    _lowest: Standing | None = None
+    _by_name: dict[str, Candidate] | None = None
+    _open: Shelves | None = None
     _later: dict[bool, Shelves | None] = field(default_factory=dict)
     _known: dict[Reach, Choice | None] = field(default_factory=dict)
 
     @classmethod
     def among(cls, snapshot: Snapshot, now: datetime, standing: Callable[[Job], Standing]) -> Candidates:
-        """The candidates among the active jobs of a snapshot."""
-        found = (_candidate(job, snapshot, now, standing(job)) for job in filter(may_step_aside, snapshot.active))
-        soonest = sorted(found, key=lambda c: (c.until or now, c.cost, c.job.name))
-        by_name = {candidate.job.name: candidate for candidate in soonest}
-        open_ = Shelves.of(candidate for candidate in soonest if candidate.until is None)
-        return cls(standing, snapshot.policy.preemption, now, by_name, open_)
+        """The candidates among the active jobs of a snapshot, looked at when they are first asked for."""
+        return cls(snapshot, now, standing)
+
+    @property
+    def by_name(self) -> dict[str, Candidate]:
+        """Those who are left: first who may step aside now, then who may soonest, the cheapest first."""
+        if self._by_name is None:
+            now, able = self.now, filter(may_step_aside, self.snapshot.active)
+            found = [_candidate(job, self.snapshot, now, self.standing(job)) for job in able]
+            found.sort(key=lambda c: (c.until or now, c.cost, c.job.name))
+            self._by_name = {candidate.job.name: candidate for candidate in found}
+        return self._by_name
+
+    @property
+    def open_(self) -> Shelves:
+        """Those who may step aside now."""
+        if self._open is None:
+            self._open = Shelves.of(candidate for candidate in self.by_name.values() if candidate.until is None)
+        return self._open
 
     def victims(self, job: Job, missing: Units, permits: Permits | None = None, alike: Hashable = None) -> Choice:
         """Who steps aside for a job that lacks these units.
@@ -135,12 +150,21 @@ class Candidates:
             permits: which victims are allowed; None: those of strictly lower standing.
             alike: where `permits` is given: equal for calls in which it answers alike, so that they are answered once.
         """
-        newcomer = Newcomer(job.share, self.standing(job), missing, permits, alike)
+        standing = self.standing(job)
+        if permits is None and self._none_below(standing):
+            return NOBODY
+        newcomer = Newcomer(job.share, standing, missing, permits, alike)
         return self._choose(newcomer) or self._protected(newcomer) or NOBODY
+
+    def _none_below(self, standing: Standing) -> bool:
+        """Whether nobody of lower standing is active: then nobody needs to be looked at more closely."""
+        if self._lowest is None:
+            self._lowest = min(map(self.standing, self.snapshot.active), default=_HIGHEST)
+        return self._lowest >= standing
 
     def would_yield(self, job: Job, at: datetime) -> bool:
         """Whether a waiting job, started now, could be preempted by then: the rules would not protect it any more."""
-        rules, wishes = self.rules, job.wishes
+        rules, wishes = self.snapshot.policy.preemption, job.wishes
         most = rules.most if wishes.most is None else wishes.most
         preemptions = job.preemptions if job.attempt is not None else 0
         if not job.preemptible or (most is not None and preemptions >= most):

@@ -37,12 +37,14 @@ class Shares:
     Attributes:
         snapshot: what the pass read.
         now: the time of the pass, UTC.
+        in_play: whether the policy has any shares.
         entitlements: what the policy gives each share.
         holdings: what each share holds.
     """
 
     snapshot: Snapshot
     now: datetime
+    in_play: bool = field(init=False)
     entitlements: Entitlements = field(init=False)
     holdings: Holdings = field(init=False)
     _kept: dict[tuple[str, bool], tuple[int, dict[str, int], int]] = field(default_factory=dict)
@@ -52,14 +54,10 @@ class Shares:
 
     def __post_init__(self) -> None:
         snapshot = self.snapshot
+        self.in_play = bool(snapshot.policy.shares)
         self.entitlements = Entitlements(snapshot.policy, snapshot.pools, snapshot.foreign)
         holds = ((job, held_for(job, self.now)) for job in snapshot.waiting if job.hold is not None)
         self.holdings = Holdings.of(snapshot.active, ((job, units) for job, units in holds if units is not None))
-
-    @property
-    def in_play(self) -> bool:
-        """Whether the policy has any shares."""
-        return bool(self.snapshot.policy.shares)
 
     @property
     def fair(self) -> bool:
