@@ -125,6 +125,13 @@ def test_nothing_is_made_while_it_is_off_and_turning_it_on_is_enough(queue):
     queue.world.run_until_ended("job1")
 
 
+def test_a_job_that_names_a_type_without_a_pool_gets_one(queue):
+    queue.world.submit("typed", kind=G5, count=2, training_seconds=30)
+    queue.world.run_until_ended("typed")
+    assert (queue.made, queue.world.peaks[G5]) == ({G5: 2}, 2)
+    assert f"a pool of 2 x {G5} was made for it" in queue.history("typed")
+
+
 def test_a_job_beyond_the_guard_rails_is_told_which(queue):
     queue.ask("job1", 9)
     queue.world.run(120)
@@ -220,6 +227,18 @@ def test_a_manager_killed_after_any_call_loses_nothing_and_makes_one_pool(quiet,
             queue = Queue(world, SHORT)
             story(queue)
             if not world.killed:
+                break
+    assert number > 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(4))
+@pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError"])
+def test_any_call_may_fail_and_one_pool_is_made(quiet, chunk, code):
+    for number in itertools.count(chunk + 1, 4):
+        with on_dynamodb(faults=Faults(fail={number: code})) as world:
+            story(Queue(world, SHORT))
+            if len(world.faults.calls) < number:
                 break
     assert number > 8
 
