@@ -76,18 +76,20 @@ def test_the_settings_that_the_page_sets_are_taken():
     assert {name: answer.body["expansion"][name] for name in expansion} == expansion
 
 
-def waiting(expansion: Expansion, **fields: object) -> Snapshot:
-    job = a_job("job1", demand=TWO_OF_FOUR)
+def waiting(expansion: Expansion, demand: Demand = TWO_OF_FOUR, **fields: object) -> Snapshot:
+    job = a_job("job1", demand=demand)
     read = a_snapshot(waiting=[job], policy=Policy(expansion=expansion))
     return replace(read, **{"pools": {}, **fields})
 
 
+NAMED = replace(TWO_OF_FOUR, alternatives=({CHEAPEST: 2},), listed=1)
 DRAINED = Pool(CHEAPEST, 1, made_for="something", made_at=NOW, draining=True)
 REFUSALS = [
     waiting(replace(ON, types=("ml.c5.*",))),
     waiting(replace(ON, most_per_type=1)),
     waiting(replace(ON, dollars_per_hour=5.0)),
     waiting(ON, catalogue=Catalogue(quotas=dict.fromkeys((kind.name for kind in Catalogue().types), 1))),
+    waiting(replace(ON, most_per_type=1), NAMED, pools={CHEAPEST: Pool(CHEAPEST, 1)}),
     waiting(replace(ON, types=("ml.p5e.*",), dollars_per_hour=1e6)),
     waiting(replace(ON, types=(CHEAPEST,)), pools={CHEAPEST: DRAINED}),
 ]
