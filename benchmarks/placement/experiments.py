@@ -20,6 +20,8 @@ ARTICLES = tuple(policy for policy in POLICIES if policy != Placement.BEST_FIT.v
 MOST_ACTIONS = 100_000
 """Starts in one pass: as many as fit, since nothing here ends a Lambda."""
 NODES = (4, 40, 400)
+GANG_LOAD = 1.3
+"""More than the pools can hold, so that gangs wait, and how well they are packed says when the last one ends."""
 FEW_SEEDS = 3
 """Of what takes long: a node is a pool that a pass looks at for every job."""
 Make = Callable[[Random, Cluster], Load]
@@ -175,7 +177,7 @@ def _gangs(name: str) -> Iterator[Cell]:
             x=nodes,
             cluster=gang_cluster(nodes, two_types=two_types),
             make=lambda rng, where, many=count, both=two_types: loads.gangs(  # type: ignore[misc]
-                rng, many, where.slots, 1.0, two_types=both
+                rng, many, where.slots, GANG_LOAD, two_types=both
             ),
             policy=Policy(most_actions=MOST_ACTIONS),
             seeds=seeds,

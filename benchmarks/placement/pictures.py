@@ -27,6 +27,7 @@ _LABELS = {
 def draw(cells: Sequence[Figures], directory: Path) -> list[Path]:
     """Draw what there are cells for; returns the files."""
     import matplotlib as mpl
+    from matplotlib.patches import Patch
 
     directory.mkdir(parents=True, exist_ok=True)
     written = []
@@ -38,7 +39,8 @@ def draw(cells: Sequence[Figures], directory: Path) -> list[Path]:
                 figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
             ):
                 _draw_panel(axes, title, metric, lines)
-            figure.axes[-1].legend(frameon=False, fontsize=8)
+            marks = [Patch(color=colour, label=policy) for policy, colour in _COLOURS.items()]
+            figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
             for form in ("svg", "png"):
                 path = directory / f"{name}.{form}"
                 figure.savefig(path, dpi=_DOTS, metadata={"Date": None} if form == "svg" else {"Software": None})
