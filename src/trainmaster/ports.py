@@ -151,8 +151,8 @@ class Store(Protocol):
         """
         ...
 
-    def settings(self) -> QueueSettings:
-        """The settings in force."""
+    def settings(self, *, catalogue: bool = True) -> QueueSettings:
+        """The settings in force; without the catalogue, which is a row of its own, they cost half."""
         ...
 
     def set_settings(

@@ -53,6 +53,10 @@ class KnowledgeContract:
         assert store.settings().catalogue == other_store.settings().catalogue == LEARNED
         assert store.survey().catalogue == other_store.begin_pass().catalogue == LEARNED
 
+    def test_settings_can_be_read_without_what_was_learned(self, store):
+        store.learn(LEARNED)
+        assert store.settings(catalogue=False) == replace(store.settings(), catalogue=Catalogue())
+
     def test_the_last_one_to_learn_replaces_the_others(self, store, other_store):
         store.learn(LEARNED)
         later = Catalogue({}, {b.P5: 5}, b.at(86_400))

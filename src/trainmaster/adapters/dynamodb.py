@@ -154,8 +154,10 @@ class DynamoStore:
         """A page of jobs; see `ports.Store`. A job that has just ended may be missing for a moment."""
         return browse(self._table, which, limit, cursor)
 
-    def settings(self) -> QueueSettings:
+    def settings(self, *, catalogue: bool = True) -> QueueSettings:
         """The settings in force; see `ports.Store`."""
+        if not catalogue:
+            return self._deployed.in_force(self._table.get(SETTINGS))
         rows = {_key(row): row for row in self._table.get_all([SETTINGS, CATALOGUE])}
         return replace(self._deployed.in_force(rows.get(SETTINGS)), catalogue=catalogue_of(rows.get(CATALOGUE)))
 

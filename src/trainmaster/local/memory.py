@@ -167,15 +167,15 @@ class MemoryStore:
         with self._lock:
             return Page(*page_of(self._listing(which, start), which.matches, limit))
 
-    def settings(self) -> QueueSettings:
+    def settings(self, *, catalogue: bool = True) -> QueueSettings:
         """The settings in force; see `ports.Store`."""
         with self._lock:
-            table = self._table
+            table, known = self._table, self._table.catalogue if catalogue else Catalogue()
             policy = self._policy if table.policy is None else policy_of(table.policy, self._policy)
             if table.pools is None or table.version is None or table.parameter != self._parameter:
                 version = 0 if table.version is None else table.version + 1
-                return QueueSettings(self._default_pools, policy, version, self._policy, table.catalogue)
-            return QueueSettings(table.pools, policy, table.version, self._policy, table.catalogue)
+                return QueueSettings(self._default_pools, policy, version, self._policy, known)
+            return QueueSettings(table.pools, policy, table.version, self._policy, known)
 
     def learn(self, catalogue: Catalogue) -> None:
         """Replace what was learned of instance types; see `ports.Knowledge`."""

@@ -10,7 +10,8 @@ from trainmaster.domain.deadline import Prospect, outlook
 from trainmaster.domain.errors import NameTaken
 from trainmaster.domain.job import WAITING, Job, JobState
 from trainmaster.domain.plan import Snapshot
-from trainmaster.ports import Request
+from trainmaster.domain.request.tags import gives
+from trainmaster.ports import QueueSettings, Request
 from trainmaster.service import held
 from trainmaster.service.change import Desk
 from trainmaster.service.consequences import Consequences, consequences
@@ -80,11 +81,18 @@ def plan(
 
 def _admitted(desk: Desk, door: Door, request: Request, caller: str | None) -> tuple[Job, tuple[str, ...]]:
     """The job as it is to be stored, and what to beware of. Raises the door's refusals."""
-    now, settings = desk.clock.now(), desk.store.settings()
+    now, settings = desk.clock.now(), _settings_for(desk, request)
     admission = door.admit(request, caller, settings.pools, now, settings.policy, catalogue=settings.catalogue)
     check_budget(desk.store, desk.clock, admission.job, request, settings.policy)
     job, advice = held.enrolled(desk.store, admission.job, request, now)
     return job, (*admission.warnings, *advice)
+
+
+def _settings_for(desk: Desk, request: Request) -> QueueSettings:
+    """The settings in force; what is known of types is read only for requests to which it makes a difference."""
+    by_resource = gives(request, "resources")
+    settings = desk.store.settings(catalogue=by_resource)
+    return desk.store.settings() if settings.policy.expansion.enabled and not by_resource else settings
 
 
 def _deadline_advice(job: Job, snapshot: Snapshot, now: datetime) -> tuple[str, ...]:
