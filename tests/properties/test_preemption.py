@@ -277,9 +277,10 @@ def best_permitted(jobs, missing, snapshot, standing, permits):
 
 @given(snapshots(), newcomers, lacking, standings, surplus)
 @with_examples(80)
-def test_of_what_shares_permit_the_cheapest_set_of_the_lowest_cutoff_steps_aside(
+def test_of_what_shares_permit_a_set_as_good_as_the_best_in_the_order_of_asking_steps_aside(
     snapshot, job, missing, standing, above
 ):
+    """Asked in another order, others may be permitted together: then the choice may be better than that best."""
     permits = Lending(job, above, standing)
     choice = choose(snapshot, job, missing, standing, permits=permits)
     could = [o for o in snapshot.active if is_open(o, snapshot) and any(pool in o.units for pool in missing)]
@@ -287,8 +288,8 @@ def test_of_what_shares_permit_the_cheapest_set_of_the_lowest_cutoff_steps_aside
     # Where those do not suffice that are permitted alone, others may be once the newcomer's own have been taken.
     best = best_permitted(alone, missing, snapshot, standing, permits)
     any_ = best or best_permitted(could, missing, snapshot, standing, permits)
-    assert bool(choice.victims) == (any_ is not None)
-    if any_ is None:
+    if not choice.victims:
+        assert any_ is None
         return
     assert permits.permits_all(choice.victims)
     assert frees(choice.victims, missing)
@@ -297,9 +298,10 @@ def test_of_what_shares_permit_the_cheapest_set_of_the_lowest_cutoff_steps_aside
         assert not (frees(fewer, missing) and permits.permits_all(fewer))
     if best is not None:
         cutoff, cost, _, names = best
-        assert choice.highest == cutoff
-        if starts_no_chain([other for other in could if other.name in names], could, missing, standing):
-            assert (choice.cost, sorted(victim.name for victim in choice.victims)) == (cost, names)
+        assert choice.highest <= cutoff
+        free_of_chains = starts_no_chain([other for other in could if other.name in names], could, missing, standing)
+        if choice.highest == cutoff and free_of_chains:
+            assert choice.cost <= cost
 
 
 @given(snapshots(), newcomers, lacking, standings, surplus)
