@@ -78,7 +78,7 @@ def test_a_gang_over_two_pools_waits_where_one_of_them_drains():
 
 def test_what_would_not_fit_even_if_it_did_not_drain_can_never_fit():
     made = plan(waiting=[a_job("job1", units={P5: 5})])
-    assert reasons(made) == {"job1": CanNeverFit(P5, 5, 0)}
+    assert reasons(made) == {"job1": CanNeverFit(P5, 5, DRAINING.cap)}
 
 
 def test_nobody_is_preempted_to_start_where_a_pool_drains():

@@ -120,9 +120,7 @@ def test_the_order_in_which_pools_come_changes_nothing(policy):
 
 
 @pytest.mark.parametrize("policy", Placement)
-@pytest.mark.parametrize(
-    "only", [a_node(), a_node(free=0.0), a_node(total=0.0, free=0.0), a_node(weight=2.0)], ids=str
-)
+@pytest.mark.parametrize("only", [a_node(), a_node(free=0.0), a_node(total=0.0, free=0.0), a_node(weight=2.0)], ids=str)
 def test_one_pool_is_chosen_whatever_it_has(policy, only):
     assert chosen(policy, [only]).name == "a"
     assert choose_queue(policy, [only], 0.999) == "a"

@@ -179,17 +179,23 @@ class NextPass:
 
 @dataclass(frozen=True, slots=True)
 class CanNeverFit:
-    """No pool, even when empty, could hold it; only a changed cap helps."""
+    """No pool, even when empty, could hold it; only a changed cap helps.
+
+    Attributes:
+        expansion: why the manager makes no pool for it; "" where it makes none for anybody.
+    """
 
     pool: str
     needed: int
     cap: int
+    expansion: str = ""
 
     def words(self) -> str:
         """The reason as a sentence."""
+        end = f"; no pool is made for it: {self.expansion}" if self.expansion else ""
         if self.cap == 0:
-            return f"can never fit: there is no pool for {self.pool}"
-        return f"can never fit: needs {self.needed} x {self.pool}, the pool's cap is {self.cap}"
+            return f"can never fit: there is no pool for {self.pool}{end}"
+        return f"can never fit: needs {self.needed} x {self.pool}, the pool's cap is {self.cap}{end}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,9 @@ class Reason(Answer):
     ] = None
     expansion: Annotated[
         str | None,
-        Field(description="Why the manager makes no pool for it; empty where it makes none at all. Of Infeasible."),
+        Field(
+            description="Why the manager makes no pool for it; empty where it makes none at all. Of Infeasible and CanNeverFit."
+        ),
     ] = None
     pools: Annotated[
         list[str] | None,

@@ -31,7 +31,7 @@ def never(job: Job, pools: Mapping[str, Pool], caps: Mapping[str, int], expansio
         return Infeasible(str(job.demand.resources), job.demand.instances, most, expansion)
     units = job.demand.alternatives[0]
     pool = next(name for name, count in units.items() if count > caps.get(name, 0))
-    return CanNeverFit(pool, units[pool], caps.get(pool, 0))
+    return CanNeverFit(pool, units[pool], pools[pool].cap if pool in pools else 0, expansion)
 
 
 def short(

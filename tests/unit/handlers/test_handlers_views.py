@@ -135,6 +135,7 @@ REASONS = {
         "pool": P5,
         "needed": 3,
         "cap": 2,
+        "expansion": "",
     },
     reasons.ShareFull("vision", P5, 4, "borrow limit"): {
         "message": f"share vision is at its borrow limit of 4 x {P5}",
