@@ -73,7 +73,7 @@ class Reason(Answer):
     expansion: Annotated[
         str | None,
         Field(
-            description="Why the manager makes no pool for it; empty where it makes none at all. Of Infeasible and CanNeverFit."
+            description="Why the manager makes no pool for it; empty where it makes none. Of Infeasible and CanNeverFit."
         ),
     ] = None
     pools: Annotated[
