@@ -72,9 +72,7 @@ class Reason(Answer):
     ] = None
     expansion: Annotated[
         str | None,
-        Field(
-            description="Why the manager makes no pool for it; empty where it makes none. Of Infeasible and CanNeverFit."
-        ),
+        Field(description="Why the manager makes no pool for it; empty: it makes none. Of Infeasible and CanNeverFit."),
     ] = None
     pools: Annotated[
         list[str] | None,
