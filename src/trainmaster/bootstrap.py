@@ -47,7 +47,7 @@ class Settings:
         check_pass_role: whether IAM is asked if the caller may pass the role.
         allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
         hold_seconds: how long freed capacity is kept for the job that it was freed for.
-        learn_instance_types: whether the manager asks EC2 and Service Quotas about instance types once a day.
+        learn_instance_types: whether the manager asks EC2, Service Quotas and AWS's price list once a day.
     """
 
     queue: str
@@ -188,13 +188,16 @@ class Application:
         if not self.settings.learn_instance_types:
             return None
         from trainmaster.adapters.ec2 import Ec2InstanceTypes
+        from trainmaster.adapters.pricing import PriceList, endpoint_region
         from trainmaster.adapters.service_quotas import ServiceQuotas
-        from trainmaster.service.catalogue import Learner
+        from trainmaster.service.catalogue import Learner, Sources
 
         # Once each: where there is no way to them, waiting for a second time would cost the Lambda its time.
         types = Ec2InstanceTypes(lambda: self._client("ec2", tries=1))
         quotas = ServiceQuotas(lambda: self._client("service-quotas", tries=1))
-        return Learner(self.store, self.store, types, quotas, self.clock)
+        region = self._session.region_name or ""
+        prices = PriceList(lambda: self._client("pricing", tries=1, region=endpoint_region(region)), region)
+        return Learner(self.store, self.store, Sources(types, quotas, prices), self.clock)
 
     @cached_property
     def store(self) -> DynamoStore:
@@ -257,12 +260,12 @@ class Application:
         # The runtime's boto3 may be older than the request's newest members, and the whole model is slow to load.
         return boto3.Session(botocore_session=use_trimmed_model(botocore.session.get_session()))
 
-    def _client(self, service: str, *, tries: int = 3) -> Any:
+    def _client(self, service: str, *, tries: int = 3, region: str | None = None) -> Any:
         """A client that tries three times and gives up early: every use case can be repeated as a whole."""
         from botocore.config import Config
 
         patience = Config(retries={"mode": "standard", "total_max_attempts": tries}, connect_timeout=2, read_timeout=10)
-        return self._session.client(service, config=patience)  # type: ignore[call-overload]
+        return self._session.client(service, region_name=region, config=patience)  # type: ignore[call-overload]
 
 
 @lru_cache(maxsize=1)

@@ -199,6 +199,17 @@ class Quotas(Protocol):
         ...
 
 
+class Prices(Protocol):
+    """What instance types cost."""
+
+    def prices(self) -> Mapping[str, float]:
+        """US dollars for an hour of one instance in a training job on demand, by type; all are above 0.
+
+        Raises `Throttled`, `NotPermitted`, and `Unavailable`, also where AWS tells no price at all.
+        """
+        ...
+
+
 class Created(StrEnum):
     """What came of creating an attempt."""
 

@@ -30,6 +30,8 @@ LEARNED = Catalogue(
     {NEW.name: NEW, b.P5: replace(SHIPPED[b.P5], efa=64)},
     {b.P5: 4, b.G5: 0},
     b.NOW + timedelta(microseconds=123_457),
+    {b.P5: 55.04, NEW.name: 0.1},
+    b.NOW + timedelta(hours=1),
 )
 CURSORS = Cursors("b", {"a": 8.2, "b": -7.8, "équipe": 1 / 3})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from dataclasses import replace
 
 from hypothesis import given
@@ -34,9 +36,11 @@ types = st.builds(
 )
 times = st.none() | st.integers(0, 10**15).map(lambda micros: b.at(micros / 1e6))
 catalogues = st.builds(
-    lambda kinds, quotas, at: Catalogue({kind.name: kind for kind in kinds}, quotas, at),
+    lambda kinds, *others: Catalogue({kind.name: kind for kind in kinds}, *others),
     st.lists(types, max_size=5),
     st.dictionaries(names, counts, max_size=5),
+    times,
+    st.dictionaries(names, amounts, max_size=5),
     times,
 )
 cursors = st.builds(Cursors, names, st.dictionaries(names, st.floats(-1e9, 1e9, allow_nan=False), max_size=5))
@@ -56,6 +60,12 @@ def test_without_rows_nothing_is_learned_and_placement_begins():
     assert (catalogue_of(None), cursors_of(None)) == (Catalogue(), Cursors())
 
 
+def test_a_row_of_a_release_that_knew_no_prices_is_read():
+    values = {"types": [], "quotas": {b.P5: 4}, "at": b.NOW.timestamp()}
+    row = {"catalogue": {"B": zlib.compress(json.dumps(values).encode())}}
+    assert catalogue_of(row) == Catalogue(quotas={b.P5: 4}, learned_at=b.NOW)
+
+
 def test_what_is_as_it_ships_is_not_written():
     """So that a later release, which may know better, is believed."""
     assert catalogue_of(catalogue_row(Catalogue(SHIPPED))) == Catalogue()
@@ -63,5 +73,6 @@ def test_what_is_as_it_ships_is_not_written():
 
 def test_all_that_can_be_learned_takes_a_small_part_of_a_row():
     everything = {name: replace(kind, efa=kind.efa + 1) for name, kind in SHIPPED.items()}
-    row = catalogue_row(Catalogue(everything, dict.fromkeys(SHIPPED, 20), b.NOW))
+    prices = {name: float(f"{(number * 7919 % 100_003) / 1000:.4g}") for number, name in enumerate(SHIPPED)}
+    row = catalogue_row(Catalogue(everything, dict.fromkeys(SHIPPED, 20), b.NOW, prices, b.NOW))
     assert len(row["catalogue"]["B"]) < LARGEST_ROW / 50

@@ -177,6 +177,17 @@ def test_a_type_of_unknown_price_comes_last_and_not_at_all_under_a_budget():
     assert "j" in result.refused
 
 
+def test_a_learned_price_lets_the_type_in_under_a_budget_and_decides_which_is_cheapest():
+    known = types(CHOICE.learned["ml.c.large"])
+    job = asking("j", vcpus=4)
+    budget = only("ml.c.*", dollars_per_hour=5)
+    priced = queue(job, pools=(), expansion=budget, catalogue=replace(known, prices={"ml.c.large": 2.0}))
+    (expand,) = changes(priced, b.NOW).decisions
+    assert (expand.pool.instance_type, expand.pool.price, expand.dollars_per_hour) == ("ml.c.large", 2.0, 2.0)
+    cheap = replace(CHOICE, prices={"ml.a.large": 0.01, "ml.b.large": 0.02})
+    assert one_type(only("ml.a.*", "ml.b.*", "ml.c.*"), cheap) == ["ml.a.large"]
+
+
 def test_a_demand_that_no_type_covers_is_told_so():
     result = changes(queue(asking("j", vcpus=100_000), pools=()), b.NOW)
     assert result == Changes((), {"j": "no instance type that is known would do"})

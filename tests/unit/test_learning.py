@@ -22,7 +22,7 @@ from trainmaster.domain.policy import Expansion, Policy
 from trainmaster.domain.resources import InstanceType
 from trainmaster.handlers.manager import consume, metrics
 from trainmaster.local.memory import MemoryStore
-from trainmaster.service.catalogue import AGE, PAUSE, Learner, merged
+from trainmaster.service.catalogue import AGE, PAUSE, Learner, Sources, merged
 
 SECOND = timedelta(seconds=1)
 NEW = InstanceType(name="ml.new.large", vcpus=4, memory_gib=16, network_gbps=10)
@@ -32,12 +32,13 @@ EXPANDING = Policy(expansion=Expansion(enabled=True))
 
 
 class Aws:
-    """EC2, Service Quotas and the clock in one; an exception in place of an answer is raised."""
+    """EC2, Service Quotas, the price list and the clock in one; an exception in place of an answer is raised."""
 
     def __init__(self):
         self.time = b.NOW
         self.types = {b.P5: P5}
         self.limits = {b.P5: 4}
+        self.told = {b.P5: 98.5}
         self.asked = []
 
     def now(self):
@@ -54,6 +55,10 @@ class Aws:
     def quotas(self):
         self.asked.append("quotas")
         return self._said(self.limits)
+
+    def prices(self):
+        self.asked.append("prices")
+        return self._said(self.told)
 
     def asked_since(self):
         asked, self.asked = self.asked, []
@@ -89,7 +94,7 @@ def store():
 
 @pytest.fixture
 def learner(store, aws):
-    return Learner(store, store, aws, aws, aws)
+    return Learner(store, store, Sources(aws, aws, aws), aws)
 
 
 def known(store):
@@ -117,7 +122,7 @@ class TestWhen:
     def test_a_new_process_does_not_ask_again_what_was_learned_lately(self, store, aws, learner):
         learner.learn()
         aws.time += timedelta(hours=2)
-        assert not Learner(store, store, aws, aws, aws).learn()
+        assert not Learner(store, store, Sources(aws, aws, aws), aws).learn()
         assert aws.asked_since() == ["types"]
 
     def test_a_failure_rests_for_an_hour(self, store, aws, learner):
@@ -138,13 +143,13 @@ class TestWhen:
         store.set_settings(policy=EXPANDING)
         aws.time += PAUSE
         assert learner.learn()
-        assert (aws.asked_since(), known(store).quotas) == (["quotas"], {b.P5: 4})
+        assert (aws.asked_since(), known(store).quotas) == (["quotas", "prices"], {b.P5: 4})
         assert known(store).learned_at == b.NOW
         aws.time += PAUSE
         assert not learner.learn()
         aws.time = b.NOW + AGE
         assert learner.learn()
-        assert aws.asked_since() == ["quotas", "types"]
+        assert set(aws.asked_since()) == {"quotas", "types"}
 
     def test_a_new_pool_of_an_unknown_type_is_looked_up_within_the_hour(self, store, aws, learner):
         learner.learn()
@@ -158,9 +163,77 @@ class TestWhen:
 
     def test_every_type_that_may_matter_is_asked_about(self, store, aws, learner):
         store.set_settings(pools=[Pool("mine", 1, type_="ml.own.large")], policy=EXPANDING)
-        aws.limits = {"ml.quota.large": 1}
+        aws.limits, aws.told = {"ml.quota.large": 1}, {"ml.priced.large": 1.5}
         learner.learn()
-        assert aws.names == {*SHIPPED, "ml.own.large", "ml.quota.large"}
+        assert aws.names == {*SHIPPED, "ml.own.large", "ml.quota.large", "ml.priced.large"}
+
+
+class TestPrices:
+    @pytest.mark.parametrize("rules", [Expansion(enabled=True), Expansion(dollars_per_hour=20.0)])
+    def test_are_asked_for_where_pools_may_be_made_or_have_a_budget(self, store, aws, learner, rules):
+        learner.learn()
+        assert (aws.asked_since(), known(store).priced_at) == (["types"], None)
+        store.set_settings(policy=Policy(expansion=rules))
+        aws.time += PAUSE
+        assert learner.learn()
+        assert "prices" in aws.asked_since()
+        assert known(store).type_of(b.P5) == replace(SHIPPED[b.P5], price=98.5)
+        assert known(store).priced_at == aws.time
+
+    def test_are_asked_for_once_a_day_whatever_the_other_answers(self, store, aws, learner):
+        store.set_settings(policy=EXPANDING)
+        aws.types = aws.limits = NotPermitted("no")
+        asked = []
+        for _ in range(25):
+            learner.learn()
+            asked.append(aws.asked_since().count("prices"))
+            aws.time += PAUSE
+        assert asked == [1] + 23 * [0] + [1]
+
+    @pytest.mark.parametrize("trouble", [Throttled("t"), Unavailable("u"), NotPermitted("n")])
+    def test_survive_trouble_with_them_and_are_asked_for_again_after_an_hour(self, store, aws, learner, trouble):
+        store.set_settings(policy=EXPANDING)
+        learner.learn()
+        at = aws.time
+        aws.time += AGE
+        aws.told = trouble
+        assert learner.learn()
+        assert (known(store).prices, known(store).priced_at, known(store).learned_at) == ({b.P5: 98.5}, at, aws.time)
+        aws.time += PAUSE
+        aws.told = {b.P5: 55.0}
+        assert learner.learn()
+        assert known(store).type_of(b.P5).price == 55.0
+
+    def test_that_are_left_out_stay_as_they_were(self, store, aws, learner):
+        store.set_settings(policy=EXPANDING)
+        aws.told = {b.P5: 98.5, b.G5: 1.25}
+        learner.learn()
+        aws.time += AGE
+        aws.told = {b.G5: 1.5}
+        learner.learn()
+        assert known(store).prices == {b.P5: 98.5, b.G5: 1.5}
+
+    def test_stay_though_types_are_learned_again_and_though_pools_may_be_made_no_longer(self, store, aws, learner):
+        store.set_settings(policy=EXPANDING)
+        learner.learn()
+        store.set_settings(policy=Policy())
+        aws.time += AGE
+        aws.types = {b.P5: replace(P5, efa=64)}
+        aws.asked_since()
+        assert learner.learn()
+        assert aws.asked_since() == ["types"]
+        assert known(store).type_of(b.P5) == replace(SHIPPED[b.P5], efa=64, price=98.5)
+
+    def test_make_no_type_of_which_nothing_else_is_known(self, store, aws, learner):
+        store.set_settings(policy=EXPANDING)
+        aws.told = {NEW.name: 0.5}
+        learner.learn()
+        assert known(store).type_of(NEW.name) is None
+        aws.time += AGE
+        aws.types = {NEW.name: NEW}
+        learner.learn()
+        assert known(store).type_of(NEW.name) == replace(NEW, price=0.5)
+        assert replace(NEW, price=0.5) in known(store).types
 
 
 class TestWhatIsKept:
@@ -309,15 +382,16 @@ class TestTheManager:
         assert known(store) == Catalogue()
 
     def test_the_shipped_parts_learn_from_aws_and_do_without_what_it_refuses(self, store, aws, caplog):
-        """moto has EC2's answer; of quotas it knows nothing, so that they are refused before it is asked."""
+        """moto has EC2's answer; what it knows nothing of, quotas and prices, is refused before it is asked."""
         store.set_settings(policy=EXPANDING, pools=[b.a_pool(), Pool("inf", 1, type_="ml.inf2.24xlarge")])
         with mock_aws():
             session = boto3.Session("test", "test", region_name="us-east-1")
             session.events.register("before-call.service-quotas", refuse)
+            session.events.register("before-call.pricing", refuse)
             application = an_application(store, aws, session=session, learn_instance_types=True)
             consumed(application, "tick")
         found = known(store)
         assert (found.learned_at, found.quotas) == (b.NOW, {})
         assert found.type_of(b.P5) == SHIPPED[b.P5]
         assert found.type_of("ml.inf2.24xlarge").accelerators == 6
-        assert [record.of for record in caplog.records if hasattr(record, "of")] == ["quotas"]
+        assert [record.of for record in caplog.records if hasattr(record, "of")] == ["quotas", "prices"]

@@ -27,6 +27,7 @@ SAMCONFIG = tomllib.loads((ROOT / "samconfig.toml").read_text())
 
 WITHOUT_RESOURCE = {
     "ec2:DescribeInstanceTypes",
+    "pricing:GetProducts",
     "sagemaker:ListTrainingJobs",
     "servicequotas:ListServiceQuotas",
     "xray:PutTelemetryRecords",
@@ -181,7 +182,8 @@ def test_the_api_may_ask_of_iam_what_the_code_asks():
 def test_the_manager_alone_may_ask_about_instance_types_and_only_where_that_is_wanted():
     assert as_methods(actions("ManagerRole", "ec2")) == calls_of("ec2.py")
     assert as_methods(actions("ManagerRole", "servicequotas")) == calls_of("service_quotas.py")
-    assert actions("ApiRole", "ec2") | actions("ApiRole", "servicequotas") == set()
+    assert as_methods(actions("ManagerRole", "pricing")) == calls_of("pricing.py")
+    assert [actions("ApiRole", service) for service in ("ec2", "servicequotas", "pricing")] == [set()] * 3
     policies = RESOURCES["ManagerRole"]["Properties"]["Policies"]
     (wanted,) = [each["Fn::If"] for each in policies if "InstanceTypes" in str(each)]
     assert wanted[0] == "LearnsInstanceTypes"

@@ -26,7 +26,9 @@ def catalogue_row(catalogue: Catalogue) -> Row:
     values = {
         "types": [document(kind, sparse=True) for _, kind in sorted(types.items())],
         "quotas": dict(sorted(catalogue.quotas.items())),
-        "at": None if catalogue.learned_at is None else catalogue.learned_at.timestamp(),
+        "at": _seconds(catalogue.learned_at),
+        "prices": dict(sorted(catalogue.prices.items())),
+        "pricedAt": _seconds(catalogue.priced_at),
     }
     text = json.dumps(values, separators=(",", ":"))
     return keyed(CATALOGUE, catalogue=zlib.compress(text.encode(), level=9))
@@ -38,8 +40,14 @@ def catalogue_of(row: Row | None) -> Catalogue:
         return Catalogue()
     values = json.loads(zlib.decompress(bytes(row["catalogue"]["B"])))
     types = [value_of(InstanceType, kind) for kind in values["types"]]
-    at = None if values["at"] is None else datetime.fromtimestamp(values["at"], UTC)
-    return Catalogue({kind.name: kind for kind in types}, values["quotas"], at)
+    return Catalogue(
+        learned={kind.name: kind for kind in types},
+        quotas=values["quotas"],
+        learned_at=_time(values["at"]),
+        # A row of an earlier release has none.
+        prices=values.get("prices", {}),
+        priced_at=_time(values.get("pricedAt")),
+    )
 
 
 def cursors_row(cursors: Cursors) -> Row:
@@ -50,3 +58,11 @@ def cursors_row(cursors: Cursors) -> Row:
 def cursors_of(row: Row | None) -> Cursors:
     """What such a row says; the beginning where there is none."""
     return Cursors() if row is None else value_of(Cursors, json.loads(row["cursors"]["S"]))
+
+
+def _seconds(time: datetime | None) -> float | None:
+    return None if time is None else time.timestamp()
+
+
+def _time(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

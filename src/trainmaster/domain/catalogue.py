@@ -24,21 +24,32 @@ class Catalogue:
         learned: types as EC2 described them, where that differs from what ships with us, by name.
         quotas: instances that the account may have of a type at once in training jobs, by type (Service Quotas,
             "<type> for training job usage"); a type that is absent has no known bound.
-        learned_at: when AWS was asked last, UTC; None where it never answered.
+        learned_at: when EC2 was asked last, UTC; None where it never answered.
+        prices: US dollars an hour on demand in this Region, by type, as AWS's price list has them; they go before
+            those that ship with us.
+        priced_at: when that list was asked last, UTC; None where it never answered.
     """
 
     learned: Mapping[str, InstanceType] = field(default_factory=dict)
     quotas: Mapping[str, int] = field(default_factory=dict)
     learned_at: datetime | None = None
+    prices: Mapping[str, float] = field(default_factory=dict)
+    priced_at: datetime | None = None
 
     def type_of(self, name: str) -> InstanceType | None:
         """What is known of an instance type; None where nothing is."""
-        return self.learned.get(name) or SHIPPED.get(name)
+        return self._priced.get(name) or self.learned.get(name) or SHIPPED.get(name)
 
     @cached_property
     def types(self) -> tuple[InstanceType, ...]:
         """All types that training jobs can have, by name."""
-        return tuple(each for _, each in sorted({**SHIPPED, **self.learned}.items()))
+        return tuple(each for _, each in sorted({**SHIPPED, **self.learned, **self._priced}.items()))
+
+    @cached_property
+    def _priced(self) -> Mapping[str, InstanceType]:
+        """The types of which a price was learned; a price alone makes no type known."""
+        known = ((self.learned.get(name) or SHIPPED.get(name), price) for name, price in self.prices.items())
+        return {kind.name: replace(kind, price=price) for kind, price in known if kind is not None}
 
     def of_pool(self, pool: Pool) -> InstanceType:
         """What an instance of a pool has: what its settings say, and of the rest what is known of its type."""

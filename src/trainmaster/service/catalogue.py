@@ -1,22 +1,24 @@
-"""Learning what AWS says of instance types and of the account's quotas: once a day, after a tick's pass, never in it.
+"""Learning what AWS says of instance types, their prices and the account's quotas: once a day, after a tick's pass.
 
-What was learned stays where AWS does not answer, and nothing that it leaves out erases what is known. It must not
-decide what follows from an answer, nor stop anything: a queue whose manager may not ask works with what ships.
+Never in a pass. What was learned stays where AWS does not answer, and nothing that it leaves out erases what is known.
+It must not decide what follows from an answer, nor stop anything: a queue whose manager may not ask works with what
+ships.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.errors import ServiceTrouble
 from trainmaster.domain.instance_table import SHIPPED
+from trainmaster.domain.policy import Expansion
 from trainmaster.domain.resources import InstanceType
-from trainmaster.ports import Clock, InstanceTypes, Knowledge, QueueSettings, Quotas, Store
+from trainmaster.ports import Clock, InstanceTypes, Knowledge, Prices, QueueSettings, Quotas, Store
 
 log = logging.getLogger(__name__)
 
@@ -28,20 +30,33 @@ PAUSE = timedelta(hours=1)
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Whom to ask.
+
+    Attributes:
+        types: EC2.
+        quotas: Service Quotas, asked only while the queue may make pools: nothing else needs them.
+        prices: AWS's price list, asked only then and where such pools have a budget, so that it can be tried before.
+    """
+
+    types: InstanceTypes
+    quotas: Quotas
+    prices: Prices
+
+
 class Learner:
     """Asks where it is time to; what it remembers of its asking lives as long as the process.
 
     Args:
         knowledge: where what was learned is kept.
-        types: EC2.
-        quotas: Service Quotas, asked only while the queue may make pools: nothing else needs them.
+        sources: whom to ask.
     """
 
-    def __init__(self, store: Store, knowledge: Knowledge, types: InstanceTypes, quotas: Quotas, clock: Clock) -> None:
+    def __init__(self, store: Store, knowledge: Knowledge, sources: Sources, clock: Clock) -> None:
         self._store = store
         self._knowledge = knowledge
-        self._types = types
-        self._quotas = quotas
+        self._sources = sources
         self._clock = clock
         self._looked_at: datetime | None = None
         self._refused: set[str] = set()
@@ -58,19 +73,27 @@ class Learner:
         return self._tried("the settings", lambda: self._learn(self._store.settings(), now)) or False
 
     def _learn(self, in_force: QueueSettings, now: datetime) -> bool:
-        known = in_force.catalogue
+        known, rules = in_force.catalogue, in_force.policy.expansion
         used = {pool.instance_type for pool in in_force.pools.values()}
-        stale = known.learned_at is None or now >= known.learned_at + AGE
+        stale = _is_old(known.learned_at, now)
+        after = self._with_prices(self._with_quotas(known, rules, stale=stale), rules, now)
         wants_types = stale or any(known.type_of(name) is None for name in used)
-        wants_quotas = in_force.policy.expansion.enabled and (stale or not known.quotas)
-        quotas = self._tried("quotas", self._quotas.quotas) if wants_quotas else None
-        after = replace(known, quotas=quotas or known.quotas)
-        names = {*SHIPPED, *after.quotas, *used}
-        types = self._tried("instance types", lambda: self._types.describe(names)) if wants_types else None
-        if types is None and quotas is None:
+        names = {*SHIPPED, *after.quotas, *after.prices, *used}
+        types = self._tried("instance types", lambda: self._sources.types.describe(names)) if wants_types else None
+        if types is None and after is known:
             return False
         self._knowledge.learn(after if types is None else merged(after, types, now))
         return True
+
+    def _with_quotas(self, known: Catalogue, rules: Expansion, *, stale: bool) -> Catalogue:
+        wanted = rules.enabled and (stale or not known.quotas)
+        quotas = self._tried("quotas", self._sources.quotas.quotas) if wanted else None
+        return known if quotas is None else replace(known, quotas=quotas or known.quotas)
+
+    def _with_prices(self, known: Catalogue, rules: Expansion, now: datetime) -> Catalogue:
+        wanted = (rules.enabled or rules.dollars_per_hour is not None) and _is_old(known.priced_at, now)
+        told = self._tried("prices", self._sources.prices.prices) if wanted else None
+        return known if told is None else replace(known, prices={**known.prices, **told}, priced_at=now)
 
     def _tried(self, what: str, ask: Callable[[], T]) -> T | None:
         """The answer; None where there is none."""
@@ -85,11 +108,15 @@ class Learner:
         return answer
 
 
+def _is_old(answered_at: datetime | None, now: datetime) -> bool:
+    return answered_at is None or now >= answered_at + AGE
+
+
 def merged(known: Catalogue, told: Mapping[str, InstanceType], now: datetime) -> Catalogue:
     """The catalogue after an answer of EC2.
 
-    Prices are those that ship, since EC2 tells none. Types that are as they ship are not kept: a later release may
-    know better.
+    Types have the prices that ship, since EC2 tells none; those of the price list are kept beside them. Types that
+    are as they ship are not kept: a later release may know better.
     """
     learned = dict(known.learned)
     for name, kind in told.items():

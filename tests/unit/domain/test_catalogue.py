@@ -90,6 +90,24 @@ class TestTypes:
         assert len(catalogue.types) == len(SHIPPED) + 1
         assert [kind.name for kind in catalogue.types] == sorted({*SHIPPED, NEW.name})
 
+    def test_a_learned_price_goes_before_that_of_the_type_and_changes_nothing_else(self):
+        known = {NEW.name: replace(NEW, price=9.0)}
+        catalogue = Catalogue(known, prices={NEW.name: 0.2, b.P5: 50.0})
+        assert catalogue.type_of(NEW.name) == replace(NEW, price=0.2)
+        assert catalogue.type_of(b.P5) == replace(SHIPPED[b.P5], price=50.0)
+        assert catalogue.type_of(b.G5) == SHIPPED[b.G5]
+        assert list(catalogue.types) == [catalogue.type_of(kind.name) for kind in catalogue.types]
+        assert [kind.price for kind in catalogue.covering(WANTED) if kind.name == b.P5] == [50.0]
+
+    def test_a_price_alone_makes_no_type_known(self):
+        catalogue = Catalogue(prices={NEW.name: 0.2})
+        assert (catalogue.type_of(NEW.name), catalogue.types) == (None, Catalogue().types)
+
+    def test_the_price_that_a_pool_was_given_goes_before_a_learned_one(self):
+        catalogue = Catalogue(prices={b.P5: 50.0})
+        assert catalogue.of_pool(b.a_pool()).price == 50.0
+        assert catalogue.of_pool(replace(b.a_pool(), price=1.5)).price == 1.5
+
     def test_the_types_that_cover_a_demand(self):
         assert [kind.name for kind in Catalogue().covering(WANTED)] == [
             "ml.g7e.48xlarge",
