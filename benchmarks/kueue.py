@@ -12,10 +12,9 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from statistics import fmean
-from typing import Any, cast
+from typing import Any
 
 from benchmarks.engine import BINARY, engine
 from benchmarks.kueue_load import (
@@ -34,10 +33,10 @@ from benchmarks.kueue_load import (
 from benchmarks.world import TABLE, make_table
 from trainmaster.adapters.dynamodb import DynamoStore
 from trainmaster.adapters.dynamodb_table import Table
-from trainmaster.bootstrap import Application, Settings
 from trainmaster.local.memory import MemoryStore
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
-from trainmaster.ports import Clock, Launcher, Store
+from trainmaster.local.virtual import VirtualTime, launcher_over
+from trainmaster.ports import Store
 from trainmaster.service import Door, observe, run_pass
 from trainmaster.service.launch import Hands
 
@@ -87,8 +86,8 @@ class Run:
         self._simulator = SageMakerSimulator(
             self._clock, profile=_INSTANT, on_change=self._note, rates={"ListTrainingJobs": None}
         )
-        self._launcher = _launcher(self._simulator)
-        self._hands = Hands(store, self._launcher, _Time(self._clock))
+        self._launcher = launcher_over(self._simulator)
+        self._hands = Hands(store, self._launcher, VirtualTime(self._clock))
         self._door = Door(shape_problems=lambda _: (), allowed_roles=(ROLE,))
         settings = store.settings()
         self._pools, self._policy = settings.pools, settings.policy
@@ -238,33 +237,6 @@ _INSTANT = Profile(
     limited=False,
 )
 """Jobs run, and nothing else takes time; Kueue's runner fakes execution in the same way."""
-
-
-def _launcher(simulator: SageMakerSimulator) -> Launcher:
-    """The shipped launcher over the simulator."""
-    settings = Settings(queue="bench", table="none", pools="")
-    return Application(settings, cast(Any, _Session(simulator))).launcher
-
-
-@dataclass(frozen=True, slots=True)
-class _Session:
-    """A boto3 session, as far as it is asked for the SageMaker client."""
-
-    simulator: SageMakerSimulator
-
-    def client(self, _service: str, **_: Any) -> Any:
-        return self.simulator.direct(checked=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Time(Clock):
-    clock: VirtualClock
-
-    def now(self) -> datetime:
-        return self.clock.now()
-
-    def sleep(self, seconds: float) -> None:
-        """Nothing here waits."""
 
 
 def _at(seconds: float) -> datetime:

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from benchmarks.placement.clusters import Cluster
 from benchmarks.placement.loads import Load, Task
 from benchmarks.placement.machines import USE, WORK, Machines
-from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.capacity import Demand
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.job import ENDED, Job, JobState
@@ -26,7 +25,8 @@ from trainmaster.domain.resources import Resources
 from trainmaster.local.memory import MemoryStore
 from trainmaster.local.memory_table import MemoryTable
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
-from trainmaster.ports import Clock, Launcher
+from trainmaster.local.virtual import VirtualTime, launcher_over
+from trainmaster.ports import Launcher
 from trainmaster.service import observe, run_pass
 from trainmaster.service.launch import Hands
 from trainmaster.service.newcomer import newcomer
@@ -97,7 +97,7 @@ class Run:
         if catalogue is not None:
             self._store.learn(catalogue)
         self._world, launcher = self._made(profile or _INSTANT)
-        self._hands = Hands(self._store, launcher, _Time(self._clock))
+        self._hands = Hands(self._store, launcher, VirtualTime(self._clock))
         self._submitted: list[float] = []
         self._demands: dict[tuple[Resources, int], Demand] = {}
         self._ended = 0
@@ -194,8 +194,7 @@ class Run:
         simulator = SageMakerSimulator(
             self._clock, profile=profile, on_change=self._note, rates={"ListTrainingJobs": None}
         )
-        settings = Settings(queue="bench", table="none", pools="")
-        return simulator, Application(settings, cast(Any, _Session(simulator))).launcher
+        return simulator, launcher_over(simulator)
 
     def _note(self, training_job_name: str) -> None:
         self._changed[training_job_name] = None
@@ -219,27 +218,6 @@ _INSTANT = Profile(
     limited=False,
 )
 """Jobs run, and nothing else takes time, as on the article's cluster."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Session:
-    """A boto3 session, as far as it is asked for the SageMaker client."""
-
-    simulator: SageMakerSimulator
-
-    def client(self, _service: str, **_: Any) -> Any:
-        return self.simulator.direct(checked=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Time(Clock):
-    clock: VirtualClock
-
-    def now(self) -> datetime:
-        return self.clock.now()
-
-    def sleep(self, seconds: float) -> None:
-        """Nothing here waits."""
 
 
 def names(tasks: Sequence[Task]) -> Iterator[str]:

@@ -13,9 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil
-from typing import Any, cast
 
-from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.job import ENDED, JobState, Outcome
 from trainmaster.domain.observation import Observation
@@ -26,7 +24,7 @@ from trainmaster.local.replay.played import Played
 from trainmaster.local.replay.requests import POOL, admitted, index_of, longest_runtime, name_of, request_of
 from trainmaster.local.replay.trace import TraceJob
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
-from trainmaster.ports import Clock, Launcher
+from trainmaster.local.virtual import VirtualTime, launcher_over
 from trainmaster.service import observe, run_pass
 from trainmaster.service.launch import Hands
 from trainmaster.service.run_pass import PassReport
@@ -93,8 +91,8 @@ class Replay:
         )
         self._pools = {POOL: Pool(POOL, terms.cap)}
         self._store = make_store(default_pools=self._pools, policy=terms.policy)
-        self._launcher = _launcher(self._simulator)
-        self._hands = Hands(self._store, self._launcher, _Time(self._clock))
+        self._launcher = launcher_over(self._simulator)
+        self._hands = Hands(self._store, self._launcher, VirtualTime(self._clock))
         every = ceil(len(jobs) / terms.questions) if terms.questions else 0
         self._foretelling = Foretelling(self._store, every)
         self.foretold: dict[int, Foretold] = {}
@@ -190,35 +188,6 @@ class Replay:
         lost = sum(end - start for start, end in spans) - trace_job.duration
         # Times are whole microseconds: what is less is no loss.
         return Played(trace_job, spans, max(0.0, round(lost, 5)))
-
-
-def _launcher(simulator: SageMakerSimulator) -> Launcher:
-    """The shipped launcher over the simulator."""
-    settings = Settings(queue="replay", table="none", pools="")
-    return Application(settings, cast(Any, _Session(simulator))).launcher
-
-
-@dataclass(frozen=True, slots=True)
-class _Session:
-    """A boto3 session, as far as it is asked for the SageMaker client."""
-
-    simulator: SageMakerSimulator
-
-    def client(self, _service: str, **_: Any) -> Any:
-        return self.simulator.direct(checked=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Time(Clock):
-    """The virtual clock as the service's: nobody sleeps."""
-
-    clock: VirtualClock
-
-    def now(self) -> datetime:
-        return self.clock.now()
-
-    def sleep(self, seconds: float) -> None:
-        """Nothing in a replay waits."""
 
 
 def _profile(restart_cost: float) -> Profile:
