@@ -47,7 +47,7 @@ class Settings:
         check_pass_role: whether IAM is asked if the caller may pass the role.
         allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
         hold_seconds: how long freed capacity is kept for the job that it was freed for.
-        learn_instance_types: whether the manager asks EC2, Service Quotas and AWS's price list once a day.
+        learn_instance_types: whether the manager asks EC2, Service Quotas and the price list once a day.
     """
 
     queue: str

@@ -203,10 +203,7 @@ class Prices(Protocol):
     """What instance types cost."""
 
     def prices(self) -> Mapping[str, float]:
-        """US dollars for an hour of one instance in a training job on demand, by type; all are above 0.
-
-        Raises `Throttled`, `NotPermitted`, and `Unavailable`, also where AWS tells no price at all.
-        """
+        """US dollars an hour in a training job on demand, by type, all above 0; raises as `Quotas.quotas` does."""
         ...
 
 

@@ -381,6 +381,33 @@ class TestTheManager:
         assert consumed(application, "tick") == {"batchItemFailures": []}
         assert known(store) == Catalogue()
 
+    @pytest.mark.parametrize(
+        ("variable", "address"),
+        [(None, "https://api.pricing.eu-central-1.amazonaws.com/"), ("https://prices.test", "https://prices.test/")],
+    )
+    def test_the_shipped_parts_learn_prices_of_their_region_at_the_nearest_endpoint(
+        self, store, aws, monkeypatch, variable, address
+    ):
+        if variable is not None:
+            monkeypatch.setenv("AWS_ENDPOINT_URL_PRICING", variable)
+        store.set_settings(policy=EXPANDING)
+        asked = []
+
+        def answer(params, **_):
+            asked.append((params["url"], json.loads(params["body"])["Filters"][0]["Value"]))
+            priced = {"x": {"priceDimensions": {"y": {"unit": "Hrs", "pricePerUnit": {"USD": "61.5000000000"}}}}}
+            product = {"attributes": {"usagetype": f"EUW1-Train:{b.P5}", "platoinstancetype": "Training"}}
+            told = json.dumps({"product": product, "terms": {"OnDemand": priced}})
+            return AWSResponse(params["url"], 200, {}, None), {"PriceList": [told]}
+
+        with mock_aws():
+            session = boto3.Session("test", "test", region_name="eu-west-1")
+            session.events.register("before-call.service-quotas", refuse)
+            session.events.register("before-call.pricing", answer)
+            consumed(an_application(store, aws, session=session, learn_instance_types=True), "tick")
+        assert asked == [(address, "eu-west-1")]
+        assert (known(store).type_of(b.P5).price, known(store).priced_at) == (61.5, b.NOW)
+
     def test_the_shipped_parts_learn_from_aws_and_do_without_what_it_refuses(self, store, aws, caplog):
         """moto has EC2's answer; what it knows nothing of, quotas and prices, is refused before it is asked."""
         store.set_settings(policy=EXPANDING, pools=[b.a_pool(), Pool("inf", 1, type_="ml.inf2.24xlarge")])

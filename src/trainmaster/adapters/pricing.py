@@ -1,9 +1,10 @@
 """What an hour of each instance type costs in a training job on demand, from AWS's price list, as `ports.Prices`.
 
 A product of the list is a JSON text: `terms.OnDemand.*.priceDimensions.*.pricePerUnit.USD` (page "Reading your service
-price list file for an AWS service" of the Billing user guide). Public programs that read SageMaker's products tell the
-rest: product family `ML Instance`, attribute `component` with `Training` among its values, and `usagetype`, such as
-`APN1-Train:ml.g6.xlarge`, as the one attribute that names the type in every product. It must not keep anything.
+price list file for an AWS service" of the Billing user guide). What SageMaker's products are like, programs tell that
+read them (ec2instances.info, awslabs and aws-doctor on GitHub): all of the family `ML Instance` have a
+`platoinstancetype`, of which `Training` is one and `SpotTraining` another, and a `usagetype` such as
+`APN1-Train:ml.g6.xlarge`; `component` and `instanceName` are said of newer ones. It must not keep anything.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from trainmaster.adapters.aws_errors import translated
 from trainmaster.domain.errors import Unavailable
 
 _TRAINING = re.compile(r"(?:\w+-)?Train:(?P<type>ml\.[\w.-]+)", re.ASCII)
-_COMPONENT = "Training"
+_USE = "Training"
 _HOURLY = frozenset({"hrs", "hour", "hours"})
 _PAGE = 100
 """The most that GetProducts gives at once (API reference)."""
@@ -57,7 +58,7 @@ class PriceList:
         return found
 
     def _pages(self) -> Iterator[str]:
-        wanted = {"regionCode": self._region, "productFamily": "ML Instance", "component": _COMPONENT}
+        wanted = {"regionCode": self._region, "productFamily": "ML Instance", "platoinstancetype": _USE}
         filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()]
         asked = {"ServiceCode": "AmazonSageMaker", "FormatVersion": "aws_v1", "Filters": filters}
         pages = self._new_client().get_paginator("get_products")
@@ -78,7 +79,7 @@ def training_price(text: str) -> tuple[str, float] | None:
         amounts = [amount for amount in _dollars(told["terms"]["OnDemand"]) if math.isfinite(amount) and amount > 0]
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    if usage is None or not amounts or attributes.get("component", _COMPONENT) != _COMPONENT:
+    if usage is None or not amounts or attributes.get("platoinstancetype", _USE) != _USE:
         return None
     return usage["type"], min(amounts)
 

@@ -1,8 +1,9 @@
 """Prices of training from AWS's price list; scripted, since moto knows no such list. Nothing here was met at AWS.
 
 The documents have the form of the user guide's and the AWS CLI's example of GetProducts, and the attributes and usage
-types that public programs read of SageMaker's products (aws-doctor, ec2instances.info: `component`, `productFamily`,
-`platoinstancetype`, `instanceType` with its component behind it).
+types that public programs read of SageMaker's products (ec2instances.info, aws-doctor: `productFamily`, `component`,
+`platoinstancetype`, `instanceType` with its use behind it). Ireland's prices are those of the bill in AWS's
+`sagemaker-ssh-helper` ("Sample costs", December 2023), which counts them by `Hrs`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ASKED = {
     "Filters": [
         {"Type": "TERM_MATCH", "Field": "regionCode", "Value": "eu-west-1"},
         {"Type": "TERM_MATCH", "Field": "productFamily", "Value": "ML Instance"},
-        {"Type": "TERM_MATCH", "Field": "component", "Value": "Training"},
+        {"Type": "TERM_MATCH", "Field": "platoinstancetype", "Value": "Training"},
     ],
     "MaxResults": 100,
 }
@@ -102,10 +103,10 @@ def prices(script):
 
 class TestTheList:
     def test_every_page_of_the_regions_training_products_is_read(self, script):
-        first = page(product(P5, "98.3200000000"), product("ml.m5.large", "0.1150000000"), token="t")
+        first = page(product("ml.m5.xlarge", "0.2570000000"), product("ml.g4dn.xlarge", "0.8220000000"), token="t")
         script.add_response("get_products", first, ASKED)
-        script.add_response("get_products", page(product(G5, "1.5150000000")), {**ASKED, "NextToken": "t"})
-        assert prices(script) == {P5: 98.32, "ml.m5.large": 0.115, G5: 1.515}
+        script.add_response("get_products", page(product("ml.g5.xlarge", "1.5700000000")), {**ASKED, "NextToken": "t"})
+        assert prices(script) == {"ml.m5.xlarge": 0.257, "ml.g4dn.xlarge": 0.822, "ml.g5.xlarge": 1.57}
         script.assert_no_pending_responses()
 
     def test_of_several_products_of_a_type_the_lowest_above_0_counts(self, script):
@@ -150,8 +151,8 @@ class TestAProduct:
     @pytest.mark.parametrize(
         "told",
         [
-            product(P5, "98.32", usage="Host", component="Hosting"),
-            product(P5, "98.32", component="SpotTraining"),
+            product(P5, "98.32", usage="Host", platoinstancetype="Hosting"),
+            product(P5, "98.32", platoinstancetype="SpotTraining"),
             product(P5, "9.5", usage="TrainSpot"),
             product(P5, "9.5", usage="Train-Reserved"),
             product(P5, "98.32", usage="Studio:JupyterLab-Train"),
@@ -162,8 +163,9 @@ class TestAProduct:
     def test_of_another_use_has_no_price_for_us(self, told):
         assert training_price(json.dumps(told)) is None
 
-    def test_may_leave_its_component_out(self):
-        assert training_price(json.dumps(product(P5, "98.32", component=None))) == (P5, 98.32)
+    def test_may_leave_out_what_only_some_have(self):
+        told = product(P5, "98.32", component=None, platoinstancetype=None, instanceName=None, instanceType="NA")
+        assert training_price(json.dumps(told)) == (P5, 98.32)
 
     @pytest.mark.parametrize(
         "its_terms",
