@@ -33,7 +33,7 @@ def test_with_expansion_on_the_job_would_start_in_the_pool_that_is_made_for_it(w
     plan = world.post("/plan", asking()).body
     assert (plan["decision"], plan["expansionEnabled"]) == ("start", True)
     assert plan["wouldCreate"] == created(2, added=2)
-    assert plan["wouldStart"] == ["new"]
+    assert (plan["wouldStart"], plan["wouldTake"]) == (["new"], {G5: 2})
     assert plan["estimatedStart"] == "2026-11-21T12:00:00Z"
     assert world.memory.settings().pools.keys() == {P5}, "nothing is stored"
 
@@ -42,7 +42,7 @@ def test_with_expansion_off_it_would_wait_and_is_told_what_would_be_made(world):
     world.put("/settings", OFF)
     plan = world.post("/plan", asking()).body
     assert (plan["decision"], plan["expansionEnabled"], plan["reason"]["type"]) == ("wait", False, "Infeasible")
-    assert plan["wouldCreate"] == created(2, added=2)
+    assert (plan["wouldCreate"], plan["wouldTake"]) == (created(2, added=2), {})
 
 
 def test_what_is_beyond_the_guard_rails_creates_nothing_and_says_why(world):
@@ -50,6 +50,14 @@ def test_what_is_beyond_the_guard_rails_creates_nothing_and_says_why(world):
     plan = world.post("/plan", asking(instances=5)).body
     assert plan["wouldCreate"] == []
     assert f"5 x {G5} would be beyond the most instances of a type, 4" in plan["reason"]["message"]
+
+
+def test_what_would_be_beyond_them_is_told_before_expansion_is_turned_on(world):
+    world.put("/settings", OFF)
+    plan = world.post("/plan", asking(instances=5)).body
+    assert f"5 x {G5} would be beyond" in plan["wouldCreateNone"]
+    assert "no pool is made" not in plan["reason"]["message"]
+    assert world.post("/plan", asking()).body["wouldCreateNone"] is None
 
 
 def test_a_job_that_fits_creates_nothing(world):

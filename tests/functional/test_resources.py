@@ -219,6 +219,31 @@ def test_whatever_a_request_says_it_is_refused_or_all_its_pools_cover_what_it_as
     assert all(found.resources.covered_by(Catalogue().of_pool(pool)) for pool in kinds)
 
 
+class TestTypesThatTheServiceModelIsTooOldToKnow:
+    """A pool has them: whoever set it says that they exist."""
+
+    LAB = "ml.x9.large"
+    NEW = Pool("lab", 2, type_=LAB, vcpus=256, memory_gib=4096, accelerators_per_unit=16, accelerator="acme")
+    THERE = pools_of(Pool(P4, 4), NEW, Pool(LAB, 1, type_=LAB))
+
+    def test_are_candidates(self):
+        asked = demand(asking("accelerators=16,accelerator=acme"), pools=self.THERE)
+        assert asked.alternatives == ({"lab": 1},)
+
+    def test_do_not_keep_out_jobs_that_could_run_elsewhere(self):
+        assert {P4: 1} in demand(asking("accelerators=8"), pools=self.THERE).alternatives
+
+    def test_may_be_named_in_each_way_to_ask_for_instances(self):
+        one = {"InstanceType": self.LAB, "InstanceCount": 1}
+        for config in (one, {"InstancePreferences": [one]}, {"InstanceGroups": [one | {"InstanceGroupName": "a"}]}):
+            request = a_request(ResourceConfig=NO_TYPE | config)
+            assert demand(request, pools=self.THERE).alternatives == ({self.LAB: 1},)
+
+    def test_are_refused_where_no_pool_has_them(self):
+        found = refusal(a_request(instance_type=self.LAB), pools=pools_of(Pool(P4, 4)))
+        assert (type(found), found.field) == (InvalidRequest, "ResourceConfig.InstanceType")
+
+
 class TestInfeasible:
     def test_is_accepted_with_what_would_help(self):
         admission = admit(asking(instances=9))

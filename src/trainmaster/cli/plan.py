@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from trainmaster.cli.times import span, with_moments
 from trainmaster.cli.tools import tools_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from trainmaster.client.views import Creation, PlanView
@@ -38,22 +39,32 @@ def plan(  # noqa: PLR0913 - an option each
     tools = tools_of(context)
     with tools.api() as api:
         answer = api.plan(request)
-    typer.echo(as_json(answer) if json else _told(answer, str(request.get("TrainingJobName")), tools.now()))
+    typer.echo(as_json(answer) if json else _told(answer, request, tools.now()))
     warn(answer["warnings"])
 
 
-def _told(answer: PlanView, name: str, now: datetime) -> str:
+def _told(answer: PlanView, request: Mapping[str, Any], now: datetime) -> str:
     reason = text_of(answer["reason"])
     lines = {
-        "start": "It would start at once.",
+        "start": f"It would start at once{_where(answer, request)}.",
         "preempt": f"It would preempt {', '.join(answer['wouldPreempt'])} and start in the freed capacity.",
         "wait": f"It would wait{_place(answer)}: {reason.rstrip('.')}.",
     }
     parts = [lines[answer["decision"]]]
     if answer["decision"] != "start":
         parts.append(start_sentence(answer, now, "would be"))
-    parts += [_created(answer), _others(answer, name), _deadline(answer)]
+    parts += [_created(answer), _others(answer, str(request.get("TrainingJobName"))), _deadline(answer)]
     return with_moments(" ".join(part for part in parts if part), now)
+
+
+def _where(answer: PlanView, request: Mapping[str, Any]) -> str:
+    """What it would get, unless the request says so itself."""
+    units = answer.get("wouldTake", {})
+    config = request.get("ResourceConfig")
+    said = config.get("InstanceType") if isinstance(config, dict) else None
+    if len(units) != 1 or said in units:
+        return ""
+    return "".join(f" on {count} x {pool}" for pool, count in units.items())
 
 
 def _place(answer: PlanView) -> str:
@@ -67,7 +78,8 @@ def _created(answer: PlanView) -> str:
     """Which pools would be made for it, and what these cost."""
     made = [f"{each['pool']} ({_size(each)})" for each in answer.get("wouldCreate", [])]
     if not made:
-        return ""
+        none = answer.get("wouldCreateNone")
+        return f"Even with expansion.enabled=true no pool would be made for it: {none}." if none else ""
     pools = f"pool{'s' if made[1:] else ''} {' and '.join(made)}"
     if answer.get("expansionEnabled"):
         return f"The manager would make the {pools} for it."

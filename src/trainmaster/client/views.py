@@ -200,10 +200,12 @@ class PlanView(TypedDict):
     position: int | None
     positionAtLeast: int | None
     reason: Reason | None
+    wouldTake: dict[str, int]
     wouldPreempt: list[str]
     wouldStart: list[str]
     wouldDelay: list[Delay]
     wouldCreate: list[Creation]
+    wouldCreateNone: str | None
     expansionEnabled: bool
     estimatedStart: str | None
     estimatedStartLow: str | None

@@ -106,6 +106,9 @@ class Plan(Answer):
     position: Position
     position_at_least: AtLeast
     reason: Reason | None
+    would_take: Annotated[
+        dict[str, int], Field(description="Instances by pool that the next pass would start it on; else empty.")
+    ]
     would_preempt: Annotated[list[str], Field(description="Jobs that would step aside for it.")]
     would_start: Annotated[list[str], Field(description="Jobs that the next pass would start, and would not without.")]
     would_delay: Annotated[
@@ -113,6 +116,10 @@ class Plan(Answer):
     ]
     would_create: Annotated[
         list[Creation], Field(description="Pools that would be made for it, or would be if expansion were on.")
+    ]
+    would_create_none: Annotated[
+        str | None,
+        Field(description="Where expansion is off, and would make none if it were on: why. Else the reason says so."),
     ]
     expansion_enabled: Annotated[bool, Field(description="Whether the queue makes pools by itself.")]
     estimated_start: Expected

@@ -5,7 +5,6 @@ Readers of the plan and of the forecast, with the job and without. They store no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -43,12 +42,14 @@ class Consequences:
         starts: jobs that the next pass would start, and would not without it.
         delays: jobs that would start later.
         creates: pools that would be made, or made larger, for the job; where expansion is off: if it were on.
+        refused: where expansion is off: why it would make none for the job if it were on; empty where it would.
         expands: whether expansion is on.
     """
 
     starts: tuple[str, ...] = ()
     delays: tuple[Delay, ...] = ()
     creates: tuple[Expand, ...] = ()
+    refused: str = ""
     expands: bool = False
 
 
@@ -68,18 +69,18 @@ def consequences(snapshot: Snapshot, now: datetime, job: Job) -> Consequences:
     return Consequences(
         tuple(name for name in started[1] if name not in started[0]),
         tuple(Delay(name, expected, then) for name, (expected, then) in later.items()),
-        tuple(_creates(after, now, job)),
+        *_creates(after, now, job),
         snapshot.policy.expansion.enabled,
     )
 
 
-def _creates(snapshot: Snapshot, now: datetime, job: Job) -> Iterator[Expand]:
-    """What expansion makes for the job, whether or not it is on."""
+def _creates(snapshot: Snapshot, now: datetime, job: Job) -> tuple[tuple[Expand, ...], str]:
+    """What expansion makes for the job, whether or not it is on; where it is off, why it would make nothing."""
     policy = snapshot.policy
     asked = replace(snapshot, policy=replace(policy, expansion=replace(policy.expansion, enabled=True)))
-    for each in changes(resolve(asked), now).decisions:
-        if isinstance(each, Expand) and job.name in each.jobs:
-            yield each
+    found = changes(resolve(asked), now)
+    made = tuple(each for each in found.decisions if isinstance(each, Expand) and job.name in each.jobs)
+    return made, "" if policy.expansion.enabled else found.refused.get(job.name, "")
 
 
 def _considered_after(job: Job, plan: Plan) -> list[str]:

@@ -21,6 +21,7 @@ from trainmaster.domain.request import (
     for_pool,
     limit_problems,
     meaning_problems,
+    named_types,
     option_field,
     option_problems,
     options_of,
@@ -87,7 +88,7 @@ class Door:
 
         Raises `InvalidRequest`, `UnknownOption`, `RoleNotAllowed`, `ShareNotAllowed`, `NeverFits`.
         """
-        self._check_form(request)
+        self._check_form(request, pools)
         options = options_of(request)
         self._check_options(request, options)
         for problem in [*option_problems(request, options), *limit_problems(request, options, policy)]:
@@ -101,16 +102,20 @@ class Door:
         advice = [*warnings(request, preemptible=options.preemptible), *pool_warnings(request, demand, pools)]
         return Admission(job, (*room, *advice))
 
-    def _check_form(self, request: Request) -> None:
+    def _check_form(self, request: Request, pools: Mapping[str, Pool]) -> None:
+        """A type that some pool has exists, even where the service model is too old to know it."""
+        there, named = {pool.instance_type for pool in pools.values()}, named_types(request)
+        known = {field for field, name in named.items() if name in there}
         for problem in [*self.shape_problems(sendable(request)), *meaning_problems(request)]:
-            raise problem.refusal()
+            if problem.field not in known:
+                raise problem.refusal()
 
     def _check_forms(self, request: Request, demand: Demand, pools: Mapping[str, Pool]) -> None:
         """The request as it would be for each of the pools that the queue may choose."""
         for units in demand.alternatives if demand.ours else ():
             for name, count in units.items():
                 if name in pools:
-                    self._check_form(for_pool(request, pools[name], count))
+                    self._check_form(for_pool(request, pools[name], count), pools)
 
     def _check_options(self, request: Request, options: Options) -> None:
         if options.preemptible or self.allow_non_preemptible:

@@ -6,8 +6,8 @@ They store nothing. What they say can be out of date a moment later, as the queu
 from __future__ import annotations
 
 import random
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from trainmaster.domain.deadline import Outlook, outlook
@@ -39,6 +39,7 @@ class Explanation:
         earliest_start: when it would, if the jobs before it were quick for their kind.
         latest_start: when it would, if they were slow.
         outlook: how it stands to its deadline; None where it has none.
+        takes: what it would take in that pass; empty where it does not start.
         considered: False for a job so deep in its lane that a pass does not look at it.
     """
 
@@ -50,6 +51,7 @@ class Explanation:
     earliest_start: datetime | None = None
     latest_start: datetime | None = None
     outlook: Outlook | None = None
+    takes: Mapping[str, int] = field(default_factory=dict)
     considered: bool = True
 
     @property
@@ -99,14 +101,20 @@ def explain_in(
     whole = near if whole is None else with_jobs(whole, wanted.values())
     plan = schedule(near, now, rng_of(snapshot))
     reasons = {wait.job.name: wait.reason for wait in plan.waits}
-    starting = {start.job.name for start in plan.starts}
+    starting = {start.job.name: start.units for start in plan.starts}
     positions = _positions(_considered(whole, plan, now), {job.name for job in last_read.values()})
     # Where not all jobs before it were read, what could be foreseen beyond the next pass is too early.
     sure = frozenset(name for name in wanted if name in starting or positions[name][0] is not None)
     estimates = estimate(whole, now, rng_of(snapshot), schedule, sure) if sure else {}
     return {
         name: _explanation(
-            Explanation(*positions[name], name in starting, reasons.get(name), considered=name not in deep),
+            Explanation(
+                *positions[name],
+                name in starting,
+                reasons.get(name),
+                takes=starting.get(name, {}),
+                considered=name not in deep,
+            ),
             estimates.get(name),
             outlook(job, snapshot.records.history, now),
         )

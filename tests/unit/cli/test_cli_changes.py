@@ -153,6 +153,20 @@ def test_plan_of_what_starts_at_once_says_no_more(world: FakeApi, run: Terminal,
     assert run("plan", _file(tmp_path, a_request("job1"))).stdout == "It would start at once.\n"
 
 
+def test_plan_says_where_the_job_would_start_unless_the_request_does(
+    world: FakeApi, run: Terminal, tmp_path: Path
+) -> None:
+    world.planned = {"decision": "start", "position": 1, "reason": None, "wouldTake": {"lab": 2}}
+    request = a_request("job1") | {"ResourceConfig": {"InstanceCount": 1, "VolumeSizeInGB": 30}}
+    assert run("plan", _file(tmp_path, request)).stdout.startswith("It would start at once on 2 x lab.")
+
+
+def test_plan_says_why_expansion_would_make_no_pool(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
+    world.planned = {"wouldCreateNone": "5 x ml.g5.xlarge would be beyond 9 dollars an hour"}
+    text = run("plan", _file(tmp_path, a_request("job1"))).stdout
+    assert "Even with expansion.enabled=true no pool would be made for it: 5 x ml.g5.xlarge would be" in text
+
+
 def test_plan_of_a_preemption_names_who_steps_aside(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
     world.planned = {
         "decision": "preempt",

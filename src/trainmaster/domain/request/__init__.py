@@ -13,7 +13,7 @@ from trainmaster.domain.request.fields import Problem, did_you_mean, shown
 from trainmaster.domain.request.meaning import meaning_problems
 from trainmaster.domain.request.options import OPTIONS, Options
 from trainmaster.domain.request.pools import demand_in, for_pool, pool_warnings
-from trainmaster.domain.request.resources import demand_of, resource_problems
+from trainmaster.domain.request.resources import demand_of, named_types, resource_problems
 from trainmaster.domain.request.rules import limit_problems, option_problems
 from trainmaster.domain.request.tags import (
     ATTEMPT_TAGS,
@@ -39,6 +39,7 @@ __all__ = [
     "for_pool",
     "limit_problems",
     "meaning_problems",
+    "named_types",
     "option_field",
     "option_problems",
     "options_of",

@@ -61,6 +61,15 @@ def listed_types(request: Object) -> list[tuple[str, str]]:
     return [(name, field) for name, field in [(text(config, _TYPE), f"{CONFIG}.{_TYPE}"), *found] if name]
 
 
+def named_types(request: Object) -> dict[str, str]:
+    """All types that a request names, whichever way it asks for instances, by the paths of their fields."""
+    config = part(request, CONFIG)
+    places = [(CONFIG, config)]
+    for kind in (GROUPS, PREFERENCES):
+        places += [(f"{CONFIG}.{kind}[{i}]", entry) for i, entry in enumerate(entries(config, kind))]
+    return {f"{path}.{_TYPE}": name for path, entry in places if (name := text(entry, _TYPE))}
+
+
 def _counts(config: Object) -> Iterator[tuple[str, object]]:
     """All counts of a request, each with the path of its field."""
     entries_ = enumerate(entries(config, PREFERENCES))
@@ -165,7 +174,8 @@ def _typed(entry: Object, path: str) -> Iterator[Problem]:
         yield Problem(
             f"{path}.{_TYPE}",
             "The request names no instance type.",
-            f"Give {_TYPE} and {_COUNT}, or {GROUPS}, or {PREFERENCES}, in {CONFIG}.",
+            f"Give {_TYPE} and {_COUNT}, or {GROUPS}, or {PREFERENCES}, in {CONFIG}; or say with the tag "
+            f"'{_RESOURCES}' what instances must have.",
         )
 
 
