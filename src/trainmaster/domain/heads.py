@@ -31,9 +31,9 @@ def heads_wanted(
     names = resolved(head.demand, pools, catalogue).pools
     within_reach = {name: pools[name].cap - foreign.get(name, 0) for name in names if name in pools}
     for job in active:
-        lower = job.preemptible and job.priority < head.priority
-        if not (job.stopping or lower):
-            for name in job.units.keys() & within_reach.keys():
-                within_reach[name] -= job.units[name]
+        if not (job.stopping or (job.priority < head.priority and job.preemptible)):
+            for name, count in job.units.items():
+                if name in within_reach:
+                    within_reach[name] -= count
     could_start = sum(max(0, units) for units in within_reach.values())
     return max(FIRST, min(MOST, could_start + SPARE))

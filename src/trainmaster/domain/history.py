@@ -100,6 +100,8 @@ class History:
     kinds: Mapping[str, Sketch] = field(default_factory=dict)
     startups: Mapping[str, float] = field(default_factory=dict)
     waits: Mapping[int, int] = field(default_factory=dict)
+    _tails: dict[tuple[str, ...], _Tails] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _fresh: dict[_Asked, float | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def after(self, job: Job, gpus: int = 1) -> History:
         """The history after an attempt of a job on so many accelerators has ended, and with it perhaps the job."""
@@ -123,35 +125,48 @@ class History:
 
         None where nothing at all has been learned. Where it outlived all that is known: twice what it ran so far.
         """
+        kinds = kinds_of(job)
+        if elapsed:
+            return self._run_time(kinds, elapsed, quantile)
+        # What is expected of a job that has not run is asked in pass after pass until another has ended.
+        if (kinds, quantile) not in self._fresh:
+            self._fresh[kinds, quantile] = self._run_time(kinds, 0.0, quantile)
+        return self._fresh[kinds, quantile]
+
+    def _run_time(self, kinds: tuple[str, ...], elapsed: float, quantile: float) -> float | None:
         first = bucket_of(elapsed)
-        parts, given = self._mixture(job, elapsed, first)
+        parts, given = self._mixture(kinds, elapsed, first)
         if not parts:
             return None if not self.kinds else 2 * elapsed
         left = given * (1 - quantile)
-        bucket = _bucket_at(parts, left, first)
-        before = given if bucket == first else _weight_from(parts, bucket)
-        weight = before - _weight_from(parts, bucket + 1)
-        lower, upper = edges_of(bucket)
-        lower = max(lower, elapsed)
+        bucket, before, after = _bucket_at(parts, left, first, given)
+        lower, upper = _EDGES[bucket], _EDGES[bucket + 1]
+        lower, weight = max(lower, elapsed), before - after
         return lower + (upper - lower) * min(max((before - left) / weight, 0.0), 1.0) if weight > 0 else lower
 
     def startup(self, job: Job) -> float:
         """Seconds that a start of the job takes before it is at work; 0 where nothing is known."""
         return self.startups.get(types_of(job), 0.0)
 
-    def _mixture(self, job: Job, elapsed: float, first: int) -> tuple[_Parts, float]:
+    def _mixture(self, kinds: tuple[str, ...], elapsed: float, first: int) -> tuple[_Parts, float]:
         """What counts beyond `elapsed`, and how much in all: wider kinds less, the more the narrow ones have shown."""
         parts: _Parts = []
         trust = 1.0
         share = _part_beyond(first, elapsed)
-        for kind in kinds_of(job):
-            tail = self.kinds.get(kind, _EMPTY).tail
-            total = tail[first + 1] + share * (tail[first] - tail[first + 1])
+        for tail, enough in self._tails.get(kinds) or self._tails_of(kinds):
+            beyond = tail[first + 1]
+            total = beyond + share * (tail[first] - beyond)
             if total > 0:
-                own = trust * (1.0 if kind == ALL else total / (total + ENOUGH))
+                own = trust * (total / (total + enough))
                 parts.append((own / total, tail))
                 trust -= own
         return parts, 1.0 - trust
+
+    def _tails_of(self, kinds: tuple[str, ...]) -> _Tails:
+        """What is known of these kinds, and how much each has to show; put together once."""
+        known = [(self.kinds[kind].tail, 0.0 if kind == ALL else ENOUGH) for kind in kinds if kind in self.kinds]
+        self._tails[kinds] = known
+        return known
 
     def long_wait(self, fraction: float) -> float | None:
         """Seconds that this fraction of ended large jobs had waited no longer than; None where too few have ended."""
@@ -196,6 +211,10 @@ _EMPTY = Sketch()
 _SMOOTHING = 0.2
 
 
+_Asked = tuple[tuple[str, ...], float]
+"""Kinds, and a quantile."""
+_Tails = list[tuple[list[float], float]]
+"""Of the kinds that are known: their tails, and the weight that each has to show to count as much as all wider ones."""
 _Parts = list[tuple[float, list[float]]]
 """Kinds that count: how much each unit of their weight does, and their tails."""
 
@@ -206,33 +225,34 @@ def _part_beyond(bucket: int, elapsed: float) -> float:
     return min(max((upper - elapsed) / (upper - lower), 0.0), 1.0)
 
 
-def _weight_from(parts: _Parts, bucket: int) -> float:
-    weight = 0.0
-    for factor, tail in parts:
-        weight += factor * tail[bucket]
-    return weight
+def _bucket_at(parts: _Parts, left: float, first: int, given: float) -> tuple[int, float, float]:
+    """The first bucket after which no more than so much weight is left; the weight from it on, and that behind it.
 
-
-def _bucket_at(parts: _Parts, left: float, first: int) -> int:
-    """The first bucket after which no more than so much weight is left."""
-    last = BUCKETS - 1
+    `given`: the weight from `first` on.
+    """
+    last, before, after = BUCKETS - 1, given, 0.0
     while first < last:
         middle = (first + last) // 2
-        if _weight_from(parts, middle + 1) <= left:
-            last = middle
+        weight = 0.0
+        for factor, tail in parts:
+            weight += factor * tail[middle + 1]
+        if weight <= left:
+            last, after = middle, weight
         else:
-            first = middle + 1
-    return first
+            first, before = middle + 1, weight
+    return first, before, after
 
 
 def kinds_of(job: Job) -> tuple[str, ...]:
     """The kinds that a job belongs to, narrowest first."""
-    image = _short(job.image)
-    types, count = types_of(job), job.demand.size
-    return (f"{job.share}|{image}|{types}|{count}", f"|{types}|{count.bit_length()}", ALL)
+    return _kinds(job.share, job.image, types_of(job), job.demand.size)
 
 
 @lru_cache(maxsize=4096)
+def _kinds(share: str, image: str, types: str, count: int) -> tuple[str, ...]:
+    return (f"{share}|{_short(image)}|{types}|{count}", f"|{types}|{count.bit_length()}", ALL)
+
+
 def _short(image: str) -> str:
     return hashlib.sha256(image.encode()).hexdigest()[:8] if image else ""
 

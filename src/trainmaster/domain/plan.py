@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, NamedTuple, TypeVar
 
 from trainmaster.domain.capacity import Pool, Units
 from trainmaster.domain.catalogue import Catalogue
@@ -108,9 +109,8 @@ class Preempt:
     hold: Hold
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Leave the job where it is, and say why."""
+class Wait(NamedTuple):
+    """Leave the job where it is, and say why. A tuple, since every plan makes one for each job of a deep queue."""
 
     job: Job
     reason: Reason
@@ -125,6 +125,7 @@ class EndWarm:
     hold: Hold
 
 
+D = TypeVar("D")
 Decision = Start | Preempt | EndWarm | Expand | Retire | Wait
 
 
@@ -156,33 +157,41 @@ class Plan:
     decisions: tuple[Decision, ...] = ()
     look_again: datetime | None = None
     reservations: tuple[Reservation, ...] = ()
+    _by_kind: dict[type, list[Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def _all(self, kind: type[D]) -> tuple[D, ...]:
+        """The decisions of one kind; they are sorted out when any is first asked for."""
+        if not self._by_kind:
+            for decision in self.decisions:
+                self._by_kind.setdefault(type(decision), []).append(decision)
+        return tuple(self._by_kind.get(kind, ()))
 
     @property
     def starts(self) -> tuple[Start, ...]:
         """What is to be started."""
-        return tuple(d for d in self.decisions if isinstance(d, Start))
+        return self._all(Start)
 
     @property
     def preemptions(self) -> tuple[Preempt, ...]:
         """What is to step aside, and for whom."""
-        return tuple(d for d in self.decisions if isinstance(d, Preempt))
+        return self._all(Preempt)
 
     @property
     def warm_ends(self) -> tuple[EndWarm, ...]:
         """Which warm pools are to be ended, and for whom."""
-        return tuple(d for d in self.decisions if isinstance(d, EndWarm))
+        return self._all(EndWarm)
 
     @property
     def expansions(self) -> tuple[Expand, ...]:
         """Which pools are to be made or made larger."""
-        return tuple(d for d in self.decisions if isinstance(d, Expand))
+        return self._all(Expand)
 
     @property
     def retirements(self) -> tuple[Retire, ...]:
         """Which pools are to be removed."""
-        return tuple(d for d in self.decisions if isinstance(d, Retire))
+        return self._all(Retire)
 
     @property
     def waits(self) -> tuple[Wait, ...]:
         """What stays, and why."""
-        return tuple(d for d in self.decisions if isinstance(d, Wait))
+        return self._all(Wait)

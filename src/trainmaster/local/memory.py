@@ -101,7 +101,7 @@ class MemoryStore:
                 pass_number=table.passes,
                 pools=pools,
                 active=active,
-                waiting=tuple(table.jobs[name] for _, _, name in sorted(heads)),
+                waiting=tuple([table.jobs[name] for _, _, name in sorted(heads)]),
                 cut_lanes=frozenset(cut),
                 foreign=foreign,
                 warm=tuple(pool for _, pool in sorted(table.warm.items())),

@@ -6,7 +6,7 @@ that was blocked is blocked for the same reason. That spares looking at each job
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from trainmaster.domain.job import Job
@@ -30,10 +30,11 @@ class Alike:
     snapshot: Snapshot
     by_past: bool
     _reasons: dict[Hashable, Reason] = field(default_factory=dict)
+    reason: Callable[[Hashable], Reason | None] = field(init=False)
+    """Why an earlier job of a kind waits; None where that is not known. Asked of every job, so not a call of ours."""
 
-    def reason(self, kind: Hashable) -> Reason | None:
-        """Why an earlier job of this kind waits; None where that is not known."""
-        return None if kind is None else self._reasons.get(kind)
+    def __post_init__(self) -> None:
+        self.reason = self._reasons.get
 
     def note(self, kind: Hashable, reason: Reason | None) -> None:
         """A job of this kind waits for this reason."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import accumulate
@@ -42,6 +42,7 @@ SMALL_COUNTS = 0.75
 """The same of a small job that is not fresh any more: displacing it frees little."""
 HOLDS_FROM = timedelta(days=1)
 """A job that has waited longer has free units held for it while only the half hour of others is in its way."""
+_HOLDS_FROM = HOLDS_FROM.total_seconds()
 LOOKS_AGAIN = timedelta(hours=1)
 """Waits grow all the time; how often their order is looked at anew where nothing happens."""
 
@@ -76,7 +77,7 @@ class Attained(Ranking):
     _standings: dict[str, Standing] = field(default_factory=dict)
     _accounts: dict[str, _Account] = field(default_factory=dict)
     _widths: dict[str, tuple[int, float]] = field(default_factory=dict)
-    _medians: dict[tuple[object, ...], float] = field(default_factory=dict)
+    _medians: dict[Hashable, float] = field(default_factory=dict)
     _wide: list[tuple[Job, _Account]] | None = None
     _guaranteed: frozenset[str] | None = None
     _heaviest: frozenset[str] | None = None
@@ -105,7 +106,9 @@ class Attained(Ranking):
         ordered = in_order(jobs)
         if any(job.deadline is not None for job in ordered):
             return sorted(ordered, key=self.turn)
-        return sorted(ordered, key=self.standing, reverse=True)
+        standings = list(map(self.standing, ordered))
+        places = sorted(range(len(ordered)), key=standings.__getitem__, reverse=True)
+        return [ordered[place] for place in places]
 
     def turn(self, job: Job) -> Turn:
         """Sort key: priority, level, near deadlines, longest wait; then the usual order."""
@@ -117,7 +120,7 @@ class Attained(Ranking):
 
         Without that, ever new small jobs would start on what is free, and be protected for half an hour each.
         """
-        if self.standing(job)[1] != GUARANTEED and self._account(job)[WAIT] < HOLDS_FROM.total_seconds():
+        if self.standing(job)[1] != GUARANTEED and self._account(job)[WAIT] < _HOLDS_FROM:
             return False
         return all(free.get(pool, 0) + self._displaceable(pool, job) >= count for pool, count in units.items())
 
@@ -139,11 +142,15 @@ class Attained(Ranking):
 
     def _standing(self, job: Job) -> Standing:
         account = self._accounts.get(job.name) or self._opened(job)
-        level, wait = self._level(job, account), account[WAIT] + HEAD_START
+        received, waited, gpus, fresh_for = account
+        if gpus < LARGE and received < fresh_for and waited <= self._patience and not job.units:
+            # Nearly all of a deep queue.
+            return (job.priority, FRESH, int(waited + HEAD_START))
+        level, wait = self._level(job, account), waited + HEAD_START
         if job.units:
             wait *= RUNNING_COUNTS
             level = PINNED if self._pinned(job) and level != PATIENT else level
-        if level == SERVED and account[GPUS] < LARGE:
+        if level == SERVED and gpus < LARGE:
             wait *= SMALL_COUNTS
         return (job.priority, level, int(wait))
 
@@ -195,11 +202,9 @@ class Attained(Ranking):
 
     def _large(self) -> list[tuple[Job, _Account]]:
         if self._wide is None:
-            self._wide = []
-            for job in (*self.snapshot.active, *self.snapshot.waiting):
-                account = self._accounts.get(job.name) or self._opened(job)
-                if account[GPUS] >= LARGE:
-                    self._wide.append((job, account))
+            known, opened = self._accounts.get, self._opened
+            both = [(job, known(job.name) or opened(job)) for job in (*self.snapshot.active, *self.snapshot.waiting)]
+            self._wide = [each for each in both if each[1][GPUS] >= LARGE]
         return self._wide
 
     def _find_heaviest(self) -> frozenset[str]:
@@ -223,11 +228,16 @@ class Attained(Ranking):
 
     def _usual(self, job: Job) -> float:
         """Seconds that half of the jobs of its kind run; without end where nothing is known."""
-        kind = (job.share, job.image, tuple(next(iter(job.demand.alternatives), {}).items()))
-        if kind not in self._medians:
-            median = self.snapshot.records.history.run_time(job, 0.0, 0.5)
-            self._medians[kind] = math.inf if median is None else median
-        return self._medians[kind]
+        found = self._medians.get(job.traits)
+        if found is None:
+            kind = (job.share, job.image, tuple(next(iter(job.demand.alternatives), {}).items()))
+            if kind not in self._medians:
+                median = self.snapshot.records.history.run_time(job, 0.0, 0.5)
+                self._medians[kind] = math.inf if median is None else median
+            found = self._medians[kind]
+            if job.traits is not None:
+                self._medians[job.traits] = found
+        return found
 
     def _weight(self, job: Job) -> float:
         """GPU-seconds received; one that has been put aside counts double, so that two do not change places often."""
@@ -248,8 +258,8 @@ class Attained(Ranking):
         if attempt is not None and attempt.started_at is not None and job.units:
             received += (self.now - attempt.started_at).total_seconds()
         wait = (self.now - job.entry_time).total_seconds() - received
-        width = self._widths.get(job.traits or "") or self._width(job)
-        found = self._accounts[job.name] = (received, wait, *width)
+        gpus, fresh_for = self._widths.get(job.traits or "") or self._width(job)
+        found = self._accounts[job.name] = (received, wait, gpus, fresh_for)
         return found
 
     def _width(self, job: Job) -> tuple[int, float]:

@@ -101,7 +101,7 @@ class _Growth:
     def expansions(self) -> Iterator[Expand]:
         """What has grown, in the order in which it was worked out."""
         order = {**self.vertical, **self.horizontal}
-        place = {job.name: number for number, job in enumerate(self.snapshot.waiting)}
+        place = {job.name: number for number, job in enumerate(self.snapshot.waiting)} if order else {}
         for name, kind in order.items():
             pool, before = self.making.pools[name], self.making.before.get(name)
             more = pool.cap - (0 if before is None else before.cap)

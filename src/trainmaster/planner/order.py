@@ -6,8 +6,9 @@ deadline is near, then the order that the queue has chosen. It must not know wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import ClassVar
@@ -25,6 +26,8 @@ Turn = tuple[object, ...]
 NEVER = datetime.max.replace(tzinfo=UTC)
 NOT_URGENT = (True, NEVER)
 """The urgency of a job without a deadline, or with a distant one."""
+_YEARS = 1e9
+"""Seconds that nobody waits."""
 AGED_FROM = 0.85
 """A large job is aged once it has waited longer than this part of the large jobs before it."""
 
@@ -37,6 +40,7 @@ class Ranking:
     now: datetime
 
     _long: float | None = None
+    _gpus_of: dict[str, int] = field(default_factory=dict)
     reserves: ClassVar[bool] = True
     """Whether blocked jobs are reserved for."""
 
@@ -46,12 +50,14 @@ class Ranking:
 
     def rank(self, job: Job) -> Standing:
         """The part of the job's standing that it has in common with others of its kind."""
-        return self.standing(job)
+        return (job.priority,)
 
     def in_order(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs in the order in which they are considered; the name makes it total."""
         ordered = in_order(jobs)
-        hasty = [job for job in ordered if self._goes_before(job)]
+        came = self._came_long_ago()
+        old = [job for job in ordered if job.entry_time < came or job.deadline is not None]
+        hasty = [job for job in old if self._goes_before(job)]
         if not hasty:
             return ordered
         names = {job.name for job in hasty}
@@ -72,12 +78,27 @@ class Ranking:
 
         Backfill is for small jobs, and the large ones pay for every estimate that proves wrong; this gives that back.
         """
-        if self.snapshot.policy.order not in (Order.BACKFILL, Order.FAIR):
-            return False
+        return (self.now - job.entry_time).total_seconds() > self._long_wait() and self._gpus(job) >= LARGE
+
+    def _long_wait(self) -> float:
+        """Seconds after which a large job is aged; without end where the order knows no age, or nothing is known."""
         if self._long is None:
-            self._long = self.snapshot.records.history.long_wait(AGED_FROM) or timedelta.max.total_seconds()
-        waited = (self.now - job.entry_time).total_seconds()
-        return waited > self._long and gpus_of(job, self.snapshot.pools) >= LARGE
+            ages = self.snapshot.policy.order in (Order.BACKFILL, Order.FAIR)
+            self._long = (self.snapshot.records.history.long_wait(AGED_FROM) if ages else None) or math.inf
+        return self._long
+
+    def _came_long_ago(self) -> datetime:
+        """Who came later goes before nobody for having waited: most jobs of a deep queue."""
+        patience = self.snapshot.policy.patience.total_seconds()
+        return self.now - timedelta(seconds=int(min(patience, self._long_wait(), _YEARS)))
+
+    def _gpus(self, job: Job) -> int:
+        """The job's accelerators; worked out once of those that are alike."""
+        if (traits := job.traits) is None:
+            return gpus_of(job, self.snapshot.pools)
+        if traits not in self._gpus_of:
+            self._gpus_of[traits] = gpus_of(job, self.snapshot.pools)
+        return self._gpus_of[traits]
 
     def _urgency(self, job: Job) -> tuple[bool, datetime]:
         """Before others those whose deadline is near, the most urgent first."""

@@ -87,13 +87,13 @@ class _Planning:
     def consider(self, jobs: Iterable[Job]) -> None:
         """Decide about these waiting jobs in turn; those that are like one that is blocked are not looked at."""
         alike, rank, claims = self.alike, self.figures.ranking.rank, self.figures.ledger.claims
-        waits = self.deciding.decisions.append
+        kind_of, known, waits = alike.kind, alike.reason, self.deciding.decisions.append
         for job in jobs:
             if job.name in claims:
                 # What was kept for this job may be there for others that found nothing before.
                 alike.forget()
-            kind = alike.kind(job, rank(job))
-            if (reason := alike.reason(kind)) is not None:
+            kind = kind_of(job, rank(job))
+            if (reason := known(kind)) is not None:
                 waits(Wait(job, reason))
             else:
                 self._look_at(job, kind)

@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import is_
 
 from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import reclaimed_at, total
@@ -101,6 +102,8 @@ def _looked(hands: Hands, snapshot: Snapshot, *, tick: bool) -> Snapshot:
 def _up_to_date(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
     """The snapshot after checks have moved some of its active jobs."""
     moved = list(jobs)
+    if all(map(is_, moved, snapshot.active)) and len(moved) == len(snapshot.active):
+        return snapshot
     names = {job.name for job in moved}
     before = {job.name: job for job in snapshot.active}
     left = (left_by(before[job.name], job) for job in moved)
@@ -239,9 +242,11 @@ def _more_to_do(snapshot: Snapshot, report: PassReport) -> bool:
 
 def _room_for_unread(snapshot: Snapshot, plan: Plan) -> bool:
     """Whether jobs that were not read might start: their lane has started some, and its pools still have room."""
+    lanes = [start.job for start in plan.starts if start.job.lane in snapshot.cut_lanes]
+    if not lanes:
+        return False
     kept = (pool.units for pool in counting(snapshot.warm, snapshot.active))
     held_now = (job.units for job in snapshot.active)
     used = total([snapshot.foreign, *kept, *held_now, *(start.units for start in plan.starts if start.warm is None)])
     room = {name for name, pool in snapshot.pools.items() if used.get(name, 0) < pool.cap}
-    lanes = [start.job for start in plan.starts if start.job.lane in snapshot.cut_lanes]
     return any(room.intersection(job.demand.pools) for job in lanes)
