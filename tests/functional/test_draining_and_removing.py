@@ -114,7 +114,7 @@ def test_a_job_that_was_preempted_counts_as_one_that_waits():
     submit(world, "high", P5, priority=5, training_seconds=900)
     world.run(240)
     assert world.states("low", "high") == {"low": "preempted", "high": "running"}
-    with pytest.raises(PoolInUse, match="high hold 1"):
+    with pytest.raises(PoolInUse, match="high holds 1"):
         remove_pool(world.desk, P5)
     drain(world)
     world.run_until_ended("high")

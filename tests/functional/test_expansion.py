@@ -136,7 +136,7 @@ def test_a_job_beyond_the_guard_rails_is_told_which(queue):
     queue.ask("job1", 9)
     queue.world.run(120)
     reason = explain(queue.store, queue.world.clock.now(), [queue.world.job("job1")])["job1"].reason
-    rail = f"9 x {G5} would be beyond the most instances of a type, 8"
+    rail = f"9 x {G5} would be beyond the most instances of a type, 8 (expansion.mostPerType)"
     assert (queue.made, reason) == ({}, Infeasible("accelerators=1", 9, 0, rail))
 
 

@@ -251,7 +251,7 @@ class TestInfeasible:
         assert admission.job.demand.alternatives == ({"big": 9}, {P4: 9})
         assert f"holds 9 x ({admission.job.demand.resources})" in warning
         assert f"a cap of 9 for {P4}, which has 4" in warning
-        assert "or a pool of 9 x ml." in warning
+        assert ", or a pool of 9 x ml." in warning
 
     def test_is_accepted_where_no_pool_has_such_instances(self):
         admission = admit(asking(HUGE), pools=pools_of(Pool(P4, 4)))

@@ -241,14 +241,16 @@ def test_pools_that_people_set_take_their_part_of_the_quota():
 
 def test_a_pool_that_could_not_hold_the_largest_job_is_not_made_at_all():
     result = changes(queue(*pod2_jobs(1, instances=4), expansion=replace(only(POD2), most_per_type=3)), b.NOW)
-    assert result == Changes((), {"j00": f"4 x {POD2} would be beyond the most instances of a type, 3"})
+    assert result == Changes(
+        (), {"j00": f"4 x {POD2} would be beyond the most instances of a type, 3 (expansion.mostPerType)"}
+    )
 
 
 def test_the_reason_is_that_of_a_type_that_the_settings_allow():
     refused = changes(queue(*pod2_jobs(1, instances=9), expansion=only(POD3)), b.NOW).refused
-    assert refused == {"j00": f"9 x {POD3} would be beyond the most instances of a type, 8"}
+    assert refused == {"j00": f"9 x {POD3} would be beyond the most instances of a type, 8 (expansion.mostPerType)"}
     none = changes(queue(*pod2_jobs(1), expansion=only(POD1)), b.NOW).refused
-    assert none == {"j00": f"the settings do not allow {POD2}"}
+    assert none == {"j00": f"the settings do not allow {POD2} (expansion.types)"}
 
 
 def test_where_the_best_type_has_no_room_the_next_is_taken():
@@ -267,7 +269,10 @@ def test_the_reason_is_told_with_the_job():
     snapshot = queue(asking("j", 9, **TASK2), expansion=PODS_ONLY)
     (wait,) = schedule(snapshot, b.NOW, random.Random(1)).waits
     assert wait.reason == Infeasible(
-        "vcpus=2,memory_gib=0.5", 9, 0, f"9 x {POD2} would be beyond the most instances of a type, 8"
+        "vcpus=2,memory_gib=0.5",
+        9,
+        0,
+        f"9 x {POD2} would be beyond the most instances of a type, 8 (expansion.mostPerType)",
     )
 
 

@@ -144,7 +144,8 @@ class Lines:
         for pool in pools:
             if self._last.get(pool["name"]) != _left(pool):
                 self._last[pool["name"]] = _left(pool)
-                print(f"{pool['name']}: {_left(pool)} instances are still held.", file=self._stream, flush=True)
+                are = "instance is" if _left(pool) == 1 else "instances are"
+                print(f"{pool['name']}: {_left(pool)} {are} still held.", file=self._stream, flush=True)
 
 
 class Bars:

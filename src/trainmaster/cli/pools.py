@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -24,15 +25,16 @@ from trainmaster.cli.pool_options import (
     Type,
     VCpus,
 )
-from trainmaster.cli.pools_table import pools_table
-from trainmaster.cli.render import as_json
+from trainmaster.cli.pools_table import WIDTH, pools_table
+from trainmaster.cli.render import as_json, terminal_width, warn
 from trainmaster.cli.tools import tools_of
 from trainmaster.client.errors import Conflict
 from trainmaster.domain.capacity import Kind
 
 if TYPE_CHECKING:
+    from trainmaster.cli.tools import Tools
     from trainmaster.client.api import ApiClient
-    from trainmaster.client.pool_views import PoolSetting, PoolsView, RemovalView
+    from trainmaster.client.pool_views import PoolSetting, PoolsView, PoolView, RemovalView
 
 Settings = dict[str, "PoolSetting"]
 _TRIES = 5
@@ -60,8 +62,9 @@ def pools(
     smooth-weighted-round-robin.
     """
     if context.invoked_subcommand is None:
-        with tools_of(context).api() as api:
-            _print(api.pools(), wide=wide, json=json)
+        tools = tools_of(context)
+        with tools.api() as api:
+            _print(tools, api.pools(), wide=wide, json=json)
 
 
 @app.command("set")
@@ -87,7 +90,7 @@ def set_caps(  # noqa: PLR0913 -- one option for each thing that can be set of a
     than its instance type is made with --type; several of one type differ in kind or name. What an instance has needs
     to be said only of types that the queue does not know.
     """
-    wanted = dict(_cap_of(text) for text in caps)
+    wanted = _caps_of(caps)
     given = {
         "instanceType": instance_type,
         "kind": Kind.TRAINING_PLAN if plan is not None and kind is None else kind,
@@ -102,10 +105,15 @@ def set_caps(  # noqa: PLR0913 -- one option for each thing that can be set of a
     }
 
     def change(now: Settings) -> Settings:
+        for name in wanted:
+            _check_type(name, instance_type, now)
         return now | {name: _setting(name, cap, given, now.get(name)) for name, cap in wanted.items()}
 
-    with tools_of(context).api() as api:
-        _print(_changed(api, change), json=json)
+    tools = tools_of(context)
+    with tools.api() as api:
+        answer = _changed(api, change)
+    _print(tools, answer, json=json)
+    warn(_unknown(pool) for pool in answer["pools"] if pool["name"] in wanted and not _known(pool))
 
 
 @app.command("remove")
@@ -167,6 +175,33 @@ def _setting(name: str, cap: int, given: Mapping[str, Any], now: PoolSetting | N
     return cast("PoolSetting", setting)
 
 
+def _check_type(name: str, instance_type: str | None, now: Settings) -> None:
+    """A new pool has the name of its type, or is given one."""
+    if instance_type is None and name not in now and not name.startswith("ml."):
+        wrong = f"there is no pool {name!r}; to make it, give its instance type with --type"
+        raise typer.BadParameter(wrong, param_hint="'POOL=CAP'")
+
+
+def _known(pool: PoolView) -> bool:
+    return bool(pool["vcpus"] or pool["memoryGib"] or pool["accelerators"])
+
+
+def _unknown(pool: PoolView) -> str:
+    return (
+        f"{pool['name']}: nobody knows what an {pool['instanceType']} has, so no job that asks for resources runs "
+        "there. Is that the type you meant? If so, say it with --vcpus, --memory-gib and --accelerators."
+    )
+
+
+def _caps_of(texts: Sequence[str]) -> dict[str, int]:
+    caps: dict[str, int] = {}
+    for name, cap in map(_cap_of, texts):
+        if name in caps:
+            raise typer.BadParameter(f"{name!r} is given twice", param_hint="'POOL=CAP'")
+        caps[name] = cap
+    return caps
+
+
 def _cap_of(text: str) -> tuple[str, int]:
     name, _, cap = text.partition("=")
     if not name or not (cap.isascii() and cap.isdigit()):
@@ -174,5 +209,6 @@ def _cap_of(text: str) -> tuple[str, int]:
     return name, int(cap)
 
 
-def _print(answer: PoolsView, *, wide: bool = False, json: bool) -> None:
-    typer.echo(as_json(answer) if json else pools_table(answer["pools"], wide=wide))
+def _print(tools: Tools, answer: PoolsView, *, wide: bool = False, json: bool) -> None:
+    width = min(WIDTH, terminal_width()) if tools.is_terminal(sys.stdout) else WIDTH
+    typer.echo(as_json(answer) if json else pools_table(answer["pools"], wide=wide, width=width))

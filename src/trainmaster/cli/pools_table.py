@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 WIDTH: Final = 100
-"""Lines are no longer, unless names are, or everything is wanted."""
+"""Lines are no longer, also on wider terminals, unless names are, or everything is wanted."""
 _GAP: Final = 2
 _SPARED: Final = ("Foreign", "Warm", "Held", "Weight")
 
@@ -31,13 +31,13 @@ class _Column:
     plain: Callable[[PoolView], bool] | None = None
 
 
-def pools_table(pools: Sequence[PoolView], *, wide: bool = False) -> str:
-    """How each pool stands, in instances."""
+def pools_table(pools: Sequence[PoolView], *, wide: bool = False, width: int = WIDTH) -> str:
+    """How each pool stands, in instances; unless `wide`, without what says least where lines would exceed `width`."""
     from tabulate import tabulate
 
-    columns = _telling(_WIDE, pools) if wide else _in_width(_telling(_NEAR, pools), pools)
+    columns = _telling(_WIDE, pools) if wide else _in_width(_telling(_NEAR, pools), pools, width)
     cells = _cells(columns, pools)
-    lines = [cells[0], ["-" * width for width in _widths(cells)], *cells[1:]]
+    lines = [cells[0], ["-" * each for each in _widths(cells)], *cells[1:]]
     align = ["right" if column.figure else "left" for column in columns]
     return tabulate(lines, tablefmt="plain", disable_numparse=True, colalign=align)
 
@@ -46,11 +46,11 @@ def _telling(columns: Sequence[_Column], pools: Sequence[PoolView]) -> list[_Col
     return [each for each in columns if each.plain is None or not all(map(each.plain, pools))]
 
 
-def _in_width(columns: list[_Column], pools: Sequence[PoolView]) -> list[_Column]:
+def _in_width(columns: list[_Column], pools: Sequence[PoolView], width: int) -> list[_Column]:
     """Fewer columns where lines would be too long: those of nothing but zeros first."""
     spared = sorted((each for each in columns if each.heading in _SPARED), key=lambda each: _SPARED.index(each.heading))
     for column in sorted(spared, key=lambda each: any(each.shows(pool) != 0 for pool in pools)):
-        if sum(_widths(_cells(columns, pools))) + _GAP * (len(columns) - 1) > WIDTH:
+        if sum(_widths(_cells(columns, pools))) + _GAP * (len(columns) - 1) > width:
             columns = [each for each in columns if each is not column]
     return columns
 

@@ -79,7 +79,7 @@ def screen_table(jobs: Sequence[JobView], now: datetime, paint: Paint, width: in
 def wide_table(jobs: Sequence[JobView], now: datetime, paint: Paint = plain, width: int | None = None) -> str:
     """The article's table with position, pools, start and reason; reasons are cut where lines would exceed `width`."""
     rows = [
-        [*_row(job, paint), position_of(job), demand_of(job), starts_in(job, now), text_of(job["reason"])]
+        [*_row(job, paint), position_of(job), _pools_of(job), starts_in(job, now), text_of(job["reason"])]
         for job in jobs
     ]
     if width is not None:
@@ -140,6 +140,14 @@ def demand_of(job: JobView) -> str:
     if not job["demand"]:
         return asks_of(job)
     return " or ".join(" + ".join(_units(pool, count) for pool, count in one.items()) for one in job["demand"])
+
+
+def _pools_of(job: JobView) -> str:
+    """Where the job is, else where it could be; of one that no pool could hold, what it asks for."""
+    at_work = [attempt for attempt in job["attempts"] if attempt["outcome"] == "active"]
+    if at_work:
+        return place_of(at_work[-1])
+    return (asks_of(job) if state_of(job) == "infeasible" else "") or demand_of(job)
 
 
 def asks_of(job: JobView) -> str:

@@ -68,7 +68,7 @@ def _facts(job: JobDetail, paint: Paint, now: datetime) -> list[tuple[str, str]]
         ("State", paint(state_of(job))),
         ("Priority", str(job["priority"])),
         ("Position", position_of(job)),
-        ("Reason", text_of(job["reason"])),
+        ("Reason", with_moments(text_of(job["reason"]), now)),
         ("Failure", job["failureReason"] or ""),
         ("Expected Start", told(start, now) if start else ""),
         ("Probably Between", f"{stamp(low)} and {stamp(high)} UTC" if low and high and low != high else ""),

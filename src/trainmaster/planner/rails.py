@@ -73,7 +73,7 @@ class Making:
         """
         mine = self.pool_of(kind)
         if not self.rules.allows(kind.name):
-            return f"the settings do not allow {kind.name}"
+            return f"the settings do not allow {kind.name} (expansion.types)"
         if mine is not None and mine.draining:
             return f"{mine.name}, which was made for such jobs, is being drained"
         if pool and pool != (mine or self.new(kind)).name:
@@ -93,15 +93,21 @@ class Making:
     def _bounds(self, kind: InstanceType, mine: Pool | None) -> Iterator[tuple[int, str]]:
         rules, others = self.rules, [pool for pool in self.made if mine is None or pool.name != mine.name]
         alike = sum(pool.cap for pool in others if pool.instance_type == kind.name)
-        yield rules.most_per_type - alike, f"the most instances of a type, {rules.most_per_type}"
-        yield rules.most - sum(pool.cap for pool in others), f"the most instances in all, {rules.most}"
+        yield (
+            rules.most_per_type - alike,
+            f"the most instances of a type, {rules.most_per_type} (expansion.mostPerType)",
+        )
+        yield rules.most - sum(pool.cap for pool in others), f"the most instances in all, {rules.most} (expansion.most)"
         if (quota := self.catalogue.quotas.get(kind.name)) is not None:
             yield quota - self._given(kind, mine), f"what is left of the account's quota of {quota}"
         if rules.dollars_per_hour is not None:
             spent = sum(pool.cap * self.catalogue.of_pool(pool).price for pool in others)
             price = kind.price if mine is None else self.catalogue.of_pool(mine).price
             left = rules.dollars_per_hour - spent + _CENT
-            yield math.floor(left / price) if price else 0, f"{rules.dollars_per_hour:g} dollars an hour"
+            yield (
+                math.floor(left / price) if price else 0,
+                f"{rules.dollars_per_hour:g} dollars an hour (expansion.dollarsPerHour)",
+            )
 
     def _given(self, kind: InstanceType, mine: Pool | None) -> int:
         """What other pools may hold of the same quota; those of spot and of training plans have quotas of their own."""

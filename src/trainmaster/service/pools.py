@@ -141,7 +141,8 @@ def _check_held(pool: Pool, found: Leaving) -> None:
     if not found.holders and not found.warm:
         return
     count = sum(job.units[pool.name] for job in found.holders)
-    held = [f"{_listed([job.name for job in found.holders])} hold {count} x {pool.name}"] if found.holders else []
+    hold = "holds" if len(found.holders) == 1 else "hold"
+    held = [f"{_listed([job.name for job in found.holders])} {hold} {count} x {pool.name}"] if found.holders else []
     warm = [f"warm pools of {_listed(found.warm)} keep some"] if found.warm else []
     again = "Wait until it is drained" if pool.draining else "Drain it first, so that nothing more starts there"
     raise PoolInUse(

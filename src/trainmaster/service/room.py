@@ -83,11 +83,12 @@ class Room:
                 field=option_field(request, "resources"),
                 hint=f"Ask for less of each instance: {'; '.join(self._largest(asked))}.",
             )
-        helps = " or ".join(self._helpful(demand, types))
+        helps = ", or ".join(self._helpful(demand, types))
         by_itself = any(self._allows(kind, count) for kind in types)
-        lacking = f"no pool, even when empty, holds {count} x ({asked}), so this job waits until one does"
-        what = f"The manager makes one by itself; otherwise {helps}" if by_itself else f"What would help: {helps}"
-        return f"Infeasible for now: {lacking}. {what}."
+        lacking = f"no pool, even when empty, holds {count} x ({asked})"
+        if by_itself:
+            return f"Infeasible for now: {lacking}. The manager makes one by itself; otherwise: {helps}."
+        return f"Infeasible for now: {lacking}, so this job waits until one does. What would help: {helps}."
 
     def _helpful(self, demand: Demand, types: Sequence[InstanceType]) -> Iterator[str]:
         count = demand.instances

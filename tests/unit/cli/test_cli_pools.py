@@ -125,6 +125,26 @@ def test_set_makes_pools_of_other_kinds(world: FakeApi, run: Terminal) -> None:
     ]
 
 
+def test_set_makes_no_pool_of_another_name_without_a_type(world: FakeApi, run: Terminal) -> None:
+    result = run("pools", "set", "lab=2")
+    assert result.exit_code == 2
+    assert "there is no pool 'lab'; to make it, give its instance type with --type" in result.stderr
+    assert [call[0] for call in world.calls] == ["GET"]
+
+
+def test_set_takes_each_pool_once(world: FakeApi, run: Terminal) -> None:
+    result = run("pools", "set", f"{P5}=2", f"{P5}=3")
+    assert (result.exit_code, world.calls) == (2, [])
+    assert f"'{P5}' is given twice" in result.stderr
+
+
+def test_set_warns_of_a_type_of_which_nothing_is_known(world: FakeApi, run: Terminal) -> None:
+    result = run("pools", "set", "ml.x9.large=1")
+    assert result.exit_code == 0
+    assert "Warning: ml.x9.large: nobody knows what an ml.x9.large has" in result.stderr
+    assert not run("pools", "set", f"{P5}=2").stderr
+
+
 def test_set_keeps_what_a_pool_is_when_only_its_cap_changes(world: FakeApi, run: Terminal) -> None:
     plan = {"instanceType": P5, "kind": "training-plan", "trainingPlanArn": PLAN}
     world.pools["pools"] = [a_pool("spring", 4, **plan, planStatus="Active", endsAt="2026-11-28T08:00:00Z", price=2.5)]
@@ -300,7 +320,8 @@ def test_drain_waits_until_nothing_holds_the_pool(world: FakeApi, run: Terminal)
     run.meanwhile = [lambda: None, uses(world, P5, 1), uses(world, P5, 0)]
     result = run("pools", "drain", P5, "--wait", "--interval", "2")
     assert (result.exit_code, run.seconds) == (0, 6)
-    assert result.stderr.splitlines() == [f"{P5}: {left} instances are still held." for left in (2, 1, 0)]
+    left = ("2 instances are", "1 instance is", "0 instances are")
+    assert result.stderr.splitlines() == [f"{P5}: {each} still held." for each in left]
     assert result.stdout.splitlines()[-1] == f"{P5}: Drained; nothing holds it any more."
 
 
