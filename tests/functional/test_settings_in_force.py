@@ -288,3 +288,20 @@ def test_the_page_names_every_setting_with_its_default():
 )
 def test_the_pages_wrong_settings_are_refused_as_it_says(world, text, field):
     assert world.put("/settings", json.loads(text)).kind == (400, "InvalidRequest", field)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message", "hint"),
+    [
+        ({"expansion": True}, "expansion should be an object.", None),
+        ({"shares": []}, "shares should be an object.", None),
+        (
+            {"expansion": {"types": "ml.g5.*"}},
+            "expansion.types should be a list.",
+            'Write it in brackets: ["a", "b"].',
+        ),
+    ],
+)
+def test_a_value_of_another_kind_is_told_in_words_for_people(world, wrong, message, hint):
+    error = world.put("/settings", wrong).error
+    assert (error["message"], error.get("hint")) == (message, hint)

@@ -183,10 +183,15 @@ _SUBJECT = re.compile(r"^(Input|String|List|Dictionary) (?=should )")
 _MESSAGES = {
     "missing": "{name} is missing.",
     "extra_forbidden": "There is no member {name}.",
+    "list_type": "{name} should be a list.",
+    "model_type": "{name} should be an object.",
+    "model_attributes_type": "{name} should be an object.",
+    "dict_type": "{name} should be an object.",
 }
 _HINTS = {
     "missing": "Add it.",
     "extra_forbidden": "Leave it out; GET /openapi.json lists the members.",
+    "list_type": 'Write it in brackets: ["a", "b"].',
     "bool_type": "Give true or false.",
     "int_type": "Give a whole number, without quotes.",
     "int_parsing": "Give a whole number.",
