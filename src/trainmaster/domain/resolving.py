@@ -47,7 +47,7 @@ def resolved(demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue) ->
 
 def resolve(snapshot: Snapshot) -> Snapshot:
     """The snapshot with the demands of all jobs resolved against its pools; the same where none is by resource."""
-    if all(job.demand.resources is None for job in (*snapshot.active, *snapshot.waiting)):
+    if not [job for job in (*snapshot.active, *snapshot.waiting) if job.demand.resources is not None]:
         return snapshot
     known: dict[Hashable, Demand] = {}
     return replace(

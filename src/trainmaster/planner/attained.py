@@ -82,7 +82,6 @@ class Attained(Ranking):
     _guaranteed: frozenset[str] | None = None
     _heaviest: frozenset[str] | None = None
     _holders: dict[str, tuple[list[Standing], list[int]]] = field(default_factory=dict)
-
     _patience: float = 0.0
 
     reserves: ClassVar[bool] = False
@@ -144,7 +143,6 @@ class Attained(Ranking):
         account = self._accounts.get(job.name) or self._opened(job)
         received, waited, gpus, fresh_for = account
         if gpus < LARGE and received < fresh_for and waited <= self._patience and not job.units:
-            # Nearly all of a deep queue.
             return (job.priority, FRESH, int(waited + HEAD_START))
         level, wait = self._level(job, account), waited + HEAD_START
         if job.units:
@@ -202,10 +200,20 @@ class Attained(Ranking):
 
     def _large(self) -> list[tuple[Job, _Account]]:
         if self._wide is None:
-            known, opened = self._accounts.get, self._opened
-            both = [(job, known(job.name) or opened(job)) for job in (*self.snapshot.active, *self.snapshot.waiting)]
-            self._wide = [each for each in both if each[1][GPUS] >= LARGE]
+            self._wide = [each for each in self._open_all() if each[1][GPUS] >= LARGE]
         return self._wide
+
+    def _open_all(self) -> Iterator[tuple[Job, _Account]]:
+        """All accounts; those of jobs that have never run, nearly all of a deep queue, in one go."""
+        known, now, width_of = self._accounts, self.now, self._widths.get
+        for job in (*self.snapshot.active, *self.snapshot.waiting):
+            account = known.get(job.name)
+            if account is None and (job.attempt is not None or job.past):
+                account = self._opened(job)
+            elif account is None:
+                gpus, fresh_for = width_of(job.traits or "") or self._width(job)
+                account = known[job.name] = (0.0, (now - job.entry_time).total_seconds(), gpus, fresh_for)
+            yield job, account
 
     def _find_heaviest(self) -> frozenset[str]:
         """As many as may be set back, counting those that have been and have ended."""
@@ -250,8 +258,7 @@ class Attained(Ranking):
 
     def _account(self, job: Job) -> _Account:
         """What the job has had so far; worked out once."""
-        found = self._accounts.get(job.name)
-        return self._opened(job) if found is None else found
+        return self._accounts.get(job.name) or self._opened(job)
 
     def _opened(self, job: Job) -> _Account:
         attempt, received = job.attempt, job.worked
