@@ -30,6 +30,7 @@ from trainmaster.cli.render import as_json, terminal_width, warn
 from trainmaster.cli.tools import tools_of
 from trainmaster.client.errors import Conflict
 from trainmaster.domain.capacity import Kind
+from trainmaster.domain.instance_table import SHIPPED
 
 if TYPE_CHECKING:
     from trainmaster.cli.tools import Tools
@@ -113,7 +114,8 @@ def set_caps(  # noqa: PLR0913 -- one option for each thing that can be set of a
     with tools.api() as api:
         answer = _changed(api, change)
     _print(tools, answer, json=json)
-    warn(_unknown(pool) for pool in answer["pools"] if pool["name"] in wanted and not _known(pool))
+    changed = [pool for pool in answer["pools"] if pool["name"] in wanted and pool["instanceType"] not in SHIPPED]
+    warn(_unknown_type(pool) if _known(pool) else _unknown(pool) for pool in changed)
 
 
 @app.command("remove")
@@ -190,6 +192,13 @@ def _unknown(pool: PoolView) -> str:
     return (
         f"{pool['name']}: nobody knows what an {pool['instanceType']} has, so no job that asks for resources runs "
         "there. Is that the type you meant? If so, say it with --vcpus, --memory-gib and --accelerators."
+    )
+
+
+def _unknown_type(pool: PoolView) -> str:
+    return (
+        f"{pool['name']}: this version knows no {pool['instanceType']}. "
+        "Where SageMaker knows none either, jobs that are started there fail."
     )
 
 

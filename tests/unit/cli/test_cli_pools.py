@@ -142,6 +142,8 @@ def test_set_warns_of_a_type_of_which_nothing_is_known(world: FakeApi, run: Term
     result = run("pools", "set", "ml.x9.large=1")
     assert result.exit_code == 0
     assert "Warning: ml.x9.large: nobody knows what an ml.x9.large has" in result.stderr
+    described = run("pools", "set", "ml.x9.large=1", "--vcpus", "8")
+    assert described.stderr.startswith("Warning: ml.x9.large: this version knows no ml.x9.large. ")
     assert not run("pools", "set", f"{P5}=2").stderr
 
 
