@@ -79,6 +79,12 @@ def test_columns_go_that_say_least_where_lines_would_be_too_long(world: FakeApi,
     assert len(line) <= 100
 
 
+def test_a_narrow_terminal_gets_fewer_columns() -> None:
+    heading, *_ = lines = pools_table([a_pool(P5, 2), a_pool("ml.g5.12xlarge", 3, used=1)], width=60).splitlines()  # type: ignore[list-item]
+    assert heading.split() == ["Pool", "Cap", "Used", "Held", "Warm", "Free", "Waiting", "Weight"]
+    assert max(map(len, lines)) <= 60
+
+
 def test_a_wide_table_has_all_that_is_known(world: FakeApi, run: Terminal) -> None:
     world.pools["pools"] = some_pools()
     heading, _, *lines = run("pools", "--wide").stdout.splitlines()
