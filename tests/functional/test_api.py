@@ -106,6 +106,8 @@ def a_running_view(name, **changes):
 
 
 A_PLAN = {
+    "wouldTake": {},
+    "wouldCreateNone": None,
     "positionAtLeast": None,
     "reason": None,
     "wouldPreempt": [],
@@ -305,7 +307,12 @@ def test_a_plan_tells_whom_it_would_delay_and_by_how_much(busy):
 
 def test_a_plan_for_a_free_pool_is_to_start(world):
     reply = world.post("/plan", a_request("new"))
-    assert reply.body == A_PLAN | starts(NOW_TEXT) | {"decision": "start", "position": 1, "wouldStart": ["new"]}
+    assert reply.body == A_PLAN | starts(NOW_TEXT) | {
+        "decision": "start",
+        "position": 1,
+        "wouldStart": ["new"],
+        "wouldTake": {P5: 1},
+    }
 
 
 # ---------------------------------------------------------------- GET /jobs, /jobs/{name}, /queue

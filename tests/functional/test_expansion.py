@@ -243,6 +243,7 @@ def test_any_call_may_fail_and_one_pool_is_made(quiet, chunk, code):
     assert number > 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(4))
 def test_two_managers_never_make_two_pools_for_one_demand(quiet, chunk):
     for number in itertools.count(chunk + 1, 4):

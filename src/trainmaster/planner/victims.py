@@ -172,21 +172,28 @@ def _in_some_order(reach: Reach, newcomer: Newcomer, permits: Permits) -> list[C
     missing, every = newcomer.missing, own_first(reach.every(), newcomer)
     few = len(every) <= FEW
     ordered = every if few else own_first(reach.weak(missing), newcomer)
-    search = Search(ordered[:MANY], missing, permits, MOST_NODES if few else FEWER_NODES)
-    found = [spared(in_turn(each, missing, permits), missing, permits) for each in _orders(ordered, newcomer)]
-    legal = [taken for taken in (search.run(), *found) if taken and permitted(taken, permits)]
+    orders = list(_orders(ordered, newcomer))
+    # Some are permitted together in one order of asking alone: where they are few, every order is searched.
+    searched = (
+        Search(each[:MANY], missing, permits, MOST_NODES if few else FEWER_NODES).run()
+        for each in (orders if few else orders[:1])
+    )
+    found = (spared(in_turn(each, missing, permits), missing, permits) for each in orders)
+    legal = [taken for taken in (*searched, *found) if taken and permitted(taken, permits)]
     return min(legal, key=lambda taken: (max(c.standing for c in taken), sum(c.cost for c in taken)), default=[])
 
 
 def _orders(candidates: Sequence[Candidate], newcomer: Newcomer) -> Iterator[Sequence[Candidate]]:
-    """By standing; the largest first, since a small one may spoil it for a large one; the cheapest by the unit."""
+    """By standing; the largest first, and last, since either may spoil it for the other; the cheapest by the unit."""
     missing = newcomer.missing
     by_unit = by_the_unit(missing)
     yield candidates
-    yield sorted(
-        candidates,
-        key=lambda c: (c.job.share != newcomer.share, -sum(c.units.get(pool, 0) for pool in missing), c.order),
-    )
+
+    def size(candidate: Candidate) -> int:
+        return sum(candidate.units.get(pool, 0) for pool in missing)
+
+    yield sorted(candidates, key=lambda c: (c.job.share != newcomer.share, -size(c), c.order))
+    yield sorted(candidates, key=lambda c: (c.job.share != newcomer.share, size(c), c.order))
     yield sorted(candidates, key=lambda c: (c.job.share != newcomer.share, by_unit(c)))
 
 

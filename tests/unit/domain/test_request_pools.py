@@ -222,7 +222,7 @@ class TestAtTheDoor:
         with pytest.raises(NeverFits, match="needs 3 x spring"):
             self.admit(a_request(count=3, options={"pools": "spring"}))
 
-    def test_a_pool_of_a_type_that_sagemaker_does_not_know_is_found_out_now(self):
+    def test_a_type_that_a_pool_has_is_good_though_the_service_model_lacks_it(self):
         pools = POOLS | {"odd": Pool("odd", 4, type_="ml.p99.large")}
-        with pytest.raises(InvalidRequest, match=r"ml\.p99\.large"):
-            self.admit(a_request(options={"pools": "odd"}), pools)
+        (units,) = self.admit(a_request(options={"pools": "odd"}), pools).job.demand.alternatives
+        assert set(units) == {"odd"}
