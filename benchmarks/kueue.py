@@ -12,7 +12,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from statistics import fmean
 from typing import Any
 
@@ -34,13 +34,12 @@ from benchmarks.world import TABLE, make_table
 from trainmaster.adapters.dynamodb import DynamoStore
 from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.local.memory import MemoryStore
-from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
-from trainmaster.local.virtual import VirtualTime, launcher_over
+from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
+from trainmaster.local.virtual import EPOCH, VirtualTime, at, instant, launcher_over, seconds_at
 from trainmaster.ports import Store
 from trainmaster.service import Door, observe, run_pass
 from trainmaster.service.launch import Hands
 
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 TOLD_EVERY = 100
 TICK = timedelta(minutes=1)
 
@@ -84,7 +83,7 @@ class Run:
         self._clock = Moving()
         self._changed: dict[str, None] = {}
         self._simulator = SageMakerSimulator(
-            self._clock, profile=_INSTANT, on_change=self._note, rates={"ListTrainingJobs": None}
+            self._clock, profile=instant(), on_change=self._note, rates={"ListTrainingJobs": None}
         )
         self._launcher = launcher_over(self._simulator)
         self._hands = Hands(store, self._launcher, VirtualTime(self._clock))
@@ -108,7 +107,7 @@ class Run:
     @property
     def end(self) -> float:
         """Seconds on the virtual clock."""
-        return (self._clock.now() - EPOCH).total_seconds()
+        return seconds_at(self._clock.now())
 
     def _step(self) -> None:
         """All that has happened by the next time at which anything does, and one pass."""
@@ -134,14 +133,14 @@ class Run:
         self._look_again = None if wanted is None else max(wanted, self._clock.now() + TICK)
 
     def _next_time(self) -> datetime:
-        arrival = None if self._arrived == len(self._jobs) else _at(self._jobs[self._arrived].at)
+        arrival = None if self._arrived == len(self._jobs) else at(self._jobs[self._arrived].at)
         times = [self._clock.now()] if self._more or self._changed else []
         times += [t for t in (arrival, self._simulator.next_time(), self._look_again) if t is not None]
         return min(times)
 
     def _submit_due(self, now: datetime) -> bool:
         first = self._arrived
-        while self._arrived < len(self._jobs) and _at(self._jobs[self._arrived].at) <= now:
+        while self._arrived < len(self._jobs) and at(self._jobs[self._arrived].at) <= now:
             request = request_of(self._jobs[self._arrived])
             admitted = self._door.admit(request, ROLE, self._pools, now, self._policy)
             self._store.submit(admitted.job, request)
@@ -224,20 +223,3 @@ def _measured(name: str, jobs: int, store: Any, watch: Callable[[str], None], *,
 
 def _mean_wait(coming: Sequence[Arrival], started: Mapping[str, float], kind: Class) -> float:
     return fmean(started[arrival.name] - arrival.at for arrival in coming if arrival.kind is kind)
-
-
-_INSTANT = Profile(
-    seeking_seconds=0,
-    starting_seconds=0,
-    warm_starting_seconds=0,
-    downloading_seconds=0,
-    uploading_seconds=0,
-    stopping_seconds=0,
-    restarting_seconds=0,
-    limited=False,
-)
-"""Jobs run, and nothing else takes time; Kueue's runner fakes execution in the same way."""
-
-
-def _at(seconds: float) -> datetime:
-    return EPOCH + timedelta(seconds=seconds)

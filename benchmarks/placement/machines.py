@@ -111,7 +111,7 @@ class Machines:
 
     def stop(self, training_job_name: str, *, end_warm_pool: bool) -> bool:
         """Refused: nobody preempts among equals, so nobody has a reason to ask."""
-        raise NotImplementedError(training_job_name, end_warm_pool)
+        raise RuntimeError(f"{training_job_name} was to stop, end_warm_pool={end_warm_pool}, and nobody preempts here")
 
     def end_warm_pool(self, training_job_name: str) -> None:
         """Nothing: they keep none."""

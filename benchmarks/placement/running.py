@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from math import ceil
+from datetime import datetime
 from typing import Any, Protocol
 
 from benchmarks.placement.clusters import Cluster
@@ -25,14 +24,12 @@ from trainmaster.domain.resources import Resources
 from trainmaster.local.memory import MemoryStore
 from trainmaster.local.memory_table import MemoryTable
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
-from trainmaster.local.virtual import VirtualTime, launcher_over
+from trainmaster.local.virtual import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
 from trainmaster.ports import Launcher
 from trainmaster.service import observe, run_pass
 from trainmaster.service.launch import Hands
 from trainmaster.service.newcomer import newcomer
 
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-TICK_SECONDS = 60
 PASSES_OF_A_SEED = 1_000_000
 """A pass draws by its number: every seed begins at another one."""
 ROLE = "arn:aws:iam::111122223333:role/bench"
@@ -90,13 +87,13 @@ class Run:
         catalogue: Catalogue | None = None,
     ) -> None:
         self._load, self._cluster = load, cluster
-        self._clock = VirtualClock(EPOCH)
+        self._clock = VirtualClock(at(0))
         self._changed: dict[str, None] = {}
         table = MemoryTable(passes=seed * PASSES_OF_A_SEED)
         self._store = MemoryStore(default_pools=cluster.pools, policy=policy, table=table)
         if catalogue is not None:
             self._store.learn(catalogue)
-        self._world, launcher = self._made(profile or _INSTANT)
+        self._world, launcher = self._made(profile or instant())
         self._hands = Hands(self._store, launcher, VirtualTime(self._clock))
         self._submitted: list[float] = []
         self._demands: dict[tuple[Resources, int], Demand] = {}
@@ -139,7 +136,7 @@ class Run:
             report = run_pass(self._hands)
             self.passes += 1
             self.waits = {wait.job.name: wait.reason.words() for wait in report.plan.waits}
-            self._look_again = _next_minute(report.plan.look_again, time)
+            self._look_again = next_tick(report.plan.look_again, time)
             self._world.run_until(time)
             freed, looks = self._observe_changes(), report.again
             arrived = self._submit_due(time)
@@ -151,7 +148,7 @@ class Run:
     def _next_arrival(self) -> datetime | None:
         if not self._may_submit():
             return None
-        return max(_at(self._load.tasks[len(self._submitted)].at), self._clock.now())
+        return max(at(self._load.tasks[len(self._submitted)].at), self._clock.now())
 
     def _may_submit(self) -> bool:
         count, most = len(self._submitted), self._load.in_flight
@@ -159,11 +156,11 @@ class Run:
 
     def _submit_due(self, time: datetime) -> bool:
         first = len(self._submitted)
-        while self._may_submit() and _at(self._load.tasks[len(self._submitted)].at) <= time:
+        while self._may_submit() and at(self._load.tasks[len(self._submitted)].at) <= time:
             index = len(self._submitted)
             task, request = self._load.tasks[index], _request(self._load.tasks[index], index)
             self._store.submit(self._admitted(request, task, time), request)
-            self._submitted.append(_seconds(time))
+            self._submitted.append(seconds_at(time))
         return len(self._submitted) > first
 
     def _admitted(self, request: dict[str, Any], task: Task, time: datetime) -> Job:
@@ -203,21 +200,9 @@ class Run:
         job = self._store.find(_name(index))
         if job is None or job.state is not JobState.COMPLETED or job.attempt is None or job.ended_at is None:
             raise RunFailed(f"{_name(index)} has not completed: {job and job.failure}")
-        began = _seconds(job.attempt.created_at)
+        began = seconds_at(job.attempt.created_at)
         (pool,) = job.attempt.units
-        return Done(self._load.tasks[index], pool, self._submitted[index], began, _seconds(job.ended_at))
-
-
-_INSTANT = Profile(
-    seeking_seconds=0,
-    starting_seconds=0,
-    warm_starting_seconds=0,
-    downloading_seconds=0,
-    uploading_seconds=0,
-    stopping_seconds=0,
-    limited=False,
-)
-"""Jobs run, and nothing else takes time, as on the article's cluster."""
+        return Done(self._load.tasks[index], pool, self._submitted[index], began, seconds_at(job.ended_at))
 
 
 def names(tasks: Sequence[Task]) -> Iterator[str]:
@@ -244,19 +229,3 @@ def _request(task: Task, index: int) -> dict[str, Any]:
             {"Key": "trainmaster:instances", "Value": str(task.units)},
         ],
     }
-
-
-def _at(seconds: float) -> datetime:
-    return EPOCH + timedelta(seconds=seconds)
-
-
-def _seconds(time: datetime) -> float:
-    return (time - EPOCH).total_seconds()
-
-
-def _next_minute(time: datetime | None, now: datetime) -> datetime | None:
-    """The first whole minute at or after that time that is still to come: AWS has a tick each minute."""
-    if time is None:
-        return None
-    minutes = ceil(max(_seconds(time), 0.0) / TICK_SECONDS)
-    return _at(max(minutes, int(_seconds(now) // TICK_SECONDS) + 1) * TICK_SECONDS)

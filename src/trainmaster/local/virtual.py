@@ -1,17 +1,56 @@
 """The shipped launcher and the service's clock over the simulator and its virtual clock, in one process.
 
-For replays and benchmarks, where nothing travels and nobody sleeps. It must not decide anything.
+For replays and benchmarks, where nothing travels and nobody sleeps. Their time is in seconds from `EPOCH`, with a tick
+at every whole minute, as on AWS. It must not decide anything.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from math import ceil
 from typing import Any, cast
 
 from trainmaster.bootstrap import Application, Settings
-from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
+from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
 from trainmaster.ports import Clock, Launcher
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+"""Second 0."""
+TICK_SECONDS = 60
+
+
+def at(seconds: float) -> datetime:
+    """The time so many seconds after `EPOCH`."""
+    return EPOCH + timedelta(seconds=seconds)
+
+
+def seconds_at(time: datetime) -> float:
+    """Seconds from `EPOCH` to that time."""
+    return (time - EPOCH).total_seconds()
+
+
+def next_tick(time: datetime | None, now: datetime) -> datetime | None:
+    """The first tick at or after that time that is still to come; None for none."""
+    if time is None:
+        return None
+    minutes = ceil(max(seconds_at(time), 0.0) / TICK_SECONDS)
+    passed = int(seconds_at(now) // TICK_SECONDS)
+    return at(max(minutes, passed + 1) * TICK_SECONDS)
+
+
+def instant(restart_cost: float = 0.0) -> Profile:
+    """Jobs run, and nothing else takes time, but for a restart: so many seconds."""
+    return Profile(
+        seeking_seconds=0,
+        starting_seconds=0,
+        warm_starting_seconds=0,
+        downloading_seconds=0,
+        uploading_seconds=0,
+        stopping_seconds=0,
+        restarting_seconds=restart_cost,
+        limited=False,
+    )
 
 
 def launcher_over(simulator: SageMakerSimulator) -> Launcher:

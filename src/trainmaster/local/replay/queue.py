@@ -11,7 +11,7 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from math import ceil
 
 from trainmaster.domain.capacity import Pool
@@ -23,15 +23,12 @@ from trainmaster.local.replay.foretelling import Foretelling, Foretold
 from trainmaster.local.replay.played import Played
 from trainmaster.local.replay.requests import POOL, admitted, index_of, longest_runtime, name_of, request_of
 from trainmaster.local.replay.trace import TraceJob
-from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
-from trainmaster.local.virtual import VirtualTime, launcher_over
+from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
+from trainmaster.local.virtual import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
 from trainmaster.service import observe, run_pass
 from trainmaster.service.launch import Hands
 from trainmaster.service.run_pass import PassReport
 
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-"""The trace's second 0."""
-TICK_SECONDS = 60
 RESTART_SECONDS = 300.0
 MOST_PASSES = 10_000
 """Passes in one instant, after which something is wrong."""
@@ -84,10 +81,10 @@ class Replay:
         self._jobs = jobs
         self._told = told
         self._longest = longest_runtime(jobs)
-        self._clock = VirtualClock(EPOCH)
+        self._clock = VirtualClock(at(0))
         self._changed: dict[str, None] = {}
         self._simulator = SageMakerSimulator(
-            self._clock, profile=_profile(terms.restart_cost), on_change=self._note, rates={"ListTrainingJobs": None}
+            self._clock, profile=instant(terms.restart_cost), on_change=self._note, rates={"ListTrainingJobs": None}
         )
         self._pools = {POOL: Pool(POOL, terms.cap)}
         self._store = make_store(default_pools=self._pools, policy=terms.policy)
@@ -126,14 +123,14 @@ class Replay:
                 self.foretold[index] = told
 
     def _next_time(self) -> datetime:
-        arrival = None if self._arrived == len(self._jobs) else _at(self._jobs[self._arrived].submit)
+        arrival = None if self._arrived == len(self._jobs) else at(self._jobs[self._arrived].submit)
         times = [time for time in (arrival, self._simulator.next_time(), self._look_again) if time is not None]
         if not times:
             raise ReplayFailed(f"nothing will happen any more, and jobs wait: {self._why()}")
         return min(times)
 
     def _submit_due(self, time: datetime) -> None:
-        while self._arrived < len(self._jobs) and _at(self._jobs[self._arrived].submit) <= time:
+        while self._arrived < len(self._jobs) and at(self._jobs[self._arrived].submit) <= time:
             job = self._jobs[self._arrived]
             request = request_of(job, self._arrived)
             self._store.submit(admitted(request, job, self._longest, self._pools, time), request)
@@ -144,7 +141,7 @@ class Replay:
         for _ in range(MOST_PASSES):
             self._last = report = run_pass(self._hands)
             self.passes += 1
-            self._look_again = _next_minute(report.plan.look_again, now)
+            self._look_again = next_tick(report.plan.look_again, now)
             self._simulator.run_until(now)
             freed = self._observe_changes()
             if not (freed or report.again):
@@ -184,41 +181,10 @@ class Replay:
             stands = "is gone" if job is None else f"is {job.state}: {job.failure or 'it gave no reason'}"
             raise ReplayFailed(f"the job {trace_job.job_id} {stands}")
         held = (attempt for attempt in job.attempts if attempt.outcome is not Outcome.RETURNED)
-        spans = tuple((_seconds(each.created_at), _seconds(each.ended_at or each.created_at)) for each in held)
+        spans = tuple((seconds_at(each.created_at), seconds_at(each.ended_at or each.created_at)) for each in held)
         lost = sum(end - start for start, end in spans) - trace_job.duration
         # Times are whole microseconds: what is less is no loss.
         return Played(trace_job, spans, max(0.0, round(lost, 5)))
-
-
-def _profile(restart_cost: float) -> Profile:
-    """Starts, stops and transfers take no time; a restart does."""
-    return Profile(
-        seeking_seconds=0,
-        starting_seconds=0,
-        warm_starting_seconds=0,
-        downloading_seconds=0,
-        uploading_seconds=0,
-        stopping_seconds=0,
-        restarting_seconds=restart_cost,
-        limited=False,
-    )
-
-
-def _at(seconds: float) -> datetime:
-    return EPOCH + timedelta(seconds=seconds)
-
-
-def _seconds(time: datetime) -> float:
-    return (time - EPOCH).total_seconds()
-
-
-def _next_minute(time: datetime | None, now: datetime) -> datetime | None:
-    """The first whole minute of the trace at or after that time that is still to come."""
-    if time is None:
-        return None
-    minutes = ceil(max(_seconds(time), 0.0) / TICK_SECONDS)
-    passed = int(_seconds(now) // TICK_SECONDS)
-    return _at(max(minutes, passed + 1) * TICK_SECONDS)
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from trainmaster.local.replay.baselines import BASELINES, play_baseline
 from trainmaster.local.replay.figures import figures
 from trainmaster.local.replay.foretelling import Foretold, eta_figures
 from trainmaster.local.replay.played import Played
-from trainmaster.local.replay.queue import EPOCH, RESTART_SECONDS, Replay, Terms, Told
+from trainmaster.local.replay.queue import RESTART_SECONDS, Replay, Terms, Told
 from trainmaster.local.replay.trace import TraceJob
+from trainmaster.local.virtual import EPOCH
 
 POLICIES: tuple[str, ...] = (*(order.value for order in Order), *BASELINES)
 REFERENCE = "baseline-skip"
