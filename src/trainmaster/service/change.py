@@ -6,13 +6,15 @@ call SageMaker: the manager does, woken by us.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.domain import lifecycle
+from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled, VersionConflict
 from trainmaster.domain.job import ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
+from trainmaster.domain.policy import Policy
 from trainmaster.domain.policy_problems import policy_problems
 from trainmaster.domain.settings import policy_of
 from trainmaster.ports import Clock, Publisher, QueueSettings, Store
@@ -60,14 +62,33 @@ def set_policy(desk: Desk, document: Mapping[str, Any], *, version: int | None =
 
     Raises `InvalidRequest` for the first thing that is wrong with it, `VersionConflict`; the policy then stays.
     """
-    for _ in range(MOST_TRIES):
-        now = desk.store.settings()
+
+    def changed(now: QueueSettings) -> Wanted:
         policy = policy_of(document, now.deployed)
         for problem in policy_problems(policy, now.pools, now.catalogue):
             raise problem.refusal()
+        return None, policy
+
+    return change_settings(desk, changed, version)
+
+
+Wanted = tuple[Sequence[Pool] | None, Policy | None]
+"""The pools and the policy as they are to be; None for what stays."""
+
+
+def change_settings(desk: Desk, change: Callable[[QueueSettings], Wanted], version: int | None) -> QueueSettings:
+    """Commit what `change` makes of the settings in force, and wake the manager; tried again where others were faster.
+
+    Raises what `change` raises; `VersionConflict` where `version` is given and no longer in force.
+    """
+    for _ in range(MOST_TRIES):
+        now = desk.store.settings()
+        pools, policy = change(now)
         try:
-            # Checked against these pools, so it must not meet others.
-            done = desk.store.set_settings(policy=policy, version=now.version if version is None else version)
+            # Checked against these settings, so it must not meet others.
+            done = desk.store.set_settings(
+                pools=pools, policy=policy, version=now.version if version is None else version
+            )
         except VersionConflict:
             if version is not None:
                 raise

@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.domain.capacity import Pool
-from trainmaster.domain.errors import PoolInUse, PoolNotFound, Throttled, VersionConflict
+from trainmaster.domain.errors import PoolInUse, PoolNotFound
 from trainmaster.domain.policy_problems import policy_problems
 from trainmaster.domain.pools import as_made, pool_problems, problems_of_one, with_windows
 from trainmaster.domain.request.fields import shown
 from trainmaster.ports import QueueSettings
-from trainmaster.service.change import MOST_TRIES, Desk
+from trainmaster.service.change import Desk, change_settings
 from trainmaster.service.pool_use import Leaving, leaving
-from trainmaster.service.wake import wake
 
 MOST_NAMED = 3
 """Jobs that a refusal names; it counts the others."""
@@ -96,20 +95,8 @@ def remove_pool(desk: Desk, name: str, *, force: bool = False, version: int | No
 
 
 def _change(desk: Desk, change: Callable[[QueueSettings], Iterable[Pool]], version: int | None) -> QueueSettings:
-    """Commit what `change` makes of the settings, and wake the manager."""
-    for _ in range(MOST_TRIES):
-        now = desk.store.settings()
-        pools = as_made(with_windows(change(now), now.pools), now.pools)
-        try:
-            # Checked against these settings, so it must not meet others.
-            done = desk.store.set_settings(pools=pools, version=now.version if version is None else version)
-        except VersionConflict:
-            if version is not None:
-                raise
-            continue
-        wake(desk.store, desk.publisher)
-        return done
-    raise Throttled("the settings are changing too fast; try again")
+    """Commit what `change` makes of the pools, with what is known of them that people do not set."""
+    return change_settings(desk, lambda now: (as_made(with_windows(change(now), now.pools), now.pools), None), version)
 
 
 def _with(pool: Pool, pools: Mapping[str, Pool]) -> list[Pool]:
