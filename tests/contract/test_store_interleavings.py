@@ -39,6 +39,13 @@ def between(dynoxide):
     client.close()
 
 
+def reads_of(operation, params):
+    """The reads of one request; each says whether it is strongly consistent."""
+    if operation == "BatchGetItem":
+        return list(params["RequestItems"].values())
+    return [params] if operation in {"Query", "GetItem"} else []
+
+
 def life_of(store, name):
     """A job's moves one by one; each call makes the next one, and returns the job."""
     job = b.a_job(name)
@@ -104,9 +111,9 @@ def test_what_decisions_rest_on_is_read_with_strong_consistency(dynoxide_engine,
     store.submit(b.a_job("job1"), b.a_request("job1"))
     between.asked.clear()
     getattr(store, verb)(*(["job1"] if verb in {"find", "request_of"} else []))
-    reads = [params for name, params in between.asked if name in {"Query", "GetItem"}]
+    reads = [read for name, params in between.asked for read in reads_of(name, params)]
     assert reads
-    assert all(params["ConsistentRead"] for params in reads)
+    assert all(read["ConsistentRead"] for read in reads)
 
 
 def test_a_survey_reads_the_pass_number_last_and_with_strong_consistency(dynoxide_engine, between):

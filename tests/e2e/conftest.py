@@ -4,6 +4,8 @@ Each test takes an instance type of its own, so that no test waits for another's
 SDK suites run: they bring their own stages.
 """
 
+import json
+import sys
 from pathlib import Path
 
 import boto3
@@ -53,3 +55,41 @@ def instance_type(_types):
 @pytest.fixture(scope="session")
 def checkout():
     return Checkout.here()
+
+
+@pytest.fixture
+def trainmaster(deployed):
+    """The command line as a process, as the queue's user has it."""
+
+    def run(*arguments):
+        done = deployed.run(sys.executable, "-m", "trainmaster", *arguments)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def request_file(tmp_path):
+    """Requests in files; what they say of instances is given."""
+
+    def write(name, seconds=2, **instances):
+        """A request; the job trains for so many seconds at the simulator's speed."""
+        request = {
+            "TrainingJobName": name,
+            "RoleArn": "arn:aws:iam::000000000000:role/trainer",
+            "AlgorithmSpecification": {
+                "TrainingImage": "000000000000.dkr.ecr.us-east-1.amazonaws.com/x:1",
+                "TrainingInputMode": "File",
+            },
+            "Environment": {"SIMULATOR_TRAINING_SECONDS": str(seconds * int(SPEED))},
+            "OutputDataConfig": {"S3OutputPath": "s3://training/output"},
+            "ResourceConfig": {**instances, "VolumeSizeInGB": 30},
+            "StoppingCondition": {"MaxRuntimeInSeconds": 3600},
+            "CheckpointConfig": {"S3Uri": f"s3://training/checkpoints/{name}"},
+        }
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(request))
+        return path
+
+    return write

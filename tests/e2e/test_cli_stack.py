@@ -7,19 +7,11 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 
 import pytest
 
 POOL = "ml.c5.xlarge"
-SPEED = 40
-
-
-@pytest.fixture
-def trainmaster(deployed):
-    def run(*arguments):
-        return deployed.run(sys.executable, "-m", "trainmaster", *arguments)
-
-    return run
 
 
 @pytest.fixture
@@ -30,27 +22,8 @@ def pool(trainmaster):
 
 
 @pytest.fixture
-def request_file(tmp_path):
-    def write(name, seconds=2):
-        """A request in a file; the job trains for so many seconds at the simulator's speed."""
-        request = {
-            "TrainingJobName": name,
-            "RoleArn": "arn:aws:iam::000000000000:role/trainer",
-            "AlgorithmSpecification": {
-                "TrainingImage": "000000000000.dkr.ecr.us-east-1.amazonaws.com/x:1",
-                "TrainingInputMode": "File",
-            },
-            "Environment": {"SIMULATOR_TRAINING_SECONDS": str(seconds * SPEED)},
-            "OutputDataConfig": {"S3OutputPath": "s3://training/output"},
-            "ResourceConfig": {"InstanceType": POOL, "InstanceCount": 1, "VolumeSizeInGB": 30},
-            "StoppingCondition": {"MaxRuntimeInSeconds": 3600},
-            "CheckpointConfig": {"S3Uri": f"s3://training/checkpoints/{name}"},
-        }
-        path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps(request))
-        return path
-
-    return write
+def request_file(request_file):
+    return partial(request_file, InstanceType=POOL, InstanceCount=1)
 
 
 def test_a_preemption_as_the_command_line_shows_it(deployed, trainmaster, pool, request_file):

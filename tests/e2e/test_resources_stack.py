@@ -6,7 +6,6 @@ It brings pools of its own, of types that no other test's jobs could run on, and
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 from deployed_stack import eventually
@@ -14,21 +13,10 @@ from deployed_stack import eventually
 SMALL, LARGE, MADE = "ml.g5.12xlarge", "ml.p4d.24xlarge", "ml.p5.48xlarge"
 """Four, eight and eight accelerators; only the last has 640 GiB of accelerator memory."""
 FOUR, EIGHT, HUGE = "accelerators=4", "accelerators=8", "accelerators=8,accelerator_memory_gib=640,accelerator=nvidia"
-SPEED = 40
 RETIRE_AFTER = 5
 """Seconds."""
 SOME_TICKS = 300.0
 """Seconds: ministack ticks every 60 to 70 seconds."""
-
-
-@pytest.fixture
-def trainmaster(deployed):
-    def run(*arguments):
-        done = deployed.run(sys.executable, "-m", "trainmaster", *arguments)
-        assert "Traceback" not in done.stderr
-        return done
-
-    return run
 
 
 @pytest.fixture
@@ -48,30 +36,6 @@ def expansion(trainmaster):
 
     yield enable
     assert trainmaster("settings", "unset", "expansion").returncode == 0
-
-
-@pytest.fixture
-def request_file(tmp_path):
-    def write(name, seconds=2):
-        """A request that names no instance type; the job trains for so many seconds at the simulator's speed."""
-        request = {
-            "TrainingJobName": name,
-            "RoleArn": "arn:aws:iam::000000000000:role/trainer",
-            "AlgorithmSpecification": {
-                "TrainingImage": "000000000000.dkr.ecr.us-east-1.amazonaws.com/x:1",
-                "TrainingInputMode": "File",
-            },
-            "Environment": {"SIMULATOR_TRAINING_SECONDS": str(seconds * SPEED)},
-            "OutputDataConfig": {"S3OutputPath": "s3://training/output"},
-            "ResourceConfig": {"VolumeSizeInGB": 30},
-            "StoppingCondition": {"MaxRuntimeInSeconds": 3600},
-            "CheckpointConfig": {"S3Uri": f"s3://training/checkpoints/{name}"},
-        }
-        path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps(request))
-        return path
-
-    return write
 
 
 def given(deployed, name):
