@@ -12,8 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from trainmaster.domain import lifecycle
+from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.capacity import Demand, Pool, Units
-from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome
+from trainmaster.domain.job import Change, Hold, Job, JobState
 from trainmaster.domain.observation import Observation, Status
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Budget, Policy, Share

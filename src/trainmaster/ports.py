@@ -12,67 +12,20 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
+from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.capacity import PlanWindow, Pool, Units
 from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.job import Attempt, Job, JobState
-from trainmaster.domain.listing import held_place
+from trainmaster.domain.job import Job
+from trainmaster.domain.listing import Filter
 from trainmaster.domain.observation import Observation
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Policy
+from trainmaster.domain.rendezvous import Control, Group
 from trainmaster.domain.resources import InstanceType
 from trainmaster.domain.warm import WarmPool
 
 Request = Mapping[str, Any]
 """A CreateTrainingJob request as JSON values."""
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which jobs a listing shows.
-
-    Attributes:
-        states: an empty set means all.
-        pool: only jobs that can run there; of those that ask for resources only such as name it or run there, but for
-            `offers`.
-        offers: what an instance of the pool has; jobs whose resources that covers can run there, too.
-        due: only jobs that nothing but a time holds, and that time has come by then; the earliest first.
-        parent: only held jobs that run after the job of this name.
-    """
-
-    states: frozenset[JobState] = frozenset()
-    share: str | None = None
-    pool: str | None = None
-    due: datetime | None = None
-    parent: str | None = None
-    offers: InstanceType | None = None
-
-    @property
-    def within(self) -> frozenset[JobState]:
-        """The states in which jobs may match; an empty set means all."""
-        return self.states if self.due is None and self.parent is None else frozenset({JobState.HELD})
-
-    def matches(self, job: Job) -> bool:
-        """Whether the listing shows this job."""
-        in_state = not self.states or job.state in self.states
-        return in_state and self.reaches(job) and self._matches_held(job)
-
-    def reaches(self, job: Job) -> bool:
-        """Whether the job is of the share, and can run in the pool; the same for all that wait in its lane."""
-        demand = job.demand
-        if self.share not in (None, job.share):
-            return False
-        if self.pool is None or demand.resources is None:
-            return self.pool in (None, *demand.pools)
-        # Which pools a job by resources had when it was stored says nothing of those that there are now.
-        named = (units for units in (*demand.alternatives[: demand.listed], job.units))
-        covered = self.offers is not None and demand.resources.covered_by(self.offers)
-        return covered or any(self.pool in units for units in named)
-
-    def _matches_held(self, job: Job) -> bool:
-        if self.due is None and self.parent is None:
-            return True
-        is_due = self.due is None or held_place(job)[0] <= self.due
-        return job.state is JobState.HELD and is_due and self.parent in (None, *job.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +223,36 @@ class Checkpoints(Protocol):
         """When the newest checkpoint under a `CheckpointConfig.S3Uri` was written; None where there is none to see.
 
         Raises `Throttled`, `Unavailable`.
+        """
+        ...
+
+
+class Groups(Protocol):
+    """The rendezvous of elastic jobs, as far as the queue has a say in them."""
+
+    def group(self, run: str) -> Group | None:
+        """How the rendezvous of this run stands; None where no node has come yet.
+
+        Raises `Throttled`, `Unavailable`.
+        """
+        ...
+
+    def direct(self, run: str, control: Control) -> None:
+        """Ask this of its nodes from now on; asking the same again changes nothing.
+
+        Raises `Throttled`, `Unavailable`.
+        """
+        ...
+
+
+class ResizeHook(Protocol):
+    """Carries out a job's resize, step by step, where that takes more than starting and stopping training jobs."""
+
+    def advance(self, job: Job) -> Job:
+        """Do what comes next for a job in the state `resizing`; the job as it stands then.
+
+        Every step may be repeated: after a crash the next pass calls this again. Raises `Throttled`, `Unavailable`,
+        `NotPermitted`.
         """
         ...
 

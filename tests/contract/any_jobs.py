@@ -7,8 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.capacity import Demand
-from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome, ParentRule, Wishes
+from trainmaster.domain.job import Change, Hold, Job, JobState, ParentRule, Wishes
 from trainmaster.domain.policy import FailureClass
 from trainmaster.domain.resources import Resources
 

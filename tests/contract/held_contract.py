@@ -13,8 +13,8 @@ import pytest
 import builders as b
 from trainmaster.domain import lifecycle
 from trainmaster.domain.job import ENDED, Change, JobState, ParentRule
+from trainmaster.domain.listing import Filter
 from trainmaster.domain.observation import Status
-from trainmaster.ports import Filter
 
 HELD = Filter(states=frozenset({JobState.HELD}))
 

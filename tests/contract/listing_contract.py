@@ -13,9 +13,9 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Demand
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.job import ACTIVE, ENDED, WAITING, JobState
+from trainmaster.domain.listing import Filter
 from trainmaster.domain.observation import Status
 from trainmaster.domain.resources import InstanceType, Resources
-from trainmaster.ports import Filter
 
 
 def cursor_of(value):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import builders as b
 from trainmaster.domain import lifecycle
+from trainmaster.domain.listing import Filter
 from trainmaster.domain.observation import Status
-from trainmaster.ports import Filter, Store
+from trainmaster.ports import Store
 
 
 def a_life(store: Store) -> list[object]:

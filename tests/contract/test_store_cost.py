@@ -15,10 +15,10 @@ from trainmaster.adapters.dynamodb_records import records_row
 from trainmaster.adapters.dynamodb_rows import job_of, job_text, row_of
 from trainmaster.domain import lifecycle
 from trainmaster.domain.job import Change, JobState
+from trainmaster.domain.listing import Filter
 from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import Policy
 from trainmaster.domain.records import Records, booked
-from trainmaster.ports import Filter
 
 BY = "arn:aws:sts::111122223333:assumed-role/DataScientist/ada"
 NAME = "vision-resnet-50-2026-11-21-09-13-43-123"

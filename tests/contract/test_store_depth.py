@@ -13,9 +13,8 @@ import builders as b
 from trainmaster.adapters.dynamodb_rows import row_of
 from trainmaster.domain import lifecycle
 from trainmaster.domain.job import JobState
-from trainmaster.domain.listing import MOST_EXAMINED
+from trainmaster.domain.listing import MOST_EXAMINED, Filter
 from trainmaster.local.ordered import Ordered
-from trainmaster.ports import Filter
 
 RARE = b.a_preempted_job("rare", entry_time=b.at(100_000))
 

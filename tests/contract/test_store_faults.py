@@ -11,8 +11,8 @@ import builders as b
 from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import Throttled, TrainmasterError, Unavailable
 from trainmaster.domain.history import ALL
+from trainmaster.domain.listing import Filter
 from trainmaster.domain.observation import Status
-from trainmaster.ports import Filter
 
 # Every second request: each call's first one, the next one being the next try. botocore waits half a second for each
 # that is throttled, so only a few are; a conflict spares reads, after which the others are the first.

@@ -15,9 +15,10 @@ from trainmaster.domain.capacity import total
 from trainmaster.domain.errors import Fenced, VersionConflict
 from trainmaster.domain.history import ALL, FADES
 from trainmaster.domain.job import Job, JobState
+from trainmaster.domain.listing import Filter
 from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import Policy
-from trainmaster.ports import Filter, Store
+from trainmaster.ports import Store
 
 
 def at_once(count: int, work: Callable[[int], object]) -> list:

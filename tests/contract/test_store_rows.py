@@ -25,8 +25,9 @@ from trainmaster.adapters.dynamodb_rows import (
     waiting_key,
 )
 from trainmaster.adapters.dynamodb_settings import SETTINGS, Deployed
+from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.errors import InvalidRequest, TooLarge
-from trainmaster.domain.job import Attempt, Job, JobState
+from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.listing import Cursor
 from trainmaster.domain.policy import Policy
 from trainmaster.ports import QueueSettings

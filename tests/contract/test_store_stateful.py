@@ -15,9 +15,9 @@ import builders as b
 from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import Fenced, IllegalTransition, TrainmasterError
 from trainmaster.domain.job import Job, JobState
+from trainmaster.domain.listing import Filter
 from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import Policy
-from trainmaster.ports import Filter
 
 SHARES = ["default", "a#b", "a"]
 DEMANDS = [

@@ -11,7 +11,8 @@ from pydantic.alias_generators import to_camel
 
 from api_world import ALICE, ApiWorld
 from builders import a_job, a_request, a_running_job, at
-from trainmaster.domain.job import JobState, Outcome
+from trainmaster.domain.attempt import Outcome
+from trainmaster.domain.job import JobState
 from trainmaster.handlers.errors import STATUS
 from trainmaster.handlers.openapi import OPERATIONS
 from trainmaster.handlers.reason_model import Reason, ReasonType

@@ -11,8 +11,9 @@ import pytest
 from moto import mock_aws
 
 from builders import G5, P5
+from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.capacity import Kind, PlanStatus, Pool
-from trainmaster.domain.job import JobState, Outcome
+from trainmaster.domain.job import JobState
 from trainmaster.domain.reasons import PlanClosed
 from trainmaster.local.simulator import Profile
 from trainmaster.service import set_pools

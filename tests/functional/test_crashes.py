@@ -18,8 +18,9 @@ import pytest
 from moto import mock_aws
 
 from builders import G5, P5
+from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.errors import IllegalTransition
-from trainmaster.domain.job import ENDED, Outcome
+from trainmaster.domain.job import ENDED
 from trainmaster.local.simulator import Profile
 from trainmaster.service import cancel
 from world import Faults, World, dynamodb_client, make_table

@@ -19,11 +19,11 @@ from builders import P5, a_job, an_ended_job
 from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
 from trainmaster.domain.job import Job, JobState
+from trainmaster.domain.listing import Filter
 from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import FailureClass, Policy, Retry
 from trainmaster.domain.reasons_of_rules import NotBefore, WaitsForJobs
 from trainmaster.local.simulator import Profile
-from trainmaster.ports import Filter
 from trainmaster.service import cancel, change, held
 from trainmaster.service.submit import plan
 from trainmaster.service.submit import submit as submit_to

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from builders import G5, P5
+from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.capacity import Pool
-from trainmaster.domain.job import JobState, Outcome
+from trainmaster.domain.job import JobState
 from trainmaster.service import cancel, change, explain, set_pools
 from trainmaster.service.why import story
 from world import EPOCH, World, a_request

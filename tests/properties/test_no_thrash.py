@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from builders import G5, P5, a_job, a_pool
 from play import Play
-from trainmaster.domain.job import JobState, Outcome
+from trainmaster.domain.attempt import Outcome
+from trainmaster.domain.job import JobState
 from trainmaster.domain.policy import Order, Policy, Preemption, Share
 from trainmaster.local.simulator import Profile
 from world import World

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from builders import G5, NOW, P5, a_job, a_past_attempt, a_pool, a_running_job, a_snapshot, a_starting_job, at
 from trainmaster.domain import lifecycle
+from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.capacity import covers, total
 from trainmaster.domain.history import History, types_of
-from trainmaster.domain.job import JobState, Outcome, Wishes
+from trainmaster.domain.job import JobState, Wishes
 from trainmaster.domain.policy import Policy, Preemption
 from trainmaster.domain.records import Records
 from trainmaster.planner.preempt import Candidates

@@ -24,8 +24,9 @@ from builders import (
     at,
 )
 from trainmaster.domain import lifecycle
+from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.errors import IllegalTransition
-from trainmaster.domain.job import ACTIVE, ENDED, TRANSITIONS, JobState, Outcome
+from trainmaster.domain.job import ACTIVE, ENDED, TRANSITIONS, JobState
 from trainmaster.domain.names import attempt_name
 from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import Retry

@@ -24,8 +24,9 @@ from builders import (
     at,
 )
 from trainmaster.domain import lifecycle
+from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.history import History
-from trainmaster.domain.job import Outcome, Wishes
+from trainmaster.domain.job import Wishes
 from trainmaster.domain.policy import Policy, Preemption
 from trainmaster.domain.records import Records
 from trainmaster.planner.preempt import Candidates, Choice, lost_work, may_step_aside, protected_until

@@ -26,8 +26,9 @@ from builders import (
     a_snapshot,
     at,
 )
+from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.entitlement import Bound, Entitlements
-from trainmaster.domain.job import Outcome, Wishes
+from trainmaster.domain.job import Wishes
 from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Order, Policy, Preemption, Share
 from trainmaster.domain.reasons import WaitsForRelease
 from trainmaster.domain.reasons_of_rules import ShareFull

@@ -49,10 +49,11 @@ from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.errors import Fenced, Throttled, Unavailable
 from trainmaster.domain.heads import FIRST, heads_wanted
 from trainmaster.domain.job import Job
+from trainmaster.domain.listing import Filter
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Policy
 from trainmaster.domain.warm import WarmPool
-from trainmaster.ports import Filter, Page, QueueSettings, Request
+from trainmaster.ports import Page, QueueSettings, Request
 
 _ROUNDS = 10
 _MOST_CHANGES = 90

@@ -24,8 +24,8 @@ from trainmaster.adapters.dynamodb_rows import (
 )
 from trainmaster.adapters.dynamodb_table import MOST_GOT, Table
 from trainmaster.domain.job import Job
-from trainmaster.domain.listing import Cursor, HeldPlace, Part, QueuePlace, check_limit, page_of, parts_from
-from trainmaster.ports import Filter, Page
+from trainmaster.domain.listing import Cursor, Filter, HeldPlace, Part, QueuePlace, check_limit, page_of, parts_from
+from trainmaster.ports import Page
 
 
 def browse(table: Table, which: Filter, limit: int, cursor: str | None) -> Page:

@@ -12,9 +12,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
+from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.capacity import Demand
 from trainmaster.domain.document import document, value_of
-from trainmaster.domain.job import Attempt, Change, Hold, Job, JobState, Outcome, ParentRule, Wishes
+from trainmaster.domain.job import Change, Hold, Job, JobState, ParentRule, Wishes
 from trainmaster.domain.names import attempt_name
 from trainmaster.domain.policy import DEFAULT_SHARE, FailureClass
 from trainmaster.domain.resources import Resources

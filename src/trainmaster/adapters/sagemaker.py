@@ -24,9 +24,10 @@ from trainmaster.adapters.sagemaker_errors import (
 from trainmaster.adapters.sagemaker_observation import observation_of_answer, units_of_answer
 from trainmaster.adapters.sagemaker_plan import window_of_answer
 from trainmaster.adapters.sagemaker_request import Request, attempt_request, own_tags
+from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.capacity import PlanWindow, Units
 from trainmaster.domain.errors import CapacityExhausted, InvalidRequest, NotPermitted, Unavailable
-from trainmaster.domain.job import Attempt, Job
+from trainmaster.domain.job import Job
 from trainmaster.domain.observation import Observation, Status
 from trainmaster.ports import Created, OpenJobs
 

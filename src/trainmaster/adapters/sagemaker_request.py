@@ -10,8 +10,9 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.errors import RequestRefused
-from trainmaster.domain.job import Attempt, Job
+from trainmaster.domain.job import Job
 from trainmaster.domain.request import ATTEMPT_TAGS, sendable
 
 QUEUE_TAG, JOB_TAG, ATTEMPT_TAG = ATTEMPT_TAGS

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
 
-from trainmaster.domain.job import ENDED, Job, Outcome
+from trainmaster.domain.attempt import Outcome
+from trainmaster.domain.job import ENDED, Job
 
 FIRST_EDGE = 30.0
 """Seconds: run times up to here are one bucket."""

@@ -1,4 +1,4 @@
-"""Jobs, their attempts, and the one table of legal transitions.
+"""Jobs, and the one table of legal transitions of their states.
 
 Nothing changes a job's state except the functions of `lifecycle`, which ask `TRANSITIONS`. It must not decide
 anything: deciding is `planner/`.
@@ -13,7 +13,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 
+from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.capacity import Demand, Units
+from trainmaster.domain.elastic import Elastic
 from trainmaster.domain.policy import FailureClass
 
 PRIORITY_LIMIT = 1_000_000
@@ -53,71 +55,13 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     _S.RUNNING: _FINISHES | {_S.PREEMPTING, _S.RESIZING, _S.PENDING, _S.PREEMPTED},
     # A job may finish in the moment in which it was asked to step aside.
     _S.PREEMPTING: _FINISHES | {_S.PREEMPTED},
-    _S.RESIZING: _FINISHES | {_S.RUNNING},
+    # A job may finish, step aside or lose its capacity while its size changes.
+    _S.RESIZING: _FINISHES | {_S.RUNNING, _S.PREEMPTING, _S.PENDING, _S.PREEMPTED},
     _S.COMPLETED: frozenset(),
     _S.FAILED: frozenset(),
     _S.STOPPED: frozenset(),
     _S.CANCELLED: frozenset(),
 }
-
-
-class Outcome(StrEnum):
-    """How an attempt stands or ended.
-
-    returned: it met no capacity and the job waits again. reclaimed: its training plan ended and the job waits again.
-    """
-
-    ACTIVE = "active"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    STOPPED = "stopped"
-    PREEMPTED = "preempted"
-    RETURNED = "returned"
-    RECLAIMED = "reclaimed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """One run of a job on SageMaker.
-
-    Attributes:
-        number: 1 for the first.
-        training_job_name: its SageMaker name, a function of job and number (see `names.attempt_name`).
-        units: what it holds of each pool; with `InstancePreferences` the worst case until SageMaker has chosen.
-        choices: the instance types left to SageMaker to choose from, in order; empty for other jobs.
-        created_at: when the start was decided.
-        launched: whether SageMaker is known to have it.
-        started_at: when SageMaker reported its instances at work.
-        stop_asked_at: when it was decided, or seen, that it stops; its capacity is free only once it has stopped.
-        stop_sent: whether SageMaker is known to have been asked to stop it.
-        freed_for: the job for which it steps aside.
-        saved_at: when its newest checkpoint was written, as far as anybody has looked.
-        saves_every: the least time seen between two of its checkpoints; None where nobody has seen two.
-        interruptions: how often SageMaker took its spot instances away and went on later.
-        reclaimed_at: when SageMaker takes its instances back, as its training plan ends; None for other pools.
-        warm_until: until when the warm pool stays that it left; None where it left none.
-        instance_type: that the queue has chosen for it; "" where the request says it.
-    """
-
-    number: int
-    training_job_name: str
-    units: Units
-    created_at: datetime
-    choices: tuple[str, ...] = ()
-    outcome: Outcome = Outcome.ACTIVE
-    launched: bool = False
-    started_at: datetime | None = None
-    stop_asked_at: datetime | None = None
-    stop_sent: bool = False
-    freed_for: str | None = None
-    saved_at: datetime | None = None
-    saves_every: timedelta | None = None
-    interruptions: int = 0
-    reclaimed_at: datetime | None = None
-    warm_until: datetime | None = None
-    ended_at: datetime | None = None
-    reason: str | None = None
-    instance_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +130,7 @@ class Job:
         retries: failures by class after which it fails, where they differ from the queue's.
         failures: failures by class so far.
         held_by: who holds it; None where only `not_before` or `after` do, or nothing does.
+        elastic: within which bounds it may be resized; its demand is that of its least size. None for other jobs.
     """
 
     name: str
@@ -223,6 +168,7 @@ class Job:
     retries: Mapping[FailureClass, int] = field(default_factory=dict)
     failures: Mapping[FailureClass, int] = field(default_factory=dict)
     held_by: str | None = None
+    elastic: Elastic | None = None
 
     @cached_property
     def lane(self) -> str:
@@ -279,9 +225,23 @@ class Job:
         return self.attempt.units if self.attempt is not None and self.state in ACTIVE else {}
 
     @cached_property
-    def stopping(self) -> bool:
-        """Whether its capacity is on the way to be free."""
+    def stop_asked(self) -> bool:
+        """Whether its training job is to stop, for good or to go on with another size."""
         return self.state in ACTIVE and self.attempt is not None and self.attempt.stop_asked_at is not None
+
+    @cached_property
+    def stopping(self) -> bool:
+        """Whether all its capacity is on the way to be free."""
+        return self.stop_asked and self.state is not JobState.RESIZING
+
+    @cached_property
+    def freeing(self) -> Units:
+        """What of its units is on the way to be free."""
+        attempt = self.attempt
+        if self.stopping or attempt is None or attempt.resizing is None:
+            return self.units if self.stopping else {}
+        left = {pool: count - attempt.resizing.after for pool, count in self.units.items()}
+        return {pool: count for pool, count in left.items() if count > 0}
 
     @cached_property
     def attempts(self) -> tuple[Attempt, ...]:

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.job import ACTIVE, ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
 from trainmaster.domain.names import MAX_NAME
+from trainmaster.domain.resources import InstanceType
 
 MOST_EXAMINED = 1_000
 """Most jobs that one call of a listing looks at, so that a rare match costs several calls and not one long one."""
@@ -192,3 +193,52 @@ def _name(value: Any) -> str:
         raise ValueError("not a name")
     value.encode()  # Lone surrogates are valid JSON, but no key of a table can hold them.
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which jobs a listing shows.
+
+    Attributes:
+        states: an empty set means all.
+        pool: only jobs that can run there; of those that ask for resources only such as name it or run there, but for
+            `offers`.
+        offers: what an instance of the pool has; jobs whose resources that covers can run there, too.
+        due: only jobs that nothing but a time holds, and that time has come by then; the earliest first.
+        parent: only held jobs that run after the job of this name.
+    """
+
+    states: frozenset[JobState] = frozenset()
+    share: str | None = None
+    pool: str | None = None
+    due: datetime | None = None
+    parent: str | None = None
+    offers: InstanceType | None = None
+
+    @property
+    def within(self) -> frozenset[JobState]:
+        """The states in which jobs may match; an empty set means all."""
+        return self.states if self.due is None and self.parent is None else frozenset({JobState.HELD})
+
+    def matches(self, job: Job) -> bool:
+        """Whether the listing shows this job."""
+        in_state = not self.states or job.state in self.states
+        return in_state and self.reaches(job) and self._matches_held(job)
+
+    def reaches(self, job: Job) -> bool:
+        """Whether the job is of the share, and can run in the pool; the same for all that wait in its lane."""
+        demand = job.demand
+        if self.share not in (None, job.share):
+            return False
+        if self.pool is None or demand.resources is None:
+            return self.pool in (None, *demand.pools)
+        # Which pools a job by resources had when it was stored says nothing of those that there are now.
+        named = (units for units in (*demand.alternatives[: demand.listed], job.units))
+        covered = self.offers is not None and demand.resources.covered_by(self.offers)
+        return covered or any(self.pool in units for units in named)
+
+    def _matches_held(self, job: Job) -> bool:
+        if self.due is None and self.parent is None:
+            return True
+        is_due = self.due is None or held_place(job)[0] <= self.due
+        return job.state is JobState.HELD and is_due and self.parent in (None, *job.after)

@@ -16,9 +16,15 @@ def attempt_name(job_name: str, number: int) -> str:
     The first keeps the user's name so that SDK waiters, log streams and artifact paths keep working. Later names
     are cut to 63 characters; a short hash of the whole name then keeps two long names apart.
     """
-    if number == 1:
-        return job_name
-    suffix = f"{STAMP}{number}"
+    return job_name if number == 1 else _stamped(job_name, f"{STAMP}{number}")
+
+
+def member_name(job_name: str, number: int, member: int) -> str:
+    """SageMaker name of the n-th member of a job's attempt: `<name>-qstamp-<attempt>-m<n>`, cut like an attempt's."""
+    return _stamped(job_name, f"{STAMP}{number}-m{member}")
+
+
+def _stamped(job_name: str, suffix: str) -> str:
     if len(job_name) + len(suffix) <= MAX_NAME:
         return job_name + suffix
     digest = hashlib.sha256(job_name.encode()).hexdigest()[:8]

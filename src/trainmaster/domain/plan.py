@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from trainmaster.domain.capacity import Pool, Units
 from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.elastic import Cause
 from trainmaster.domain.job import Hold, Job
 from trainmaster.domain.policy import Policy
 from trainmaster.domain.reasons import Reason
@@ -101,12 +102,33 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class Resize:
+    """Change the size of a running elastic job.
+
+    Attributes:
+        job: the job.
+        size: instances that it is to have.
+        cause: why.
+        freed_for: the waiting job that what it frees is kept for; "" where it grows, or for none.
+        gain, cost: unit-seconds of work that it is expected to bring, and to lose; for the history.
+    """
+
+    job: Job
+    size: int
+    cause: Cause
+    freed_for: str = ""
+    gain: float = 0.0
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Preempt:
-    """Stop these jobs for the sake of `job`, and keep what they free for it."""
+    """Stop these jobs, or shrink them, for the sake of `job`, and keep what they free for it."""
 
     job: Job
     victims: tuple[Job, ...]
     hold: Hold
+    shrinks: tuple[Resize, ...] = ()
 
 
 class Wait(NamedTuple):
@@ -126,7 +148,7 @@ class EndWarm:
 
 
 D = TypeVar("D")
-Decision = Start | Preempt | EndWarm | Expand | Retire | Wait
+Decision = Start | Preempt | Resize | EndWarm | Expand | Retire | Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +197,11 @@ class Plan:
     def preemptions(self) -> tuple[Preempt, ...]:
         """What is to step aside, and for whom."""
         return self._all(Preempt)
+
+    @property
+    def resizes(self) -> tuple[Resize, ...]:
+        """Which running jobs change their size for no waiting one."""
+        return self._all(Resize)
 
     @property
     def warm_ends(self) -> tuple[EndWarm, ...]:

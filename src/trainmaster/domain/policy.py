@@ -216,6 +216,21 @@ def default_retries() -> Mapping[FailureClass, Retry]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Resizes:
+    """How far the queue resizes elastic jobs by itself.
+
+    Attributes:
+        enabled: whether running jobs grow and shrink; without it they keep the size that they started with.
+        shrink_equals: whether a job that waits has running ones of its own priority shrink back to their least size.
+        payback: a growth has to be expected to bring so many times the work that it costs.
+    """
+
+    enabled: bool = True
+    shrink_equals: bool = False
+    payback: float = 2.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """Settings of the queue that a pass obeys.
@@ -234,6 +249,7 @@ class Policy:
         cpu_weight: what CPUs count against accelerators in `smooth-weighted-round-robin`, from 0 to 1 (`alpha` of
             equation 6).
         expansion: whether the manager makes pools for what no pool can hold.
+        resizes: how far elastic jobs are resized.
         most_actions: most starts and preemptions of one pass, so that a Lambda call ends in time.
     """
 
@@ -249,4 +265,5 @@ class Policy:
     placement: Placement = Placement.BEST_FIT
     cpu_weight: float = 0.5
     expansion: Expansion = field(default_factory=Expansion)
+    resizes: Resizes = field(default_factory=Resizes)
     most_actions: int = 50

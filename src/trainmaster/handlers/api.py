@@ -25,6 +25,7 @@ from pydantic import BaseModel
 from trainmaster import bootstrap
 from trainmaster.domain.errors import JobNotFound
 from trainmaster.domain.job import ACTIVE, Job
+from trainmaster.domain.listing import Filter
 from trainmaster.handlers import models, pages, pool_model, pool_views, views
 from trainmaster.handlers.errors import unexpected
 from trainmaster.handlers.openapi import OPERATIONS, document, methods_by_rule
@@ -44,7 +45,6 @@ from trainmaster.handlers.parameters import (
 )
 from trainmaster.handlers.resolver import Resolver, caller_of, request_id_of
 from trainmaster.handlers.settings import Settings, in_force
-from trainmaster.ports import Filter
 from trainmaster.service.change import Desk, cancel, change, set_policy
 from trainmaster.service.door import Door
 from trainmaster.service.pools import change_pool, put_pool, remove_pool, set_pools

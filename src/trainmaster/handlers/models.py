@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, RootModel
 
-from trainmaster.domain.job import PRIORITY_LIMIT, JobState, Outcome
+from trainmaster.domain.attempt import Outcome
+from trainmaster.domain.job import PRIORITY_LIMIT, JobState
 from trainmaster.handlers.foresight_model import AtLeast, Deadline, Earliest, Expected, Latest, Position, Why
 from trainmaster.handlers.pool_model import Pool
 from trainmaster.handlers.reason_model import Reason

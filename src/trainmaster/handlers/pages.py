@@ -12,12 +12,12 @@ from dataclasses import replace
 from trainmaster.domain.capacity import Kind
 from trainmaster.domain.deadline import outlook
 from trainmaster.domain.job import ENDED, WAITING, Job
+from trainmaster.domain.listing import Filter
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.resolving import resolved
 from trainmaster.handlers import models, views
 from trainmaster.handlers.pool_views import standing
 from trainmaster.handlers.views import Standing
-from trainmaster.ports import Filter
 from trainmaster.service.change import Desk
 from trainmaster.service.explain import beyond, explain
 from trainmaster.service.why import Story, story

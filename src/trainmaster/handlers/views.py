@@ -11,9 +11,10 @@ from datetime import datetime
 from typing import Any, cast
 
 from trainmaster.domain import lifecycle
+from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.capacity import Demand
 from trainmaster.domain.deadline import Outlook
-from trainmaster.domain.job import Attempt, Job
+from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand
 from trainmaster.domain.reasons import Reason
 from trainmaster.handlers import foresight_model, models, reason_model

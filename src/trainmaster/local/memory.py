@@ -19,6 +19,7 @@ from trainmaster.domain.job import Job
 from trainmaster.domain.listing import (
     NEVER,
     Cursor,
+    Filter,
     HeldPlace,
     Part,
     QueuePlace,
@@ -33,7 +34,7 @@ from trainmaster.domain.settings import differences, policy_of
 from trainmaster.domain.warm import WarmPool, left_by
 from trainmaster.local.memory_table import MemoryTable
 from trainmaster.local.ordered import Ordered
-from trainmaster.ports import Filter, Page, QueueSettings, Request
+from trainmaster.ports import Page, QueueSettings, Request
 
 _MOST_CHANGES = 90
 _MOST_BYTES = 3_700_000

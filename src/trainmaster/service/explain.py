@@ -12,6 +12,7 @@ from datetime import datetime
 
 from trainmaster.domain.deadline import Outlook, outlook
 from trainmaster.domain.job import WAITING, Job
+from trainmaster.domain.listing import Filter
 from trainmaster.domain.plan import Plan, Snapshot, Start, Wait
 from trainmaster.domain.reasons import Preempts, Reason
 from trainmaster.domain.resolving import resolve
@@ -19,7 +20,7 @@ from trainmaster.planner.figures import ranking_of
 from trainmaster.planner.forecast import Estimate, estimate
 from trainmaster.planner.order import in_order
 from trainmaster.planner.schedule import schedule
-from trainmaster.ports import Clock, Filter, Store
+from trainmaster.ports import Clock, Store
 
 MOST_ROWS = 4_000
 """Waiting jobs that are read in all, about, where some lie deeper in their lanes than a pass looks."""

@@ -16,9 +16,10 @@ from datetime import datetime
 from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import InvalidRequest, ServiceTrouble
 from trainmaster.domain.job import ENDED, Job, JobState, ParentRule
+from trainmaster.domain.listing import Filter
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.request import option_field
-from trainmaster.ports import Filter, Request, Store
+from trainmaster.ports import Request, Store
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from trainmaster.domain import lifecycle
+from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, Throttled, Unavailable
-from trainmaster.domain.job import ENDED, Attempt, Job, JobState
+from trainmaster.domain.job import ENDED, Job, JobState
 from trainmaster.domain.observation import Observation, Status
 from trainmaster.domain.policy import FailureClass, Policy
 from trainmaster.domain.request import for_pool
@@ -156,8 +157,8 @@ def _unfinished(hands: Hands, job: Job) -> Job:
     if attempt is None:
         return job
     if not attempt.launched:
-        return _never_started(hands, job, attempt) if job.stopping else launch(hands, job)
-    return stop(hands, job) if job.stopping and not attempt.stop_sent else job
+        return _never_started(hands, job, attempt) if job.stop_asked else launch(hands, job)
+    return stop(hands, job) if job.stop_asked and not attempt.stop_sent else job
 
 
 def _never_started(hands: Hands, job: Job, attempt: Attempt) -> Job:

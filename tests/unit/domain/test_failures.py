@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from builders import NOW, P5, a_launched_job, a_preempting_job, a_running_job, a_starting_job, an_observation, at
 from trainmaster.domain import lifecycle
-from trainmaster.domain.job import Job, JobState, Outcome
+from trainmaster.domain.attempt import Outcome
+from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import FailureClass, Retry
 

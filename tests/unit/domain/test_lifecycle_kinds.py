@@ -22,7 +22,8 @@ from builders import (
     at,
 )
 from trainmaster.domain import lifecycle
-from trainmaster.domain.job import JobState, Outcome
+from trainmaster.domain.attempt import Outcome
+from trainmaster.domain.job import JobState
 from trainmaster.domain.observation import Status, Warm
 from trainmaster.domain.warm import LONGEST_KEEP_ALIVE, WarmPool, left_by
 

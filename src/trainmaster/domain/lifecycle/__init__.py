@@ -2,6 +2,7 @@
 
     moves.py     what all of them share: one table of transitions, one version, one line of history
     running.py   starts, preemptions, stops
+    resizing.py  from one size to another
     waiting.py   holds, releases, parents, priorities, cancellations
     failures.py  what failed is tried again, or ends the job
     reports.py   what SageMaker says
@@ -15,6 +16,19 @@ from __future__ import annotations
 from trainmaster.domain.lifecycle.failures import Retries, back_off, fail, failed_as, give_back
 from trainmaster.domain.lifecycle.moves import CLOCK_TOLERANCE, current
 from trainmaster.domain.lifecycle.reports import observe
+from trainmaster.domain.lifecycle.resizing import (
+    give_up,
+    make_do,
+    member_ended,
+    member_launched,
+    member_left,
+    member_of,
+    member_stop_sent,
+    resize,
+    resized,
+    resumes,
+    told,
+)
 from trainmaster.domain.lifecycle.running import (
     ask_stop,
     keep_for,
@@ -47,11 +61,18 @@ __all__ = [
     "fail",
     "failed_as",
     "give_back",
+    "give_up",
     "held_reason",
     "hold",
     "keep_for",
     "launched",
     "let_go",
+    "make_do",
+    "member_ended",
+    "member_launched",
+    "member_left",
+    "member_of",
+    "member_stop_sent",
     "observe",
     "parent_ended",
     "pool_made",
@@ -60,7 +81,11 @@ __all__ = [
     "reclaims",
     "release",
     "reprioritise",
+    "resize",
+    "resized",
+    "resumes",
     "saved",
     "start",
     "stop_sent",
+    "told",
 ]

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from trainmaster.domain.job import Job, JobState, Outcome
+from trainmaster.domain.attempt import Outcome
+from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.lifecycle.moves import closed, end, move, waiting_state
 from trainmaster.domain.policy import FailureClass, Retry, default_retries
 

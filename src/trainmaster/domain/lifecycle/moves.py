@@ -9,8 +9,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.errors import IllegalTransition
-from trainmaster.domain.job import TRANSITIONS, Attempt, Change, Job, JobState, Outcome
+from trainmaster.domain.job import TRANSITIONS, Change, Job, JobState
 
 CLOCK_TOLERANCE = timedelta(seconds=5)
 """How far SageMaker's clock and ours may differ before we call one of them the earlier."""
@@ -62,6 +63,6 @@ def number_of(job: Job) -> int | None:
 def waiting_state(job: Job) -> JobState:
     """As what the job waits when it waits again: as preempted where it has stepped aside before, else as new."""
     stepped_aside = job.state is JobState.PREEMPTING or any(
-        attempt.outcome in (Outcome.PREEMPTED, Outcome.RECLAIMED) for attempt in job.attempts
+        attempt.outcome in (Outcome.PREEMPTED, Outcome.RECLAIMED, Outcome.RESIZED) for attempt in job.attempts
     )
     return JobState.PREEMPTED if stepped_aside else JobState.PENDING

@@ -9,9 +9,20 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from trainmaster.domain.job import Attempt, Job, JobState, Outcome
+from trainmaster.domain.attempt import Attempt, Outcome
+from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.lifecycle.failures import Retries, fail, failed_as
 from trainmaster.domain.lifecycle.moves import CLOCK_TOLERANCE, closed, current, end, move, note, touch
+from trainmaster.domain.lifecycle.resizing import (
+    base_ended,
+    give_up,
+    member_at_work,
+    member_ended,
+    member_launched,
+    member_of,
+    resized,
+    resumes,
+)
 from trainmaster.domain.observation import WAITED_TOO_LONG, WORKED_TOO_LONG, Observation, Status, Warm
 from trainmaster.domain.policy import FailureClass
 from trainmaster.domain.warm import LONGEST_KEEP_ALIVE
@@ -30,8 +41,12 @@ def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None 
         retries: how the queue tries failures again (`Policy.retries`); asked only where `seen.ends_badly`.
     """
     attempt = job.attempt
-    if attempt is None or not job.units or attempt.training_job_name != seen.training_job_name:
+    if attempt is None or not job.units or seen.training_job_name not in attempt.training_job_names:
         return None
+    if seen.training_job_name != attempt.training_job_name:
+        return _seen_member(job, seen, now)
+    if seen.terminal and attempt.members:
+        return None if attempt.base_ended_at is not None else base_ended(job, now)
     if seen.terminal:
         # Its end may be the first that we hear of its work: earlier reports may have been lost.
         known = replace(
@@ -61,7 +76,19 @@ def _ended(job: Job, seen: Observation, now: datetime, retries: Retries | None) 
     return _ended_stopped(job, seen, now, retries)
 
 
+def _seen_member(job: Job, seen: Observation, now: datetime) -> Job | None:
+    member = member_of(current(job), seen.training_job_name)
+    if seen.terminal:
+        why = "has completed" if seen.status is Status.COMPLETED else f"has ended: {seen.failure_reason or seen.status}"
+        return member_ended(job, seen.training_job_name, now, why, lost=seen.status is not Status.COMPLETED)
+    if seen.at_work and member.started_at is None:
+        return member_at_work(job, seen.training_job_name, seen.started_at or now, now)
+    return None if member.launched else member_launched(job, seen.training_job_name)
+
+
 def _ended_stopped(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
+    if _stopped_to_resize(job) and not _user_was_first(current(job), seen):
+        return resumes(job, now)
     if job.state is JobState.PREEMPTING and not _user_was_first(current(job), seen):
         return _preempted(job, now)
     if _pending_timed_out(job, seen, now):
@@ -75,9 +102,16 @@ def _ended_failed(job: Job, seen: Observation, now: datetime, retries: Retries |
     failure = seen.failure_class
     if failure is None:
         return fail(job, now, reason)
+    if failure is FailureClass.CAPACITY and (under_way := current(job).resizing) is not None and under_way.grows:
+        return resumes(give_up(job, now, reason), now)
     if failure is FailureClass.CAPACITY and job.state is JobState.PREEMPTING:
         return _preempted(job, now)
     return failed_as(job, failure, now, reason, retries)
+
+
+def _stopped_to_resize(job: Job) -> bool:
+    attempt = current(job)
+    return job.state is JobState.RESIZING and attempt.resizing is not None and attempt.stop_asked_at is not None
 
 
 def _stopped(job: Job, now: datetime, reason: str) -> Job:
@@ -142,6 +176,8 @@ def _seen_in_progress(job: Job, attempt: Attempt, seen: Observation, now: dateti
         known = replace(known, started_at=seen.started_at or now)
         others = {failure: times for failure, times in job.failures.items() if failure is not FailureClass.CAPACITY}
         return move(job, JobState.RUNNING, now, "instances at work", attempt=known, returns=0, failures=others)
+    if job.state is JobState.RESIZING and attempt.started_at is None and seen.at_work:
+        return resized(replace(job, attempt=replace(known, started_at=seen.started_at or now)), now)
     return None if known == attempt else touch(job, attempt=known)
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.capacity import Units
+from trainmaster.domain.elastic import Hook
 from trainmaster.domain.errors import IllegalTransition
-from trainmaster.domain.job import Attempt, Hold, Job, JobState, Outcome
+from trainmaster.domain.job import ACTIVE, Hold, Job, JobState
 from trainmaster.domain.lifecycle.moves import current, move, note, touch
+from trainmaster.domain.lifecycle.resizing import new_members, stops
 from trainmaster.domain.names import attempt_name
 
 
@@ -45,6 +48,8 @@ def start(  # noqa: PLR0913 - all that a start decides
         reclaimed_at=reclaimed_at,
         instance_type=instance_type,
     )
+    if job.elastic is not None and job.elastic.hook is Hook.MEMBERS:
+        attempt = new_members(job, attempt, attempt.size - job.elastic.least, now)
     past = job.past if last is None or reuse else (*job.past, last)
     reason = _places(units, instance_type)
     return move(job, JobState.STARTING, now, reason, attempt=attempt, past=past, hold=None, retry_at=None)
@@ -57,7 +62,7 @@ def launched(job: Job) -> Job:
 
 def preempt(job: Job, beneficiary: str, now: datetime) -> Job:
     """The job is to step aside; its capacity is freed for `beneficiary`."""
-    attempt = replace(current(job), stop_asked_at=now, freed_for=beneficiary)
+    attempt = replace(stops(current(job), now), stop_asked_at=now, freed_for=beneficiary)
     return move(job, JobState.PREEMPTING, now, f"steps aside for {beneficiary}", attempt=attempt)
 
 
@@ -68,10 +73,10 @@ def keep_for(job: Job, hold: Hold) -> Job:
 
 def ask_stop(job: Job, now: datetime, who: str) -> Job:
     """Its user wants an active job stopped: it will end as stopped and not be resumed."""
-    if job.state not in (JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING):
+    if job.state not in ACTIVE:
         raise IllegalTransition(f"job {job.name} is {job.state}: there is nothing to stop", field="jobState")
     attempt = current(job)
-    attempt = replace(attempt, stop_asked_at=attempt.stop_asked_at or now)
+    attempt = replace(stops(attempt, now), stop_asked_at=attempt.stop_asked_at or now)
     return note(job, now, f"stop asked by {who}", attempt=attempt, stop_requested=True)
 
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 
+from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.capacity import Pool
-from trainmaster.domain.job import ENDED, JobState, Outcome
+from trainmaster.domain.job import ENDED, JobState
 from trainmaster.domain.observation import Observation
 from trainmaster.domain.policy import Policy
 from trainmaster.local.memory import MemoryStore

@@ -1,0 +1,100 @@
+"""One run of a job on SageMaker: what it holds, how it stands, and how it ended.
+
+Values only. It must not know jobs: what becomes of one is `lifecycle`'s to say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from trainmaster.domain.capacity import Units
+from trainmaster.domain.elastic import Member, Resizing
+
+
+class Outcome(StrEnum):
+    """How an attempt stands or ended.
+
+    returned: it met no capacity and the job waits again. reclaimed: its training plan ended and the job waits again.
+    resized: the next one goes on with another number of instances.
+    """
+
+    ACTIVE = "active"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    PREEMPTED = "preempted"
+    RETURNED = "returned"
+    RECLAIMED = "reclaimed"
+    RESIZED = "resized"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One run of a job on SageMaker.
+
+    Attributes:
+        number: 1 for the first.
+        training_job_name: its SageMaker name, a function of job and number (see `names.attempt_name`).
+        units: what it holds of each pool; with `InstancePreferences` the worst case until SageMaker has chosen.
+        choices: the instance types left to SageMaker to choose from, in order; empty for other jobs.
+        created_at: when the start was decided.
+        launched: whether SageMaker is known to have it.
+        started_at: when SageMaker reported its instances at work.
+        stop_asked_at: when it was decided, or seen, that it stops; its capacity is free only once it has stopped.
+        stop_sent: whether SageMaker is known to have been asked to stop it.
+        freed_for: the job for which it steps aside.
+        saved_at: when its newest checkpoint was written, as far as anybody has looked.
+        saves_every: the least time seen between two of its checkpoints; None where nobody has seen two.
+        interruptions: how often SageMaker took its spot instances away and went on later.
+        reclaimed_at: when SageMaker takes its instances back, as its training plan ends; None for other pools.
+        warm_until: until when the warm pool stays that it left; None where it left none.
+        instance_type: that the queue has chosen for it; "" where the request says it.
+        members: training jobs besides its own that hold some of its units, oldest first (`elastic.Hook.MEMBERS`).
+        joined: members that it has had so far; numbers their names.
+        resizing: the resize that is under way.
+        sized_at: since when it has held what it holds; None while that is what it began with.
+        resizes: how often its size has changed.
+        faulty_since: since when it has lacked a member that was lost; None where it lacks none.
+        wanted: its size before that.
+        base_ended_at: when its own training job ended, while members still hold units.
+    """
+
+    number: int
+    training_job_name: str
+    units: Units
+    created_at: datetime
+    choices: tuple[str, ...] = ()
+    outcome: Outcome = Outcome.ACTIVE
+    launched: bool = False
+    started_at: datetime | None = None
+    stop_asked_at: datetime | None = None
+    stop_sent: bool = False
+    freed_for: str | None = None
+    saved_at: datetime | None = None
+    saves_every: timedelta | None = None
+    interruptions: int = 0
+    reclaimed_at: datetime | None = None
+    warm_until: datetime | None = None
+    ended_at: datetime | None = None
+    reason: str | None = None
+    instance_type: str = ""
+    members: tuple[Member, ...] = ()
+    joined: int = 0
+    resizing: Resizing | None = None
+    sized_at: datetime | None = None
+    resizes: int = 0
+    faulty_since: datetime | None = None
+    wanted: int = 0
+    base_ended_at: datetime | None = None
+
+    @property
+    def size(self) -> int:
+        """Instances that it holds."""
+        return sum(self.units.values())
+
+    @property
+    def training_job_names(self) -> tuple[str, ...]:
+        """Its own SageMaker name and those of its members."""
+        return (self.training_job_name, *(member.training_job_name for member in self.members))
