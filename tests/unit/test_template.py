@@ -170,6 +170,23 @@ def test_both_functions_may_call_of_dynamodb_what_the_code_calls():
     assert as_methods(actions("ApiRole", "dynamodb")) == called - {"condition_check_item"}
 
 
+def test_members_of_elastic_jobs_may_use_the_rows_of_rendezvous_alone():
+    policy = RESOURCES["RendezvousPolicy"]["Properties"]
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert statement["Action"] == ["dynamodb:GetItem", "dynamodb:UpdateItem"]
+    assert statement["Resource"] == {"Fn::GetAtt": ["QueueTable", "Arn"]}
+    assert statement["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["rdzv#*"]}}
+    assert not {"Roles", "Users", "Groups"} & policy.keys(), "who gets it is for whoever deploys to say"
+    assert TEMPLATE["Outputs"]["RendezvousPolicyArn"]["Value"] == {"Ref": "RendezvousPolicy"}
+
+
+def test_rows_of_rendezvous_expire_and_no_others():
+    table = RESOURCES["QueueTable"]["Properties"]
+    assert table["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
+    written = {path.stem for path in (SOURCE / "adapters").glob("*.py") if '"expires"' in path.read_text()}
+    assert written <= {"dynamodb_rendezvous"}
+
+
 def test_both_functions_may_send_what_the_code_sends():
     assert as_methods(actions("ApiRole", "sqs")) == calls_of("sqs.py")
     assert as_methods(actions("ManagerRole", "sqs")) == calls_of("sqs.py")
