@@ -15,6 +15,7 @@ from trainmaster.domain.request.options import OPTIONS, Options
 from trainmaster.domain.request.pools import demand_in, for_pool, pool_warnings
 from trainmaster.domain.request.resources import demand_of, named_types, resource_problems
 from trainmaster.domain.request.rules import limit_problems, option_problems
+from trainmaster.domain.request.sizing import member_request, with_instances
 from trainmaster.domain.request.tags import (
     ATTEMPT_TAGS,
     MAX_TAGS,
@@ -39,6 +40,7 @@ __all__ = [
     "for_pool",
     "limit_problems",
     "meaning_problems",
+    "member_request",
     "named_types",
     "option_field",
     "option_problems",
@@ -49,4 +51,5 @@ __all__ = [
     "shown",
     "tag_problems",
     "warnings",
+    "with_instances",
 ]
