@@ -203,6 +203,19 @@ def test_the_server_runs_commands_only_when_told_to(tmp_path):
         assert not witness.exists()
 
 
+def test_commands_find_the_variables_that_the_server_was_told_to_give_them(tmp_path):
+    endpoint = "AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:8000"
+    with Served("--allow-commands", f"--container-env={endpoint}", "--course=seeking_seconds=0") as served:
+        program = f"import os, pathlib; pathlib.Path({str(tmp_path / 'env')!r}).write_text(repr(dict(os.environ)))"
+        client("sagemaker", served.address).create_training_job(**a_command("job1", sys.executable, "-c", program))
+        waiting = threading.Event()
+        for _ in range(1000):
+            if (tmp_path / "env").exists() and (tmp_path / "env").read_text().endswith("}"):
+                break
+            waiting.wait(0.02)
+        assert repr(endpoint.partition("=")[2]) in (tmp_path / "env").read_text()
+
+
 def test_the_server_can_have_a_training_plan():
     with Served("--plan=spring=ml.p5.48xlarge:2:8") as served:
         plan = client("sagemaker", served.address).describe_training_plan(TrainingPlanName="spring")

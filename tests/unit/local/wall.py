@@ -43,10 +43,10 @@ class Stream:
 class WallAccount:
     """A simulator that runs commands in a directory of the test's own."""
 
-    def __init__(self, root: Path, **settings: Any) -> None:
+    def __init__(self, root: Path, *, inherited: dict[str, str] | None = None, **settings: Any) -> None:
         self.events, self.lines = Stream(), Stream()
         clock = WallClock()
-        inherited = {"PATH": os.environ["PATH"]}
+        inherited = {"PATH": os.environ["PATH"], **(inherited or {})}
         self.root = root
         self.runner = CommandRunner(root, clock, logs=self.lines.put, inherited=inherited)
         settings = {"profile": AT_ONCE, "grace": timedelta(seconds=10), **settings}

@@ -95,7 +95,7 @@ def _runner(
 ) -> CommandRunner:
     root = options.work_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainmaster-")))
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    return CommandRunner(root.resolve(), clock, logs=logs, inherited=inherited)
+    return CommandRunner(root.resolve(), clock, logs=logs, inherited={**inherited, **dict(options.container_env)})
 
 
 def _client(service: Any, endpoint: str, options: argparse.Namespace) -> Any:
@@ -124,6 +124,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--speed", type=float, default=1.0, help="divides all durations of the course")
     add("--grace", type=float, default=120.0, help="seconds from SIGTERM to SIGKILL")
     add("--allow-commands", action="store_true", help="run a request's ContainerEntrypoint on this machine")
+    env = "a variable of every command's environment, such as an endpoint on this machine; a request's own come first"
+    add("--container-env", type=_pair, action="append", default=[], metavar="NAME=VALUE", help=env)
     add("--work-dir", type=Path, help="where jobs' directories and checkpoints stay; else they go with the server")
     add("--events-endpoint", metavar="URL", help="where to put events")
     add("--events-bus", default="default", metavar="NAME")

@@ -1,7 +1,7 @@
 """The directory and the environment that a training script finds, as in a SageMaker container.
 
-`SM_BASE_DIR` stands for `/opt/ml`. Checkpoints are kept outside the job's own directory, under a name made of their
-S3 URI, so that the next attempt with the same URI finds them. It must not start anything.
+`SM_BASE_DIR` stands for `/opt/ml`; each instance has its own. Checkpoints are kept outside, under a name made of their
+S3 URI, so that the next attempt with the same URI finds them, and every instance the same. It must not start anything.
 """
 
 from __future__ import annotations
@@ -15,16 +15,26 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from trainmaster.local.simulator.demand import worst_case
+from trainmaster.local.simulator.hosts import Host, names
 from trainmaster.local.simulator.job import TrainingJob
 
-HOST = "algo-1"
-"""The only host: a job of several instances runs as one process."""
+LOCAL_ADDRESS = "TRAINMASTER_LOCAL_ADDR"
+"""Where other containers reach this one; on SageMaker its name in `hosts` resolves to that."""
+NETWORK_INTERFACE = "lo"
 OPT_ML = PurePosixPath("/opt/ml")
 LIKE_AWS_IMAGES = {"PYTHONUNBUFFERED": "1"}
 """What AWS's training images set: without it a line of output would wait for thousands of others."""
 SHOWN = 40
 """Characters of the URI's last part that the directory's name shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which of a job's instances a container runs on, and the loopback address that stands for it."""
+
+    hosts: tuple[Host, ...]
+    host: Host
+    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +46,23 @@ class Container:
     failure: Path
 
 
-def build(root: Path, job: TrainingJob, inherited: Mapping[str, str]) -> Container:
-    """Make the job's directory under `root`; making it again keeps what is there."""
+def build(root: Path, job: TrainingJob, place: Place, inherited: Mapping[str, str]) -> Container:
+    """Make the directory of one instance under `root`; making it again keeps what is there."""
     base = root / "jobs" / job.name
+    if len(place.hosts) > 1:
+        base /= place.host.name
     for part in ("input/config", "input/data", "model", "output/data", "code"):
         (base / part).mkdir(parents=True, exist_ok=True)
     for channel in _channels(job):
         (base / "input/data" / channel).mkdir(exist_ok=True)
     checkpoints = _link_checkpoints(root, base, job)
-    _write_config(base / "input/config", job)
+    _write_config(base / "input/config", job, place)
     environment = {
         **LIKE_AWS_IMAGES,
         **inherited,
         **job.request.get("Environment", {}),
-        **_variables(base, checkpoints, job),
+        **_paths(base, checkpoints, job),
+        **_variables(job, place),
     }
     return Container(base / "code", environment, base / "output/failure")
 
@@ -85,14 +98,13 @@ def _inside(local_path: str | None) -> PurePosixPath:
     return default if below.parts[0] in ("input", "model", "output", "code") else below
 
 
-def _write_config(directory: Path, job: TrainingJob) -> None:
+def _write_config(directory: Path, job: TrainingJob, place: Place) -> None:
     (directory / "hyperparameters.json").write_text(json.dumps(_hyperparameters(job)))
-    (directory / "resourceconfig.json").write_text(json.dumps(_resources(job)))
+    (directory / "resourceconfig.json").write_text(json.dumps(_resources(place)))
     (directory / "inputdataconfig.json").write_text(json.dumps(_inputs(job)))
 
 
-def _variables(base: Path, checkpoints: Path, job: TrainingJob) -> dict[str, str]:
-    parameters = _hyperparameters(job)
+def _paths(base: Path, checkpoints: Path, job: TrainingJob) -> dict[str, str]:
     paths = {
         "SM_BASE_DIR": base,
         "SM_INPUT_DIR": base / "input",
@@ -101,22 +113,27 @@ def _variables(base: Path, checkpoints: Path, job: TrainingJob) -> dict[str, str
         "SM_OUTPUT_DIR": base / "output",
         "SM_OUTPUT_DATA_DIR": base / "output/data",
         "SM_CHECKPOINT_DIR": checkpoints,
+        **{f"SM_CHANNEL_{_upper(name)}": base / "input/data" / name for name in _channels(job)},
     }
-    channels = {f"SM_CHANNEL_{_upper(name)}": str(base / "input/data" / name) for name in _channels(job)}
+    return {name: str(path) for name, path in paths.items()}
+
+
+def _variables(job: TrainingJob, place: Place) -> dict[str, str]:
+    parameters = _hyperparameters(job)
     return {
-        **{name: str(path) for name, path in paths.items()},
-        **channels,
         **{f"SM_HP_{_upper(name)}": value for name, value in parameters.items()},
         "SM_HPS": json.dumps(parameters),
         "SM_CHANNELS": json.dumps(_channels(job)),
-        "SM_RESOURCE_CONFIG": json.dumps(_resources(job)),
-        "SM_CURRENT_HOST": HOST,
-        "SM_HOSTS": json.dumps([HOST]),
+        "SM_RESOURCE_CONFIG": json.dumps(_resources(place)),
+        "SM_CURRENT_HOST": place.host.name,
+        "SM_HOSTS": json.dumps(names(place.hosts)),
+        "SM_NETWORK_INTERFACE_NAME": NETWORK_INTERFACE,
         "SM_NUM_CPUS": str(os.cpu_count() or 1),
         "SM_NUM_GPUS": "0",
-        "SM_CURRENT_INSTANCE_TYPE": _resources(job)["current_instance_type"],
+        "SM_CURRENT_INSTANCE_TYPE": place.host.instance_type,
         "TRAINING_JOB_NAME": job.name,
         "TRAINING_JOB_ARN": job.arn,
+        LOCAL_ADDRESS: place.address,
     }
 
 
@@ -139,15 +156,22 @@ def _inputs(job: TrainingJob) -> dict[str, Any]:
     }
 
 
-def _resources(job: TrainingJob) -> dict[str, Any]:
-    first = next(iter(job.held or worst_case(job.alternatives)), "local")
+def _resources(place: Place) -> dict[str, Any]:
+    groups = {host.group: host.instance_type for host in place.hosts}
     return {
-        "current_host": HOST,
-        "current_instance_type": first,
-        "current_group_name": "homogeneousCluster",
-        "hosts": [HOST],
-        "instance_groups": [{"instance_group_name": "homogeneousCluster", "instance_type": first, "hosts": [HOST]}],
-        "network_interface_name": "lo",
+        "current_host": place.host.name,
+        "current_instance_type": place.host.instance_type,
+        "current_group_name": place.host.group,
+        "hosts": names(place.hosts),
+        "instance_groups": [
+            {
+                "instance_group_name": group,
+                "instance_type": instance_type,
+                "hosts": names([host for host in place.hosts if host.group == group]),
+            }
+            for group, instance_type in groups.items()
+        ],
+        "network_interface_name": NETWORK_INTERFACE,
     }
 
 

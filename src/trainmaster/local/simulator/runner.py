@@ -1,4 +1,4 @@
-"""Runs a job's own command as its training script: a real process group on this machine.
+"""Runs a job's own command as its training script: a real process group on this machine for each instance.
 
 A command is the argument list of `ContainerEntrypoint` and `ContainerArguments`; no shell ever sees a request. It
 is used only where the simulator was built with it, which is what allowing commands means. No process outlives it:
@@ -8,29 +8,30 @@ a guardian kills the groups when this process dies, `close` when it ends. It mus
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import IO
 
 from trainmaster.local.simulator.clock import Clock
+from trainmaster.local.simulator.hosts import Addresses, hosts_of
 from trainmaster.local.simulator.job import TrainingJob
-from trainmaster.local.simulator.layout import Container, build
+from trainmaster.local.simulator.layout import Place, build
+from trainmaster.local.simulator.process import Guardian, Script
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 LONGEST_LINE = 200_000
 """Bytes: CloudWatch Logs takes 256 KB an event."""
 LAST_WORDS_SECONDS = 1.0
-"""How long `close` waits between SIGTERM and SIGKILL, and for the rest of a script's output."""
+"""How long there is between SIGTERM and SIGKILL for the others when one instance has failed and for all on `close`,
+and for the rest of a script's output."""
 NOT_STARTED = 127
 """The exit code that a shell would give a command that cannot be started."""
+STRIDE = 251
+"""How far apart simulators with neighbouring process ids begin to give out addresses."""
 Exited = Callable[[str, int, str | None], None]
 
 
@@ -48,19 +49,20 @@ LogSink = Callable[[LogLine], None]
 
 
 @dataclass(slots=True)
-class _Script:
+class _Run:
+    """All instances of one run of a job; the first failure of any is the job's."""
+
     name: str
-    run: int
-    process: subprocess.Popen[bytes]
-    failure: Path
-    reaped: bool = False
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    number: int
+    addresses: list[str]
+    scripts: list[Script] = field(default_factory=list)
+    left: int = 0
+    failure: str | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
 
     def send(self, number: int) -> None:
-        """Signal the whole group, unless its leader's id may be somebody else's already."""
-        with self.lock:
-            if not self.reaped:
-                _kill_group(self.process.pid, number)
+        for script in self.scripts:
+            script.send(number)
 
 
 class CommandRunner:
@@ -70,7 +72,7 @@ class CommandRunner:
         root: where jobs' directories and checkpoints are made.
         clock: what time a line of output came.
         logs: takes each line; called from a thread of the script.
-        inherited: the environment that every script has besides its own.
+        inherited: the environment that every script has besides its own; the request's `Environment` comes first.
     """
 
     def __init__(
@@ -82,155 +84,123 @@ class CommandRunner:
         self._inherited = inherited or {}
         self._exited: Exited = lambda _name, _run, _failure: None
         self._lock = threading.Lock()
-        self._scripts: dict[tuple[str, int], _Script] = {}
+        self._runs: dict[tuple[str, int], _Run] = {}
         self._watchers: set[threading.Thread] = set()
         self._closed = False
-        self._guardian = _Guardian()
+        self._addresses = Addresses(os.getpid() * STRIDE)
+        self._guardian = Guardian()
         atexit.register(self.close)
 
     def report_to(self, exited: Exited) -> None:
-        """Tell this one when a script has ended."""
+        """Tell this one when all scripts of a job have ended."""
         self._exited = exited
 
     def start(self, job: TrainingJob, run: int) -> None:
-        """Start the job's command. One that cannot be started has ended with the reason."""
+        """Start the job's command on each instance. One that cannot be started has ended with the reason."""
         try:
             self._start(job, run)
         except OSError as error:
             self._exited(job.name, run, f"AlgorithmError: {error}, exit code: {NOT_STARTED}")
 
     def signal(self, name: str, run: int, *, kill: bool) -> None:
-        """SIGTERM, or SIGKILL, to the script and all its children; nothing where it has ended."""
-        script = self._scripts.get((name, run))
-        if script is not None:
-            script.send(signal.SIGKILL if kill else signal.SIGTERM)
+        """SIGTERM, or SIGKILL, to the job's scripts and all their children; nothing where they have ended."""
+        running = self._runs.get((name, run))
+        if running is not None:
+            running.send(signal.SIGKILL if kill else signal.SIGTERM)
 
     def close(self) -> None:
         """End all scripts, by force where they do not go at once, and wait until they have."""
         with self._lock:
             self._closed = True
-            scripts, watchers = list(self._scripts.values()), list(self._watchers)
-        for script in scripts:
-            script.send(signal.SIGTERM)
+            runs, watchers = list(self._runs.values()), list(self._watchers)
+        for run in runs:
+            run.send(signal.SIGTERM)
         for watcher in watchers:
             watcher.join(LAST_WORDS_SECONDS / max(1, len(watchers)))
-        for script in scripts:
-            script.send(signal.SIGKILL)
+        for run in runs:
+            run.send(signal.SIGKILL)
         for watcher in watchers:
             watcher.join(LAST_WORDS_SECONDS)
         self._guardian.close()
         atexit.unregister(self.close)
 
-    def _start(self, job: TrainingJob, run: int) -> None:
-        container = build(self._root, job, self._inherited)
+    def _start(self, job: TrainingJob, number: int) -> None:
         with self._lock:
             if self._closed:
                 return
-            process = _spawn(job.argv, container)
-            self._guardian.watch(process.pid)
-            script = _Script(job.name, run, process, container.failure)
-            self._scripts[job.name, run] = script
-            stream = f"{job.name}/algo-1-{int(self._clock.now().timestamp())}"
-            watcher = threading.Thread(target=self._watch, args=(script, stream), name=job.name, daemon=True)
-            self._watchers.add(watcher)
-        watcher.start()
+            run, watchers = self._spawn(job, number)
+            self._runs[job.name, number] = run
+            self._watchers.update(watchers)
+        for watcher in watchers:
+            watcher.start()
 
-    def _watch(self, script: _Script, stream: str) -> None:
-        """Follow a script to its end, then see that none of its children is left."""
-        output = script.process.stdout
-        reader = threading.Thread(target=self._read, args=(output, stream), daemon=True)
+    def _spawn(self, job: TrainingJob, number: int) -> tuple[_Run, list[threading.Thread]]:
+        """A process for each instance, or none at all."""
+        hosts = hosts_of(job)
+        run = _Run(job.name, number, self._addresses.take(len(hosts)))
+        since = int(self._clock.now().timestamp())
+        watchers = []
+        try:
+            for host, address in zip(hosts, run.addresses, strict=True):
+                script = Script(job.argv, build(self._root, job, Place(hosts, host, address), self._inherited))
+                run.scripts.append(script)
+                self._guardian.watch(script.group)
+                arguments = (run, script, f"{job.name}/{host.name}-{since}")
+                watchers.append(threading.Thread(target=self._watch, args=arguments, name=job.name, daemon=True))
+        except OSError:
+            self._take_back(run)
+            raise
+        run.left = len(hosts)
+        return run, watchers
+
+    def _take_back(self, run: _Run) -> None:
+        """End the instances that were started before one could not be."""
+        run.send(signal.SIGKILL)
+        for script in run.scripts:
+            script.wait()
+            self._guardian.forget(script.group)
+            if script.output is not None:
+                script.output.close()
+        self._addresses.give(run.addresses)
+
+    def _watch(self, run: _Run, script: Script, stream: str) -> None:
+        """Follow a script to its end."""
+        reader = threading.Thread(target=self._read, args=(script, stream), daemon=True)
         reader.start()
-        _await_end(script.process)
-        with script.lock:
-            _kill_group(script.process.pid, signal.SIGKILL)
-            script.process.wait()
-            script.reaped = True
-        self._guardian.forget(script.process.pid)
+        script.wait()
+        self._guardian.forget(script.group)
         reader.join(LAST_WORDS_SECONDS)
-        self._bury(script)
+        if self._bury(run, script.why_failed()):
+            run.send(signal.SIGTERM)
+            run.ended.wait(LAST_WORDS_SECONDS)
+            run.send(signal.SIGKILL)
+            with self._lock:
+                self._watchers.discard(threading.current_thread())
 
-    def _bury(self, script: _Script) -> None:
+    def _bury(self, run: _Run, failure: str | None) -> bool:
+        """One instance has ended; whether it is the first to have failed while others go on."""
         with self._lock:
-            del self._scripts[script.name, script.run]
+            first = failure is not None and run.failure is None
+            run.failure = run.failure or failure
+            run.left -= 1
+            if first and run.left:
+                return True
             self._watchers.discard(threading.current_thread())
+            if run.left:
+                return False
+            del self._runs[run.name, run.number]
             closed = self._closed
+        run.ended.set()
+        self._addresses.give(run.addresses)
         if not closed:
-            self._exited(script.name, script.run, _why_failed(script))
+            self._exited(run.name, run.number, run.failure)
+        return False
 
-    def _read(self, output: IO[bytes] | None, stream: str) -> None:
-        if output is None:
+    def _read(self, script: Script, stream: str) -> None:
+        if script.output is None:
             return
-        with output:
+        with script.output as output:
             while raw := output.readline(LONGEST_LINE):
                 if self._logs is not None:
                     text = raw.decode(errors="replace").rstrip("\r\n")
                     self._logs(LogLine(LOG_GROUP, stream, self._clock.now(), text))
-
-
-class _Guardian:
-    """The process that outlives this one just long enough to kill what it started."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        program = Path(__file__).with_name("guardian.py")
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(program)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-            text=True,
-        )
-
-    def watch(self, group: int) -> None:
-        self._tell(f"+{group}\n")
-
-    def forget(self, group: int) -> None:
-        self._tell(f"-{group}\n")
-
-    def close(self) -> None:
-        with self._lock:
-            if self._process.stdin is not None and not self._process.stdin.closed:
-                self._process.stdin.close()
-        self._process.wait()
-
-    def _tell(self, line: str) -> None:
-        with self._lock:
-            pipe = self._process.stdin
-            if pipe is not None and not pipe.closed:
-                pipe.write(line)
-                pipe.flush()
-
-
-def _spawn(argv: list[str], container: Container) -> subprocess.Popen[bytes]:
-    """The command in a session, and so a process group, of its own."""
-    return subprocess.Popen(
-        argv,
-        cwd=container.directory,
-        env=dict(container.environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-
-
-def _await_end(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the leader without reaping it: while it is a zombie, its group's number belongs to nobody else."""
-    if hasattr(os, "waitid"):
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    else:
-        process.wait()
-
-
-def _kill_group(group: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
-
-
-def _why_failed(script: _Script) -> str | None:
-    """The `FailureReason`: what the script left in `output/failure`, and its exit code as a shell would tell it."""
-    code = script.process.returncode
-    if code == 0:
-        return None
-    said = script.failure.read_text(errors="replace").strip() if script.failure.is_file() else ""
-    return f"AlgorithmError: {said[:900]}, exit code: {code if code > 0 else 128 - code}"
