@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.capacity import Demand
+from trainmaster.domain.elastic import Cause, Elastic, Hook, Member, Resizing, RestartBudget
 from trainmaster.domain.job import Change, Hold, Job, JobState, ParentRule, Wishes
 from trainmaster.domain.policy import FailureClass
 from trainmaster.domain.resources import Resources
@@ -20,6 +21,47 @@ times = st.integers(0, 4 * 10**15).map(lambda micros: datetime(1970, 1, 1, tzinf
 spans = st.timedeltas(timedelta(0), timedelta(days=365))
 units = st.dictionaries(keys, st.integers(1, 1_000), min_size=1, max_size=3)
 priorities = st.integers(-1_000_000, 1_000_000)
+
+MEMBER = dict[str, st.SearchStrategy[Any]](
+    # Names as the queue gives them are kept as a number, others are not.
+    training_job_name=names | st.builds("{}-qstamp-{}-m{}".format, names, st.integers(1, 9), st.integers(1, 99)),
+    created_at=times,
+    launched=st.booleans(),
+    started_at=st.none() | times,
+    drain_asked_at=st.none() | times,
+    left_at=st.none() | times,
+    stop_sent=st.booleans(),
+)
+RESIZING = dict[str, st.SearchStrategy[Any]](
+    before=st.integers(1, 99),
+    after=st.integers(1, 99),
+    cause=st.sampled_from(Cause),
+    asked_at=times,
+    until=times,
+    freed_for=st.none() | names,
+    told=st.booleans(),
+    given_up=st.booleans(),
+)
+BUDGET = dict[str, st.SearchStrategy[Any]](
+    most=st.none() | st.integers(0, 99),
+    period=spans,
+    total=st.none() | st.integers(0, 99),
+    before_full=st.none() | st.integers(0, 99),
+    most_full=st.integers(0, 99),
+)
+ELASTIC = dict[str, st.SearchStrategy[Any]](
+    least=st.integers(1, 99),
+    most=st.integers(1, 99),
+    step=st.integers(1, 9),
+    values=st.lists(st.integers(1, 99), max_size=3).map(tuple),
+    hook=st.sampled_from(Hook),
+    target=texts,
+    scaling_timeout=spans,
+    graceful_shutdown_timeout=spans,
+    faulty_scale_down_timeout=spans,
+    scale_up_snooze=spans,
+    budget=st.builds(RestartBudget, **BUDGET),
+)
 
 ATTEMPT = dict[str, st.SearchStrategy[Any]](
     number=st.integers(1, 99),
@@ -41,6 +83,15 @@ ATTEMPT = dict[str, st.SearchStrategy[Any]](
     ended_at=st.none() | times,
     reason=st.none() | texts,
     instance_type=texts,
+    members=st.lists(st.builds(Member, **MEMBER), max_size=3).map(tuple),
+    joined=st.integers(0, 99),
+    resizing=st.none() | st.builds(Resizing, **RESIZING),
+    sized_at=st.none() | times,
+    served=st.floats(0, 1e12),
+    resizes=st.integers(0, 99),
+    faulty_since=st.none() | times,
+    wanted=st.integers(0, 99),
+    base_ended_at=st.none() | times,
 )
 attempts = st.builds(Attempt, **ATTEMPT)
 wishes = st.builds(
@@ -113,5 +164,6 @@ JOB = dict[str, st.SearchStrategy[Any]](
     retries=counts,
     failures=counts,
     held_by=st.none() | texts,
+    elastic=st.none() | st.builds(Elastic, **ELASTIC),
 )
 jobs = st.builds(Job, **JOB)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 from engines import DynamoEngine
@@ -14,7 +15,9 @@ import builders as b
 from trainmaster.adapters.dynamodb_records import records_row
 from trainmaster.adapters.dynamodb_rows import job_of, job_text, row_of
 from trainmaster.domain import lifecycle
+from trainmaster.domain.elastic import Cause, Elastic, Hook
 from trainmaster.domain.job import Change, JobState
+from trainmaster.domain.lifecycle import resizing
 from trainmaster.domain.listing import Filter
 from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import Policy
@@ -106,6 +109,33 @@ def test_a_jobs_whole_life_costs_at_most_25_write_and_25_read_units(meter):
     assert sum(units for units, _, _ in spent.values()) <= 24
     assert sum(units for _, units, _ in spent.values()) <= 14
     assert sum(calls for _, _, calls in spent.values()) <= 21
+
+
+def test_every_change_of_an_elastic_job_of_65_instances_costs_two_write_units_at_the_most(meter):
+    meter, store = meter
+    job = b.a_running_job(NAME, submitted_by=BY, elastic=Elastic(least=1, most=65, hook=Hook.MEMBERS))
+    store.submit(job, a_request_of_4_kb())
+    grown = resizing.resize(job, 65, Cause.GROW, b.at(10.5), until=b.at(1_000))
+    assert store.transition([(job, grown)])
+    rng = random.Random(5)
+    for member in grown.attempt.members:
+        came = b.at(round(rng.uniform(100, 400), 6))
+        grown = resizing.member_at_work(grown, member.training_job_name, came, came)
+    shrunk = resizing.resize(grown, 1, Cause.SHRINK, b.at(5_000.5), until=b.at(5_600), freed_for="job9")
+    for member in shrunk.attempt.members:
+        left = b.at(round(rng.uniform(5_100, 5_400), 6))
+        shrunk = resizing.member_left(shrunk, member.training_job_name, left)
+    assert grown.state is JobState.RUNNING
+    assert len(row_of(grown)["job"]["B"]) < 1_100
+    assert len(row_of(shrunk)["job"]["B"]) < 1_700, "every member with all times that it can have"
+    store.submit(replace(shrunk, name="other"), a_request_of_4_kb("other"))
+    shrunk = store.find("other")
+    assert shrunk.attempt.joined == 64
+    with meter.measured() as cost:
+        assert store.transition(
+            [(shrunk, resizing.member_stop_sent(shrunk, shrunk.attempt.members[0].training_job_name))]
+        )
+    assert (cost.write_units, cost.calls) == (2, 1)
 
 
 def test_a_job_that_is_preempted_and_resumed_costs_a_fixed_amount_more(meter):

@@ -6,7 +6,7 @@ import time
 from dataclasses import fields, replace
 
 import pytest
-from any_jobs import ATTEMPT, JOB, jobs, priorities, times
+from any_jobs import ATTEMPT, BUDGET, ELASTIC, JOB, MEMBER, RESIZING, jobs, priorities, times
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +16,7 @@ from trainmaster.adapters.dynamodb_rows import (
     history_of,
     history_row,
     job_of,
+    job_text,
     keyed,
     lane_end,
     lane_key,
@@ -26,8 +27,10 @@ from trainmaster.adapters.dynamodb_rows import (
 )
 from trainmaster.adapters.dynamodb_settings import SETTINGS, Deployed
 from trainmaster.domain.attempt import Attempt
+from trainmaster.domain.elastic import Cause, Elastic, Hook, Member, Resizing, RestartBudget
 from trainmaster.domain.errors import InvalidRequest, TooLarge
 from trainmaster.domain.job import Job, JobState
+from trainmaster.domain.lifecycle import resizing
 from trainmaster.domain.listing import Cursor
 from trainmaster.domain.policy import Policy
 from trainmaster.ports import QueueSettings
@@ -36,7 +39,8 @@ unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 
 
 def test_any_job_has_every_member_that_a_job_can_have():
-    for kind, strategies in ((Job, JOB), (Attempt, ATTEMPT)):
+    parts = ((Elastic, ELASTIC), (RestartBudget, BUDGET), (Member, MEMBER), (Resizing, RESIZING))
+    for kind, strategies in ((Job, JOB), (Attempt, ATTEMPT), *parts):
         assert strategies.keys() == {each.name for each in fields(kind) if each.init}
 
 
@@ -103,6 +107,29 @@ def test_what_a_newer_version_has_added_to_a_row_does_not_disturb():
     row["added"] = {"S": "later"}
     row["job"]["S"] = row["job"]["S"].replace("{", '{"added":"later",', 1)
     assert job_of(row) == b.a_job("job1")
+
+
+def test_what_a_newer_version_has_added_to_sizes_members_and_resizes_does_not_disturb():
+    budget = RestartBudget(most=3)
+    job = b.a_running_job("job1", elastic=Elastic(least=1, most=3, hook=Hook.MEMBERS, budget=budget))
+    job = resizing.resize(job, 2, Cause.GROW, b.at(10), until=b.at(20))
+    row = row_of(job)
+    text = job_text(row)
+    for known, added in (
+        ('"elastic":{', '"added":[1],'),
+        ('"budget":{', '"added":"later",'),
+        ('"attempt":{', '"added":null,'),
+    ):
+        assert known in text
+        text = text.replace(known, known + added)
+    for known, added in (
+        ('"members":[[1,10,0', ',null,null,null,"later"'),
+        ('"resizing":[1,2,"grow",10,20,0,null', ",7"),
+    ):
+        assert known in text
+        text = text.replace(known, known + added)
+    row["job"] = {"S": text}
+    assert job_of(row) == job
 
 
 def test_a_thousand_rows_are_read_in_an_instant():

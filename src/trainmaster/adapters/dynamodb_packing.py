@@ -10,20 +10,27 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any
 
-from trainmaster.domain.attempt import Attempt, Outcome
+from trainmaster.adapters.dynamodb_packing_attempts import (
+    Seconds,
+    attempt_of,
+    attempt_values,
+    optional_span,
+    seconds_of,
+    since,
+    span_seconds,
+)
+from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.capacity import Demand
 from trainmaster.domain.document import document, value_of
+from trainmaster.domain.elastic import Elastic
 from trainmaster.domain.job import Change, Hold, Job, JobState, ParentRule, Wishes
-from trainmaster.domain.names import attempt_name
 from trainmaster.domain.policy import DEFAULT_SHARE, FailureClass
 from trainmaster.domain.resources import Resources
 
-Seconds: TypeAlias = int | float
 STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
 """Several times as quick as calling the enumeration, which matters for a thousand rows."""
-_OUTCOMES: Mapping[str, Outcome] = {outcome.value: outcome for outcome in Outcome}
 _FAILURES: Mapping[str, FailureClass] = {failure.value: failure for failure in FailureClass}
 _DAY = timedelta(days=1)
 _NO_WISHES = Wishes()
@@ -68,21 +75,21 @@ def _without_defaults(job: Job) -> dict[str, Any]:
         "asks": _asks(job.demand),
         "share": job.share if job.share != DEFAULT_SHARE else None,
         "fixed": None if job.preemptible else True,
-        "maxRuntime": _seconds(job.max_runtime) if job.max_runtime != _DAY else None,
-        "maxPending": _span(job.max_pending),
+        "maxRuntime": seconds_of(job.max_runtime) if job.max_runtime != _DAY else None,
+        "maxPending": span_seconds(job.max_pending),
         "keepAlive": job.keep_alive or None,
         "fit": job.fit or None,
         "image": job.image or None,
         "saves": job.checkpointed or None,
         "by": job.submitted_by,
-        "attempt": None if job.attempt is None else _attempt(job.attempt, job),
-        "past": [_attempt(attempt, job) for attempt in job.past] or None,
-        "hold": None if job.hold is None else [dict(job.hold.units), _since(entry, job.hold.until)],
-        "retryAt": _since(entry, job.retry_at),
+        "attempt": None if job.attempt is None else attempt_values(job.attempt, job),
+        "past": [attempt_values(attempt, job) for attempt in job.past] or None,
+        "hold": None if job.hold is None else [dict(job.hold.units), since(entry, job.hold.until)],
+        "retryAt": since(entry, job.retry_at),
         "returns": job.returns or None,
         "stop": job.stop_requested or None,
         "failure": job.failure,
-        "endedAt": _since(entry, job.ended_at),
+        "endedAt": since(entry, job.ended_at),
         **_rules(job),
     }
     return {key: value for key, value in values.items() if value is not None}
@@ -93,9 +100,9 @@ def _rules(job: Job) -> dict[str, Any]:
     entry, wishes = job.entry_time, job.wishes
     spans = (wishes.min_runtime, wishes.cooldown, wishes.delay)
     return {
-        "wishes": [*map(_span, spans), wishes.most] if wishes != _NO_WISHES else None,
-        "notBefore": _since(entry, job.not_before),
-        "deadline": _since(entry, job.deadline),
+        "wishes": [*map(span_seconds, spans), wishes.most] if wishes != _NO_WISHES else None,
+        "notBefore": since(entry, job.not_before),
+        "deadline": since(entry, job.deadline),
         "after": list(job.after) or None,
         "ifParentFails": job.if_parent_fails.value if job.if_parent_fails is not ParentRule.CANCEL else None,
         "group": job.group,
@@ -103,57 +110,13 @@ def _rules(job: Job) -> dict[str, Any]:
         "retries": dict(job.retries) or None,
         "failures": dict(job.failures) or None,
         "heldBy": job.held_by,
+        "elastic": None if job.elastic is None else document(job.elastic, sparse=True),
     }
-
-
-def _attempt(attempt: Attempt, job: Job) -> dict[str, Any]:
-    entry = job.entry_time
-    name = attempt.training_job_name
-    values = {
-        "n": attempt.number,
-        "units": dict(attempt.units),
-        "at": _since(entry, attempt.created_at),
-        "name": name if name != attempt_name(job.name, attempt.number) else None,
-        "choices": list(attempt.choices) or None,
-        "type": attempt.instance_type or None,
-        "outcome": attempt.outcome.value if attempt.outcome is not Outcome.ACTIVE else None,
-        "launched": attempt.launched or None,
-        "started": _since(entry, attempt.started_at),
-        "stopAsked": _since(entry, attempt.stop_asked_at),
-        "stopSent": attempt.stop_sent or None,
-        "for": attempt.freed_for,
-        "saved": _since(entry, attempt.saved_at),
-        "savesEvery": _span(attempt.saves_every),
-        "interruptions": attempt.interruptions or None,
-        "reclaimed": _since(entry, attempt.reclaimed_at),
-        "warmUntil": _since(entry, attempt.warm_until),
-        "ended": _since(entry, attempt.ended_at),
-        "reason": attempt.reason,
-    }
-    return {key: value for key, value in values.items() if value is not None}
 
 
 def _line(line: Change, entry: datetime) -> list[Any]:
-    values = [_since(entry, line.at), line.before and line.before.value, line.after.value, line.reason]
+    values = [since(entry, line.at), line.before and line.before.value, line.after.value, line.reason]
     return values if line.attempt is None else [*values, line.attempt]
-
-
-def _seconds(span: timedelta) -> Seconds:
-    """Whole seconds as an integer; a float keeps microseconds exactly for two centuries."""
-    seconds = span.total_seconds()
-    return int(seconds) if seconds.is_integer() else seconds
-
-
-def _span(span: timedelta | None) -> Seconds | None:
-    return None if span is None else _seconds(span)
-
-
-def _since(entry: datetime, time: datetime | None) -> Seconds | None:
-    return None if time is None else _seconds(time - entry)
-
-
-def _at(entry: datetime, seconds: Seconds | None) -> datetime | None:
-    return None if seconds is None else entry + timedelta(seconds=seconds)
 
 
 def _same(value: Any, _name: str, _entry: datetime) -> Any:
@@ -162,10 +125,6 @@ def _same(value: Any, _name: str, _entry: datetime) -> Any:
 
 def _read_span(value: Seconds, _name: str, _entry: datetime) -> timedelta:
     return timedelta(seconds=value)
-
-
-def _read_optional_span(value: Seconds | None) -> timedelta | None:
-    return None if value is None else timedelta(seconds=value)
 
 
 def _read_moment(value: Seconds, _name: str, entry: datetime) -> datetime:
@@ -191,8 +150,12 @@ def _asks_of(value: Sequence[Any] | None) -> dict[str, Any]:
 
 def _read_wishes(value: list[Any], _name: str, _entry: datetime) -> Wishes:
     *spans, most = value
-    min_runtime, cooldown, delay = map(_read_optional_span, spans)
+    min_runtime, cooldown, delay = map(optional_span, spans)
     return Wishes(min_runtime=min_runtime, cooldown=cooldown, delay=delay, most=most)
+
+
+def _read_elastic(value: Mapping[str, Any], _name: str, _entry: datetime) -> Elastic:
+    return value_of(Elastic, value)
 
 
 def _read_failures(value: Mapping[str, int], _name: str, _entry: datetime) -> Mapping[FailureClass, int]:
@@ -211,33 +174,8 @@ def _read_hold(value: list[Any], _name: str, entry: datetime) -> Hold:
     return Hold(value[0], entry + timedelta(seconds=value[1]))
 
 
-def _read_attempt(value: Mapping[str, Any], name: str, entry: datetime) -> Attempt:
-    get = value.get
-    return Attempt(
-        number=value["n"],
-        training_job_name=get("name") or attempt_name(name, value["n"]),
-        units=value["units"],
-        created_at=entry + timedelta(seconds=value["at"]),
-        choices=tuple(get("choices", ())),
-        instance_type=get("type", ""),
-        outcome=_OUTCOMES[get("outcome", "active")],
-        launched=get("launched", False),
-        started_at=_at(entry, get("started")),
-        stop_asked_at=_at(entry, get("stopAsked")),
-        stop_sent=get("stopSent", False),
-        freed_for=get("for"),
-        saved_at=_at(entry, get("saved")),
-        saves_every=_read_optional_span(get("savesEvery")),
-        interruptions=get("interruptions", 0),
-        reclaimed_at=_at(entry, get("reclaimed")),
-        warm_until=_at(entry, get("warmUntil")),
-        ended_at=_at(entry, get("ended")),
-        reason=get("reason"),
-    )
-
-
 def _read_attempts(value: list[Any], name: str, entry: datetime) -> tuple[Attempt, ...]:
-    return tuple(_read_attempt(one, name, entry) for one in value)
+    return tuple(attempt_of(one, name, entry) for one in value)
 
 
 def _read_history(value: list[Any], _name: str, entry: datetime) -> tuple[Change, ...]:
@@ -262,7 +200,7 @@ _READERS: Mapping[str, tuple[str, Callable[[Any, str, datetime], Any]]] = {
     "image": ("image", _same),
     "saves": ("checkpointed", _same),
     "by": ("submitted_by", _same),
-    "attempt": ("attempt", _read_attempt),
+    "attempt": ("attempt", attempt_of),
     "past": ("past", _read_attempts),
     "hold": ("hold", _read_hold),
     "retryAt": ("retry_at", _read_moment),
@@ -280,5 +218,6 @@ _READERS: Mapping[str, tuple[str, Callable[[Any, str, datetime], Any]]] = {
     "retries": ("retries", _read_failures),
     "failures": ("failures", _read_failures),
     "heldBy": ("held_by", _same),
+    "elastic": ("elastic", _read_elastic),
     "history": ("history", _read_history),
 }

@@ -55,6 +55,7 @@ class Attempt:
         joined: members that it has had so far; numbers their names.
         resizing: the resize that is under way.
         sized_at: since when it has held what it holds; None while that is what it began with.
+        served: unit-seconds that it was at work before that.
         resizes: how often its size has changed.
         faulty_since: since when it has lacked a member that was lost; None where it lacks none.
         wanted: its size before that.
@@ -84,6 +85,7 @@ class Attempt:
     joined: int = 0
     resizing: Resizing | None = None
     sized_at: datetime | None = None
+    served: float = 0.0
     resizes: int = 0
     faulty_since: datetime | None = None
     wanted: int = 0
