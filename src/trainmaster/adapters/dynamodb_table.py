@@ -22,7 +22,7 @@ from trainmaster.adapters.dynamodb_errors import (
     repeated,
     translated,
 )
-from trainmaster.adapters.dynamodb_rows import FINISHED, FINISHED_INDEX, Key, Row
+from trainmaster.adapters.dynamodb_rows import FINISHED, FINISHED_INDEX, Key, Row, keyed
 from trainmaster.domain.errors import Throttled
 
 if TYPE_CHECKING:
@@ -147,6 +147,19 @@ class Table:
     def delete(self, key: Key) -> None:
         """Delete one row, if it is there."""
         self._patiently(lambda: self.client.delete_item(TableName=self.name, Key=_key(key)))
+
+    def set(self, key: Key, **values: str | int) -> None:
+        """Set these attributes of one row, whether or not it is there; what else it holds stays as it is."""
+        row = keyed(key, **values)
+        self._patiently(
+            lambda: self.client.update_item(
+                TableName=self.name,
+                Key=_key(key),
+                UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in values),
+                ExpressionAttributeNames={f"#{name}": name for name in values},
+                ExpressionAttributeValues={f":{name}": row[name] for name in values},
+            )
+        )
 
     def count_up(self, key: Key, attribute: str) -> int:
         """Add one to a number, from 0 where there is none; returns the new one. A repeated request may add two."""

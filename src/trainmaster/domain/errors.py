@@ -21,6 +21,7 @@
         ├── CapacityExhausted   the account's limit or EC2 has no room now: wait and learn
         ├── RequestRefused      SageMaker will not take this request, ever
         ├── NotPermitted        our own role lacks a permission
+        ├── UnreadableGroup     a rendezvous whose state no release of ours has written
         └── Fenced              a later pass has begun; this one must stop
 
 It must not know HTTP: the status of each type is a table in `handlers/`.
@@ -123,6 +124,10 @@ class RequestRefused(ServiceTrouble):
 
 class NotPermitted(ServiceTrouble):
     """Our own role lacks a permission (`AccessDeniedException`)."""
+
+
+class UnreadableGroup(ServiceTrouble):
+    """The state of a rendezvous is none that a release of ours writes; whoever may write its row has written this."""
 
 
 class Fenced(ServiceTrouble):

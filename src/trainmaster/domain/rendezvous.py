@@ -6,8 +6,13 @@ read it. It must not change a group: the queue asks, and the nodes do.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+from trainmaster.domain.errors import UnreadableGroup
 
 
 class Role(StrEnum):
@@ -84,3 +89,53 @@ class Control:
     sizes: tuple[int, ...] = ()
     drain: tuple[str, ...] = ()
     grace: float = 600.0
+
+
+def group_of(text: str | bytes) -> Group:
+    """The group that such a state, as the nodes write it, tells of; members that a newer node adds are left alone.
+
+    What the state holds is `docs/reference/rendezvous.md`'s; a node of an unknown role is of this group all the same,
+    as one that waits. Nothing in the text is trusted: nodes are other people's containers. Raises `UnreadableGroup`.
+    """
+    try:
+        state = json.loads(text)
+        nodes = (_node(name, node) for name, node in _mapping(state["nodes"]).items())
+        return Group(
+            round=int(state["round"]),
+            complete=state["complete"] is True,
+            closed=state["closed"] is True,
+            reason=str(state.get("reason", "")),
+            nodes=tuple(sorted(nodes, key=_place)),
+            restarts=sum(_mapping(each).get("charged") is True for each in state.get("restarts", ())),
+        )
+    # A deeply nested text makes the parser give up with a RecursionError.
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise UnreadableGroup(f"The state of a rendezvous cannot be read: {type(error).__name__}.") from error
+
+
+def _node(name: str, node: Any) -> Node:
+    """A node by its name, `<training job>/<host>#<incarnation>`."""
+    training_job_name, _, rest = name.partition("/")
+    host, _, _ = rest.partition("#")
+    values = _mapping(node)
+    role, rank = str(values["role"]), values.get("rank")
+    return Node(
+        training_job_name=training_job_name,
+        host=host,
+        role=Role(role) if role in _ROLES else Role.WAITING,
+        rank=None if rank is None else int(rank),
+        beats=int(values.get("beat", 0)),
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{type(value).__name__} where an object belongs")
+    return value
+
+
+def _place(node: Node) -> tuple[bool, int, str, str]:
+    return (node.rank is None, node.rank or 0, node.training_job_name, node.host)
+
+
+_ROLES = frozenset(Role)

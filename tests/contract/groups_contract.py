@@ -1,0 +1,74 @@
+"""What every implementation of `ports.Groups` does.
+
+A subclass gives `groups`, `written(run, text)`, which writes as nodes do, and `asked(run)`, which reads the control.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from trainmaster.domain.errors import UnreadableGroup
+from trainmaster.domain.rendezvous import Control, Group, Node, Role
+
+CONTROL = Control(epoch=1, least=2, most=8, sizes=(2, 4, 8), drain=("bert-qstamp-1-m2",), grace=90.0)
+
+
+def a_state(**members):
+    """The state of two nodes, of which one waits, as nodes of version 1 write it."""
+    nodes = {
+        "bert-qstamp-1-m1/algo-1#b2": {"addr": "10.0.0.2", "slots": 1, "role": "waiting", "rank": None, "beat": 3},
+        "bert/algo-1#a1": {"addr": "10.0.0.1", "slots": 8, "role": "member", "rank": 0, "beat": 7},
+    }
+    restarts = [{"round": 1, "why": "worker", "charged": True}, {"round": 2, "why": "resize", "charged": False}]
+    state = {"v": 1, "round": 2, "complete": True, "closed": False, "reason": "", "nodes": nodes, "restarts": restarts}
+    return json.dumps(state | members)
+
+
+class GroupsContract:
+    def test_a_run_to_which_no_node_has_come_has_no_group(self, groups):
+        assert groups.group("bert") is None
+
+    def test_what_is_asked_of_a_run_makes_no_group_of_it(self, groups):
+        groups.direct("bert", CONTROL)
+        assert groups.group("bert") is None
+
+    def test_a_group_is_as_its_nodes_have_written_it(self, groups, written):
+        written("bert", a_state())
+        assert groups.group("bert") == Group(
+            round=2,
+            complete=True,
+            nodes=(
+                Node(training_job_name="bert", host="algo-1", role=Role.MEMBER, rank=0, beats=7),
+                Node(training_job_name="bert-qstamp-1-m1", host="algo-1", role=Role.WAITING, beats=3),
+            ),
+            restarts=1,
+        )
+
+    def test_asking_changes_nothing_of_the_group_and_the_group_nothing_of_what_is_asked(self, groups, written, asked):
+        written("bert", a_state())
+        groups.direct("bert", CONTROL)
+        assert groups.group("bert").round == 2
+        written("bert", a_state(round=3))
+        assert groups.group("bert").round == 3
+        assert asked("bert") == CONTROL
+
+    def test_the_last_word_counts_and_saying_it_again_changes_nothing(self, groups, asked):
+        later = replace(CONTROL, epoch=2, drain=())
+        for control in (CONTROL, later, later):
+            groups.direct("bert", control)
+        assert asked("bert") == later
+
+    def test_runs_have_nothing_to_do_with_each_other(self, groups, written, asked):
+        written("bert", a_state())
+        groups.direct("bert", CONTROL)
+        assert groups.group("bert-qstamp-2") is None
+        assert asked("bert-qstamp-2") is None
+
+    @pytest.mark.parametrize("text", ["", "[]", "{}", '{"nodes": 3}', "\x80\x04cbuiltins\nexec"])
+    def test_what_no_node_of_ours_writes_is_told_as_such(self, groups, written, text):
+        written("bert", text)
+        with pytest.raises(UnreadableGroup):
+            groups.group("bert")

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from groups_contract import CONTROL, GroupsContract, a_state
+
+from trainmaster.adapters.clock import SystemClock
+from trainmaster.adapters.dynamodb_rendezvous import KEPT, DynamoGroups, row_of_run
+from trainmaster.adapters.dynamodb_table import Table
+from trainmaster.domain.document import value_of
+from trainmaster.domain.errors import UnreadableGroup
+from trainmaster.domain.rendezvous import Control
+from trainmaster.local.memory_groups import MemoryGroups
+
+
+class TestMemoryGroups(GroupsContract):
+    @pytest.fixture
+    def groups(self):
+        return MemoryGroups()
+
+    @pytest.fixture
+    def written(self, groups):
+        return groups.stands
+
+    @pytest.fixture
+    def asked(self, groups):
+        return groups.controls.get
+
+
+class TestDynamoGroups(GroupsContract):
+    @pytest.fixture
+    def table(self, dynoxide_engine):
+        return Table(dynoxide_engine.client, dynoxide_engine.name, threading.Event().wait)
+
+    @pytest.fixture
+    def groups(self, table):
+        return DynamoGroups(table, SystemClock())
+
+    @pytest.fixture
+    def written(self, table):
+        """Any node's write; `test_worker_and_manager.py` has the real ones write."""
+
+        def write(run, text):
+            names, values = {"#st": "st"}, {":st": {"B": text.encode()}, ":one": {"N": "1"}}
+            table.client.update_item(
+                TableName=table.name,
+                Key={"pk": {"S": f"rdzv#{run}"}, "sk": {"S": "state"}},
+                UpdateExpression="SET #st = :st ADD rev :one",
+                ExpressionAttributeNames=names,
+                ExpressionAttributeValues=values,
+            )
+
+        return write
+
+    @pytest.fixture
+    def asked(self, table):
+        def read(run):
+            row = table.get(row_of_run(run))
+            return row and value_of(Control, json.loads(row["control"]["S"]))
+
+        return read
+
+    def test_the_queue_touches_neither_the_state_nor_its_revision(self, groups, written, table):
+        written("bert", a_state())
+        before = table.get(row_of_run("bert"))
+        groups.direct("bert", CONTROL)
+        after = table.get(row_of_run("bert"))
+        assert {name: after[name] for name in before} == before
+        assert after.keys() - before.keys() == {"control", "expires"}
+
+    def test_a_row_that_nobody_writes_any_more_expires(self, groups, table):
+        groups.direct("bert", CONTROL)
+        left = int(table.get(row_of_run("bert"))["expires"]["N"]) - SystemClock().now().timestamp()
+        assert 0 <= KEPT.total_seconds() - left < 60
+
+    def test_a_state_of_another_type_is_told_as_such(self, groups, table):
+        table.set(row_of_run("bert"), st="text", rev=1)
+        with pytest.raises(UnreadableGroup):
+            groups.group("bert")
