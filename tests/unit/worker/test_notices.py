@@ -1,0 +1,124 @@
+"""Notices between the processes of a container, with real processes at the other end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from trainmaster.worker.notices import DIRECTORY, Notice, Notices, Reason, birth
+
+WORKER = """
+import os, signal, sys
+from trainmaster.worker.notices import Notices
+signal.signal(signal.SIGUSR1, lambda *_: None)
+me = Notices.of(os.environ).enrol(os.getpid())
+print("enrolled", flush=True)
+while True:
+    signal.pause()
+    me.answer(me.pending().number)
+    print("saved", flush=True)
+"""
+
+
+@pytest.fixture
+def notices(tmp_path):
+    directory = tmp_path / "notices"
+    directory.mkdir(mode=0o700)
+    return Notices(directory)
+
+
+@pytest.fixture
+def worker(notices):
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKER],
+        env={**os.environ, DIRECTORY: str(notices.directory)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "enrolled\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_a_notice_reaches_a_worker_by_signal_and_is_settled_once_it_has_saved(notices, worker):
+    number = notices.ask(Reason.RESIZE)
+    assert worker.stdout.readline() == "saved\n"
+    assert notices.settled(number)
+    assert notices.last() == Notice(1, Reason.RESIZE)
+
+
+def test_without_any_worker_that_answers_nobody_is_waited_for(notices):
+    assert notices.settled(notices.ask(Reason.DRAIN))
+
+
+def test_a_worker_that_has_not_saved_yet_is_waited_for(notices, worker):
+    os.kill(worker.pid, signal.SIGSTOP)
+    assert not notices.settled(notices.ask(Reason.STOP))
+
+
+def test_a_dead_worker_is_waited_for_no_longer_even_before_it_is_reaped(notices, worker):
+    os.kill(worker.pid, signal.SIGSTOP)
+    number = notices.ask(Reason.STOP)
+    worker.kill()
+    os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)
+    assert notices.settled(number)
+
+
+def test_a_request_that_is_unanswered_stands_for_the_next_one(notices):
+    me = notices.enrol(os.getpid())
+    (notices.directory / "notice.json").write_text('{"number": 1, "reason": "resize"}')
+    assert notices.ask(Reason.STOP) == 1
+    me.answer(1)
+    assert notices.settled(1)
+
+
+def test_a_newcomer_owes_nothing_for_requests_from_before(notices):
+    number = notices.ask(Reason.RESIZE)
+    me = notices.enrol(os.getpid())
+    assert me.pending() is None
+    assert notices.settled(number)
+
+
+def test_a_process_id_that_is_used_again_is_not_signalled(notices):
+    (notices.directory / "workers" / "1.json").write_text(f'{{"pid": {os.getpid()}, "born": 1, "saved": 0}}')
+    assert notices.enrolled() == ()
+    assert notices.settled(notices.ask(Reason.DRAIN))
+
+
+def test_a_directory_that_others_may_write_to_is_refused(tmp_path):
+    tmp_path.chmod(0o777)
+    with pytest.raises(PermissionError, match="cannot be trusted"):
+        Notices(tmp_path)
+
+
+def test_a_new_directory_is_private():
+    made = Notices.create()
+    assert made.directory.stat().st_mode & 0o077 == 0
+    assert Notices.of({DIRECTORY: str(made.directory)}).directory == made.directory
+    assert Notices.of({}) is None
+
+
+def test_the_container_says_by_when_its_node_must_have_left(notices):
+    assert notices.leaving() is None
+    notices.leave(until=12.5)
+    assert notices.leaving() == 12.5
+
+
+def test_the_first_word_about_the_end_stays(notices):
+    assert notices.ended() is None
+    notices.end("trainmaster: restart budget spent")
+    notices.end("something later")
+    assert notices.ended() == "trainmaster: restart budget spent"
+
+
+def test_a_process_that_is_gone_has_no_birth():
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    assert birth(child.pid) is None
+    assert birth(os.getpid()) > 0
