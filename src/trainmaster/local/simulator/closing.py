@@ -56,8 +56,8 @@ def save_progress(world: World, job: TrainingJob, now: datetime) -> None:
     """The work done is kept under the job's checkpoint URI, for whoever comes next with the same one."""
     if job.trained_since and job.checkpoint_uri:
         saved = world.progress.get(job.checkpoint_uri, timedelta(0))
-        world.progress[job.checkpoint_uri] = saved + max(now - job.trained_since, timedelta(0))
-    job.trained_since = None
+        world.progress[job.checkpoint_uri] = saved + job.done + job.worked(now)
+    job.trained_since, job.done = None, timedelta(0)
 
 
 def stop_script(world: World, job: TrainingJob, now: datetime) -> None:

@@ -114,14 +114,33 @@ def _train(world: World, job: TrainingJob, now: datetime) -> None:
     _then(world, job, _resume(world, job, now), _script_ends, now)
 
 
+def repace(world: World, job: TrainingJob, pause_seconds: float, now: datetime) -> None:
+    """The pace of a script that works may have changed: after a pause it does what is left at the new one."""
+    if job.stage is not Stage.TRAINING or job.trained_since is None or world.runs_commands(job):
+        return
+    worked = job.worked(now)
+    job.done, job.left = job.done + worked, job.left - worked.total_seconds()
+    job.trained_since = max(job.trained_since, now + timedelta(seconds=pause_seconds))
+    job.pace = world.pace(job.request).speed
+    world.enter(job, Stage.TRAINING)
+    _then(world, job, _seconds_to_go(job, now), _script_ends, now)
+
+
 def _resume(world: World, job: TrainingJob, now: datetime) -> float:
     """Seconds that the script still needs; where it goes on from a checkpoint, progress begins after a restart."""
-    saved = world.progress.get(job.checkpoint_uri or "")
-    if saved is None:
-        return job.profile.training_seconds
-    job.trained_since = now + timedelta(seconds=job.profile.restarting_seconds)
-    left = max(0.0, job.profile.training_seconds - saved.total_seconds())
-    return job.profile.restarting_seconds + left
+    saved, pace = world.progress.get(job.checkpoint_uri or ""), world.pace(job.request)
+    job.pace = pace.speed
+    job.left = job.profile.training_seconds
+    if saved is not None:
+        restarting = job.profile.restarting_seconds if pace.restarting_seconds is None else pace.restarting_seconds
+        job.trained_since = now + timedelta(seconds=restarting)
+        job.left = max(0.0, job.left - saved.total_seconds())
+    return _seconds_to_go(job, now)
+
+
+def _seconds_to_go(job: TrainingJob, now: datetime) -> float:
+    since = job.trained_since or now
+    return (since - now).total_seconds() + max(0.0, job.left) / job.pace
 
 
 def _script_ends(world: World, job: TrainingJob, now: datetime) -> None:

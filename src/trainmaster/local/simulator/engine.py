@@ -106,6 +106,10 @@ class Engine:
         ending.interrupt(self.world, self.world.jobs[name], now)
         self._settle(now)
 
+    def repace(self, name: str, pause_seconds: float, now: datetime) -> None:
+        """A job's pace may have changed: it pauses, then goes on at the new one."""
+        course.repace(self.world, self.world.jobs[name], pause_seconds, now)
+
     def capacity_changed(self, now: datetime) -> None:
         """EC2 may have something for those that wait."""
         course.retry_waiting(self.world, now)

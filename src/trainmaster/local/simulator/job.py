@@ -70,6 +70,10 @@ class TrainingJob:
     Attributes:
         token: counts the stages entered, so that a timer can tell that its stage has passed.
         run: counts the starts of the script, so that a late exit of an earlier one can be told apart.
+        trained_since: since when the script has made progress; in the future while it restarts or pauses.
+        pace: how much of its work it does in a second.
+        left: seconds of work that it needed at `trained_since`.
+        done: work that it had done by then in this run, not yet saved.
         charge: what counts against the account's quotas.
         warm_charge: what counts against the quotas for warm pools.
         held: which EC2 instances it has.
@@ -98,6 +102,9 @@ class TrainingJob:
     ended: datetime | None = None
     run_since: datetime | None = None
     trained_since: datetime | None = None
+    pace: float = 1.0
+    left: float = 0.0
+    done: timedelta = timedelta(0)
     ran: timedelta = timedelta(0)
     ending: Ending | None = None
     failure_reason: str | None = None
@@ -145,6 +152,10 @@ class TrainingJob:
     def max_runtime(self) -> timedelta:
         """How long it may be on instances, over all runs."""
         return self.limit("MaxRuntimeInSeconds") or DEFAULT_MAX_RUNTIME
+
+    def worked(self, now: datetime) -> timedelta:
+        """What its script has done since `trained_since`."""
+        return max(now - self.trained_since, timedelta(0)) * self.pace if self.trained_since else timedelta(0)
 
     def time_on_instances(self, now: datetime) -> timedelta:
         """How long it has been on instances, over all runs."""

@@ -80,18 +80,39 @@ def profile_from(fields: Mapping[str, str]) -> Profile:
     return Profile(**{name: _parsed(name, value) for name, value in fields.items()})
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a job's script works, which may depend on how many instances it has.
+
+    Attributes:
+        speed: seconds of its `training_seconds` that it does in one second; above 0.
+        restarting_seconds: what going on from a checkpoint costs; None for what its profile says.
+    """
+
+    speed: float = 1.0
+    restarting_seconds: float | None = None
+
+
 class Scripts:
     """Which profile a training job follows: its own variables, else one given for its name, else the default.
 
     Args:
         default: for jobs that nothing else is said of.
         speed: divides every duration, whoever gave it.
+
+    Attributes:
+        pace: tells the pace of the script of a job with this request; may be set at any time.
     """
 
     def __init__(self, default: Profile, speed: float = 1) -> None:
         self.default = default
         self._speed = speed
         self._by_pattern: dict[str, Profile] = {}
+        self.pace: Callable[[Mapping[str, Any]], Pace] = lambda _request: Pace()
+
+    def pace_of(self, request: Mapping[str, Any]) -> Pace:
+        """The pace of this request's job now."""
+        return self.pace(request)
 
     def give(self, pattern: str, profile: Profile) -> None:
         """Give a profile to all names that match (`job1`, `job1*`); the pattern given last wins."""

@@ -94,16 +94,15 @@ class SageMakerSimulator:
         self.quotas = Quotas(limits or {}, limits or {} if spot_limits is None else spot_limits, warm_limits or {})
         self._ec2 = Ec2(capacity or {}, spot_capacity or {})
         runs_commands = lambda job: containers is not None and bool(job.argv)  # noqa: E731 -- one line of glue
-        world = World(self.quotas, self._ec2, runs_commands, grace, detailed=on_change is None)
+        world = World(self.quotas, self._ec2, runs_commands, grace, self.scripts.pace_of, detailed=on_change is None)
         self._engine = Engine(world, self.account, self.scripts.profile_for)
         self._lock = threading.Lock()
         self._containers = containers
         envelope = Envelope(self.account, rng or random.Random(0), source)  # noqa: S311 - ids, not secrets
         self._outlet = Outlet(world.outbox, envelope, sink, containers, on_change)
-        virtual = isinstance(self.clock, VirtualClock)
         if containers is not None:
             containers.report_to(self.exited)
-        self._ticker = None if virtual else Ticker(self._seconds_left, self.tick)
+        self._ticker = None if isinstance(self.clock, VirtualClock) else Ticker(self._seconds_left, self.tick)
 
     # --- time -----------------------------------------------------------------------------------------------------
 
@@ -201,6 +200,10 @@ class SageMakerSimulator:
     def interrupt(self, training_job_name: str) -> None:
         """Take a spot job's instances away. Raises `ValueError` where it has none at work."""
         self._do(lambda now: self._engine.interrupt(training_job_name, now))
+
+    def repace(self, training_job_name: str, pause_seconds: float = 0) -> None:
+        """Ask `scripts.pace` again for a job that runs; it pauses for so long before it goes on."""
+        self._do(lambda now: self._engine.repace(training_job_name, pause_seconds, now))
 
     def exited(self, training_job_name: str, run: int, failure: str | None) -> None:
         """A real command has ended; `failure` tells why it failed, None that it did not."""

@@ -15,6 +15,7 @@ from trainmaster.local.simulator.agenda import Agenda
 from trainmaster.local.simulator.capacity import Ec2, Quotas
 from trainmaster.local.simulator.demand import Units
 from trainmaster.local.simulator.job import TERMINAL, Stage, TrainingJob, Transition
+from trainmaster.local.simulator.script import Pace
 from trainmaster.local.simulator.views import detail
 
 GRACE = timedelta(seconds=120)
@@ -57,6 +58,7 @@ class World:
 
     Attributes:
         runs_commands: whether a job's script is a real command; its end is then reported, not scripted.
+        pace: how fast a script works that is none.
         waiting: jobs that EC2 has no instances for, in the order in which they will be asked about.
         pools: ended jobs whose instances are kept.
         plans: training plans by ARN.
@@ -70,6 +72,7 @@ class World:
     ec2: Ec2
     runs_commands: Callable[[TrainingJob], bool]
     grace: timedelta = GRACE
+    pace: Callable[[Mapping[str, Any]], Pace] = lambda _request: Pace()
     agenda: Agenda = field(default_factory=Agenda)
     jobs: dict[str, TrainingJob] = field(default_factory=dict)
     waiting: dict[str, TrainingJob] = field(default_factory=dict)
