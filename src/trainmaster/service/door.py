@@ -11,14 +11,19 @@ from datetime import datetime
 
 from trainmaster.domain.capacity import Demand, Pool
 from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.elastic import Elastic
 from trainmaster.domain.errors import InvalidRequest, RoleNotAllowed
 from trainmaster.domain.job import Job
 from trainmaster.domain.policy import Policy
 from trainmaster.domain.request import (
     Options,
     Problem,
+    check_pools,
     demand_in,
+    elastic_of,
+    elastic_warnings,
     for_pool,
+    form_problems,
     limit_problems,
     meaning_problems,
     named_types,
@@ -95,12 +100,24 @@ class Door:
             raise problem.refusal()
         check_share(request, options.share, caller, policy)
         self._check_role(str(request["RoleArn"]), caller)
-        demand = demand_in(request, options.pools, pools, options.resources, catalogue)
+        elastic = self._elastic(request, options)
+        least = None if elastic is None else elastic.least
+        demand = demand_in(request, options.pools, pools, options.resources, catalogue, instances=least)
         room = Room(pools, policy.expansion, catalogue).warnings(request, demand)
         self._check_forms(request, demand, pools)
-        job = newcomer(request, options, demand, caller, now)
+        job = newcomer(request, options, demand, caller, now, elastic=elastic)
         advice = [*warnings(request, preemptible=options.preemptible), *pool_warnings(request, demand, pools)]
+        if elastic is not None:
+            check_pools(request, elastic, demand, pools)
+            advice += elastic_warnings(request, elastic, demand, pools)
         return Admission(job, (*room, *advice))
+
+    def _elastic(self, request: Request, options: Options) -> Elastic | None:
+        """How the job may be resized."""
+        elastic = elastic_of(request, options)
+        for problem in form_problems(request, elastic) if elastic is not None else ():
+            raise problem.refusal()
+        return elastic
 
     def _check_form(self, request: Request, pools: Mapping[str, Pool]) -> None:
         """A type that some pool has exists, even where the service model is too old to know it."""

@@ -10,6 +10,7 @@ import json
 from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity import Demand
+from trainmaster.domain.elastic import Elastic
 from trainmaster.domain.job import Change, Job, JobState
 from trainmaster.domain.request import Options
 from trainmaster.domain.request.fields import part, text, whole
@@ -26,7 +27,15 @@ def digest_of(request: Request) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def newcomer(request: Request, options: Options, demand: Demand, caller: str | None, now: datetime) -> Job:
+def newcomer(  # noqa: PLR0913 - all that a job is made of
+    request: Request,
+    options: Options,
+    demand: Demand,
+    caller: str | None,
+    now: datetime,
+    *,
+    elastic: Elastic | None = None,
+) -> Job:
     """The job that a checked request makes, as it enters."""
     stopping = part(request, "StoppingCondition")
     max_runtime = whole(stopping, "MaxRuntimeInSeconds")
@@ -53,6 +62,7 @@ def newcomer(request: Request, options: Options, demand: Demand, caller: str | N
         group=options.group,
         max_concurrent=options.max_concurrent,
         retries=options.retries,
+        elastic=elastic,
         submitted_by=caller,
         history=(Change(now, None, JobState.PENDING, "submitted" if caller is None else f"submitted by {caller}"),),
     )

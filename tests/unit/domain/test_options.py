@@ -145,13 +145,27 @@ REFUSED: dict[str, list[str]] = {
     "retry-spot": ["1e3"],
     "retry-algorithm": ["100001"],
     "preemptible": ["yes"],
+    "min-instances": ["0", "-1", "two"],
+    "max-instances": ["0", "1.5", "100001"],
+    "instance-step": ["0", "-2"],
+    "resize-by": ["", "Restart", "stop"],
+    "resize-target": ["", "Event", "my-function", "arn:aws:sns:us-east-1:111122223333:topic", "https://example.com"],
+    "scaling-timeout": ["-1", "soon"],
+    "graceful-shutdown-timeout": ["-60"],
+    "faulty-scale-down-timeout": ["-0"],
+    "scale-up-snooze": ["29d"],
+    "max-restarts": ["-1"],
+    "eval-period": ["0", "-1", "0m"],
+    "max-total-restarts": ["-1"],
+    "restarts-before-full": ["0"],
+    "max-full-restarts": ["-1"],
 }
 
 
 class TestRefusing:
     def test_every_option_is_tried(self) -> None:
-        # That one says more: tests/unit/domain/test_asked.py.
-        assert {*REFUSED, "resources"} == set(OPTIONS)
+        # These say more: test_asked.py, test_elastic_options.py.
+        assert {*REFUSED, "resources", "instance-values"} == set(OPTIONS)
 
     @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in REFUSED.items() for text in texts])
     def test_with_the_field_and_what_it_takes(self, name: str, text: str) -> None:

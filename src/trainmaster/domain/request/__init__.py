@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from trainmaster.domain.request.advice import warnings
 from trainmaster.domain.request.asked import sendable
+from trainmaster.domain.request.elastic import elastic_of
+from trainmaster.domain.request.elastic_form import check_pools, elastic_warnings, form_problems
 from trainmaster.domain.request.fields import Problem, did_you_mean, shown
 from trainmaster.domain.request.meaning import meaning_problems
 from trainmaster.domain.request.options import OPTIONS, Options
@@ -34,10 +36,14 @@ __all__ = [
     "PRIORITY_TAG",
     "Options",
     "Problem",
+    "check_pools",
     "demand_in",
     "demand_of",
     "did_you_mean",
+    "elastic_of",
+    "elastic_warnings",
     "for_pool",
+    "form_problems",
     "limit_problems",
     "meaning_problems",
     "member_request",

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from trainmaster.domain.elastic import Hook
 from trainmaster.domain.job import ParentRule, Wishes
 from trainmaster.domain.policy import DEFAULT_SHARE, FailureClass
 from trainmaster.domain.request.asked import resources_in, wrong_with
+from trainmaster.domain.request.sizes import sizes_in, wrong_with_sizes
 from trainmaster.domain.request.values import (
+    EVENT,
     LARGEST_COUNT,
     LONGEST_LABEL,
     MOST_NAMES,
@@ -25,6 +28,7 @@ from trainmaster.domain.request.values import (
     moment,
     pool_names,
     positive,
+    resize_target,
     switch,
 )
 from trainmaster.domain.resources import Resources
@@ -52,6 +56,13 @@ class Options:
         group: the group that it belongs to.
         max_concurrent: most jobs of its group that run at once.
         retries: how often it is tried again, by class of failure.
+        min_instances, max_instances: bounds of the size of an elastic job.
+        instance_step: between its sizes.
+        instance_values: all its sizes, instead of a step.
+        resize_by: how its size is changed.
+        resize_target: who changes it, where that is none of the queue's own ways.
+        scaling_timeout, graceful_shutdown_timeout, faulty_scale_down_timeout, scale_up_snooze: see `Elastic`.
+        max_restarts, eval_period, max_total_restarts, restarts_before_full, max_full_restarts: see `RestartBudget`.
     """
 
     priority: int = 0
@@ -71,6 +82,21 @@ class Options:
     group: str | None = None
     max_concurrent: int | None = None
     retries: Mapping[FailureClass, int] = field(default_factory=dict)
+    min_instances: int | None = None
+    max_instances: int | None = None
+    instance_step: int | None = None
+    instance_values: tuple[int, ...] = ()
+    resize_by: Hook = Hook.RESTART
+    resize_target: str | None = None
+    scaling_timeout: timedelta | None = None
+    graceful_shutdown_timeout: timedelta | None = None
+    faulty_scale_down_timeout: timedelta | None = None
+    scale_up_snooze: timedelta | None = None
+    max_restarts: int | None = None
+    eval_period: timedelta | None = None
+    max_total_restarts: int | None = None
+    restarts_before_full: int | None = None
+    max_full_restarts: int | None = None
 
     @property
     def wishes(self) -> Wishes:
@@ -99,9 +125,19 @@ def _parent_rule(text: str) -> ParentRule | None:
     return next((rule for rule in ParentRule if rule == text), None)
 
 
+def _hook(text: str) -> Hook | None:
+    return next((hook for hook in Hook if hook == text), None)
+
+
+def _period(text: str) -> timedelta | None:
+    return duration(text) or None
+
+
 _DURATION = "a time of at most 28 days: seconds such as '1800', or units such as '30m', '2h', '1h30m' or '1d'"
 _MOMENT = "a moment in ISO 8601 with its zone, such as '2026-11-22T08:00:00Z' or '2026-11-22T09:00:00+01:00'"
 _LABEL = f"a name of letters, digits, '-', '_' and '.', at most {LONGEST_LABEL}, the first a letter or digit"
+_FROM_0 = f"a whole number from 0 to {LARGEST_COUNT}"
+_FROM_1 = f"a whole number from 1 to {LARGEST_COUNT}"
 _TRIES = f"how often the job is tried again: a whole number from 0 to {LARGEST_COUNT}"
 
 OPTIONS: Mapping[str, Option] = {
@@ -109,18 +145,33 @@ OPTIONS: Mapping[str, Option] = {
     "share": Option(label, _LABEL),
     "pools": Option(pool_names, f"1 to {MOST_POOLS} names of pools, best first, with spaces or '+' between them"),
     "resources": Option(resources_in, "members such as 'accelerators=8+vcpus=96'", wrong_with),
-    "instances": Option(positive, f"a whole number from 1 to {LARGEST_COUNT}"),
+    "instances": Option(positive, _FROM_1),
     "min-runtime": Option(duration, _DURATION),
     "cooldown": Option(duration, _DURATION),
     "preemption-delay": Option(duration, _DURATION),
-    "max-preemptions": Option(count, f"a whole number from 0 to {LARGEST_COUNT}"),
+    "max-preemptions": Option(count, _FROM_0),
     "not-before": Option(moment, _MOMENT),
     "deadline": Option(moment, _MOMENT),
     "after": Option(job_names, f"1 to {MOST_NAMES} names of jobs, with spaces or '+' between them"),
     "after-failure": Option(_parent_rule, "'cancel', 'fail' or 'run'"),
     "group": Option(label, _LABEL),
-    "max-concurrent": Option(positive, f"a whole number from 1 to {LARGEST_COUNT}"),
+    "max-concurrent": Option(positive, _FROM_1),
     **{f"retry-{failure}": Option(count, _TRIES) for failure in FailureClass},
+    "min-instances": Option(positive, _FROM_1),
+    "max-instances": Option(positive, _FROM_1),
+    "instance-step": Option(positive, _FROM_1),
+    "instance-values": Option(sizes_in, "sizes such as '2+4+8'", wrong_with_sizes),
+    "resize-by": Option(_hook, "'restart', 'members' or 'custom'"),
+    "resize-target": Option(resize_target, f"the ARN of a Lambda function, or '{EVENT}'"),
+    "scaling-timeout": Option(duration, _DURATION),
+    "graceful-shutdown-timeout": Option(duration, _DURATION),
+    "faulty-scale-down-timeout": Option(duration, _DURATION),
+    "scale-up-snooze": Option(duration, _DURATION),
+    "max-restarts": Option(count, _FROM_0),
+    "eval-period": Option(_period, f"{_DURATION}, and longer than none"),
+    "max-total-restarts": Option(count, _FROM_0),
+    "restarts-before-full": Option(positive, _FROM_1),
+    "max-full-restarts": Option(count, _FROM_0),
 }
 _RETRIES = {f"retry-{failure}": failure for failure in FailureClass}
 

@@ -7,6 +7,7 @@ that names some, or asks for resources, leaves the choice to the queue. It must 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trainmaster.domain.capacity import OVER, Demand, Kind, Pool, pool_for, pool_of_plan, total
@@ -29,12 +30,14 @@ SHORTEST_WAIT, LONGEST_WAIT = 3_600, 86_400
 these bounds."""
 
 
-def demand_in(
+def demand_in(  # noqa: PLR0913 - a request, and all that it is held against
     request: Object,
     named: Sequence[str],
     pools: Pools,
     asked: Resources | None = None,
     catalogue: Catalogue = _SHIPPED,
+    *,
+    instances: int | None = None,
 ) -> Demand:
     """What the request asks of these pools.
 
@@ -44,12 +47,16 @@ def demand_in(
         pools: the pools in force.
         asked: of its `trainmaster:resources` option; None where it has none.
         catalogue: what is known of instance types.
+        instances: the least size of an elastic job, in the place of the number that the request has.
 
     Raises `InvalidRequest`; `NeverFits` where a pool that it needs is not there.
     """
     demand = _named(request, named, pools) if named else _said(request, pools)
+    if instances is not None:
+        demand = replace(demand, alternatives=tuple(dict.fromkeys(each, instances) for each in demand.alternatives))
     if asked is not None:
-        return _by_resources(request, demand, asked, pools, catalogue)
+        sized = replace(demand, instances=instances or instances_of(request))
+        return _by_resources(request, sized, asked, pools, catalogue)
     _check_plans(request, demand, pools)
     return demand
 
@@ -79,8 +86,7 @@ def _by_resources(request: Object, listed: Demand, asked: Resources, pools: Pool
                 field=fields[0 if by_pool else index],
                 hint="Name only what covers it, or nothing: the queue finds the pools that do.",
             )
-    count = instances_of(request)
-    demand = Demand(listed.alternatives, ours=True, resources=asked, instances=count, listed=len(listed.alternatives))
+    demand = replace(listed, ours=True, resources=asked, listed=len(listed.alternatives))
     return resolved(demand, pools, catalogue)
 
 

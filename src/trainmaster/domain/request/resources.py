@@ -48,9 +48,15 @@ def demand_of(request: Object) -> tuple[dict[str, int], ...]:
 
 def instances_of(request: Object) -> int:
     """How many instances a request by resources needs: by its option, else by a count that it has, else one."""
+    counted = first_count(request)
+    return 1 if counted is None else counted
+
+
+def first_count(request: Object) -> int | None:
+    """The number of instances that a request says first, by its option or else in `ResourceConfig`; None for none."""
     asked = option_in(request, "instances")
     counts = [count for _, count in _counts(part(request, CONFIG)) if isinstance(count, int)]
-    return asked if isinstance(asked, int) else next(iter(counts), 1)
+    return asked if isinstance(asked, int) else next(iter(counts), None)
 
 
 def listed_types(request: Object) -> list[tuple[str, str]]:

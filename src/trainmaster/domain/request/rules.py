@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from trainmaster.domain.clock import clock
 from trainmaster.domain.policy import Policy
+from trainmaster.domain.request.elastic import elastic_problems
 from trainmaster.domain.request.fields import Problem, text
 from trainmaster.domain.request.options import Options
 from trainmaster.domain.request.tags import OPTION_PREFIX, gives, option_field
@@ -30,6 +31,7 @@ def option_problems(request: Object, options: Options) -> Iterator[Problem]:
     if options.not_before and options.deadline and options.deadline <= options.not_before:
         wrong = f"The deadline is {clock(options.deadline)}, not after not-before, {clock(options.not_before)}."
         yield _problem(request, "deadline", wrong, "Give a later deadline or an earlier not-before.")
+    yield from elastic_problems(request, options)
 
 
 def limit_problems(request: Object, options: Options, policy: Policy) -> Iterator[Problem]:

@@ -27,6 +27,9 @@ _MOMENT = re.compile(
 )
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9])*")
+_LAMBDA = re.compile(r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_-]{1,128})?")
+EVENT = "event"
+"""The target of a custom resize that is told to EventBridge."""
 _BETWEEN_NAMES = re.compile(r"[ +]+")
 _YEARS = range(1970, 9999)
 """Years whose moments have a UTC time whatever their zone."""
@@ -84,6 +87,11 @@ def pool_names(text: str) -> tuple[str, ...] | None:
     """Names of pools with spaces or `+` between them, each once; at least one, at most `MOST_POOLS`."""
     names = tuple(dict.fromkeys(name for name in _BETWEEN_NAMES.split(text) if name))
     return names if 1 <= len(names) <= MOST_POOLS and all(map(label, names)) else None
+
+
+def resize_target(text: str) -> str | None:
+    """The ARN of a Lambda function, or of a version or alias of one (Lambda API, `FunctionName`); or `event`."""
+    return text if text == EVENT or _LAMBDA.fullmatch(text) else None
 
 
 def _is_job_name(name: str) -> bool:

@@ -1,0 +1,135 @@
+"""Elastic jobs at the door: the job that comes of a request, what is refused with its field, and the advice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from builders import G5, NOW, P5, a_request, pools_of
+from trainmaster.adapters.request_model import problems
+from trainmaster.domain.capacity import Demand, Kind, Pool
+from trainmaster.domain.elastic import Elastic, Hook
+from trainmaster.domain.errors import InvalidRequest, NeverFits
+from trainmaster.domain.resources import Resources
+from trainmaster.service import Door
+from trainmaster.service.door import Admission
+
+DOOR = Door(shape_problems=problems, allowed_roles=("*",))
+ALICE = "arn:aws:iam::111122223333:user/alice"
+POOLS = pools_of(Pool(P5, 8), Pool(G5, 4), Pool("spot", 8, type_=P5, kind=Kind.SPOT))
+VPC = {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}
+
+
+def asking(count: int = 2, members: Any = (), config: Any = (), **texts: str) -> dict[str, Any]:
+    options = {name.replace("_", "-"): text for name, text in texts.items()}
+    request = a_request(count=count, options={"preemptible": "false"} | options)
+    request["ResourceConfig"] |= dict(config)
+    return request | dict(members)
+
+
+def admitted(request: dict[str, Any]) -> Admission:
+    return DOOR.admit(request, ALICE, POOLS, NOW)
+
+
+class TestTheJob:
+    def test_asks_for_its_least_size_whatever_its_request_has(self):
+        job = admitted(asking(4, min_instances="2", max_instances="8", instance_step="2")).job
+        assert job.elastic == Elastic(least=2, most=8, step=2)
+        assert job.demand == Demand(({P5: 2},))
+
+    def test_another_job_is_not_elastic(self):
+        assert admitted(asking(2)).job.elastic is None
+
+    def test_asks_so_of_every_pool_that_it_names(self):
+        job = admitted(asking(4, min_instances="1", max_instances="8", pools=f"{P5} {G5}")).job
+        assert job.demand == Demand(({P5: 1}, {G5: 1}), ours=True)
+
+    def test_asks_so_of_all_that_has_its_resources(self):
+        job = admitted(asking(2, min_instances="1", max_instances="4", resources="accelerators=1")).job
+        expected = Demand(({P5: 1}, {G5: 1}), ours=True, resources=Resources(accelerators=1), instances=1, listed=1)
+        assert job.demand == expected
+
+    def test_needs_room_for_its_least_size_only(self):
+        assert admitted(asking(2, max_instances="100")).job.elastic
+        with pytest.raises(NeverFits):
+            admitted(asking(9, max_instances="100"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (asking(2, max_instances="1"), "Tags[1].Value"),
+        (asking(3, max_instances="8", min_instances="2", instance_step="2"), "ResourceConfig.InstanceCount"),
+        (asking(2, scaling_timeout="60"), "Tags[1].Value"),
+        (asking(2, max_instances="4", resize_by="members"), "VpcConfig"),
+        (
+            asking(2, {"VpcConfig": VPC}, max_instances="4", resize_by="members", pools=f"{P5} spot"),
+            "Tags[3].Value",
+        ),
+    ],
+)
+def test_what_breaks_a_rule_is_refused_with_its_field(request_, field):
+    with pytest.raises(InvalidRequest) as refused:
+        admitted(request_)
+    assert refused.value.field == field
+    assert refused.value.hint
+
+
+class TestAdvice:
+    def warned(self, request: dict[str, Any]) -> str:
+        return "\n".join(admitted(request).warnings)
+
+    def test_a_job_that_restarts_wants_checkpoints(self):
+        request = asking(2, max_instances="4")
+        assert self.warned(request) == ""
+        del request["CheckpointConfig"]
+        assert "with every change of its size it would begin again from nothing" in self.warned(request)
+
+    def test_no_more_time_to_save_than_sagemaker_gives(self):
+        assert "120 seconds" in self.warned(asking(2, max_instances="4", graceful_shutdown_timeout="10m"))
+        assert self.warned(asking(2, max_instances="4", graceful_shutdown_timeout="2m")) == ""
+
+    def test_one_size_is_never_resized(self):
+        assert "it is never resized" in self.warned(asking(2, max_instances="2"))
+
+    def test_it_grows_as_far_as_its_pool_goes(self):
+        told = self.warned(asking(2, instance_values="2+6+16"))
+        assert told == "Of the sizes 2, 6 or 16 no more than 6 fit into the pool, whose cap is 8."
+
+    def test_members_may_run_on_demand_in_pools_that_the_queue_chooses(self):
+        job = admitted(asking(2, {"VpcConfig": VPC}, max_instances="4", resize_by="members", pools=f"{P5} {G5}")).job
+        assert job.elastic is not None
+        assert job.elastic.hook is Hook.MEMBERS
+
+    @pytest.mark.parametrize(
+        ("members", "words"),
+        [
+            ({}, "Only this job's base has the CheckpointConfig"),
+            ({}, "MaxRuntimeInSeconds of its own, 3600"),
+            ({"EnableInterContainerTrafficEncryption": True}, "not between members"),
+            ({"VpcConfig": VPC | {"Subnets": ["subnet-1", "subnet-2"]}}, "give one subnet"),
+            (
+                {
+                    "InputDataConfig": [
+                        {
+                            "ChannelName": "train",
+                            "DataSource": {
+                                "S3DataSource": {
+                                    "S3DataType": "S3Prefix",
+                                    "S3Uri": "s3://bucket/data",
+                                    "S3DataDistributionType": "ShardedByS3Key",
+                                }
+                            },
+                        }
+                    ]
+                },
+                "InputDataConfig[0] is ShardedByS3Key",
+            ),
+        ],
+    )
+    def test_members_differ_from_one_training_job(self, members, words):
+        request = asking(2, {"VpcConfig": VPC} | members, max_instances="4", resize_by="members")
+        told = self.warned(request)
+        assert words in told
+        assert "begin again" not in told
