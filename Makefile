@@ -28,7 +28,7 @@ help: ## Show this list
 install: .venv/.stamp ## Make .venv, the environment to develop in
 
 .PHONY: install-all
-install-all: $(STACK) $(DYNOXIDE) .venv-sdk2/.stamp .venv-sdk3/.stamp ## Make every environment that demo and test use
+install-all: $(STACK) $(DYNOXIDE) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp ## Make every environment that demo and test use
 
 .PHONY: install-demo
 install-demo: $(STACK) .venv-sdk2/.stamp ## Make the environments that the demo uses
@@ -67,6 +67,14 @@ endef
 .venv-sdk3/.stamp: pyproject.toml | .venv/.stamp
 	@echo "Setting up .venv-sdk3, SageMaker SDK v3 with Trainmaster beside it"
 	$(call environment,.venv-sdk3,--editable ".[sdk3]" --group sdk-tests)
+
+# uv does not read pip's settings, which may name a folder with torch's build for CPUs. Without it Linux gets the one for
+# CUDA: larger, but good as well; UV_TORCH_BACKEND=cpu avoids that.
+WHEELS = $(or $(PIP_FIND_LINKS),$(shell $(PYTHON) -m pip config get global.find-links 2> /dev/null))
+
+.venv-torch/.stamp: pyproject.toml | .venv/.stamp
+	@echo "Setting up .venv-torch, elastic torch with Trainmaster beside it"
+	$(call environment,.venv-torch,$(addprefix --find-links ,$(WHEELS)) --editable . --group torch)
 
 # A DynamoDB engine checked against AWS: its binary is inside the npm package, which there is for Linux on x86_64 only.
 $(DYNOXIDE):
@@ -108,7 +116,7 @@ test: install-all ## Run the tests
 	$(MAKE) test-unit
 	$(MAKE) test-stack
 	@# They mostly wait: side by side they take the time of one. Each one's output comes when it has ended.
-	$(MAKE) --jobs=2 --output-sync=target test-sdk2 test-sdk3
+	$(MAKE) --jobs=2 --output-sync=target test-sdk2 test-sdk3 test-torch
 
 .PHONY: test-all
 test-all: ## Run the tests and the longer proofs
@@ -118,7 +126,7 @@ MARKED = $(if $(SLOW),,-m "not slow")
 
 .PHONY: test-unit
 test-unit: .venv/.stamp $(DYNOXIDE) ## Run the tests that need no deployed stack
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/torch $(ARGS)
 
 .PHONY: test-stack
 test-stack: $(STACK) .venv-sdk2/.stamp .venv-sdk3/.stamp ## Run the tests of the deployed stack
@@ -131,6 +139,10 @@ test-sdk2: .venv-sdk2/.stamp ## Run the tests of the client beside SageMaker SDK
 .PHONY: test-sdk3
 test-sdk3: .venv-sdk3/.stamp ## Run the tests of the client beside SageMaker SDK v3
 	.venv-sdk3/bin/python -m pytest tests/e2e/sdk3 $(ARGS)
+
+.PHONY: test-torch
+test-torch: .venv-torch/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous below elastic torch
+	.venv-torch/bin/python -m pytest -n 2 $(MARKED) tests/torch $(ARGS)
 
 .PHONY: lint
 lint: .venv/.stamp ## Check style and types

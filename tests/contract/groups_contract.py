@@ -22,8 +22,7 @@ def a_state(**members):
         "bert-qstamp-1-m1/algo-1#b2": {"addr": "10.0.0.2", "slots": 1, "role": "waiting", "rank": None, "beat": 3},
         "bert/algo-1#a1": {"addr": "10.0.0.1", "slots": 8, "role": "member", "rank": 0, "beat": 7},
     }
-    restarts = [{"round": 1, "why": "worker", "charged": True}, {"round": 2, "why": "resize", "charged": False}]
-    state = {"v": 1, "round": 2, "complete": True, "closed": False, "reason": "", "nodes": nodes, "restarts": restarts}
+    state = {"v": 1, "round": 2, "complete": True, "closed": False, "reason": "", "nodes": nodes, "charged": 1}
     return json.dumps(state | members)
 
 

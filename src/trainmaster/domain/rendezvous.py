@@ -106,7 +106,7 @@ def group_of(text: str | bytes) -> Group:
             closed=state["closed"] is True,
             reason=str(state.get("reason", "")),
             nodes=tuple(sorted(nodes, key=_place)),
-            restarts=sum(_mapping(each).get("charged") is True for each in state.get("restarts", ())),
+            restarts=int(state["charged"]),
         )
     # A deeply nested text makes the parser give up with a RecursionError.
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
