@@ -16,7 +16,7 @@ _STOP = 45.0
 """What workers may take beyond the grace: torchrun gives them 30 s between SIGTERM and SIGKILL."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """How a node behaves; all nodes of a group should have the same.
 
@@ -84,6 +84,7 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
         grace=grace,
         faulty_wait=_number(environ, "TRAINMASTER_FAULTY_WAIT", 0.0),
         straggler_wait=grace + _STOP,
+        join_timeout=grace + _STOP + Settings.join_timeout,
     )
 
 

@@ -54,6 +54,7 @@ class Asked:
         drain: the node is to checkpoint and leave.
         grace: seconds for either.
         closed: why the rendezvous is over for good; None while it is open. Work that ends by itself may go on.
+        waiting: nodes that wait to be in the next world.
     """
 
     rejoin: bool = False
@@ -61,6 +62,7 @@ class Asked:
     drain: bool = False
     grace: float = 0.0
     closed: str | None = None
+    waiting: int = 0
 
 
 def world_of(state: State, name: str) -> World | None:
