@@ -113,9 +113,9 @@ bench-placement: .venv/.stamp ## Repeat the article's experiments with the place
 
 .PHONY: test
 test: install-all ## Run the tests
-	$(MAKE) test-unit
-	$(MAKE) test-stack
-	@# They mostly wait: side by side they take the time of one. Each one's output comes when it has ended.
+	@# The stack's tests mostly wait, as those of the SDKs do: side by side they take the time of one. The output of
+	@# the SDKs' comes when each has ended.
+	$(MAKE) --jobs=2 --output-sync=line test-unit test-stack
 	$(MAKE) --jobs=2 --output-sync=target test-sdk2 test-sdk3 test-torch
 
 .PHONY: test-all
