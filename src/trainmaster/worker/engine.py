@@ -15,7 +15,7 @@ from trainmaster.worker.actions import Carried
 from trainmaster.worker.errors import Unreachable
 from trainmaster.worker.executor import Executor
 from trainmaster.worker.operators import Await, Close, Drain, Exit, Join, KeepAlive, Look, Operator, Publish
-from trainmaster.worker.state import Endpoint, Role
+from trainmaster.worker.state import Endpoint, Role, State
 from trainmaster.worker.view import View
 from trainmaster.worker.world import Asked, World, world_of
 
@@ -46,6 +46,11 @@ class Engine:
     def round(self) -> int:
         """Round of the world that this node was in last; 0 before the first."""
         return self._round
+
+    @property
+    def state(self) -> State:
+        """The state as this node last saw it: the record of restarts, for whoever keeps the budget."""
+        return self._executor.state
 
     # ------------------------------------------------------------ what waits
 

@@ -28,9 +28,7 @@ _FIRST_PAUSE = 0.2
 _LOSSES_AT_ONCE = 2
 """Writes that may be lost in a row before the node steps back; what it lost to is fresh enough for one more try."""
 _CONFLICT_PAUSE = 0.05
-_LONGEST_LOSSES_AT_ONCE = 2
-"""Writes that may be lost in a row before the node steps back; what it lost to is fresh enough for one more try."""
-_CONFLICT_PAUSE = 1.0
+_LONGEST_CONFLICT_PAUSE = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +89,12 @@ class Executor:
         self._seen = 0
         self._failures = 0
         self._losses = 0
+        self._lost = False
+
+    @property
+    def state(self) -> State:
+        """As last read or written."""
+        return self._state
 
     def step(self, operator: Operator, *, cached: bool = False) -> Step:
         """One sync, one question, one action; a cached one reads nothing where the last read is younger than `poll`.
@@ -107,7 +111,7 @@ class Executor:
             if action is Action.SYNC:
                 return Step(action=action, pause=self.settings.poll, view=view)
             if action in CHANGES:
-                if self._losses >= _LOSSES_AT_ONCE:
+                if self._lost and self._losses >= _LOSSES_AT_ONCE:
                     return Step(action=Action.SYNC, pause=self._after_losses(), view=view)
                 self._dirty = apply(action, view, operator.carried)
             return Step(action=action, pause=0.0, view=view)
@@ -141,13 +145,14 @@ class Executor:
         now = self.clocks.monotonic()
         if dirty is None and cached and self._read_at is not None and now - self._read_at < self.settings.poll:
             return
-        if dirty is None:
-            found = self._store.get_state()
-        else:
-            answer = self._store.set_state(encode(dirty), self._token)
-            self._losses = 0 if answer is not None and answer[2] else self._losses + 1
-            found = None if answer is None else answer[:2]
-        self._take(found)
+        self._lost = False
+        self._take(self._store.get_state() if dirty is None else self._write(dirty))
+
+    def _write(self, dirty: State) -> tuple[bytes, Token] | None:
+        answer = self._store.set_state(encode(dirty), self._token)
+        self._lost = answer is None or not answer[2]
+        self._losses = self._losses + 1 if self._lost else 0
+        return None if answer is None else answer[:2]
 
     def _take(self, found: tuple[bytes, Token] | None) -> None:
         """Believe what is stored. Where nothing is, a state that was there has expired: rounds go on all the same."""
@@ -180,7 +185,6 @@ class Executor:
     def _after_losses(self) -> float:
         """Seconds to step back, or many nodes that come at once would block each other; what is read then is fresh."""
         most = min(_CONFLICT_PAUSE * 2.0 ** min(self._losses, 30), _LONGEST_CONFLICT_PAUSE)
-        self._losses = 1
         return self.clocks.rng.uniform(0.0, most)
 
 

@@ -182,7 +182,7 @@ class Look:
 
     carried: Carried = _NOTHING
 
-    def __call__(self, _: View) -> Action:
+    def __call__(self, view: View) -> Action:  # noqa: ARG002 - as all operators
         """See `Operator`."""
         return Action.FINISH
 
