@@ -46,6 +46,7 @@ from trainmaster.adapters.dynamodb_settings import SETTINGS, Deployed
 from trainmaster.adapters.dynamodb_table import ABSENT, MOST_ACTIONS, Action, Guard, Table
 from trainmaster.domain.capacity import Pool, Units, foreign_units
 from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.charging import books
 from trainmaster.domain.errors import Fenced, Throttled, Unavailable
 from trainmaster.domain.heads import FIRST, heads_wanted
 from trainmaster.domain.job import Job
@@ -124,7 +125,7 @@ class DynamoStore:
         writes += [self._table.putting(warm_row(pool)) for pool in warm]
         writes += [self._table.deleting(warm_key(name)) for name in cold]
         writes += [self._table.putting(cursors_row(cursors))] if cursors is not None else []
-        if fence is None and len(writes) == len(changes) == 1:
+        if fence is None and len(writes) == len(changes) == 1 and not books(*changes[0]):
             return self._table.replace(writes[0]["Put"]["Item"], Guard("version", changes[0][0].version))
         for _ in range(_ROUNDS):
             won = self._commit(fence, writes, booking(self._table, self._deployed, changes))

@@ -2,8 +2,8 @@
 
 A row of one kilobyte costs two write units with every end, one of four kilobytes eight; so it is compressed, and run
 times have two decimals of weight. These are cut off, not rounded: a weight that is rounded stops fading. The
-transaction that ends an attempt books it under the row's version, so each is booked once. It must not decide what is
-remembered: that is `domain.records`.
+transaction that ends an attempt, or a size, books it under the row's version, so each is booked once. It must not
+decide what is remembered: that is `domain.records`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from typing import Any
 from trainmaster.adapters.dynamodb_rows import STATE, Key, Row, keyed
 from trainmaster.adapters.dynamodb_settings import SETTINGS, Deployed
 from trainmaster.adapters.dynamodb_table import ABSENT, Action, Guard, Table
+from trainmaster.domain.charging import books
 from trainmaster.domain.history import History, Sketch
 from trainmaster.domain.job import Job
-from trainmaster.domain.records import Records, booked, ends_attempt
+from trainmaster.domain.records import Records, booked
 from trainmaster.domain.usage import EPOCH, Account, Usage
 
 RECORDS: Key = (STATE, "records")
@@ -29,8 +30,8 @@ _PARTS = 100
 
 
 def booking(table: Table, deployed: Deployed, changes: Sequence[tuple[Job, Job]]) -> list[Action]:
-    """The write that books the attempts which these changes end, guarded by the row's version; none where none ends."""
-    if not any(ends_attempt(before, after) for before, after in changes):
+    """The write that books what these changes end, guarded by the row's version; none where none ends anything."""
+    if not any(books(before, after) for before, after in changes):
         return []
     rows = {row["sk"]["S"]: row for row in table.get_all([RECORDS, SETTINGS])}
     settings, row = deployed.in_force(rows.get(SETTINGS[1])), rows.get(RECORDS[1])
@@ -64,12 +65,14 @@ def _history(history: History) -> dict[str, Any]:
         "kinds": [[kind, *_pairs(_cut(sketch))] for kind, sketch in history.kinds.items()],
         "startups": {types: round(seconds, 1) for types, seconds in history.startups.items()},
         "waits": _pairs(history.waits),
+        **({"pauses": {hook: round(seconds, 1) for hook, seconds in history.pauses.items()}} if history.pauses else {}),
     }
 
 
 def _read_history(values: Mapping[str, Any]) -> History:
     kinds = {kind: _read_sketch(numbers) for kind, *numbers in values.get("kinds", [])}
-    return History(kinds, values.get("startups", {}), dict(_read_pairs(values.get("waits", []))))
+    waits = dict(_read_pairs(values.get("waits", [])))
+    return History(kinds, values.get("startups", {}), waits, values.get("pauses", {}))
 
 
 def _cut(sketch: Sketch) -> dict[int, int]:

@@ -5,7 +5,7 @@ Values only. It must not know jobs: what becomes of one is `lifecycle`'s to say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -55,10 +55,10 @@ class Attempt:
         joined: members that it has had so far; numbers their names.
         resizing: the resize that is under way.
         sized_at: since when it has held what it holds; None while that is what it began with.
-        served: unit-seconds that it was at work before that.
+        served: unit-seconds that it held while it was at work, before that.
         resizes: how often its size has changed.
         faulty_since: since when it has lacked a member that was lost; None where it lacks none.
-        wanted: its size before that.
+        wanted: its size before that, or before its own training job ended.
         base_ended_at: when its own training job ended, while members still hold units.
     """
 
@@ -95,6 +95,43 @@ class Attempt:
     def size(self) -> int:
         """Instances that it holds."""
         return sum(self.units.values())
+
+    @property
+    def own_size(self) -> int:
+        """Instances that it works with; while it stops to go on with more, it holds those of the next one too."""
+        under_way = self.resizing
+        if under_way is None or self.stop_asked_at is None or self.sized_at != under_way.asked_at:
+            return self.size
+        return under_way.after if under_way.given_up else under_way.before
+
+    @property
+    def held_since(self) -> datetime:
+        """Since when it has held what it holds."""
+        return self.sized_at or self.created_at
+
+    @property
+    def served_in_all(self) -> float:
+        """Unit-seconds that it was at work until its end; what is certain so far where it has not ended."""
+        return self.served if self.ended_at is None else self.served_by(self.ended_at)
+
+    def served_by(self, at: datetime) -> float:
+        """Unit-seconds that it will have held, until then, while it was at work."""
+        if self.started_at is None:
+            return self.served
+        since = max(self.started_at, self.held_since)
+        return self.served + self.size * max((at - since).total_seconds(), 0.0)
+
+    def holding(self, size: int, now: datetime) -> Attempt:
+        """The attempt that holds so many instances of its one pool from now on."""
+        return replace(self, units={next(iter(self.units)): size}, served=self.served_by(now), sized_at=now)
+
+    def at_rest(self, now: datetime) -> Attempt:
+        """The attempt that holds nothing any more, with the size that it had while it worked."""
+        ran = self.own_size
+        if self.base_ended_at is not None:
+            return replace(self.holding(self.wanted, now), resizing=None, members=(), faulty_since=None, wanted=0)
+        last = self if ran == self.size else replace(self, units={next(iter(self.units)): ran})
+        return replace(last, resizing=None, members=(), faulty_since=None, wanted=0)
 
     @property
     def training_job_names(self) -> tuple[str, ...]:

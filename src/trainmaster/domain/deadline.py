@@ -137,11 +137,11 @@ def _unknown(limit: float, done: float) -> float:
 
 
 def _at_work(job: Job, now: datetime | None) -> float | None:
-    """Seconds that the running attempt has been at work; None where none is."""
+    """Seconds that the running attempt has been at work, see `Job.worked`; None where none is."""
     attempt = job.attempt
     if now is None or job.state not in ACTIVE or attempt is None or attempt.started_at is None:
         return None
-    return max((now - attempt.started_at).total_seconds(), 0.0)
+    return max(job.worked_by(now) - job.worked, 0.0)
 
 
 def _longest_try(job: Job) -> float:

@@ -2,7 +2,8 @@
 
 A kind is a share, an image, instance types and a count. Each keeps a histogram over log-spaced run times in which old
 jobs slowly fade, so that a change of habits is learned. What too few jobs of a kind have shown is taken from wider
-kinds. It must not read a clock, and it never sees the length of a job that has not ended.
+kinds. What an elastic job did with more instances counts as if it had been done at its least size, for longer (see
+`Job.worked`). It must not read a clock, and it never sees the length of a job that has not ended.
 """
 
 from __future__ import annotations
@@ -96,18 +97,33 @@ class History:
         kinds: run times.
         startups: seconds from the start's decision to instances at work, smoothed, by instance types.
         waits: how long ended large jobs had not been at work since they came: how many, by bucket (`wait_bucket`).
+        pauses: seconds that a resize costs a job, smoothed, by how it is carried out (`elastic.Hook`).
     """
 
     kinds: Mapping[str, Sketch] = field(default_factory=dict)
     startups: Mapping[str, float] = field(default_factory=dict)
     waits: Mapping[int, int] = field(default_factory=dict)
+    pauses: Mapping[str, float] = field(default_factory=dict)
     _tails: dict[tuple[str, ...], _Tails] = field(default_factory=dict, init=False, repr=False, compare=False)
     _fresh: dict[_Asked, float | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def after(self, job: Job, gpus: int = 1) -> History:
         """The history after an attempt of a job on so many accelerators has ended, and with it perhaps the job."""
         waits = self._waits_after(job) if gpus >= LARGE else self.waits
-        return History(self._kinds_after(job), self._startups_after(job), waits)
+        return History(self._kinds_after(job), self._startups_after(job), waits, self.pauses)
+
+    def paused(self, job: Job, seconds: float) -> History:
+        """The history after a resize of this elastic job has cost it so many seconds."""
+        if job.elastic is None:
+            return self
+        hook = job.elastic.hook.value
+        before = self.pauses.get(hook, seconds)
+        pauses = {**self.pauses, hook: before + (seconds - before) * _SMOOTHING}
+        return History(self.kinds, self.startups, self.waits, pauses)
+
+    def pause(self, job: Job) -> float | None:
+        """Seconds that a resize of this elastic job is expected to cost it; None where nothing is known."""
+        return None if job.elastic is None else self.pauses.get(job.elastic.hook.value)
 
     @property
     def large(self) -> int:
@@ -183,7 +199,7 @@ class History:
     def _waits_after(self, job: Job) -> Mapping[int, int]:
         if job.state not in ENDED or job.ended_at is None:
             return self.waits
-        bucket = wait_bucket((job.ended_at - job.entry_time).total_seconds() - job.worked)
+        bucket = wait_bucket((job.ended_at - job.entry_time).total_seconds() - job.at_work)
         return {**self.waits, bucket: self.waits.get(bucket, 0) + 1}
 
     def _kinds_after(self, job: Job) -> Mapping[str, Sketch]:

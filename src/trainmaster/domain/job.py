@@ -113,7 +113,7 @@ class Job:
         attempt: the newest attempt; None before the first start.
         past: the attempts before it.
         retry_at: the job is not tried again before this (back-off after missing capacity).
-        returns: starts in a row that met no capacity; sets the back-off.
+        returns: starts, or growths, in a row that met no capacity; sets the back-off.
         stop_requested: its user wants it stopped, so that it must not be resumed.
         keep_alive: whether the request keeps a warm pool after the job.
         fit: digest of what SageMaker compares before it lets the job use a warm pool; "" where none can serve it.
@@ -194,15 +194,30 @@ class Job:
     @cached_property
     def served(self) -> float:
         """Unit-seconds that its ended attempts were at work."""
-        return sum(
-            (attempt.ended_at - attempt.started_at).total_seconds() * sum(attempt.units.values())
-            for attempt in self.attempts
-            if attempt.started_at is not None and attempt.ended_at is not None
-        )
+        return sum(attempt.served_in_all for attempt in self.attempts if attempt.ended_at is not None)
 
     @cached_property
     def worked(self) -> float:
-        """Seconds that its ended attempts were at work, in all."""
+        """Seconds that its ended attempts were at work, in all; of an elastic job: as if at its least size.
+
+        Twice the instances are taken to do twice the work, so that run times of a kind mean the same for all sizes.
+        """
+        if self.elastic is not None:
+            return self.served / self.elastic.least
+        return self.at_work
+
+    def worked_by(self, now: datetime) -> float:
+        """The same until now, with the attempt that is at work."""
+        attempt = self.attempt
+        if attempt is None or self.state not in ACTIVE or attempt.started_at is None:
+            return self.worked
+        if self.elastic is not None:
+            return self.worked + attempt.served_by(now) / self.elastic.least
+        return self.worked + max((now - attempt.started_at).total_seconds(), 0.0)
+
+    @cached_property
+    def at_work(self) -> float:
+        """Seconds in which its ended attempts were at work, in all."""
         total = 0.0
         for attempt in self.attempts:
             if attempt.started_at is not None and attempt.ended_at is not None:
@@ -231,8 +246,11 @@ class Job:
 
     @cached_property
     def stopping(self) -> bool:
-        """Whether all its capacity is on the way to be free."""
-        return self.stop_asked and self.state is not JobState.RESIZING
+        """Whether all its capacity is on the way to be free; not where it is stopped to go on with another size."""
+        attempt = self.attempt if self.state in ACTIVE else None
+        if attempt is None or attempt.base_ended_at is not None:
+            return attempt is not None
+        return attempt.stop_asked_at is not None and attempt.resizing is None
 
     @cached_property
     def freeing(self) -> Units:
@@ -242,6 +260,14 @@ class Job:
             return self.units if self.stopping else {}
         left = {pool: count - attempt.resizing.after for pool, count in self.units.items()}
         return {pool: count for pool, count in left.items() if count > 0}
+
+    @property
+    def staying(self) -> Units:
+        """What of its units is not on the way to be free."""
+        if self.attempt is None or self.attempt.resizing is None:
+            return {} if self.stopping else self.units
+        freeing = self.freeing
+        return {pool: count - freeing.get(pool, 0) for pool, count in self.units.items()}
 
     @cached_property
     def attempts(self) -> tuple[Attempt, ...]:

@@ -1,20 +1,23 @@
 """What the queue remembers of ended attempts: how long jobs run, and what shares have used.
 
 Kept small on purpose: one row of the table holds it all. Every value is a function of the one before and of what
-ended, so a store books an attempt in the very commit that ends it. It must not read a clock.
+ended, so a store books an attempt in the very commit that ends it, or that changes what it holds. It must not read a
+clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.capacity import Pool
+from trainmaster.domain.charging import books, ended_by, pause_of
 from trainmaster.domain.history import History
-from trainmaster.domain.job import ACTIVE, Job
+from trainmaster.domain.job import Job
 from trainmaster.domain.policy import Policy
-from trainmaster.domain.usage import Usage
+from trainmaster.domain.usage import Usage, accelerators_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +33,29 @@ class Records:
     released: Mapping[str, datetime] = field(default_factory=dict)
 
 
-def ends_attempt(before: Job, after: Job) -> bool:
-    """Whether this change gives back the capacity of an attempt."""
-    return before.state in ACTIVE and after.state not in ACTIVE
-
-
 def booked(records: Records, before: Job, after: Job, policy: Policy, pools: Mapping[str, Pool]) -> Records:
-    """The records after a change of a job; the same where the change ends no attempt."""
-    if not ends_attempt(before, after):
+    """The records after a change of a job; the same where the change ends no attempt, and changes no size."""
+    if not books(before, after):
         return records
-    usage = records.usage.after(before, after, policy, pools)
-    gpus = sum(count * (pools[name].accelerators if name in pools else 1) for name, count in before.units.items())
-    return Records(records.history.after(after, gpus), usage, _released(records.released, before, after, pools))
+    usage, history, released = records.usage.after(before, after, policy, pools), records.history, records.released
+    if (ended := ended_by(before, after)) is not None:
+        history = history.after(_at_its_end(after, ended), accelerators_of(ended.units, pools))
+        released = _released(released, before, ended, pools)
+    if (pause := pause_of(before, after)) is not None:
+        history = history.paused(before, pause.total_seconds())
+    return Records(history, usage, released)
+
+
+def _at_its_end(job: Job, ended: Attempt) -> Job:
+    """The job when this attempt was its newest: another may have followed in the same change."""
+    return job if job.attempt == ended else replace(job, attempt=ended, past=job.past[:-1])
 
 
 def _released(
-    released: Mapping[str, datetime], before: Job, after: Job, pools: Mapping[str, Pool]
+    released: Mapping[str, datetime], before: Job, attempt: Attempt, pools: Mapping[str, Pool]
 ) -> Mapping[str, datetime]:
     """As it is after an attempt has ended; pools that are gone are forgotten."""
     made = {name for name, pool in pools.items() if pool.made_for}
-    attempt = after.attempt
-    ended = None if attempt is None else attempt.ended_at
+    ended = attempt.ended_at
     now = {name: ended for name in before.units if name in made and ended is not None}
     return {**{name: at for name, at in released.items() if name in made}, **now}

@@ -1,6 +1,7 @@
 """What shares have used: fading with a half-life for fairness, and by the period for budgets.
 
-An attempt is charged from the decision to start it until its end, since it keeps others from the units for so long.
+An attempt is charged from the decision to start it until its end, since it keeps others from the units for so long;
+one that is resized in parts, each with what it held (`charging`).
 Usage fades as Slurm's does ("Multifactor Priority Plugin", `PriorityDecayHalfLife`), every second of an attempt by
 itself, so that nothing jumps when it ends. It must not read a clock.
 """
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from trainmaster.domain.capacity import Pool
+from trainmaster.domain.charging import charged_until
 from trainmaster.domain.job import Job
 from trainmaster.domain.policy import DEFAULT_SHARE, Budget, Policy
 
@@ -57,19 +59,19 @@ class Usage:
     accounts: Mapping[str, Account] = field(default_factory=dict)
 
     def after(self, before: Job, after: Job, policy: Policy, pools: Mapping[str, Pool]) -> Usage:
-        """The usage after an attempt has ended: `before` still holds its units, `after` has its end.
+        """The usage after an attempt has ended, or holds others than the units that `before` still holds.
 
         Ends may be told out of order: an account never goes back in time.
         """
-        attempt, name = after.attempt, after.share
-        if attempt is None or attempt.ended_at is None:
+        attempt, end, name = before.attempt, charged_until(before, after), after.share
+        if attempt is None or end is None:
             return self
-        end, share = attempt.ended_at, policy.shares.get(name)
+        share = policy.shares.get(name)
         at = max(end, self.accounts[name].at if name in self.accounts else end)
         budget = share.budget if share is not None else None
         past = self.faded(name, at, policy.usage_half_life)
-        fresh = accelerators_of(before.units, pools) * faded_seconds(attempt.created_at, end, policy.usage_half_life)
-        start = max(attempt.created_at, period_start(budget, at))
+        fresh = accelerators_of(before.units, pools) * faded_seconds(attempt.held_since, end, policy.usage_half_life)
+        start = max(attempt.held_since, period_start(budget, at))
         in_period = self.in_period(name, budget, at) + spent(before.units, start, end, pools)
         account = Account(
             faded=past + fresh * _left(at - end, policy.usage_half_life),

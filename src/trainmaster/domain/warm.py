@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.capacity import Units
+from trainmaster.domain.charging import ended_by
 from trainmaster.domain.job import Job
-from trainmaster.domain.records import ends_attempt
 
 Object = Mapping[str, object]
 
@@ -79,18 +80,20 @@ def fit_of(request: Object, *, ours: bool = False) -> str:
 def left_by(before: Job, after: Job) -> WarmPool | None:
     """The warm pool that a change of a job leaves behind; a store writes it in the very commit that ends the attempt.
 
-    Where the queue had the attempt stopped, for another job or for its user, its pool is to end as well.
+    Where the queue had the attempt stopped, for another job, for its user, or to go on with another size, its pool is
+    to end as well: SageMaker would give it to none but a job of the same number of instances.
     """
-    attempt = after.attempt
-    if attempt is None or attempt.warm_until is None or not ends_attempt(before, after):
+    attempt, ran = ended_by(before, after), before.attempt
+    if attempt is None or attempt.warm_until is None or ran is None:
         return None
+    stopped = attempt.freed_for is not None or attempt.outcome is Outcome.RESIZED or after.stop_requested
     return WarmPool(
         training_job_name=attempt.training_job_name,
-        units=dict(before.units),
+        units=dict(before.units) if ran.own_size == ran.size else dict.fromkeys(before.units, ran.own_size),
         fit=after.fit,
         until=attempt.warm_until,
         priority=after.priority,
-        ending_since=attempt.ended_at if attempt.freed_for is not None or after.stop_requested else None,
+        ending_since=attempt.ended_at if stopped else None,
     )
 
 

@@ -13,6 +13,7 @@ from itertools import takewhile
 
 from trainmaster.domain.capacity import Pool, Units, foreign_units
 from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.charging import books
 from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge, VersionConflict
 from trainmaster.domain.heads import FIRST, heads_wanted
 from trainmaster.domain.job import Job
@@ -29,7 +30,7 @@ from trainmaster.domain.listing import (
 )
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Policy
-from trainmaster.domain.records import booked, ends_attempt
+from trainmaster.domain.records import booked
 from trainmaster.domain.settings import differences, policy_of
 from trainmaster.domain.warm import WarmPool, left_by
 from trainmaster.local.memory_table import MemoryTable
@@ -143,8 +144,8 @@ class MemoryStore:
             return True
 
     def _book(self, before: Job, after: Job) -> None:
-        """Remember the attempt that the change ends, if it does."""
-        if ends_attempt(before, after):
+        """Remember what the change ends, if it does."""
+        if books(before, after):
             settings = self.settings()
             self._table.records = booked(self._table.records, before, after, settings.policy, settings.pools)
 

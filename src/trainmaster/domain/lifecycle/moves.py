@@ -39,7 +39,7 @@ def touch(job: Job, **changes: Any) -> Job:
 
 def closed(job: Job, outcome: Outcome, now: datetime, reason: str) -> Attempt:
     """The newest attempt as it ends. Raises `IllegalTransition` before the first start."""
-    return replace(current(job), outcome=outcome, ended_at=now, reason=reason)
+    return replace(current(job).at_rest(now), outcome=outcome, ended_at=now, reason=reason)
 
 
 def end(job: Job, state: JobState, attempt: Attempt, now: datetime, reason: str) -> Job:

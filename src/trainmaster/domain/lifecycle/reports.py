@@ -10,11 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.domain.attempt import Attempt, Outcome
+from trainmaster.domain.elastic import Hook
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.lifecycle.failures import Retries, fail, failed_as
 from trainmaster.domain.lifecycle.moves import CLOCK_TOLERANCE, closed, current, end, move, note, touch
 from trainmaster.domain.lifecycle.resizing import (
     base_ended,
+    elastic_of,
     give_up,
     member_at_work,
     member_ended,
@@ -22,6 +24,7 @@ from trainmaster.domain.lifecycle.resizing import (
     member_of,
     resized,
     resumes,
+    stops,
 )
 from trainmaster.domain.observation import WAITED_TOO_LONG, WORKED_TOO_LONG, Observation, Status, Warm
 from trainmaster.domain.policy import FailureClass
@@ -70,7 +73,7 @@ def _ended(job: Job, seen: Observation, now: datetime, retries: Retries | None) 
         reason = "SageMaker took its instances back: its training plan ends"
         return move(job, JobState.PREEMPTED, now, reason, attempt=closed(job, Outcome.RECLAIMED, now, reason))
     if seen.secondary == WAITED_TOO_LONG:
-        return failed_as(job, FailureClass.SPOT, now, f"SageMaker ended it: {seen.secondary}", retries)
+        return _without_capacity(job, FailureClass.SPOT, now, f"SageMaker ended it: {seen.secondary}", retries)
     if seen.status is Status.FAILED:
         return _ended_failed(job, seen, now, retries)
     return _ended_stopped(job, seen, now, retries)
@@ -93,7 +96,7 @@ def _ended_stopped(job: Job, seen: Observation, now: datetime, retries: Retries 
         return _preempted(job, now)
     if _pending_timed_out(job, seen, now):
         reason = "no EC2 capacity within MaxPendingTimeInSeconds"
-        return failed_as(job, FailureClass.CAPACITY, now, reason, retries)
+        return _without_capacity(job, FailureClass.CAPACITY, now, reason, retries)
     return _stopped(job, now, "stopped outside the queue")
 
 
@@ -102,11 +105,20 @@ def _ended_failed(job: Job, seen: Observation, now: datetime, retries: Retries |
     failure = seen.failure_class
     if failure is None:
         return fail(job, now, reason)
-    if failure is FailureClass.CAPACITY and (under_way := current(job).resizing) is not None and under_way.grows:
-        return resumes(give_up(job, now, reason), now)
     if failure is FailureClass.CAPACITY and job.state is JobState.PREEMPTING:
         return _preempted(job, now)
+    if failure is FailureClass.CAPACITY:
+        return _without_capacity(job, failure, now, reason, retries)
     return failed_as(job, failure, now, reason, retries)
+
+
+def _without_capacity(job: Job, failure: FailureClass, now: datetime, reason: str, retries: Retries | None) -> Job:
+    """SageMaker had no instances for it: what was to grow by a restart goes back to the size before."""
+    under_way = current(job).resizing
+    if under_way is None or not under_way.grows or elastic_of(job).hook is not Hook.RESTART:
+        return failed_as(job, failure, now, reason, retries)
+    known = replace(job, attempt=replace(current(job), launched=True))
+    return resumes(give_up(known, now, reason), now)
 
 
 def _stopped_to_resize(job: Job) -> bool:
@@ -136,11 +148,14 @@ def _leaving_warm(before: Job, after: Job, seen: Observation, now: datetime) -> 
     using SageMaker managed warm pools"); where the report does not tell, it is taken to be there until SageMaker is
     asked.
     """
-    attempt = after.attempt
     stays = before.keep_alive and seen.warm in (None, Warm.IN_USE, Warm.AVAILABLE)
-    if not stays or attempt is None or attempt.started_at is None:
+    if not stays or current(before).started_at is None:
         return after
-    return replace(after, attempt=replace(attempt, warm_until=seen.warm_until or now + LONGEST_KEEP_ALIVE))
+    until = seen.warm_until or now + LONGEST_KEEP_ALIVE
+    if current(after).number == current(before).number:
+        return replace(after, attempt=replace(current(after), warm_until=until))
+    *past, ended = after.past
+    return replace(after, past=(*past, replace(ended, warm_until=until)))
 
 
 def _user_was_first(attempt: Attempt, seen: Observation) -> bool:
@@ -166,7 +181,7 @@ def _seen_stopping(job: Job, attempt: Attempt, now: datetime) -> Job | None:
     if attempt.stop_asked_at is not None:
         return None
     # Nobody asked us: a person stopped it in the console or by an SDK, or SageMaker did at a limit. The end will tell.
-    stopping = replace(attempt, launched=True, stop_asked_at=now, stop_sent=True)
+    stopping = replace(stops(attempt, now), launched=True, stop_asked_at=now, stop_sent=True)
     return note(job, now, "is being stopped outside the queue", attempt=stopping)
 
 
@@ -177,6 +192,9 @@ def _seen_in_progress(job: Job, attempt: Attempt, seen: Observation, now: dateti
         others = {failure: times for failure, times in job.failures.items() if failure is not FailureClass.CAPACITY}
         return move(job, JobState.RUNNING, now, "instances at work", attempt=known, returns=0, failures=others)
     if job.state is JobState.RESIZING and attempt.started_at is None and seen.at_work:
+        if attempt.stop_asked_at is not None:
+            # It has come too late: what was asked of it meanwhile holds.
+            return touch(job, attempt=replace(known, started_at=seen.started_at or now))
         return resized(replace(job, attempt=replace(known, started_at=seen.started_at or now)), now)
     return None if known == attempt else touch(job, attempt=known)
 

@@ -35,13 +35,19 @@ def resize(  # noqa: PLR0913 - all that a resize decides
         until: a growth that has not come by then is given up; a member that has not left by then is stopped.
         freed_for: the job that what it frees is for.
 
-    Raises `IllegalTransition` where the size is none that the job may have, or the one that it has.
+    Whoever decides that it goes on with less than it had before a member was lost, settles that loss. A growth that is
+    under way may be turned round into a shrink, unless it is somebody else's to carry out.
+
+    Raises `IllegalTransition` where the size is none that the job may have, or the one that it has; where it stops.
     """
     attempt, elastic = current(job), elastic_of(job)
-    if size not in elastic.sizes or size == attempt.size or attempt.stop_asked_at is not None:
+    if size not in elastic.sizes or size == attempt.size or job.stopping:
         raise IllegalTransition(f"job {job.name} cannot go from {attempt.size} to {size} instances", field="size")
     under_way = Resizing(before=attempt.size, after=size, cause=cause, asked_at=now, until=until, freed_for=freed_for)
-    begun = _BEGIN[elastic.hook](job, replace(attempt, resizing=under_way), now)
+    known = attempt if size >= attempt.wanted else replace(attempt, faulty_since=None, wanted=0)
+    begun = _BEGIN[elastic.hook](job, replace(known, resizing=under_way), now)
+    if _turns_round(job, size):
+        return note(job, now, _words(under_way), attempt=begun)
     return move(job, JobState.RESIZING, now, _words(under_way), attempt=begun)
 
 
@@ -49,11 +55,11 @@ def resumes(job: Job, now: datetime) -> Job:
     """The attempt that was stopped for a resize has ended: the next one has the new size. SageMaker is asked later."""
     attempt, under_way = current(job), resizing_of(job)
     number = attempt.number + 1
-    ended = replace(_sized(closed(job, Outcome.RESIZED, now, _words(under_way)), under_way.before, None), resizing=None)
+    ended = closed(job, Outcome.RESIZED, now, _words(under_way))
     fresh = Attempt(
         number=number,
         training_job_name=attempt_name(job.name, number),
-        units=_sized(attempt, under_way.after, None).units,
+        units=dict.fromkeys(attempt.units, under_way.after),
         created_at=now,
         instance_type=attempt.instance_type,
         reclaimed_at=attempt.reclaimed_at,
@@ -65,27 +71,34 @@ def resumes(job: Job, now: datetime) -> Job:
 
 def resized(job: Job, now: datetime, size: int | None = None) -> Job:
     """The resize is done: the job runs with this size, or with what it holds."""
-    attempt = current(job)
-    at_work = attempt if size is None else _sized(attempt, size, now)
-    done = replace(at_work, resizing=None, resizes=attempt.resizes + 1, sized_at=at_work.sized_at or now)
-    return move(job, JobState.RUNNING, now, f"runs with {done.size} instances", attempt=done)
+    attempt, under_way = current(job), resizing_of(job)
+    came = not under_way.given_up
+    at_work = attempt.holding(attempt.size if size is None else size, now)
+    done = replace(at_work, resizing=None, resizes=attempt.resizes + came)
+    returns = 0 if came and under_way.grows else job.returns
+    return move(job, JobState.RUNNING, now, f"runs with {done.size} instances", attempt=done, returns=returns)
 
 
 def give_up(job: Job, now: datetime, reason: str) -> Job:
-    """The resize does not come to be: the job goes back to the size that it had."""
+    """The resize does not come to be: the job goes back to the size that it had.
+
+    Of a group of training jobs, members that have come stay, as far as that is a legal size. An attempt that SageMaker
+    is not known to have must have been refused, since it is asked for again under the same name.
+    """
     attempt, under_way = current(job), resizing_of(job)
     back = replace(under_way, before=under_way.after, after=under_way.before, given_up=True)
+    failed = replace(job, returns=job.returns + under_way.grows)
     text = f"gives up {under_way.after} instances: {reason}"
     hook = elastic_of(job).hook
     if hook is Hook.MEMBERS:
-        members = tuple(m if m.started_at else _left(m, now) for m in attempt.members)
-        return settled(note(job, now, text, attempt=replace(attempt, resizing=back, members=members)), now)
+        came = replace(attempt, members=tuple(m if m.started_at else _left(m, now) for m in attempt.members))
+        return settled(_drops_surplus(note(failed, now, text, attempt=came), now), now)
     if hook is Hook.CUSTOM:
-        unchanged = replace(_sized(attempt, under_way.before, now), resizing=None)
-        return move(job, JobState.RUNNING, now, text, attempt=unchanged)
+        unchanged = replace(attempt.holding(under_way.before, now), resizing=None)
+        return move(failed, JobState.RUNNING, now, text, attempt=unchanged)
     if not attempt.launched:
-        return note(job, now, text, attempt=replace(_sized(attempt, back.after, now), resizing=back))
-    return note(job, now, text, attempt=replace(attempt, resizing=back, stop_asked_at=now))
+        return note(failed, now, text, attempt=replace(attempt.holding(back.after, now), resizing=back))
+    return note(failed, now, text, attempt=replace(attempt, resizing=back, stop_asked_at=attempt.stop_asked_at or now))
 
 
 def told(job: Job) -> Job:
@@ -115,13 +128,18 @@ def member_stop_sent(job: Job, name: str) -> Job:
 
 
 def member_ended(job: Job, name: str, now: datetime, reason: str, *, lost: bool) -> Job:
-    """A member holds nothing any more; one that nobody had asked to leave was lost, and may be replaced."""
+    """A member holds nothing any more; one that nobody had asked to leave was lost, and may be replaced.
+
+    One that a growth was to bring, and that never came, is not lost: the job goes on without it.
+    """
     attempt = current(job)
-    member = member_of(attempt, name)
+    member, under_way = member_of(attempt, name), attempt.resizing
     rest = tuple(other for other in attempt.members if other is not member)
-    after = replace(_sized(attempt, attempt.size - 1, now), members=rest)
-    if lost and not member.leaving and attempt.base_ended_at is None:
-        wanted = attempt.wanted or (attempt.resizing.after if attempt.resizing is not None else attempt.size)
+    after = replace(attempt.holding(attempt.size - 1, now), members=rest)
+    never_came = member.started_at is None
+    growing = under_way is not None and under_way.grows
+    if (lost or never_came) and not member.leaving and not job.stopping and not (never_came and growing):
+        wanted = attempt.wanted or (attempt.size if under_way is None else under_way.after)
         after = replace(after, faulty_since=attempt.faulty_since or now, wanted=wanted)
     return settled(note(job, now, f"member {name} {reason}", attempt=after), now)
 
@@ -129,16 +147,20 @@ def member_ended(job: Job, name: str, now: datetime, reason: str, *, lost: bool)
 def base_ended(job: Job, now: datetime) -> Job:
     """The job's own training job has ended while members hold instances: they are stopped, and the job ends with them.
 
-    What became of the job is asked again then; until that its members count.
+    What became of the job is asked again then; until that its members count, and its own instances where SageMaker
+    keeps them warm.
     """
-    attempt = current(job)
-    members = tuple(_left(member, now) for member in attempt.members)
-    left = replace(_sized(attempt, len(members), now), members=members, base_ended_at=now)
-    return note(job, now, "its own training job has ended; its members are stopped", attempt=left)
+    attempt = stops(current(job), now)
+    held = attempt.size if job.keep_alive else len(attempt.members)
+    ended = replace(attempt.holding(held, now), base_ended_at=now, wanted=max(attempt.size, attempt.wanted))
+    text = "its own training job has ended; its members are stopped"
+    return note(job, now, text, attempt=replace(ended, faulty_since=None))
 
 
 def stops(attempt: Attempt, now: datetime) -> Attempt:
     """An attempt that stops for good: a resize is forgotten, and all members are stopped with it."""
+    if attempt.own_size != attempt.size:
+        attempt = attempt.holding(attempt.own_size, now)
     members = tuple(_left(member, now) for member in attempt.members)
     return replace(attempt, resizing=None, members=members)
 
@@ -146,11 +168,16 @@ def stops(attempt: Attempt, now: datetime) -> Attempt:
 def settled(job: Job, now: datetime) -> Job:
     """The job after its members have moved: where all are as they should be, it is resized, or whole again."""
     attempt = current(job)
-    waits = any(member.leaving or member.started_at is None for member in attempt.members)
-    whole = attempt.faulty_since is not None and attempt.size >= attempt.wanted
-    if whole and not waits:
+    if job.stopping or any(member.leaving or member.started_at is None for member in attempt.members):
+        return job
+    if attempt.faulty_since is not None and attempt.size >= attempt.wanted:
         job = touch(job, attempt=replace(attempt, faulty_since=None, wanted=0))
-    return job if waits or job.state is not JobState.RESIZING else resized(job, now)
+    if job.state is not JobState.RESIZING:
+        return job
+    # What a growth has brought may be no legal size; what a loss has left is for whoever decides to mend.
+    if attempt.faulty_since is None and attempt.size not in elastic_of(job).sizes:
+        return _drops_surplus(job, now)
+    return resized(job, now)
 
 
 def make_do(job: Job, now: datetime) -> Job:
@@ -192,29 +219,27 @@ def resizing_of(job: Job) -> Resizing:
     return under_way
 
 
+def _turns_round(job: Job, size: int) -> bool:
+    attempt, hook = current(job), elastic_of(job).hook
+    grows = attempt.resizing is not None and attempt.resizing.grows and attempt.stop_asked_at is None
+    return job.state is JobState.RESIZING and grows and size < attempt.size and hook is not Hook.CUSTOM
+
+
 def _begin_restart(_job: Job, attempt: Attempt, now: datetime) -> Attempt:
     most = max(attempt.size, attempt.resizing.after if attempt.resizing else 0)
-    return replace(_sized(attempt, most, now), stop_asked_at=now)
+    return replace(attempt.holding(most, now), stop_asked_at=now)
 
 
 def _begin_members(job: Job, attempt: Attempt, now: datetime) -> Attempt:
     size = attempt.resizing.after if attempt.resizing else attempt.size
     if size > attempt.size:
-        return _sized(new_members(job, attempt, size - attempt.size, now), size, now)
-    # Those that do not work yet go first, then the newest.
-    numbered = list(enumerate(attempt.members))
-    numbered.sort(key=lambda each: (each[1].started_at is not None, -each[0]))
-    going = {member.training_job_name for _, member in numbered[: attempt.size - size]}
-    members = (
-        replace(member, drain_asked_at=now) if member.training_job_name in going else member
-        for member in attempt.members
-    )
-    return replace(attempt, members=tuple(members))
+        return new_members(job, attempt, size - attempt.size, now).holding(size, now)
+    return _drained(attempt, attempt.size - size, now)
 
 
 def _begin_custom(_job: Job, attempt: Attempt, now: datetime) -> Attempt:
     size = attempt.resizing.after if attempt.resizing else attempt.size
-    return _sized(attempt, size, now) if size > attempt.size else attempt
+    return attempt.holding(size, now) if size > attempt.size else attempt
 
 
 _BEGIN: dict[Hook, Callable[[Job, Attempt, datetime], Attempt]] = {
@@ -224,10 +249,23 @@ _BEGIN: dict[Hook, Callable[[Job, Attempt, datetime], Attempt]] = {
 }
 
 
-def _sized(attempt: Attempt, size: int, now: datetime | None) -> Attempt:
-    """The attempt holding so many instances of its one pool, since now where that is told."""
-    pool = next(iter(attempt.units))
-    return replace(attempt, units={pool: size}, sized_at=now if now is not None else attempt.sized_at)
+def _drained(attempt: Attempt, count: int, now: datetime) -> Attempt:
+    """The attempt with so many of its members asked to leave: those that do not work yet first, then the newest."""
+    staying = [member for member in attempt.members if not member.leaving]
+    staying.sort(key=lambda member: member.started_at is None)
+    going = staying[len(staying) - count :]
+    members = (replace(each, drain_asked_at=now) if each in going else each for each in attempt.members)
+    return replace(attempt, members=tuple(members))
+
+
+def _drops_surplus(job: Job, now: datetime) -> Job:
+    """A growth that came only in part: the job keeps what makes a legal size, and the members beyond that leave."""
+    attempt, under_way, elastic = current(job), resizing_of(job), elastic_of(job)
+    working = attempt.size - sum(member.leaving for member in attempt.members)
+    size = elastic.at_most(working) or elastic.least
+    until = now + elastic.graceful_shutdown_timeout
+    back = replace(under_way, before=under_way.after, after=size, until=until, given_up=True)
+    return touch(job, attempt=replace(_drained(attempt, working - size, now), resizing=back))
 
 
 def _left(member: Member, now: datetime) -> Member:
@@ -243,6 +281,8 @@ def _with_member(job: Job, name: str, change: Callable[[Member], Member]) -> Job
 
 def _words(under_way: Resizing) -> str:
     sizes = f"{under_way.before} -> {under_way.after} instances"
+    if under_way.given_up:
+        return f"goes back, {sizes}"
     whom = f" for {under_way.freed_for}" if under_way.freed_for else ""
     return f"resizes, {sizes}: {_CAUSES[under_way.cause]}{whom}"
 

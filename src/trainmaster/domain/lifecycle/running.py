@@ -62,7 +62,9 @@ def launched(job: Job) -> Job:
 
 def preempt(job: Job, beneficiary: str, now: datetime) -> Job:
     """The job is to step aside; its capacity is freed for `beneficiary`."""
-    attempt = replace(stops(current(job), now), stop_asked_at=now, freed_for=beneficiary)
+    attempt = stops(current(job), now)
+    # Where it was to stop already, to go on with another size, SageMaker's stop must not seem to be its user's.
+    attempt = replace(attempt, stop_asked_at=attempt.stop_asked_at or now, freed_for=beneficiary)
     return move(job, JobState.PREEMPTING, now, f"steps aside for {beneficiary}", attempt=attempt)
 
 
