@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trainmaster.client.api import ApiClient
+    from trainmaster.client.elastic import ElasticOptions
     from trainmaster.client.hook import route_to_queue
     from trainmaster.client.sdk import QueueSession
 
 __version__ = "0.1.0"
-__all__ = ["ApiClient", "QueueSession", "__version__", "route_to_queue"]
+__all__ = ["ApiClient", "ElasticOptions", "QueueSession", "__version__", "route_to_queue"]
 
 _HOMES = {
     "ApiClient": "trainmaster.client.api",
+    "ElasticOptions": "trainmaster.client.elastic",
     "QueueSession": "trainmaster.client.sdk",
     "route_to_queue": "trainmaster.client.hook",
 }

@@ -1,4 +1,4 @@
-"""Turns a request that names an instance type into one that asks for resources: SDKs insist on a type.
+"""Adds to requests what a session asks of the queue for all of its jobs: resources instead of a type, elastic sizes.
 
 What a job says itself in its tags goes before. It must not check what is asked for: the queue does.
 """
@@ -7,20 +7,29 @@ from __future__ import annotations
 
 from typing import Any
 
+from trainmaster.client.elastic import TAGS, ElasticOptions
+
 RESOURCES_TAG = "trainmaster:resources"
 _CHOOSES = ("InstanceGroups", "InstancePreferences")
 """Members of `ResourceConfig` whose jobs list types on purpose."""
 
 
-def asking(request: dict[str, Any], resources: str | None) -> dict[str, Any]:
-    """The request with the tag `trainmaster:resources` in the place of its instance type; how many instances stays.
+def asking(request: dict[str, Any], resources: str | None, elastic: ElasticOptions | None = None) -> dict[str, Any]:
+    """The request as the session's job.
 
-    The same where nothing is asked for, the request has that tag itself, or its `ResourceConfig` has `InstanceGroups`
-    or `InstancePreferences`.
+    With the tag `trainmaster:resources` in the place of its instance type; how many instances stays. With the tags of
+    an elastic job. The same where nothing is asked for, or its `ResourceConfig` has `InstanceGroups` or
+    `InstancePreferences`; and each of the two only where the request has no such tag itself.
     """
     config, tags = request.get("ResourceConfig") or {}, request.get("Tags") or []
-    listed = any(config.get(member) for member in _CHOOSES)
-    if not resources or listed or any(tag.get("Key") == RESOURCES_TAG for tag in tags):
+    keys = {tag.get("Key") for tag in tags}
+    if any(config.get(member) for member in _CHOOSES):
         return request
-    kept = {member: value for member, value in config.items() if member != "InstanceType"}
-    return {**request, "ResourceConfig": kept, "Tags": [*tags, {"Key": RESOURCES_TAG, "Value": resources}]}
+    new = {} if elastic is None or keys & TAGS else elastic.tags
+    if resources and RESOURCES_TAG not in keys:
+        config = {member: value for member, value in config.items() if member != "InstanceType"}
+        new = {RESOURCES_TAG: resources} | new
+    if not new:
+        return request
+    added = [{"Key": key, "Value": value} for key, value in new.items()]
+    return {**request, "ResourceConfig": config, "Tags": [*tags, *added]}

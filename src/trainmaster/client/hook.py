@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from botocore.hooks import BaseEventHooks
     from botocore.model import OperationModel
 
+    from trainmaster.client.elastic import ElasticOptions
     from trainmaster.client.views import JobDetail, JobView, Submission
 
 logger = logging.getLogger("trainmaster")
@@ -40,12 +41,14 @@ class Route:
     """A way for training jobs into the queue, with what is known of the jobs that went it.
 
     `session` reads logs. `announce` is called with the job at every DescribeTrainingJob of a job that the queue knows.
-    With `resources` jobs ask for these instead of the instance type that they name (`asking`).
+    With `resources` jobs ask for these instead of the instance type that they name, with `elastic` they may be resized
+    (`asking`).
     """
 
     def __init__(self, session: boto3.session.Session, api: ApiClient) -> None:
         self.enabled = True
         self.resources: str | None = None
+        self.elastic: ElasticOptions | None = None
         self.announce: Callable[[JobView], None] = _say_nothing
         self.known = KnownJobs(api)
         self._stories = Stories()
@@ -87,7 +90,7 @@ class Route:
 
     def submit(self, request: dict[str, Any]) -> Submission:
         """Put a CreateTrainingJob request into the queue and tell what it answers. Raises ApiError."""
-        job = self.api.submit(asking(request, self.resources))
+        job = self.api.submit(asking(request, self.resources, self.elastic))
         logger.info("Training job %s is in the queue. %s", job["jobName"], sentence_of(job))
         if job["wouldPreempt"]:
             logger.info("Training job %s makes step aside: %s", job["jobName"], ", ".join(job["wouldPreempt"]))
@@ -206,6 +209,7 @@ def route_to_queue(
     *,
     clients: Iterable[Any] = (),
     resources: str | None = None,
+    elastic: ElasticOptions | None = None,
 ) -> Route:
     """Send the session's training jobs to the queue instead of starting them at once.
 
@@ -213,6 +217,7 @@ def route_to_queue(
     Clients that the session has made before are not reached unless they are given in `clients`. Routing again changes
     the API and is otherwise the same as once. Jobs of the queue keep their names for Describe, Stop and waiters.
     With `resources`, such as `accelerators=8,vcpus=96`, jobs ask for these instead of the instance type that they name.
+    With `elastic` they may be resized; `ElasticOptions()` ends that.
     """
     known = _routes.get(session, lambda: None)()
     chosen = client_for(api, session)
@@ -221,6 +226,8 @@ def route_to_queue(
         route.api = chosen
     if resources is not None:
         route.resources = resources
+    if elastic is not None:
+        route.elastic = elastic
     route.enabled = True
     for events in (session.events, *(client.meta.events for client in clients)):
         route.attach(events)

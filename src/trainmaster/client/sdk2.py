@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trainmaster.client.api import ApiClient
+    from trainmaster.client.elastic import ElasticOptions
 
 
 class QueueSession(Session):  # type: ignore[misc]
     """A SageMaker Session whose training jobs go through the queue; every other call is the SDK's.
 
     `api` is an ApiClient or the API's URL (None: found as `ApiClient()` finds it). With `resources`, such as
-    `accelerators=8,vcpus=96`, jobs ask for these instead of the instance type that they name. All other arguments are
-    the SDK's.
+    `accelerators=8,vcpus=96`, jobs ask for these instead of the instance type that they name; with `elastic` they may
+    be resized. All other arguments are the SDK's.
     `queue` is the API. Only this session's own SageMaker client is routed: other clients of the same boto session
     start jobs at once.
     """
@@ -37,12 +38,14 @@ class QueueSession(Session):  # type: ignore[misc]
         *args: Any,
         api: ApiClient | str | None = None,
         resources: str | None = None,
+        elastic: ElasticOptions | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(boto_session, *args, **kwargs)
         self.queue: ApiClient = client_for(api, self.boto_session)
         self._route = Route(self.boto_session, self.queue)
         self._route.resources = resources
+        self._route.elastic = elastic
         self._route.attach(self.sagemaker_client.meta.events)
         self._route.attach_logs(self.boto_session.events)
 

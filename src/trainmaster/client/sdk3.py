@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     import boto3
 
     from trainmaster.client.api import ApiClient
+    from trainmaster.client.elastic import ElasticOptions
 
 
 class QueueSession(Session):  # type: ignore[misc]
     """A SageMaker Session whose training jobs go through the queue; every other call is the SDK's.
 
     `api` is an ApiClient or the API's URL (None: found as `ApiClient()` finds it). With `resources`, such as
-    `accelerators=8,vcpus=96`, jobs ask for these instead of the instance type that they name. All other arguments are
-    the SDK's.
+    `accelerators=8,vcpus=96`, jobs ask for these instead of the instance type that they name; with `elastic` they may
+    be resized. All other arguments are the SDK's.
     `queue` is the API. Routed are this session's own SageMaker client and the one that `sagemaker.core` keeps for its
     boto session. Where that is one client for the whole process (in 3.22), every ModelTrainer's jobs go to the queue.
     """
@@ -39,6 +40,7 @@ class QueueSession(Session):  # type: ignore[misc]
         *args: Any,
         api: ApiClient | str | None = None,
         resources: str | None = None,
+        elastic: ElasticOptions | None = None,
         **kwargs: Any,
     ) -> None:
         self._route: Route | None = None  # until the SDK has made the clients
@@ -46,6 +48,7 @@ class QueueSession(Session):  # type: ignore[misc]
         self.queue: ApiClient = client_for(api, self._boto_session)
         self._route = Route(self._boto_session, self.queue)
         self._route.resources = resources
+        self._route.elastic = elastic
         # `rich` redraws its panel below what is printed, so lines are never changed in place.
         self._route.announce = Progress(in_place=False)
         self._route.attach(self.sagemaker_client.meta.events)

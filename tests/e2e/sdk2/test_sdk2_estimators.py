@@ -13,7 +13,7 @@ from sagemaker.exceptions import UnexpectedStatusException
 from sagemaker.pytorch import PyTorch
 from sagemaker.tuner import ContinuousParameter, HyperparameterTuner
 
-from trainmaster import QueueSession
+from trainmaster import ElasticOptions, QueueSession
 
 
 @pytest.fixture
@@ -64,6 +64,13 @@ def test_a_session_can_ask_for_resources_in_the_place_of_the_estimators_type(sta
     config, tags = job["jobDetails"]["ResourceConfig"], job["jobDetails"]["Tags"]
     assert (config.get("InstanceType"), config["InstanceCount"]) == (None, 2)
     assert {"Key": "trainmaster:resources", "Value": "accelerators=8,vcpus=96"} in tags
+
+
+def test_a_session_can_make_all_estimators_elastic(stage: Stage) -> None:
+    session = QueueSession(default_bucket=BUCKET, elastic=ElasticOptions(instance_values=(2, 4)))
+    an_estimator(session, instance_count=2).fit(wait=False)
+    (job,) = stage.world.jobs.values()
+    assert {"Key": "trainmaster:instance-values", "Value": "2+4"} in job["jobDetails"]["Tags"]
 
 
 def test_the_articles_estimator_is_queued_at_once(session: Any, stage: Stage, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from sagemaker.core.utils.exceptions import FailedStatusError
 from sagemaker.train import ModelTrainer
 from sagemaker.train.configs import CheckpointConfig, Compute, InputData, OutputDataConfig, Tag
 
-from trainmaster import QueueSession
+from trainmaster import ElasticOptions, QueueSession
 
 
 @pytest.fixture
@@ -73,6 +73,13 @@ def test_a_session_can_ask_for_resources_in_the_place_of_the_trainers_type(stage
     config, tags = job["jobDetails"]["ResourceConfig"], job["jobDetails"]["Tags"]
     assert (config.get("InstanceType"), config["InstanceCount"]) == (None, 1)
     assert {"Key": "trainmaster:resources", "Value": "accelerators=8,vcpus=96"} in tags
+
+
+def test_a_session_can_make_all_trainers_elastic(stage: Stage) -> None:
+    session = QueueSession(default_bucket=BUCKET, elastic=ElasticOptions(max_instances=4))
+    a_trainer(session).train(wait=False)
+    (job,) = stage.world.jobs.values()
+    assert {"Key": "trainmaster:max-instances", "Value": "4"} in job["jobDetails"]["Tags"]
 
 
 def the_queued(stage: Stage) -> str:

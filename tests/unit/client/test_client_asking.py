@@ -1,13 +1,17 @@
-"""Sessions whose jobs ask for resources: what they submit in the place of the instance type that an SDK insists on."""
+"""Sessions whose jobs ask for resources or may be resized: what they submit beside what an SDK says."""
 
+from datetime import timedelta
 from typing import Any
 
 import boto3
 import pytest
 from client_world import World, request_for
 
-from trainmaster import ApiClient, route_to_queue
+from trainmaster import ApiClient, ElasticOptions, route_to_queue
 from trainmaster.client.asking import asking
+from trainmaster.client.elastic import TAGS
+from trainmaster.domain.request import OPTIONS
+from trainmaster.domain.request.elastic import ELASTIC_OPTIONS
 
 ASKED = "accelerators=8,accelerator=nvidia"
 TAG = {"Key": "trainmaster:resources", "Value": ASKED}
@@ -54,5 +58,76 @@ def test_a_routed_sessions_jobs_ask_for_resources_until_it_is_routed_otherwise(
         assert TAG in tags("job2")
         route_to_queue(session, api, resources="")
         assert TAG not in tags("job3")
+    finally:
+        sagemaker.close()
+
+
+def the_tags(request: dict[str, Any]) -> dict[str, str]:
+    return {tag["Key"].removeprefix("trainmaster:"): tag["Value"] for tag in request.get("Tags", [])}
+
+
+def test_elastic_options_become_tags_that_the_queue_reads() -> None:
+    every = ElasticOptions(
+        min_instances=2,
+        max_instances=8,
+        instance_step=2,
+        instance_values=[2, 4, 8],
+        resize_by="members",
+        resize_target="event",
+        scaling_timeout=timedelta(minutes=2),
+        graceful_shutdown_timeout=100,
+        faulty_scale_down_timeout="30",
+        scale_up_snooze="1h",
+        max_restarts=3,
+        eval_period="6h",
+        max_total_restarts=50,
+        restarts_before_full=2,
+        max_full_restarts=0,
+    )
+    tags = the_tags(asking({"ResourceConfig": {"InstanceType": "ml.p5.48xlarge"}}, None, every))
+    assert set(tags) == {key.removeprefix("trainmaster:") for key in TAGS}
+    assert all(OPTIONS[name].read(text) is not None for name, text in tags.items())
+    assert (tags["instance-values"], tags["scaling-timeout"], tags["max-full-restarts"]) == ("2+4+8", "120", "0")
+
+
+def test_every_elastic_option_of_the_queue_is_one_of_the_sessions() -> None:
+    assert {key.removeprefix("trainmaster:") for key in TAGS} == set(ELASTIC_OPTIONS)
+
+
+def test_sizes_in_words_may_have_commas() -> None:
+    assert ElasticOptions(instance_values="2,4").tags == {"trainmaster:instance-values": "2+4"}
+
+
+@pytest.mark.parametrize("tag", ["max-instances", "resize-by", "scale-up-snooze"])
+def test_a_job_that_says_any_of_it_itself_says_all_of_it(tag: str) -> None:
+    request = {"ResourceConfig": {}, "Tags": [{"Key": f"trainmaster:{tag}", "Value": "1"}]}
+    assert asking(request, None, ElasticOptions(instance_values=(2, 4))) is request
+
+
+def test_resources_and_sizes_go_together_and_each_goes_alone() -> None:
+    request = {"ResourceConfig": {"InstanceType": "ml.p5.48xlarge", "InstanceCount": 2}}
+    both = asking(request, ASKED, ElasticOptions(max_instances=4))
+    assert the_tags(both) == {"resources": ASKED, "max-instances": "4"}
+    assert "InstanceType" not in both["ResourceConfig"]
+    elastic = asking(request, None, ElasticOptions(max_instances=4))
+    assert elastic["ResourceConfig"] == request["ResourceConfig"]
+    assert asking(request, None, ElasticOptions()) is request
+
+
+def test_a_routed_sessions_jobs_are_elastic_until_it_is_routed_otherwise(
+    session: boto3.session.Session, api: ApiClient, world: World, sagemaker_url: str
+) -> None:
+    def tags(name: str) -> dict[str, str]:
+        sagemaker.create_training_job(**request_for(name))
+        return the_tags(world.jobs[name]["jobDetails"])
+
+    route_to_queue(session, api, elastic=ElasticOptions(max_instances=4))
+    sagemaker = session.client("sagemaker", endpoint_url=sagemaker_url)
+    try:
+        assert tags("job1")["max-instances"] == "4"
+        route_to_queue(session, api)
+        assert tags("job2")["max-instances"] == "4"
+        route_to_queue(session, api, elastic=ElasticOptions())
+        assert "max-instances" not in tags("job3")
     finally:
         sagemaker.close()
