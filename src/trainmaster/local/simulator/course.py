@@ -121,19 +121,18 @@ def repace(world: World, job: TrainingJob, pause_seconds: float, now: datetime) 
     worked = job.worked(now)
     job.done, job.left = job.done + worked, job.left - worked.total_seconds()
     job.trained_since = max(job.trained_since, now + timedelta(seconds=pause_seconds))
-    job.pace = world.pace(job.request).speed
+    job.pace = world.pace(job.request)
     world.enter(job, Stage.TRAINING)
     _then(world, job, _seconds_to_go(job, now), _script_ends, now)
 
 
 def _resume(world: World, job: TrainingJob, now: datetime) -> float:
     """Seconds that the script still needs; where it goes on from a checkpoint, progress begins after a restart."""
-    saved, pace = world.progress.get(job.checkpoint_uri or ""), world.pace(job.request)
-    job.pace = pace.speed
+    saved = world.progress.get(job.checkpoint_uri or "")
+    job.pace = world.pace(job.request)
     job.left = job.profile.training_seconds
     if saved is not None:
-        restarting = job.profile.restarting_seconds if pace.restarting_seconds is None else pace.restarting_seconds
-        job.trained_since = now + timedelta(seconds=restarting)
+        job.trained_since = now + timedelta(seconds=job.profile.restarting_seconds)
         job.left = max(0.0, job.left - saved.total_seconds())
     return _seconds_to_go(job, now)
 

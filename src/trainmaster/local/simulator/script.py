@@ -80,19 +80,6 @@ def profile_from(fields: Mapping[str, str]) -> Profile:
     return Profile(**{name: _parsed(name, value) for name, value in fields.items()})
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How fast a job's script works, which may depend on how many instances it has.
-
-    Attributes:
-        speed: seconds of its `training_seconds` that it does in one second; above 0.
-        restarting_seconds: what going on from a checkpoint costs; None for what its profile says.
-    """
-
-    speed: float = 1.0
-    restarting_seconds: float | None = None
-
-
 class Scripts:
     """Which profile a training job follows: its own variables, else one given for its name, else the default.
 
@@ -101,16 +88,19 @@ class Scripts:
         speed: divides every duration, whoever gave it.
 
     Attributes:
-        pace: tells the pace of the script of a job with this request; may be set at any time.
+        pace: how many seconds of its `training_seconds` the script of a job with this request does in one second,
+            which may depend on its instances; above 0. May be set at any time.
+        tailor: changes the profile of a job that is being created; for courses that depend on what was before.
     """
 
     def __init__(self, default: Profile, speed: float = 1) -> None:
         self.default = default
         self._speed = speed
         self._by_pattern: dict[str, Profile] = {}
-        self.pace: Callable[[Mapping[str, Any]], Pace] = lambda _request: Pace()
+        self.pace: Callable[[Mapping[str, Any]], float] = lambda _request: 1.0
+        self.tailor: Callable[[Mapping[str, Any], Profile], Profile] = lambda _request, profile: profile
 
-    def pace_of(self, request: Mapping[str, Any]) -> Pace:
+    def pace_of(self, request: Mapping[str, Any]) -> float:
         """The pace of this request's job now."""
         return self.pace(request)
 
@@ -124,7 +114,7 @@ class Scripts:
         name = request["TrainingJobName"]
         given = [profile for pattern, profile in self._by_pattern.items() if fnmatchcase(name, pattern)]
         profile = given[-1] if given else self.default
-        return replace(profile, **_own_fields(request)).at_speed(self._speed)
+        return self.tailor(request, replace(profile, **_own_fields(request))).at_speed(self._speed)
 
 
 def _own_fields(request: Mapping[str, Any]) -> dict[str, Any]:

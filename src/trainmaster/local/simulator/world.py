@@ -15,7 +15,6 @@ from trainmaster.local.simulator.agenda import Agenda
 from trainmaster.local.simulator.capacity import Ec2, Quotas
 from trainmaster.local.simulator.demand import Units
 from trainmaster.local.simulator.job import TERMINAL, Stage, TrainingJob, Transition
-from trainmaster.local.simulator.script import Pace
 from trainmaster.local.simulator.views import detail
 
 GRACE = timedelta(seconds=120)
@@ -72,7 +71,7 @@ class World:
     ec2: Ec2
     runs_commands: Callable[[TrainingJob], bool]
     grace: timedelta = GRACE
-    pace: Callable[[Mapping[str, Any]], Pace] = lambda _request: Pace()
+    pace: Callable[[Mapping[str, Any]], float] = lambda _request: 1.0
     agenda: Agenda = field(default_factory=Agenda)
     jobs: dict[str, TrainingJob] = field(default_factory=dict)
     waiting: dict[str, TrainingJob] = field(default_factory=dict)
