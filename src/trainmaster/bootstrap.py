@@ -20,7 +20,7 @@ from trainmaster.domain.policy import Policy
 from trainmaster.ports import Checkpoints, Clock, Launcher, Publisher
 from trainmaster.service.change import Desk
 from trainmaster.service.door import Door
-from trainmaster.service.launch import Hands
+from trainmaster.service.hands import Hands
 
 if TYPE_CHECKING:
     from boto3 import Session

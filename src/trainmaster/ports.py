@@ -182,6 +182,7 @@ class Launcher(Protocol):
     def create(self, job: Job, attempt: Attempt, request: Request) -> Created:
         """Create the attempt's training job, tagged with queue, job and attempt.
 
+        A member of an attempt is created like it, under the name of the member: the attempt with that name is given.
         `ALREADY_THERE`: an earlier call of ours had created it. `NAME_TAKEN`: the name belongs to a training job
         that this attempt did not create. Raises `CapacityExhausted`, `RequestRefused`, `Throttled`,
         `Unavailable`, `NotPermitted`.
@@ -246,13 +247,27 @@ class Groups(Protocol):
 
 
 class ResizeHook(Protocol):
-    """Carries out a job's resize, step by step, where that takes more than starting and stopping training jobs."""
+    """Carries out an elastic job's resizes, step by step."""
 
     def advance(self, job: Job) -> Job:
-        """Do what comes next for a job in the state `resizing`; the job as it stands then.
+        """Do what comes next for a job that holds capacity; the job as it stands then.
 
-        Every step may be repeated: after a crash the next pass calls this again. Raises `Throttled`, `Unavailable`,
-        `NotPermitted`.
+        Every step may be repeated: every pass calls this again. Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        """
+        ...
+
+
+class Asker(Protocol):
+    """Asks somebody outside of the queue to change a job's size (`elastic.Hook.CUSTOM`)."""
+
+    def ask(self, target: str, question: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Ask; the answer where it comes at once.
+
+        Args:
+            target: whom, see `Elastic.target`.
+            question: what `docs/how-to/custom-resize.md` says; JSON values.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
         ...
 

@@ -15,8 +15,9 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from trainmaster import bootstrap
 from trainmaster.domain.errors import InvalidRequest, ServiceTrouble
+from trainmaster.service.carrying import PassReport
 from trainmaster.service.observe import observe
-from trainmaster.service.run_pass import PassReport, run_pass
+from trainmaster.service.run_pass import run_pass
 from trainmaster.service.wake import wake
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def _tell(report: PassReport) -> None:
     metrics.add_metric(name="Passes", unit=MetricUnit.Count, value=1)
     metrics.add_metric(name="Started", unit=MetricUnit.Count, value=len(report.started))
     metrics.add_metric(name="Preempted", unit=MetricUnit.Count, value=len(report.preempted))
+    metrics.add_metric(name="Resized", unit=MetricUnit.Count, value=len(report.resized))
     metrics.add_metric(name="Waiting", unit=MetricUnit.Count, value=len(report.plan.waits))
     logger.info(
         "pass",
@@ -147,6 +149,7 @@ def _tell(report: PassReport) -> None:
             "pass": report.pass_number,
             "started": report.started,
             "preempted": report.preempted,
+            "resized": report.resized,
             "returned": report.returned,
             "cooled": report.cooled,
             "made": report.made,

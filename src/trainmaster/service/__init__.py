@@ -9,20 +9,26 @@
     pools.py     set, change, drain and remove pools
     pool_use.py  who holds pools, who waits for them, whom the end of one concerns
     observe.py   what SageMaker says becomes a guarded transition
-    launch.py    a start or a stop that was committed is carried out, and again after a crash
+    hands.py     what acting needs, and how every act is committed
+    launch.py    training jobs are created, stopped and asked after
+    requests.py  the request of an attempt, and of its members
+    resizing/    the size of a running job changes
+    tending.py   what was committed is carried out, and again after a crash
     foreign.py   training jobs that did not come from the queue
+    carrying.py  a plan is committed and carried out, decision by decision
     run_pass.py  read, plan, act: one run of the manager
 
 They know the domain, the planner and the ports; never an AWS client.
 """
 
+from trainmaster.service.carrying import PassReport
 from trainmaster.service.change import cancel, change, set_policy
 from trainmaster.service.door import Admission, Door
 from trainmaster.service.explain import Explanation, dry_run, explain, explain_in
 from trainmaster.service.observe import observe
 from trainmaster.service.pool_use import pool_usage
 from trainmaster.service.pools import change_pool, put_pool, remove_pool, set_pools
-from trainmaster.service.run_pass import PassReport, run_pass
+from trainmaster.service.run_pass import run_pass
 from trainmaster.service.submit import Submission, submit
 
 __all__ = [

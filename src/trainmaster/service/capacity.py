@@ -17,7 +17,7 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.pools import with_window
 from trainmaster.domain.request.fields import part, text
 from trainmaster.ports import Store
-from trainmaster.service.launch import Hands
+from trainmaster.service.hands import Hands
 
 log = logging.getLogger(__name__)
 

@@ -38,7 +38,7 @@ def cancel(desk: Desk, name: str, who: str) -> Job:
 
     Raises `JobNotFound`; `IllegalTransition` where it has ended.
     """
-    return _change(desk, name, lambda job: _cancelled(desk, job, who))
+    return change_job(desk, name, lambda job: _cancelled(desk, job, who))
 
 
 def change(desk: Desk, name: str, who: str, *, priority: int | None = None, hold: bool | None = None) -> Job:
@@ -54,7 +54,7 @@ def change(desk: Desk, name: str, who: str, *, priority: int | None = None, hold
             field="priority",
             hint=f"use an integer from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}",
         )
-    return _change(desk, name, lambda job: _changed(desk, job, who, priority=priority, hold=hold))
+    return change_job(desk, name, lambda job: _changed(desk, job, who, priority=priority, hold=hold))
 
 
 def set_policy(desk: Desk, document: Mapping[str, Any], *, version: int | None = None) -> QueueSettings:
@@ -119,7 +119,11 @@ def _changed(desk: Desk, job: Job, who: str, *, priority: int | None, hold: bool
     return job
 
 
-def _change(desk: Desk, name: str, changed: Callable[[Job], Job]) -> Job:
+def change_job(desk: Desk, name: str, changed: Callable[[Job], Job]) -> Job:
+    """Commit what `changed` makes of the job, and wake the manager; tried again where others were faster.
+
+    Raises what `changed` raises, `JobNotFound`, and `Throttled` where others always were.
+    """
     for _ in range(MOST_TRIES):
         before = desk.store.find(name)
         if before is None:

@@ -17,7 +17,7 @@ from trainmaster.domain.capacity import Pool, Units
 from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand, Plan, Retire, Snapshot
-from trainmaster.service.launch import Hands
+from trainmaster.service.hands import Hands
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from trainmaster.domain.capacity import Units, foreign_units
 from trainmaster.domain.errors import ServiceTrouble
 from trainmaster.domain.names import STAMP
 from trainmaster.domain.plan import Snapshot
-from trainmaster.service.launch import Hands
+from trainmaster.service.hands import Hands
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,8 @@ def _look_around(hands: Hands, snapshot: Snapshot) -> Mapping[str, Units]:
     """All known foreign jobs after this tick's look, with their units."""
     known = hands.store.note_foreign({})
     open_now, complete = _open_names(hands)
-    ours = {job.attempt.training_job_name for job in snapshot.active if job.attempt is not None}
+    attempts = (job.attempt for job in snapshot.active if job.attempt is not None)
+    ours = {name for attempt in attempts for name in attempt.training_job_names}
     fresh = [name for name in open_now if name not in known and name not in ours and not _from_queue(hands, name)]
     missing = [name for name in known if name not in open_now]
     gone = missing if complete else [name for name in missing[:MOST_LOOKS] if not hands.launcher.units_of(name)]

@@ -9,13 +9,14 @@ from trainmaster.domain.job import ENDED, WAITING, Job
 from trainmaster.domain.names import STAMP
 from trainmaster.domain.observation import Observation
 from trainmaster.service import held
-from trainmaster.service.launch import Hands, take_over
+from trainmaster.service.hands import Hands
+from trainmaster.service.launch import take_over
 
 MOST_TRIES = 5
 
 
 def observe(hands: Hands, seen: Observation) -> bool:
-    """Take over a report; whether capacity may have become free, so that a pass is worth while.
+    """Take over a report; whether a pass is worth while: capacity may have become free, or a resize can go on.
 
     A report that lost a race is taken over again from the job as it stands then, so that a terminal event is
     never dropped because something else changed the job in the same moment.
@@ -32,13 +33,23 @@ def observe(hands: Hands, seen: Observation) -> bool:
         if after == job:
             return False
         if _is_told(after, seen):
-            return after.state in ENDED or after.state in WAITING
+            return after.state in ENDED or after.state in WAITING or _holds_other(job, after)
     return True
 
 
 def _is_told(job: Job, seen: Observation) -> bool:
     """Whether the job now knows what the report said."""
-    return not seen.terminal or not job.units
+    attempt = job.attempt
+    if not seen.terminal or not job.units or attempt is None:
+        return True
+    # The job's own training job has left its name behind while its members end.
+    own = seen.training_job_name == attempt.training_job_name
+    return attempt.base_ended_at is not None if own else seen.training_job_name not in attempt.training_job_names
+
+
+def _holds_other(before: Job, after: Job) -> bool:
+    """Whether a training job has ended with which the job has not: an attempt goes on as another, a member is gone."""
+    return before.units != after.units or before.attempts[-1].number != after.attempts[-1].number
 
 
 def _ended_by(job: Job, seen: Observation) -> bool:

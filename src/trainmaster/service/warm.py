@@ -18,7 +18,7 @@ from trainmaster.domain.observation import Observation, Warm
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.warm import WarmPool
 from trainmaster.planner.warm import left_over
-from trainmaster.service.launch import Hands
+from trainmaster.service.hands import Hands
 
 log = logging.getLogger(__name__)
 

@@ -17,6 +17,7 @@ from trainmaster.domain.lifecycle.failures import Retries, back_off, fail, faile
 from trainmaster.domain.lifecycle.moves import CLOCK_TOLERANCE, current
 from trainmaster.domain.lifecycle.reports import observe
 from trainmaster.domain.lifecycle.resizing import (
+    elastic_of,
     give_up,
     make_do,
     member_ended,
@@ -26,6 +27,7 @@ from trainmaster.domain.lifecycle.resizing import (
     member_stop_sent,
     resize,
     resized,
+    resizing_of,
     resumes,
     told,
 )
@@ -58,6 +60,7 @@ __all__ = [
     "back_off",
     "cancel",
     "current",
+    "elastic_of",
     "fail",
     "failed_as",
     "give_back",
@@ -83,6 +86,7 @@ __all__ = [
     "reprioritise",
     "resize",
     "resized",
+    "resizing_of",
     "resumes",
     "saved",
     "start",

@@ -16,19 +16,19 @@ from math import ceil
 
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.capacity import Pool
-from trainmaster.domain.job import ENDED, JobState
+from trainmaster.domain.job import ENDED, Job, JobState
 from trainmaster.domain.observation import Observation
 from trainmaster.domain.policy import Policy
 from trainmaster.local.memory import MemoryStore
 from trainmaster.local.replay.foretelling import Foretelling, Foretold
 from trainmaster.local.replay.played import Played
-from trainmaster.local.replay.requests import POOL, admitted, index_of, longest_runtime, name_of, request_of
+from trainmaster.local.replay.requests import POOL, Request, admitted, index_of, longest_runtime, name_of, request_of
 from trainmaster.local.replay.trace import TraceJob
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.local.virtual import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
 from trainmaster.service import observe, run_pass
-from trainmaster.service.launch import Hands
-from trainmaster.service.run_pass import PassReport
+from trainmaster.service.hands import Hands
+from trainmaster.service.carrying import PassReport
 
 RESTART_SECONDS = 300.0
 MOST_PASSES = 10_000
@@ -68,6 +68,8 @@ class Replay:
         make_store: makes the store from pools and policy; another to see what the queue would do if it knew more.
 
     Attributes:
+        simulator: the SageMaker that runs the jobs.
+        store: the queue's own.
         passes: how many there have been.
         foretold: what the queue said when jobs would start, by their place in the trace.
     """
@@ -84,15 +86,15 @@ class Replay:
         self._longest = longest_runtime(jobs)
         self._clock = VirtualClock(at(0))
         self._changed: dict[str, None] = {}
-        self._simulator = SageMakerSimulator(
+        self.simulator = SageMakerSimulator(
             self._clock, profile=instant(terms.restart_cost), on_change=self._note, rates={"ListTrainingJobs": None}
         )
         self._pools = {POOL: Pool(POOL, terms.cap)}
-        self._store = make_store(default_pools=self._pools, policy=terms.policy)
-        self._launcher = launcher_over(self._simulator)
-        self._hands = Hands(self._store, self._launcher, VirtualTime(self._clock))
+        self.store = make_store(default_pools=self._pools, policy=terms.policy)
+        self._launcher = launcher_over(self.simulator)
+        self._hands = Hands(self.store, self._launcher, VirtualTime(self._clock))
         every = ceil(len(jobs) / terms.questions) if terms.questions else 0
-        self._foretelling = Foretelling(self._store, every)
+        self._foretelling = Foretelling(self.store, every)
         self.foretold: dict[int, Foretold] = {}
         self._arrived = 0
         self._ended = 0
@@ -108,10 +110,22 @@ class Replay:
                 self._told(self._ended)
         return [self._played(index) for index in range(len(self._jobs))]
 
+    def request(self, index: int) -> Request:
+        """What is submitted for the trace's job of that place."""
+        return request_of(self._jobs[index], index)
+
+    def completed(self, index: int) -> Job:
+        """The trace's job of that place, as the queue has it once it is done. Raises `ReplayFailed` where it is not."""
+        job = self.store.find(name_of(index))
+        if job is None or job.state is not JobState.COMPLETED:
+            stands = "is gone" if job is None else f"is {job.state}: {job.failure or 'it gave no reason'}"
+            raise ReplayFailed(f"the job {self._jobs[index].job_id} {stands}")
+        return job
+
     def _step(self) -> None:
         """Go to the next instant at which something happens, and let all of it happen."""
         time = self._next_time()
-        self._simulator.run_until(time)
+        self.simulator.run_until(time)
         looks = self._look_again is not None and self._look_again <= time
         # Ends first: whoever arrives at the instant in which capacity is freed may use it.
         freed = self._observe_changes()
@@ -125,7 +139,7 @@ class Replay:
 
     def _next_time(self) -> datetime:
         arrival = None if self._arrived == len(self._jobs) else at(self._jobs[self._arrived].submit)
-        times = [time for time in (arrival, self._simulator.next_time(), self._look_again) if time is not None]
+        times = [time for time in (arrival, self.simulator.next_time(), self._look_again) if time is not None]
         if not times:
             raise ReplayFailed(f"nothing will happen any more, and jobs wait: {self._why()}")
         return min(times)
@@ -133,8 +147,8 @@ class Replay:
     def _submit_due(self, time: datetime) -> None:
         while self._arrived < len(self._jobs) and at(self._jobs[self._arrived].submit) <= time:
             job = self._jobs[self._arrived]
-            request = request_of(job, self._arrived)
-            self._store.submit(admitted(request, job, self._longest, self._pools, time), request)
+            request = self.request(self._arrived)
+            self.store.submit(admitted(request, job, self._longest, self._pools, time), request)
             self._arrived += 1
 
     def _settle(self, now: datetime) -> None:
@@ -143,7 +157,7 @@ class Replay:
             self._last = report = run_pass(self._hands)
             self.passes += 1
             self._look_again = next_tick(report.plan.look_again, now)
-            self._simulator.run_until(now)
+            self.simulator.run_until(now)
             freed = self._observe_changes()
             if not (freed or report.again):
                 return
@@ -163,7 +177,7 @@ class Replay:
     def _observe(self, seen: Observation) -> bool:
         freed = observe(self._hands, seen)
         if freed and seen.terminal:
-            job = self._store.find(seen.training_job_name.partition("-qstamp-")[0])
+            job = self.store.find(seen.training_job_name.partition("-qstamp-")[0])
             self._ended += job is not None and job.state in ENDED
         return freed
 
@@ -176,11 +190,7 @@ class Replay:
         return "; ".join(f"{self._jobs[index_of(w.job.name)].job_id} {w.reason.words()}" for w in waits) or "no reason"
 
     def _played(self, index: int) -> Played:
-        trace_job = self._jobs[index]
-        job = self._store.find(name_of(index))
-        if job is None or job.state is not JobState.COMPLETED:
-            stands = "is gone" if job is None else f"is {job.state}: {job.failure or 'it gave no reason'}"
-            raise ReplayFailed(f"the job {trace_job.job_id} {stands}")
+        trace_job, job = self._jobs[index], self.completed(index)
         held = (attempt for attempt in job.attempts if attempt.outcome is not Outcome.RETURNED)
         spans = tuple((seconds_at(each.created_at), seconds_at(each.ended_at or each.created_at)) for each in held)
         lost = sum(end - start for start, end in spans) - trace_job.duration

@@ -1,0 +1,74 @@
+"""What acting needs, and how every act is committed and repeated.
+
+One bad job never blocks the rest. It must not decide anything, nor know what an act is for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from trainmaster.domain import lifecycle
+from trainmaster.domain.capacity import Pool
+from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
+from trainmaster.domain.job import ENDED, Job
+from trainmaster.domain.policy import Policy
+from trainmaster.ports import Asker, Checkpoints, Clock, Groups, Launcher, Store
+from trainmaster.service import held
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What acting needs: the memory, SageMaker, and the time.
+
+    Attributes:
+        policy: the settings that a pass has read; None outside of passes, where they are read when a failure asks.
+        pools: the pools that a pass has read.
+        checkpoints: where jobs save their work; None where nobody looks.
+        groups: the rendezvous of elastic jobs; None where there is none, so that members are stopped unasked.
+        functions: asks Lambda functions to resize a job; None where nobody may.
+        events: asks whoever hears an event; None where nobody may.
+        table: the table that nodes meet in, which they are told.
+    """
+
+    store: Store
+    launcher: Launcher
+    clock: Clock
+    policy: Policy | None = None
+    pools: Mapping[str, Pool] = field(default_factory=dict)
+    checkpoints: Checkpoints | None = None
+    groups: Groups | None = None
+    functions: Asker | None = None
+    events: Asker | None = None
+    table: str = ""
+
+    @property
+    def retries(self) -> lifecycle.Retries:
+        """How failures are tried again."""
+        return (self.policy or self.store.settings().policy).retries
+
+
+def commit(hands: Hands, before: Job, after: Job) -> Job:
+    """Commit a change that needs no fence; the stored job where somebody else was faster."""
+    if not hands.store.transition([(before, after)]):
+        return hands.store.find(before.name) or before
+    if after.state in ENDED:
+        held.follow(hands.store, after, hands.clock.now())
+    return after
+
+
+def each(hands: Hands, jobs: tuple[Job, ...], step: Callable[[Hands, Job], Job]) -> tuple[Job, ...]:
+    """One bad job never blocks the rest; throttling ends the round, since asking on would make it worse."""
+    result = list(jobs)
+    for index, job in enumerate(jobs):
+        try:
+            result[index] = step(hands, job)
+        except Throttled as error:
+            log.warning("AWS throttles; the next pass goes on", extra={"job": job.name, "cause": str(error)})
+            break
+        except (Unavailable, NotPermitted) as error:
+            log.warning("could not act; the next pass tries again", extra={"job": job.name, "cause": str(error)})
+    return tuple(result)

@@ -1,0 +1,68 @@
+"""Resizes that somebody else carries out: a Lambda function, or whoever hears an event.
+
+Asked once more after a crash, with the same token. It must not judge what has become of the instances: the answer
+tells, or the time runs out.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from trainmaster.domain import lifecycle
+from trainmaster.domain.errors import InvalidRequest, NotPermitted
+from trainmaster.domain.job import Job, JobState
+from trainmaster.ports import Asker
+from trainmaster.service.change import Desk, change_job
+from trainmaster.service.hands import Hands, commit
+from trainmaster.service.launch import stop
+from trainmaster.service.resizing.contract import Answer, answer_in, answered, given_up, question
+
+log = logging.getLogger(__name__)
+
+EVENT = "event"
+"""The target that is an EventBridge event; any other is the ARN of a Lambda function."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomHook:
+    """See `ports.ResizeHook`."""
+
+    hands: Hands
+
+    def advance(self, job: Job) -> Job:
+        """Ask whoever does it, and give it up when its time is over; see `ports.ResizeHook.advance`."""
+        attempt, now = lifecycle.current(job), self.hands.clock.now()
+        if job.state is not JobState.RESIZING or attempt.resizing is None or job.stop_asked:
+            return job
+        if now >= attempt.resizing.until:
+            return self._moved(job, given_up(job, now, "nobody has done it in time"))
+        return job if attempt.resizing.told else self._ask(job)
+
+    def _ask(self, job: Job) -> Job:
+        asked = question(job)
+        target = lifecycle.elastic_of(job).target
+        returned = self._asker(target).ask(target, asked)
+        try:
+            answer = None if returned is None else answer_in(asked["token"], returned)
+            after = lifecycle.told(job) if answer is None else answered(job, answer, self.hands.clock.now())
+        except InvalidRequest as error:
+            # It has been asked; that it does not know how to answer at once does not keep it from answering later.
+            log.warning("a custom resize was answered wrongly", extra={"job": job.name, "cause": error.message})
+            after = lifecycle.told(job)
+        return self._moved(job, after)
+
+    def _asker(self, target: str) -> Asker:
+        asker = self.hands.events if target == EVENT else self.hands.functions
+        if asker is None:
+            raise NotPermitted(f"this queue asks nobody to resize jobs, nor {target}")
+        return asker
+
+    def _moved(self, job: Job, after: Job) -> Job:
+        stands = commit(self.hands, job, after)
+        return stop(self.hands, stands) if stands == after and stands.stopping else stands
+
+
+def answer_resize(desk: Desk, name: str, answer: Answer) -> Job:
+    """Take over an answer to a resize; see `contract.answered`. Raises `JobNotFound` besides."""
+    return change_job(desk, name, lambda job: answered(job, answer, desk.clock.now()))

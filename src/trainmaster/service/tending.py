@@ -1,0 +1,67 @@
+"""What every pass does for the jobs that hold capacity: it ends what earlier passes began, and asks after silent ones.
+
+It must not decide what starts, stops or changes its size.
+"""
+
+from __future__ import annotations
+
+from trainmaster.domain.job import Job, JobState
+from trainmaster.service.hands import Hands, each
+from trainmaster.service.launch import launch, look_at, never_started, stop
+from trainmaster.service.resizing import advance
+
+MOST_CHECKS = 100
+"""About as many DescribeTrainingJob calls as one tick makes at most (its rate is not published)."""
+_QUIET_MINUTES = 10
+_BUSY_MINUTES = 2
+
+
+def finish_unfinished(hands: Hands, active: tuple[Job, ...]) -> tuple[Job, ...]:
+    """Do what an earlier pass committed and did not get done; returns the active jobs as they stand then."""
+    return each(hands, active, go_on)
+
+
+def check_silent(hands: Hands, active: tuple[Job, ...]) -> tuple[Job, ...]:
+    """Ask SageMaker about the jobs whose turn it is: events may have been lost.
+
+    Whose turn it is follows from the minute and the name alone, so that nothing needs to be written down.
+    """
+    now = hands.clock.now()
+    minute = int(now.timestamp()) // 60
+    training_jobs = sum(len(job.attempt.training_job_names) for job in active if job.attempt is not None)
+    rounds = max(1, training_jobs // MOST_CHECKS)
+    return each(hands, active, lambda h, job: _look_at_all(h, job) if _is_due(job, minute, rounds) else job)
+
+
+def go_on(hands: Hands, job: Job) -> Job:
+    """Do what was committed for this job and is not known to be done; the job as it stands then.
+
+    Raises `Throttled`, `Unavailable`, `NotPermitted`.
+    """
+    attempt = job.attempt
+    if attempt is None:
+        return job
+    if not attempt.launched:
+        job = never_started(hands, job) if job.stop_asked else launch(hands, job)
+    elif job.stop_asked and not attempt.stop_sent and attempt.base_ended_at is None:
+        job = stop(hands, job)
+    return advance(hands, job)
+
+
+def _is_due(job: Job, minute: int, rounds: int) -> bool:
+    if job.attempt is None or not job.attempt.launched:
+        return False
+    quiet = job.state is JobState.RUNNING and not job.stopping and job.attempt.faulty_since is None
+    period = rounds * (_QUIET_MINUTES if quiet else _BUSY_MINUTES)
+    return (minute + sum(job.name.encode())) % period == 0
+
+
+def _look_at_all(hands: Hands, job: Job) -> Job:
+    """Ask after the attempt's own training job and those of its members."""
+    attempt = job.attempt
+    if attempt is None:
+        return job
+    launched = [member.training_job_name for member in attempt.members if member.launched]
+    for name in (attempt.training_job_name, *launched):
+        job = look_at(hands, job, name)
+    return job
