@@ -14,11 +14,11 @@ from trainmaster.worker.notices import DIRECTORY, Notice, Notices, Reason, birth
 WORKER = """
 import os, signal, sys
 from trainmaster.worker.notices import Notices
-signal.signal(signal.SIGUSR1, lambda *_: None)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
 me = Notices.of(os.environ).enrol(os.getpid())
 print("enrolled", flush=True)
 while True:
-    signal.pause()
+    signal.sigwait({signal.SIGUSR1})
     me.answer(me.pending().number)
     print("saved", flush=True)
 """

@@ -1,0 +1,235 @@
+"""The first process of a container, as a real process with real children."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import os, sys
+from trainmaster.worker.notices import DIRECTORY, Notices
+from trainmaster.worker.supervise import Patience, Supervisor
+notices = Notices.create()
+patience = Patience(total=float(sys.argv[1]), reserve=float(sys.argv[2]), last=0.2, leaving=float(sys.argv[3]))
+environ = {**os.environ, DIRECTORY: str(notices.directory)}
+ended = Supervisor([sys.executable, "-c", sys.argv[4]], environ, notices, patience).run()
+print(ended.returncode, ended.stopped, flush=True)
+"""
+WORKER = """
+import os, signal, sys, time
+from trainmaster.worker.notices import Notices
+asked = []
+signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
+signal.signal(signal.SIGTERM, lambda *_: (print("terminated", flush=True), os._exit(3)))
+notices = Notices.of(os.environ)
+me = notices.enrol(os.getpid())
+print("ready", flush=True)
+while not asked:
+    time.sleep(0.01)
+print("asked", notices.last().reason, flush=True)
+"""
+
+
+class Container:
+    def __init__(self, script, *, total=30.0, reserve=1.0, leaving=0.0):
+        arguments = [str(total), str(reserve), str(leaving), textwrap.dedent(script)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    def line(self):
+        return self.process.stdout.readline().strip()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+
+    def rest(self):
+        lines = self.process.stdout.read().splitlines()
+        assert self.process.wait(20) == 0
+        return lines
+
+
+@pytest.fixture
+def container():
+    made = []
+
+    def make(script, **patience):
+        made.append(Container(script, **patience))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.process.kill()
+        one.process.wait()
+        one.process.stdout.close()
+
+
+def gone(pid, within=5.0):
+    until = time.monotonic() + within
+    while Path(f"/proc/{pid}").exists():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_the_exit_code_of_the_command_is_passed_on(container):
+    assert container("raise SystemExit(7)").rest() == ["7 False"]
+
+
+def test_a_signal_that_killed_the_command_is_told(container):
+    assert container("import os; os.kill(os.getpid(), 9)").rest() == ["-9 False"]
+
+
+def test_sigterm_reaches_a_script_that_knows_no_notices_at_once(container):
+    one = container("""
+        import signal, time
+        signal.signal(signal.SIGTERM, lambda *_: (print("told", flush=True), exit(0)))
+        print("ready", flush=True)
+        time.sleep(60)
+    """)
+    assert one.line() == "ready"
+    began = time.monotonic()
+    one.stop()
+    assert one.line() == "told"
+    assert time.monotonic() - began < 1.0
+    assert one.rest() == ["0 True"]
+
+
+def test_sigterm_before_the_command_has_started_is_kept_for_it(container):
+    one = container("import time; time.sleep(60)")
+    while not keeps_sigterm(one.process.pid):
+        time.sleep(0.005)
+    one.stop()
+    assert one.rest() == ["-15 True"]
+
+
+def keeps_sigterm(pid):
+    """Whether the kernel keeps SIGTERM for a process (proc(5), `status`, SigBlk)."""
+    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigBlk"))
+    return int(line.split()[1], 16) >> (signal.SIGTERM - 1) & 1
+
+
+def test_a_script_that_ignores_sigterm_is_killed_before_the_time_is_up(container):
+    one = container(
+        """
+        import signal, time
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        print("ready", flush=True)
+        time.sleep(60)
+        """,
+        total=1.0,
+    )
+    assert one.line() == "ready"
+    began = time.monotonic()
+    one.stop()
+    assert one.rest() == ["-9 True"]
+    assert 0.7 < time.monotonic() - began < 3.0
+
+
+def test_a_script_that_answers_notices_is_asked_first_and_terminated_when_it_has_saved(container):
+    one = container(WORKER + "me.answer(1)\nprint('saved', flush=True)\ntime.sleep(60)")
+    assert one.line() == "ready"
+    one.stop()
+    assert one.rest() == ["asked stop", "saved", "terminated", "3 True"]
+
+
+def test_a_script_that_never_saves_gets_sigterm_before_the_time_is_up(container):
+    one = container(WORKER + "time.sleep(60)", total=2.0, reserve=1.0)
+    assert one.line() == "ready"
+    began = time.monotonic()
+    one.stop()
+    assert one.rest() == ["asked stop", "terminated", "3 True"]
+    assert 0.9 < time.monotonic() - began < 2.5
+
+
+def test_a_node_has_time_to_leave_by_itself_once_its_workers_have_saved(container):
+    leaver = "me.answer(1)\nwhile notices.leaving() is None: time.sleep(0.01)\ntime.sleep(0.3)\nexit(0)"
+    one = container(WORKER + leaver, leaving=10.0)
+    assert one.line() == "ready"
+    one.stop()
+    assert one.rest() == ["asked stop", "0 True"]
+
+
+def test_a_second_sigterm_does_not_wait_for_the_checkpoint(container):
+    one = container(WORKER + "time.sleep(60)")
+    assert one.line() == "ready"
+    one.stop()
+    assert one.line() == "asked stop"
+    one.stop()
+    assert one.rest() == ["terminated", "3 True"]
+
+
+def test_sigusr1_from_outside_asks_for_a_checkpoint_and_stops_nothing(container):
+    one = container(WORKER + "exit(0)")
+    assert one.line() == "ready"
+    one.process.send_signal(signal.SIGUSR1)
+    assert one.rest() == ["asked resize", "0 False"]
+
+
+def test_sigusr1_hurts_no_script_that_does_not_know_notices(container):
+    one = container("import time; print('ready', flush=True); time.sleep(0.3)")
+    assert one.line() == "ready"
+    one.process.send_signal(signal.SIGUSR1)
+    assert one.rest() == ["0 False"]
+
+
+def test_orphans_are_reaped_while_the_script_runs(container):
+    one = container("""
+        import os, time
+        if os.fork() == 0:
+            if os.fork() == 0:
+                time.sleep(0.1)
+                os._exit(0)
+            os._exit(0)
+        os.wait()
+        print("ready", flush=True)
+        time.sleep(0.5)
+        states = []
+        for entry in os.listdir("/proc"):
+            if entry.isdigit():
+                try:
+                    fields = open(f"/proc/{entry}/stat").read().rpartition(")")[2].split()
+                except OSError:
+                    continue
+                if int(fields[1]) == os.getppid():
+                    states.append(fields[0])
+        print("zombies:", states.count("Z"), flush=True)
+    """)
+    assert one.rest() == ["ready", "zombies: 0", "0 False"]
+
+
+def test_nothing_is_left_behind_when_the_script_ends(container):
+    one = container("""
+        import os, signal, time
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(60)
+        print(pid, flush=True)
+    """)
+    left = int(one.line())
+    assert one.rest() == ["0 False"]
+    assert gone(left)
+
+
+def test_the_script_does_not_outlive_a_first_process_that_is_killed(container):
+    one = container("import os, time; print(os.getpid(), flush=True); time.sleep(60)")
+    script = int(one.line())
+    one.process.kill()
+    assert gone(script)
+
+
+def test_a_terminal_or_simulator_that_signals_the_group_does_not_reach_the_script_past_us(container):
+    one = container(WORKER + "me.answer(1)\ntime.sleep(60)")
+    assert one.line() == "ready"
+    os.killpg(one.process.pid, signal.SIGTERM)
+    assert one.rest() == ["asked stop", "terminated", "3 True"]
