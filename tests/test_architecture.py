@@ -127,7 +127,7 @@ def reads_environment(path: Path) -> bool:
 
 
 def test_the_environment_is_read_by_bootstrap_and_by_what_users_run():
-    allowed = {"bootstrap", "client", "cli", "local"}
+    allowed = {"bootstrap", "client", "cli", "local", "worker"}
     assert {layer(path) for path in MODULES if reads_environment(path)} <= allowed
 
 

@@ -1,0 +1,152 @@
+"""Agents in threads: each drives one of our handlers as torchrun's agent does, without workers."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+from trainmaster.worker.dynamodb import DynamoStateStore
+from trainmaster.worker.engine import Engine
+from trainmaster.worker.executor import Clocks, Executor
+from trainmaster.worker.names import Identity, incarnation
+from trainmaster.worker.settings import Settings
+from trainmaster.worker.torch_handler import DynamoDBRendezvousHandler
+
+RUN = "bert"
+PATIENCE = 30
+QUICK = {"interval": 0.4, "attempts": 3, "poll": 0.1, "last_call": 0.4, "gather": 0.2, "backoff": 0.5}
+
+
+class Agent:
+    """One agent, and what has become of it.
+
+    Args:
+        handler: its own.
+        address: 127.0.0.N.
+    """
+
+    def __init__(self, handler, address):
+        self.handler, self.address = handler, address
+        self.info, self.rounds, self.ended = None, 0, None
+        self._failed, self._done, self._killed = threading.Event(), threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def fails(self):
+        """Its workers fail; the agent starts them anew."""
+        self._failed.set()
+
+    def finishes(self):
+        """Its script comes to its end."""
+        self._done.set()
+
+    def dies(self):
+        """It ends without a word, as a container that is lost."""
+        self._killed.set()
+        self.handler._engine.stop_keep_alive()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+
+    def ends(self):
+        """What it ends with: None, an exit code, or an error."""
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive(), "the agent goes on"
+        return self.ended
+
+    @property
+    def world(self):
+        """Rank and size; None while there are none."""
+        return self.info and (self.info.rank, self.info.world_size)
+
+    def _run(self):
+        try:
+            try:
+                self._loop()
+            finally:
+                if not self._killed.is_set():
+                    self.handler.shutdown()
+        except SystemExit as exit_:
+            self.ended = exit_.code
+        except Exception as error:  # noqa: BLE001  # whatever it was, `ends` shows it
+            self.ended = error
+
+    def _loop(self):
+        self._meet()
+        while not self._done.wait(0.05):
+            if self._killed.is_set():
+                return
+            if self._failed.is_set() or self.handler.num_nodes_waiting() > 0:
+                self._failed.clear()
+                self.info = None
+                self._meet()
+
+    def _meet(self):
+        info = self.handler.next_rendezvous()
+        # As the agent assigns ranks: all speak to all through the world's store.
+        info.store.set(f"role/{info.rank}", self.address)
+        for rank in range(info.world_size):
+            info.store.get(f"role/{rank}")
+        self.rounds += 1
+        self.info = info
+
+
+class Agents:
+    """A maker of agents on one table.
+
+    Args:
+        client: of DynamoDB; `open` may take another one.
+        table: name of the table.
+    """
+
+    def __init__(self, client, table):
+        self.client, self.table, self.made = client, table, []
+
+    def open(
+        self, number, least=1, most=8, *, job=RUN, client=None, notices=None, budget=None, environ=None, **settings
+    ):
+        """The agent of the node 127.0.0.`number`."""
+        rng, address = random.Random(f"{self.table}-{number}-{len(self.made)}"), f"127.0.0.{number}"
+        me = Identity(training_job_name=job, host="algo-1", incarnation=incarnation(rng), addr=address)
+        store = DynamoStateStore(client or self.client, self.table, RUN)
+        quick = Settings(least=least, most=most, **({"join_timeout": 20.0} | QUICK | settings))
+        clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=rng)
+        handler = DynamoDBRendezvousHandler(
+            Engine(Executor(store, me, quick, clocks), time.sleep),
+            RUN,
+            address,
+            notices=notices,
+            budget=budget,
+            environ=environ,
+            patience=quick.join_timeout,
+        )
+        agent = Agent(handler, address)
+        self.made.append(agent)
+        return agent
+
+    def close(self):
+        """End whatever still runs."""
+        for agent in self.made:
+            agent._killed.set()
+            agent.handler._engine.stop_keep_alive()
+
+
+def eventually(condition, patience=PATIENCE):
+    """Wait until it holds; what it is then."""
+    deadline = time.monotonic() + patience
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it never came about"
+        time.sleep(0.02)
+    return found
+
+
+def worlds(*agents):
+    """The worlds of these agents, once they are one world; by rank."""
+
+    def one():
+        found = sorted(agent.world or (-1, -1) for agent in agents)
+        ports = {agent.info and agent.info.bootstrap_store_info.master_port for agent in agents}
+        return found == [(rank, len(agents)) for rank in range(len(agents))] and len(ports) == 1
+
+    eventually(one)
+    return [agent.info.rank for agent in agents]

@@ -1,0 +1,250 @@
+"""Our handler, as agents drive it, over a DynamoDB engine: joins, growth, drains, losses, outages, the end."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from importlib.metadata import entry_points
+
+import pytest
+from agents import RUN, Agents, eventually, worlds
+from botocore.exceptions import ConnectTimeoutError
+from torch.distributed.elastic.rendezvous import (
+    RendezvousClosedError,
+    RendezvousParameters,
+    RendezvousTimeoutError,
+)
+from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
+
+from trainmaster.adapters.clock import SystemClock
+from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
+from trainmaster.adapters.dynamodb_table import Table
+from trainmaster.domain.rendezvous import Control, Role
+from trainmaster.worker.budget import Budget
+from trainmaster.worker.notices import Notices, Reason
+
+
+@pytest.fixture
+def agents(client, table):
+    agents = Agents(client, table)
+    yield agents
+    agents.close()
+
+
+@pytest.fixture
+def groups(client, table):
+    """The queue's side."""
+    return DynamoGroups(Table(client, table, time.sleep), SystemClock())
+
+
+def test_all_that_come_at_once_are_one_world_in_one_store(agents):
+    first, *others = [agents.open(number, 2, 4) for number in (1, 2, 3, 4)]
+    worlds(first, *others)
+    first.info.store.set("greeting", "hello")
+    assert {bytes(each.info.store.get("greeting")) for each in others} == {b"hello"}
+    assert {each.info.bootstrap_store_info.master_addr for each in (first, *others)} == {
+        each.address for each in (first, *others) if each.info.rank == 0
+    }
+
+
+def test_a_newcomer_is_taken_in_behind_those_that_are_there_and_finds_an_empty_store(agents):
+    first, second = agents.open(8, 1, 3), agents.open(9, 1, 3)
+    ranks = worlds(first, second)
+    first.info.store.set("old", "key")
+    third = agents.open(1, 1, 3)
+    assert worlds(first, second, third) == [*ranks, 2]
+    assert not third.info.store.check(["old"])
+
+
+def test_a_node_is_told_of_its_round_for_its_workers(agents):
+    environ = {}
+    only = agents.open(1, 1, 1, environ=environ)
+    worlds(only)
+    first = int(environ["TRAINMASTER_ROUND"])
+    only.fails()
+    eventually(lambda: only.rounds == 2)
+    assert int(environ["TRAINMASTER_ROUND"]) > first
+
+
+def test_draining_the_first_rank_ends_it_in_peace_and_charges_nobody(agents, groups):
+    some = [agents.open(n, 1, 3, job=f"bert-m{n}") for n in (1, 2, 3)]
+    worlds(*some)
+    drained = next(agent for agent in some if agent.info.rank == 0)
+    job = f"bert-m{drained.address[-1]}"
+    groups.direct(RUN, Control(epoch=1, least=1, most=2, drain=(job,), grace=5.0))
+    stay = [agent for agent in some if agent is not drained]
+    assert drained.ends() == 0
+    assert sorted(worlds(*stay)) == [0, 1]
+    group = groups.group(RUN)
+    assert not group.holds(job)
+    assert (group.closed, group.restarts) == (False, 0)
+
+
+def test_a_node_that_is_lost_is_missed_and_the_others_go_on_without_it(agents, groups):
+    some = [agents.open(number, 1, 3) for number in (1, 2, 3)]
+    worlds(*some)
+    lost = next(agent for agent in some if agent.info.rank == 0)
+    lost.dies()
+    worlds(*(agent for agent in some if agent is not lost))
+    assert groups.group(RUN).restarts == 1
+
+
+def test_a_spare_waits_and_takes_the_place_of_a_node_that_is_lost(agents, groups):
+    first, second = agents.open(1, 2, 2), agents.open(2, 2, 2)
+    worlds(first, second)
+    spare = agents.open(3, 2, 2)
+    eventually(lambda: [node.role for node in groups.group(RUN).nodes].count(Role.SPARE) == 1)
+    assert (first.handler.num_nodes_waiting(), spare.world) == (0, None)
+    second.dies()
+    worlds(first, spare)
+
+
+def test_failed_workers_of_one_node_start_a_new_round_for_all_which_is_charged_once(agents, groups):
+    some = [agents.open(number, 1, 3) for number in (1, 2, 3)]
+    before = worlds(*some)
+    some[0].fails()
+    eventually(lambda: all(agent.rounds == 2 for agent in some))
+    assert worlds(*some) == before
+    assert groups.group(RUN).restarts == 1
+
+
+def test_a_job_that_has_used_up_its_restarts_ends_everywhere_with_the_reason(agents, groups):
+    budget = Budget(most=1)
+    some = [agents.open(number, 1, 2, budget=budget) for number in (1, 2)]
+    worlds(*some)
+    for rounds in (1, 2):
+        eventually(lambda rounds=rounds: all(agent.rounds == rounds for agent in some))
+        some[0].fails()
+    assert all(isinstance(agent.ends(), RendezvousClosedError) for agent in some)
+    assert groups.group(RUN).reason.startswith("trainmaster: restart budget spent")
+
+
+def test_the_job_is_over_once_the_script_has_ended_on_all_nodes_and_a_spare_ends_in_peace(agents, groups):
+    first, second = agents.open(1, 2, 2), agents.open(2, 2, 2)
+    worlds(first, second)
+    spare = agents.open(3, 2, 2)
+    eventually(lambda: len(groups.group(RUN).nodes) == 3)
+    first.finishes()
+    time.sleep(1.0)
+    assert not groups.group(RUN).closed, "the other one is still at work"
+    second.finishes()
+    assert (first.ends(), second.ends(), spare.ends()) == (None, None, 0)
+    assert (groups.group(RUN).closed, groups.group(RUN).reason) == (True, "done")
+
+
+def test_too_few_nodes_are_told_so_and_close_nothing(agents, groups):
+    only = agents.open(1, 2, 2, join_timeout=0.5)
+    assert isinstance(only.ends(), RendezvousTimeoutError)
+    group = groups.group(RUN)
+    assert (group.closed, group.nodes) == (False, ())
+
+
+class Answering(Notices):
+    """Notices whose workers answer when the test says so."""
+
+    saved = 0
+
+    def settled(self, number):
+        return number <= self.saved
+
+
+def test_before_a_resize_workers_are_asked_to_save_and_waited_for(agents, tmp_path):
+    tmp_path.chmod(0o700)
+    notices = Answering(tmp_path)
+    first = agents.open(1, 1, 2, notices=notices)
+    worlds(first)
+    second = agents.open(2, 1, 2)
+    asked = eventually(notices.last)
+    assert asked.reason is Reason.RESIZE
+    time.sleep(1.0)
+    assert (first.rounds, second.world) == (1, None), "nobody is stopped before it has saved"
+    notices.saved = asked.number
+    worlds(first, second)
+
+
+def test_workers_that_never_answer_are_waited_for_no_longer_than_the_grace(agents, groups, tmp_path):
+    tmp_path.chmod(0o700)
+    groups.direct(RUN, Control(epoch=1, least=1, most=2, grace=1.0))
+    first = agents.open(1, 1, 2, notices=Answering(tmp_path))
+    worlds(first)
+    began = time.monotonic()
+    second = agents.open(2, 1, 2)
+    worlds(first, second)
+    assert time.monotonic() - began >= 1.0
+
+
+def test_a_container_that_is_being_stopped_leaves_once_its_workers_have_saved(agents, groups, tmp_path):
+    tmp_path.chmod(0o700)
+    notices = Answering(tmp_path)
+    stopped, other = agents.open(1, 1, 2, notices=notices), agents.open(2, 1, 2)
+    worlds(stopped, other)
+    number = notices.ask(Reason.STOP)
+    notices.leave(time.monotonic() + 60)
+    time.sleep(0.5)
+    assert stopped.rounds == 1
+    notices.saved = number
+    assert stopped.ends() == 0
+    worlds(other)
+    assert not groups.group(RUN).closed
+
+
+class Outage:
+    """A client that stands between a node and the table, until it does not."""
+
+    def __init__(self, client):
+        self._client, self.out = client, threading.Event()
+
+    def __getattr__(self, name):
+        if self.out.is_set():
+            raise ConnectTimeoutError(endpoint_url="http://table")
+        return getattr(self._client, name)
+
+
+def test_an_outage_longer_than_the_expiry_costs_nothing_where_all_have_it(agents, groups, client):
+    between = Outage(client)
+    some = [agents.open(number, 1, 2, client=between) for number in (1, 2)]
+    worlds(*some)
+    between.out.set()
+    time.sleep(2.5)
+    between.out.clear()
+    beats = sum(node.beats for node in groups.group(RUN).nodes)
+    eventually(lambda: sum(node.beats for node in groups.group(RUN).nodes) > beats + 2)
+    assert [agent.rounds for agent in some] == [1, 1]
+
+
+def test_a_node_that_alone_is_cut_off_is_replaced_and_comes_back_into_a_later_world(agents, groups, client):
+    between = Outage(client)
+    first, second, third = agents.open(1, 2, 3), agents.open(2, 2, 3), agents.open(3, 2, 3, client=between)
+    worlds(first, second, third)
+    between.out.set()
+    worlds(first, second)
+    assert third.rounds == 1, "it works on, and learns of nothing"
+    between.out.clear()
+    worlds(first, second, third)
+    assert len(groups.group(RUN).nodes) == 3
+
+
+def test_torch_finds_the_handler_by_its_name(table, engine, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{engine._port}")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    assert [each.value for each in entry_points(group="torchrun.handlers", name="dynamodb")] == [
+        "trainmaster.worker.torch_entry:creator"
+    ]
+    quick = {"keep_alive_interval": "1", "last_call_timeout": "0", "timeout": 900, "job": "bert-m1"}
+    parameters = RendezvousParameters("dynamodb", f"us-east-1/{table}", RUN, 1, 1, "127.0.0.1", **quick)
+    handler = get_rendezvous_handler(parameters)
+    assert (handler.get_backend(), handler.get_run_id(), handler.use_agent_store) == ("dynamodb", RUN, True)
+    info = handler.next_rendezvous()
+    assert (info.rank, info.world_size, info.bootstrap_store_info.master_addr) == (0, 1, "127.0.0.1")
+    assert handler.num_nodes_waiting() == 0
+    assert handler.shutdown()
+    assert handler.is_closed()
+
+
+def test_the_row_holds_json_that_nobody_has_to_trust(agents, client, table):
+    worlds(agents.open(1, 1, 1))
+    row = client.get_item(TableName=table, Key={"pk": {"S": f"rdzv#{RUN}"}, "sk": {"S": "state"}})["Item"]
+    assert json.loads(row["st"]["B"])["round"] == 1
+    assert int(row["expires"]["N"]) > time.time()
