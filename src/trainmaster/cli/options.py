@@ -15,7 +15,21 @@ Json = Annotated[bool, typer.Option("--json", help="Print the API's answer as JS
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The job's name.")]
 Names = Annotated[list[str], typer.Argument(metavar="NAME", help="The jobs' names.")]
 File = Annotated[
-    str, typer.Argument(metavar="FILE", help="A CreateTrainingJob request in JSON; - reads standard input.")
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="A CreateTrainingJob request in JSON, or a HyperPodPyTorchJob manifest in YAML or JSON; - reads standard "
+        "input.",
+    ),
+]
+Base = Annotated[
+    str | None,
+    typer.Option(
+        "--with",
+        metavar="FILE",
+        help="What a manifest does not say: a part of a CreateTrainingJob request in JSON, for example RoleArn and "
+        "OutputDataConfig. It goes before the manifest.",
+    ),
 ]
 Priority = Annotated[
     int | None,

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from trainmaster.cli.options import File, Instances, Json, Options, Priority, Resources
+from trainmaster.cli.elastic import elastic_options
+from trainmaster.cli.options import Base, File, Instances, Json, Options, Priority, Resources
 from trainmaster.cli.outlook import deadline_sentence, names, start_sentence
 from trainmaster.cli.render import as_json, text_of, warn
-from trainmaster.cli.request import options_of, read_request, with_tags
+from trainmaster.cli.request import cautions, not_honoured, options_of, read_job, with_tags
 from trainmaster.cli.times import span, with_moments
 from trainmaster.cli.tools import tools_of
+from trainmaster.client.elastic import ElasticOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,26 +22,32 @@ if TYPE_CHECKING:
     from trainmaster.client.views import Creation, PlanView
 
 
+@elastic_options
 def plan(  # noqa: PLR0913 - an option each
     context: typer.Context,
     file: File,
     *,
+    base: Base = None,
     priority: Priority = None,
     option: Options = None,
     resources: Resources = None,
     instances: Instances = None,
+    elastic: ElasticOptions,
     json: Json = False,
 ) -> None:
     """Say what a request would come to, and for whom.
 
     The queue answers what would happen if it were submitted now, with the same checks: when the job would start, which
-    jobs would step aside for it, and which would start later. Nothing is stored.
+    jobs would step aside for it, and which would start later. Nothing is stored. Of a HyperPodPyTorchJob manifest every
+    field that cannot be honoured is named.
     """
-    request = with_tags(read_request(file), priority, options_of(option or (), resources, instances))
+    job = read_job(file, base)
+    request = with_tags(job.request, priority, options_of(option or (), resources, instances, elastic))
+    warn(cautions(job))
     tools = tools_of(context)
     with tools.api() as api:
         answer = api.plan(request)
-    typer.echo(as_json(answer) if json else _told(answer, request, tools.now()))
+    typer.echo(as_json(answer | not_honoured(job)) if json else _told(answer, request, tools.now()))
     warn(answer["warnings"])
 
 

@@ -1,4 +1,4 @@
-"""Reads a CreateTrainingJob request, or another object, from a file or standard input; sets the tags of options.
+"""Reads a request, a manifest or another object from a file or standard input; sets the tags of options.
 
 It must not check the request's meaning: the queue does, the same for every client.
 """
@@ -6,6 +6,7 @@ It must not check the request's meaning: the queue does, the same for every clie
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,22 +14,53 @@ from typing import Any
 
 import typer
 
+from trainmaster.client.elastic import ElasticOptions
 from trainmaster.client.errors import Refused
+from trainmaster.client.hyperpod import Converted, converted, is_manifest
+from trainmaster.client.manifest import in_yaml
 
 PRIORITY_TAG = "priority"
 OPTION_PREFIX = "trainmaster:"
+_IN_YAML = re.compile(r"^(apiVersion|kind)[ \t]*:", re.MULTILINE)
+"""What begins a line of a manifest in YAML, and none of a request in JSON."""
 _HINT = "Write it as `aws sagemaker create-training-job --generate-cli-skeleton` does."
 
 
-def read_request(file: str) -> dict[str, Any]:
-    """The request in a file, or on standard input where the file is `-`. Raises Refused."""
-    return read_object(file, "request", _HINT)
+def read_job(file: str, base: str | None = None) -> Converted:
+    """The request in a file, or that of the manifest in it; on standard input where the file is `-`.
+
+    `base` is a file with what a manifest does not say. Raises Refused, typer.BadParameter.
+    """
+    text = _text_of(file, "request")
+    value = _yaml(text, file) if _IN_YAML.search(text) else _json(text, file, _HINT)
+    if is_manifest(value):
+        return converted(value, None if base is None else read_object(base, "part of a request", _HINT))
+    if base is not None:
+        raise typer.BadParameter(
+            f"{_called(file)} is a request, no manifest: write it all there", param_hint="'--with'"
+        )
+    return Converted(value, ())
 
 
 def read_object(file: str, what: str, hint: str) -> dict[str, Any]:
     """The JSON object in a file, or on standard input where the file is `-`. Raises Refused."""
+    return _json(_text_of(file, what), file, hint)
+
+
+def not_honoured(job: Converted) -> dict[str, Any]:
+    """What of a manifest is not honoured, as a member of what `--json` prints; nothing for a request."""
+    fields = [{"field": field, "why": why} for field, why in job.not_honoured]
+    return {"notHonoured": fields} if fields else {}
+
+
+def cautions(job: Converted) -> list[str]:
+    """The same in sentences."""
+    return [f"{field} is not honoured: {why}." for field, why in job.not_honoured]
+
+
+def _json(text: str, file: str, hint: str) -> dict[str, Any]:
     try:
-        value = json.loads(_text_of(file, what), parse_constant=no_number)
+        value = json.loads(text, parse_constant=no_number)
     except ValueError as error:
         raise _invalid(f"{_called(file)} is not JSON: {error}", hint) from error
     if not isinstance(value, dict):
@@ -36,7 +68,22 @@ def read_object(file: str, what: str, hint: str) -> dict[str, Any]:
     return value
 
 
-def options_of(texts: Sequence[str], resources: str | None = None, instances: int | None = None) -> dict[str, str]:
+def _yaml(text: str, file: str) -> dict[str, Any]:
+    try:
+        value = in_yaml(text)
+    except ValueError as error:
+        raise _invalid(f"{_called(file)} is no YAML that can be read: {error}", "Give one manifest a file") from error
+    if not isinstance(value, dict) or not is_manifest(value):
+        raise _invalid(f"{_called(file)} holds no manifest", "Give its apiVersion and kind")
+    return value
+
+
+def options_of(
+    texts: Sequence[str],
+    resources: str | None = None,
+    instances: int | None = None,
+    elastic: ElasticOptions | None = None,
+) -> dict[str, str]:
     """The options `name=value` as tags, and with them those that have an option of their own.
 
     Raises typer.BadParameter.
@@ -48,7 +95,8 @@ def options_of(texts: Sequence[str], resources: str | None = None, instances: in
     own = {"resources": resources, "instances": None if instances is None else str(instances)}
     given = {name.removeprefix(OPTION_PREFIX): value for name, _, value in pairs}
     given |= {name: value for name, value in own.items() if value is not None}
-    return {OPTION_PREFIX + name: value for name, value in given.items()}
+    tags = {OPTION_PREFIX + name: value for name, value in given.items()}
+    return tags if elastic is None else tags | elastic.tags
 
 
 def with_tags(request: Mapping[str, Any], priority: int | None, options: Mapping[str, str]) -> dict[str, Any]:
@@ -68,6 +116,8 @@ def _text_of(file: str, what: str) -> str:
     try:
         content = _awaited(what) if file == "-" else Path(file).read_bytes()
         return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _invalid(f"{_called(file)} is not JSON: {error}", _HINT) from error
     except OSError as error:
         raise Refused(f"{_called(file)} cannot be read: {error.strerror}.", type="InvalidFile") from error
 

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainmaster.cli.options import File, Instances, Json, Options, Priority, Resources
+from trainmaster.cli.elastic import elastic_options
+from trainmaster.cli.options import Base, File, Instances, Json, Options, Priority, Resources
 from trainmaster.cli.render import as_json, warn
-from trainmaster.cli.request import options_of, read_request, with_tags
+from trainmaster.cli.request import cautions, not_honoured, options_of, read_job, with_tags
 from trainmaster.cli.times import with_moments
 from trainmaster.cli.tools import tools_of
 from trainmaster.cli.waiting import INTERVAL_SECONDS, Interval, Patience, Timeout, report, wait_for
+from trainmaster.client.elastic import ElasticOptions
 from trainmaster.client.wording import sentence_of
 
 if TYPE_CHECKING:
@@ -20,14 +22,17 @@ if TYPE_CHECKING:
     from trainmaster.client.views import Submission
 
 
+@elastic_options
 def submit(  # noqa: PLR0913 - an option each
     context: typer.Context,
     file: File,
     *,
+    base: Base = None,
     priority: Priority = None,
     option: Options = None,
     resources: Resources = None,
     instances: Instances = None,
+    elastic: ElasticOptions,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the end; the exit code tells how it was.")] = False,
     interval: Interval = INTERVAL_SECONDS,
     timeout: Timeout = None,
@@ -36,9 +41,12 @@ def submit(  # noqa: PLR0913 - an option each
     """Put a training job into the queue.
 
     The same request again gives the same answer; another request under a name that is taken is refused.
-    Tags of the command line replace those of the request.
+    Tags of the command line replace those of the request. Of a HyperPodPyTorchJob manifest every field that cannot be
+    honoured is named.
     """
-    request = with_tags(read_request(file), priority, options_of(option or (), resources, instances))
+    job = read_job(file, base)
+    request = with_tags(job.request, priority, options_of(option or (), resources, instances, elastic))
+    warn(cautions(job))
     tools = tools_of(context)
     with tools.api() as api:
         submission = api.submit(request)
@@ -47,11 +55,11 @@ def submit(  # noqa: PLR0913 - an option each
         warn(submission["warnings"])
         if not wait:
             if json:
-                typer.echo(as_json(submission))
+                typer.echo(as_json(submission | not_honoured(job)))
             return
         jobs, code = wait_for(tools, api, [submission["jobName"]], Patience(interval, timeout))
     if json:
-        typer.echo(as_json(jobs[0]))
+        typer.echo(as_json(jobs[0] | not_honoured(job)))
     else:
         report(jobs)
     raise typer.Exit(code)

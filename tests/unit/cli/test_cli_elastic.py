@@ -1,0 +1,142 @@
+"""Elastic jobs on the command line: their options, and HyperPod's manifests in the place of requests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_terminal import Terminal
+
+from fake_api import ROLE, FakeApi, a_request
+from trainmaster.cli.elastic import _HELP
+from trainmaster.client.elastic import TAGS
+
+PLANNED = {"decision": "start", "reason": None, "warnings": [], "wouldPreempt": [], "estimatedStart": None}
+BASE = {"RoleArn": ROLE, "OutputDataConfig": {"S3OutputPath": "s3://bucket/out"}}
+MANIFEST = """\
+apiVersion: sagemaker.amazonaws.com/v1
+kind: HyperPodPyTorchJob
+metadata:
+  name: llama
+  namespace: team-a
+spec:
+  elasticPolicy: {maxReplicas: 4}
+  replicaSpecs:
+  - replicas: 2
+    template:
+      spec:
+        nodeSelector: {node.kubernetes.io/instance-type: ml.p5.48xlarge}
+        containers:
+        - image: my/image:1
+"""
+NAMESPACE = "the queue has shares: the label kueue.x-k8s.io/queue-name names one"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Any:
+    def write(name: str, content: Any) -> str:
+        path = tmp_path / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return str(path)
+
+    return write
+
+
+def sent(world: FakeApi) -> dict[str, Any]:
+    (_, _, request) = world.calls[0]
+    return dict(request)
+
+
+def tags(world: FakeApi) -> dict[str, str]:
+    return {tag["Key"].removeprefix("trainmaster:"): tag["Value"] for tag in sent(world)["Tags"]}
+
+
+def test_there_is_an_option_for_every_tag_of_elastic_jobs() -> None:
+    assert {f"trainmaster:{name}" for name in _HELP} == TAGS
+
+
+@pytest.mark.parametrize("command", ["submit", "plan"])
+def test_options_become_tags(world: FakeApi, run: Terminal, files: Any, command: str) -> None:
+    world.planned = PLANNED
+    numbers = [f"--{name}=3" for name, (metavar, _) in _HELP.items() if metavar == "N"]
+    times = [f"--{name}=1h" for name, (metavar, _) in _HELP.items() if metavar == "DURATION"]
+    others = ["--instance-values", "2,4,8", "--resize-by", "custom", "--resize-target", "event"]
+    path = files("request.json", a_request("job1", Tags=[]))
+    assert run(command, path, *numbers, *times, *others).exit_code == 0
+    found = tags(world)
+    assert {f"trainmaster:{name}" for name in found} == TAGS
+    assert (found["instance-values"], found["max-instances"], found["eval-period"]) == ("2+4+8", "3", "1h")
+    assert (found["resize-by"], found["resize-target"]) == ("custom", "event")
+
+
+def test_without_them_a_job_is_not_elastic(world: FakeApi, run: Terminal, files: Any) -> None:
+    assert run("submit", files("request.json", a_request("job1", Tags=[]))).exit_code == 0
+    assert tags(world) == {}
+
+
+@pytest.mark.parametrize("option", ["--min-instances=0", "--instance-step=0", "--max-restarts=-1"])
+def test_numbers_that_none_can_mean_are_wrong_usage(run: Terminal, files: Any, option: str) -> None:
+    assert run("submit", files("request.json", a_request("job1")), option).exit_code == 2
+
+
+class TestManifests:
+    def test_become_requests_and_what_is_not_honoured_is_named(self, world: FakeApi, run: Terminal, files: Any) -> None:
+        done = run("submit", files("job.yaml", MANIFEST), "--with", files("base.json", BASE), "--min-instances", "1")
+        assert done.exit_code == 0
+        assert sent(world)["TrainingJobName"] == "llama"
+        assert sent(world)["RoleArn"] == ROLE
+        assert tags(world) == {"min-instances": "1", "max-instances": "4"}
+        named = [line for line in done.stderr.splitlines() if "not honoured" in line]
+        assert named == [f"Warning: metadata.namespace is not honoured: {NAMESPACE}."]
+
+    @pytest.mark.parametrize("command", [["submit"], ["plan"], ["submit", "--wait"]])
+    def test_scripts_get_the_list_too(self, world: FakeApi, run: Terminal, files: Any, command: list[str]) -> None:
+        world.planned = PLANNED
+        name, *wait = command
+        if wait:
+            run.meanwhile.append(lambda: world.end("llama"))
+        path, base = files("job.yaml", MANIFEST), files("base.json", BASE)
+        answer = json.loads(run(name, path, "--with", base, "--json", *wait).stdout)
+        assert answer["notHonoured"] == [{"field": "metadata.namespace", "why": NAMESPACE}]
+
+    def test_of_a_request_there_is_no_such_list(self, run: Terminal, files: Any) -> None:
+        answer = json.loads(run("submit", files("request.json", a_request("job1")), "--json").stdout)
+        assert "notHonoured" not in answer
+
+    def test_come_on_standard_input_and_in_json(self, world: FakeApi, run: Terminal, files: Any) -> None:
+        spec = {"replicaSpecs": [{"replicas": 1}]}
+        job = {"apiVersion": "sagemaker.amazonaws.com/v1", "kind": "HyperPodPyTorchJob", "spec": spec}
+        base = files("base.json", BASE | {"TrainingJobName": "b"})
+        assert run("submit", "-", "--with", base, stdin=json.dumps(job)).exit_code == 0
+        assert sent(world)["TrainingJobName"] == "b"
+
+    def test_lack_what_a_training_job_needs(self, world: FakeApi, run: Terminal, files: Any) -> None:
+        done = run("submit", files("job.yaml", MANIFEST))
+        assert done.exit_code != 0
+        assert "needs RoleArn and OutputDataConfig.S3OutputPath" in done.stderr
+        assert "--with base.json" in done.stderr
+        assert world.calls == []
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            (MANIFEST + "    replicas: 3\n    replicas: 4\n", "is no YAML that can be read"),
+            (MANIFEST.replace("kind: HyperPodPyTorchJob", "kind: Pod"), "kind is Pod of"),
+            ("kind: [", "is no YAML that can be read"),
+            ("kind: Pod", "holds no manifest"),
+            (f"{MANIFEST}---\n{MANIFEST}", "there are 2 documents"),
+            (MANIFEST.replace("  name: llama", "  name: llama\n  name: lama"), "'name' is there twice"),
+            (MANIFEST.replace("replicas: 2", "replicas: two"), "spec.replicaSpecs[0].replicas is 'two'"),
+        ],
+    )
+    def test_that_cannot_be_read_are_refused(self, run: Terminal, files: Any, text: str, words: str) -> None:
+        done = run("submit", files("job.yaml", text), "--with", files("base.json", BASE))
+        assert done.exit_code != 0
+        assert words in done.stderr
+
+    def test_alone_have_a_second_file(self, run: Terminal, files: Any) -> None:
+        done = run("submit", files("request.json", a_request("job1")), "--with", files("base.json", BASE))
+        assert done.exit_code == 2
+        assert "is a request, no manifest" in done.stderr
