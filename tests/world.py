@@ -25,13 +25,15 @@ from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.adapters.request_model import problems
 from trainmaster.adapters.sagemaker import SageMakerLauncher
 from trainmaster.bootstrap import Application, Settings, parse_pools
+from trainmaster.domain.errors import Throttled, Unavailable
 from trainmaster.domain.job import ENDED, Job
 from trainmaster.domain.policy import Policy
 from trainmaster.handlers.manager import consume, metrics
 from trainmaster.local.memory import MemoryStore
+from trainmaster.local.memory_groups import MemoryGroups
 from trainmaster.local.memory_table import MemoryTable
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
-from trainmaster.ports import Store
+from trainmaster.ports import Asker, Groups, Store
 from trainmaster.service import Door, submit
 from trainmaster.service.change import Desk
 
@@ -117,12 +119,16 @@ class WakeQueue:
 
 @dataclass
 class Faults:
-    """What goes wrong in the manager's AWS calls, by their number; counts them all."""
+    """What goes wrong in the manager's AWS calls, by their number; counts them all.
+
+    A call of `fail` does not happen, one of `lose` happens and its answer is lost.
+    """
 
     kill_after: int | None = None
     overtake_after: int | None = None
     overtake: Callable[[], None] = lambda: None
     fail: dict[int, str] = field(default_factory=dict)
+    lose: frozenset[int] = frozenset()
     calls: list[str] = field(default_factory=list)
     armed: bool = False
 
@@ -143,9 +149,30 @@ class Faults:
         parsed = {"Error": {"Code": code, "Message": "injected"}, "ResponseMetadata": {"HTTPStatusCode": status}}
         return response, parsed
 
-    def _after(self, **_: Any) -> None:
+    def around(self, name: str, act: Callable[[], Any]) -> Any:
+        """The same around what is a call of AWS in the end, where no client makes it."""
+        if not self.armed:
+            return act()
+        self.calls.append(name)
+        code = self.fail.get(len(self.calls))
+        if code is not None:
+            raise (Throttled if "Throttl" in code else Unavailable)(code)
+        done = act()
+        if len(self.calls) in self.lose:
+            raise Unavailable("the answer is lost")
+        self._then()
+        return done
+
+    def _after(self, http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
         if not self.armed:
             return
+        if len(self.calls) in self.lose:
+            http_response.status_code = 500
+            parsed["Error"] = {"Code": "InternalServerError", "Message": "the answer is lost"}
+        self._then()
+
+    def _then(self) -> None:
+        """Whatever comes upon the manager after its call."""
         if len(self.calls) == self.overtake_after:
             self.overtake_after = None
             self.armed = False
@@ -174,6 +201,7 @@ class World:
         dynamodb: Any = None,
         *,
         pools: str = f"{P5}=2",
+        policy: Policy | None = None,
         limits: dict[str, int] | None = None,
         faults: Faults | None = None,
         events: Callable[[int, dict[str, Any]], list[float]] | None = None,
@@ -183,6 +211,8 @@ class World:
         self.training_jobs: dict[str, dict[str, Any]] = {}
         self.opened: list[str] = []
         self.checkpoints: dict[str, datetime] = {}
+        self.groups: Groups = MemoryGroups()
+        self.askers: dict[str, Asker] = {}
         self.simulator = SageMakerSimulator(self.clock, limits=limits, sink=self._on_event, **simulator)
         self.faults = faults or Faults()
         self.faults.overtake = self.second_manager
@@ -192,6 +222,7 @@ class World:
         if dynamodb is not None:
             self.faults.watch(dynamodb)
         self.pools = pools
+        self.policy = policy or Policy(hold_for=timedelta(minutes=20))
         self.queue = WakeQueue(self.clock.now)
         self.events_seen = 0
         self.delivery = events or (lambda number, event: [0.0])
@@ -262,6 +293,7 @@ class World:
         event = {"Records": [{"messageId": identifier, "body": body} for identifier, body in batch]}
         self.faults.armed = True
         try:
+            self.before_pass()
             answer = consume(self.application(), event, Context())  # type: ignore[arg-type]
         except Killed:
             self.killed += 1
@@ -277,6 +309,9 @@ class World:
             self.faults.armed = False
             metrics.clear_metrics()
 
+    def before_pass(self) -> None:
+        """What a test has the manager do besides."""
+
     def second_manager(self) -> None:
         """A whole tick of another manager, as when a message becomes visible again while its first reader works on."""
         body = json.dumps({"kind": "tick", "time": "late"})
@@ -291,13 +326,15 @@ class World:
         application.__dict__["publisher"] = self.queue
         application.__dict__["launcher"] = SageMakerLauncher(self.sagemaker, QUEUE)
         application.__dict__["checkpoints"] = self
+        application.__dict__["groups"] = self.groups
+        application.__dict__["askers"] = self.askers
         return application
 
     def _store(self) -> Store:
         settings = {
             "default_pools": parse_pools(self.pools),
             "parameter": self.pools,
-            "policy": Policy(hold_for=timedelta(minutes=20)),
+            "policy": self.policy,
         }
         if self.dynamodb is None:
             return MemoryStore(table=self.memory, **settings)
@@ -327,7 +364,10 @@ class World:
         """The most instances that training jobs have held at once, and jobs of which two attempts ran at once."""
         for kind, count in self.in_use().items():
             self.peaks[kind] = max(self.peaks[kind], count)
-        running = Counter(job["Tags"].get("trainmaster:job", name) for name, job in self._open())
+        # Members of one attempt run side by side.
+        tags = [(name, job["Tags"]) for name, job in self._open()]
+        attempts = {(each.get("trainmaster:job", name), each.get("trainmaster:attempt")) for name, each in tags}
+        running = Counter(name for name, _ in attempts)
         self.doubles |= {name for name, count in running.items() if count > 1}
 
     def _open(self) -> list[tuple[str, dict[str, Any]]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,15 +17,16 @@ from trainmaster.adapters.clock import SystemClock
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy import Policy
-from trainmaster.ports import Checkpoints, Clock, Launcher, Publisher
+from trainmaster.ports import Asker, Checkpoints, Clock, Groups, Launcher, Publisher
 from trainmaster.service.change import Desk
 from trainmaster.service.door import Door
-from trainmaster.service.hands import Hands
+from trainmaster.service.hands import EVENT, FUNCTION, Hands
 
 if TYPE_CHECKING:
     from boto3 import Session
 
     from trainmaster.adapters.dynamodb import DynamoStore
+    from trainmaster.adapters.dynamodb_table import Table
     from trainmaster.domain.observation import Observation
     from trainmaster.service.catalogue import Learner
 
@@ -167,7 +168,8 @@ class Application:
     @cached_property
     def hands(self) -> Hands:
         """What the manager's use cases need."""
-        return Hands(self.store, self.launcher, self.clock, checkpoints=self.checkpoints)
+        hands = Hands(self.store, self.launcher, self.clock, table=self.settings.table)
+        return replace(hands, checkpoints=self.checkpoints, groups=self.groups, askers=self.askers)
 
     @cached_property
     def door(self) -> Door:
@@ -203,10 +205,9 @@ class Application:
     def store(self) -> DynamoStore:
         """The queue's memory, on DynamoDB."""
         from trainmaster.adapters.dynamodb import DynamoStore
-        from trainmaster.adapters.dynamodb_table import Table
 
         return DynamoStore(
-            Table(self._client("dynamodb"), self.settings.table, self.clock.sleep),
+            self._table,
             default_pools=parse_pools(self.settings.pools),
             parameter=self.settings.pools,
             policy=Policy(hold_for=timedelta(seconds=self.settings.hold_seconds)),
@@ -234,6 +235,22 @@ class Application:
 
         return S3Checkpoints(lambda: self._client("s3"))
 
+    @cached_property
+    def groups(self) -> Groups:
+        """The rendezvous of elastic jobs, on DynamoDB."""
+        from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
+
+        return DynamoGroups(self._table, self.clock)
+
+    @cached_property
+    def askers(self) -> Mapping[str, Asker]:
+        """Those who ask others to resize jobs; a client is made when one first does."""
+        from trainmaster.adapters.eventbridge import EventAsker
+        from trainmaster.adapters.lambda_hook import FunctionAsker
+
+        function = FunctionAsker(lambda: self._client("lambda", tries=1))
+        return {FUNCTION: function, EVENT: EventAsker(lambda: self._client("events"))}
+
     def observation_of(self, event: Mapping[str, Any]) -> Observation | None:
         """What an EventBridge event says of a training job; None where it is about something else.
 
@@ -242,6 +259,12 @@ class Application:
         from trainmaster.adapters.sagemaker_observation import observation_of_event
 
         return observation_of_event(event, self.settings.queue)
+
+    @cached_property
+    def _table(self) -> Table:
+        from trainmaster.adapters.dynamodb_table import Table
+
+        return Table(self._client("dynamodb"), self.settings.table, self.clock.sleep)
 
     def _ask_iam(self) -> Callable[[str, str], bool | None]:
         from trainmaster.adapters.iam import PassRoleChecker

@@ -19,6 +19,9 @@ from trainmaster.service import held
 
 log = logging.getLogger(__name__)
 
+FUNCTION, EVENT = "function", "event"
+"""Whom a custom resize is asked of: the Lambda function of this ARN, or whoever hears an event (`Elastic.target`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hands:
@@ -29,8 +32,7 @@ class Hands:
         pools: the pools that a pass has read.
         checkpoints: where jobs save their work; None where nobody looks.
         groups: the rendezvous of elastic jobs; None where there is none, so that members are stopped unasked.
-        functions: asks Lambda functions to resize a job; None where nobody may.
-        events: asks whoever hears an event; None where nobody may.
+        askers: those who ask others to resize a job, `FUNCTION` and `EVENT`.
         table: the table that nodes meet in, which they are told.
     """
 
@@ -41,8 +43,7 @@ class Hands:
     pools: Mapping[str, Pool] = field(default_factory=dict)
     checkpoints: Checkpoints | None = None
     groups: Groups | None = None
-    functions: Asker | None = None
-    events: Asker | None = None
+    askers: Mapping[str, Asker] = field(default_factory=dict)
     table: str = ""
 
     @property

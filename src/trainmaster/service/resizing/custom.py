@@ -14,14 +14,11 @@ from trainmaster.domain.errors import InvalidRequest, NotPermitted
 from trainmaster.domain.job import Job, JobState
 from trainmaster.ports import Asker
 from trainmaster.service.change import Desk, change_job
-from trainmaster.service.hands import Hands, commit
+from trainmaster.service.hands import EVENT, FUNCTION, Hands, commit
 from trainmaster.service.launch import stop
 from trainmaster.service.resizing.contract import Answer, answer_in, answered, given_up, question
 
 log = logging.getLogger(__name__)
-
-EVENT = "event"
-"""The target that is an EventBridge event; any other is the ARN of a Lambda function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +50,9 @@ class CustomHook:
         return self._moved(job, after)
 
     def _asker(self, target: str) -> Asker:
-        asker = self.hands.events if target == EVENT else self.hands.functions
+        asker = self.hands.askers.get(EVENT if target == EVENT else FUNCTION)
         if asker is None:
-            raise NotPermitted(f"this queue asks nobody to resize jobs, nor {target}")
+            raise NotPermitted(f"this queue has no way to ask {target}")
         return asker
 
     def _moved(self, job: Job, after: Job) -> Job:
