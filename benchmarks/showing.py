@@ -19,6 +19,7 @@ PLACEMENT_MARKS = (
     "<!-- placement: written by `python -m benchmarks.placement --save` -->",
     "<!-- end of placement -->",
 )
+ELASTIC_MARKS = ("<!-- elastic: written by `python -m benchmarks.elastic --save` -->", "<!-- end of elastic -->")
 ETA_MARKS = ("<!-- eta: written by `python -m benchmarks.eta --save` -->", "<!-- end of eta -->")
 
 

@@ -27,8 +27,8 @@ from trainmaster.local.replay.trace import TraceJob
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.local.virtual import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
 from trainmaster.service import observe, run_pass
-from trainmaster.service.hands import Hands
 from trainmaster.service.carrying import PassReport
+from trainmaster.service.hands import Hands
 
 RESTART_SECONDS = 300.0
 MOST_PASSES = 10_000
@@ -68,6 +68,7 @@ class Replay:
         make_store: makes the store from pools and policy; another to see what the queue would do if it knew more.
 
     Attributes:
+        clock: the trace's time.
         simulator: the SageMaker that runs the jobs.
         store: the queue's own.
         passes: how many there have been.
@@ -84,15 +85,15 @@ class Replay:
         self._jobs = jobs
         self._told = told
         self._longest = longest_runtime(jobs)
-        self._clock = VirtualClock(at(0))
+        self.clock = VirtualClock(at(0))
         self._changed: dict[str, None] = {}
         self.simulator = SageMakerSimulator(
-            self._clock, profile=instant(terms.restart_cost), on_change=self._note, rates={"ListTrainingJobs": None}
+            self.clock, profile=instant(terms.restart_cost), on_change=self._note, rates={"ListTrainingJobs": None}
         )
         self._pools = {POOL: Pool(POOL, terms.cap)}
         self.store = make_store(default_pools=self._pools, policy=terms.policy)
         self._launcher = launcher_over(self.simulator)
-        self._hands = Hands(self.store, self._launcher, VirtualTime(self._clock))
+        self._hands = Hands(self.store, self._launcher, VirtualTime(self.clock))
         every = ceil(len(jobs) / terms.questions) if terms.questions else 0
         self._foretelling = Foretelling(self.store, every)
         self.foretold: dict[int, Foretold] = {}

@@ -1,0 +1,129 @@
+"""`python -m benchmarks.elastic`: traces with elastic jobs under the shipped queue and two papers' allocations.
+
+    python -m benchmarks.elastic                                         the default traces, both curves and costs
+    python -m benchmarks.elastic --trace ee9e8c --curve linear --cost 5  some of it
+    python -m benchmarks.elastic --policy pollux-style --json some.json  some policies; write the figures
+    python -m benchmarks.elastic --save                                  keep them in results/ and benchmarks/README.md
+
+One process for each core, one trace, policy, curve and cost at a time. It must not know any rule of the queue.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks import ROOT, machine
+from benchmarks.elastic.pictures import draw
+from benchmarks.elastic.playing import ORDERS, PAPERS, POLICIES, TRACES, Task, measured, trace
+from benchmarks.elastic.sheets import sheets
+from benchmarks.elastic.workload import CURVES
+from benchmarks.showing import ELASTIC_MARKS, as_table, written
+from benchmarks.watching import Watch
+
+RESULTS = ROOT / "benchmarks" / "results"
+NAMED = ("ee9e8c", "cluster02", "7f04ca")
+"""Loads of 0.91, 0.67 and 0.49 on 128 GPUs: elasticity matters where somebody waits, or something is idle."""
+COSTS = (5.0, 300.0)
+CAP, RESTART_SECONDS = 128, 300.0
+WIDTH = 200
+"""Of tables that go to a file or a pipe."""
+
+
+def tasks(options: argparse.Namespace) -> Iterator[Task]:
+    """What is to be played: the queue first, which takes longest."""
+    places = [
+        (file, share)
+        for file in sorted(path.name.removesuffix(".csv.gz") for path in TRACES.glob("*.csv.gz"))
+        for share in sorted({job.share for job in trace(file)} & set(options.trace))
+    ]
+    rest = (options.cap, options.restart_cost, options.seed, options.limit)
+    wanted = [policy for policy in POLICIES if policy in options.policy]
+    for policy in sorted(wanted, key=lambda policy: policy in PAPERS):
+        cases = [(None, None)] if policy in ORDERS else list(product(options.curve, options.cost))
+        for (file, share), (curve, cost) in product(places, cases):
+            yield Task(file, share, policy, curve, cost, *rest)
+
+
+def run_all(options: argparse.Namespace, watch: Watch) -> list[dict[str, Any]]:
+    """Every task, on all cores."""
+    ordered = list(tasks(options))
+    watch.begin("elastic")
+    # By spawning: a fork of a process with threads (the bar's) may hang (Python's library, multiprocessing).
+    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
+        found = []
+        for one in watch.over_results(pool.imap_unordered(measured, ordered), len(ordered)):
+            watch.say(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
+            found.append(one)
+    return sorted(found, key=_place)
+
+
+def _place(one: dict[str, Any]) -> tuple[str, int, str, float]:
+    return one["vc"], POLICIES.index(one["policy"]), one["curve"] or "", one["resize_cost"] or 0.0
+
+
+def main(arguments: list[str]) -> int:
+    """Play everything that is asked for; 0 when all of it ran."""
+    options = _options(arguments)
+    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
+    terms = {name: getattr(options, name) for name in ("cap", "restart_cost", "seed", "limit")}
+    with Watch(console) as watch:
+        found: dict[str, Any] = {
+            "machine": machine.describe(),
+            "options": terms,
+            "runs": run_all(options, watch),
+        }
+    found["machine"]["load_after"] = machine.load()
+    for sheet in sheets(found):
+        console.print(as_table(sheet))
+    _keep(found, options, console)
+    return 0
+
+
+def _keep(found: dict[str, Any], options: argparse.Namespace, console: Console) -> None:
+    text = json.dumps(found) + "\n"
+    if options.json is not None:
+        options.json.write_text(text)
+    if options.save:
+        RESULTS.mkdir(exist_ok=True)
+        path = RESULTS / f"{machine.label(found['machine'])}-elastic.json"
+        path.write_text(text)
+        draw(found["runs"], options.cap, RESULTS / "elastic")
+        written(found["machine"], sheets(found), path, ELASTIC_MARKS)
+        console.print(f"kept in {path.relative_to(ROOT)} and benchmarks/README.md")
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.elastic", description="Replay traces with elastic jobs."
+    )
+    parser.add_argument("--policy", action="append", choices=POLICIES, help="only these")
+    parser.add_argument("--trace", action="append", help=f"these clusters (vc); else {', '.join(NAMED)}")
+    parser.add_argument("--curve", action="append", choices=tuple(CURVES), help="how jobs get faster with size")
+    parser.add_argument("--cost", action="append", type=float, help="seconds that a resize costs")
+    parser.add_argument("--cap", type=int, default=CAP, help="GPUs")
+    parser.add_argument("--restart-cost", type=float, default=RESTART_SECONDS, help="seconds, after a preemption")
+    parser.add_argument("--seed", type=int, default=0, help="which jobs are elastic, and ElasticFlow's deadlines")
+    parser.add_argument("--limit", type=int, help="only the first so many jobs of a trace")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument(
+        "--save", action="store_true", help="keep figures and pictures in benchmarks/results and README"
+    )
+    options = parser.parse_args(arguments)
+    for name, default in (("policy", POLICIES), ("trace", NAMED), ("curve", tuple(CURVES)), ("cost", COSTS)):
+        setattr(options, name, getattr(options, name) or list(default))
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
