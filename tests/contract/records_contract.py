@@ -10,8 +10,10 @@ import pytest
 import builders as b
 from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Pool
+from trainmaster.domain.elastic import Cause, Elastic, Hook
 from trainmaster.domain.errors import Fenced
 from trainmaster.domain.history import ALL
+from trainmaster.domain.lifecycle import resizing
 from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import Budget, Policy, Share
 from trainmaster.domain.records import Records, booked
@@ -45,6 +47,7 @@ def alike(found: Records, wanted: Records) -> bool:
     for kind, sketch in kinds.items():
         assert found.history.kinds[kind].weights == pytest.approx(sketch.weights, abs=0.011 * len(kinds))
     assert found.history.waits == wanted.history.waits
+    assert found.history.pauses == pytest.approx(wanted.history.pauses, abs=0.06)
     assert found.history.startups == pytest.approx(wanted.history.startups, abs=0.06)
     assert found.usage.accounts.keys() == accounts.keys()
     for share, account in accounts.items():
@@ -121,6 +124,41 @@ class RecordsContract:
         store.submit(job, b.a_request())
         assert store.transition([(job, lifecycle.cancel(job, b.at(1), "ada"))])
         assert store.begin_pass().records == Records()
+
+    def test_every_size_of_a_job_is_charged_once_by_the_commits_that_change_it(self, store, other_store):
+        elastic = Elastic(least=1, most=4, hook=Hook.CUSTOM)
+        job = b.a_running_job(elastic=elastic)
+        store.set_settings(pools=[b.a_pool(cap=4)], policy=b.a_metered_policy("default"))
+        store.submit(job, b.a_request())
+        grown = resizing.resize(job, 3, Cause.GROW, b.at(100), until=b.at(900))
+        done = resizing.resized(grown, b.at(150), 3)
+        shrunk = resizing.resized(resizing.resize(done, 2, Cause.SHRINK, b.at(300), until=b.at(900)), b.at(400), 2)
+        ended = lifecycle.observe(shrunk, b.an_observation(shrunk, status=Status.COMPLETED), b.at(1_000))
+        charged = []
+        for before, after in ((job, grown), (grown, done), (done, shrunk), (shrunk, ended)):
+            assert store.transition([(before, after)])
+            assert not store.transition([(before, after)])
+            charged.append(other_store.begin_pass().records.usage.accounts["default"].gpu_seconds / 8)
+        assert charged == pytest.approx([100, 250, 1_000, 2_200], abs=0.1)
+
+    def test_an_attempt_that_goes_on_with_another_size_is_charged_and_what_the_resize_cost_is_learned(self, store):
+        job = b.a_running_job(elastic=Elastic(least=1, most=3), image="image")
+        store.set_settings(pools=[b.a_pool(cap=4)], policy=b.a_metered_policy("default"))
+        store.submit(job, b.a_request())
+        stopping = resizing.resize(job, 3, Cause.GROW, b.at(600), until=b.at(900))
+        resumed = lifecycle.observe(stopping, b.an_observation(stopping, status=Status.STOPPED), b.at(660))
+        work = b.an_observation(resumed, secondary="Training", started_at=b.at(780))
+        done = lifecycle.observe(resumed, work, b.at(780))
+        wanted = Records()
+        for before, after in ((job, stopping), (stopping, resumed), (resumed, done)):
+            assert store.transition([(before, after)])
+            wanted = booked(wanted, before, after, b.a_metered_policy("default"), {b.P5: b.a_pool(cap=4)})
+        found = store.begin_pass().records
+        assert alike(found, wanted)
+        assert found.usage.accounts["default"].gpu_seconds == pytest.approx(8 * (600 + 3 * 180), abs=1)
+        assert found.history.pause(done) == pytest.approx(180)
+        assert found.history.startup(job) == pytest.approx(0), "of the attempt that has ended; the next one is at work"
+        assert not found.history.kinds, "it has not ended"
 
     def test_an_attempt_that_stepped_aside_is_charged_and_the_run_time_is_learned_at_the_end(self, store):
         leaving, waiting = stepped_aside(b.a_running_job())

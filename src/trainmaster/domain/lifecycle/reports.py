@@ -48,7 +48,8 @@ def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None 
         return None
     if seen.training_job_name != attempt.training_job_name:
         return _seen_member(job, seen, now)
-    if seen.terminal and attempt.members:
+    # Members are created only once SageMaker is known to have the attempt.
+    if seen.terminal and attempt.members and attempt.launched:
         return None if attempt.base_ended_at is not None else base_ended(job, now)
     if seen.terminal:
         # Its end may be the first that we hear of its work: earlier reports may have been lost.

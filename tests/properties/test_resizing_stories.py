@@ -1,0 +1,358 @@
+"""Any story of an elastic job: sizes change, reports come late, twice or never, and training jobs end when they like.
+
+A small SageMaker stands beside the job's own functions. Whatever happens: the job counts all instances that SageMaker
+may hold for it, what is charged is what was held, and the job never stands still for good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+import builders as b
+from trainmaster.domain import lifecycle
+from trainmaster.domain.attempt import Outcome
+from trainmaster.domain.elastic import Cause, Elastic, Hook
+from trainmaster.domain.job import ACTIVE, ENDED, TRANSITIONS, WAITING, JobState
+from trainmaster.domain.observation import Observation, Status
+from trainmaster.domain.policy import FailureClass
+from trainmaster.domain.records import Records, booked
+from trainmaster.domain.usage import spent
+
+POLICY = b.a_metered_policy("default")
+POOLS = b.pools_of()
+LIMIT = timedelta(minutes=15)
+SIZES = ((1, 2, 3, 4), (1, 3, 5), (2, 4))
+
+
+@dataclass
+class TrainingJob:
+    """One of SageMaker's."""
+
+    instances: int
+    status: Status = Status.IN_PROGRESS
+    at_work: bool = False
+    failure: str | None = None
+
+    def seen(self, name: str, now) -> Observation:
+        if self.status is not Status.IN_PROGRESS:
+            return Observation(
+                training_job_name=name,
+                status=self.status,
+                started_at=now if self.at_work else None,
+                failure_reason=self.failure,
+            )
+        secondary = "Training" if self.at_work else "Starting"
+        return Observation(training_job_name=name, status=self.status, secondary=secondary)
+
+
+class Story(RuleBasedStateMachine):
+    """What may happen to one elastic job."""
+
+    hook: Hook
+
+    @initialize(sizes=st.sampled_from(SIZES), warm=st.booleans(), data=st.data())
+    def begin(self, sizes, warm, data):
+        elastic = Elastic(least=sizes[0], most=sizes[-1], values=sizes, hook=self.hook)
+        self.now, self.records, self.held = b.NOW, Records(), 0.0
+        self.world: dict[str, TrainingJob] = {}
+        self.reports: list[Observation] = []
+        self.job = b.a_job(elastic=elastic, units={b.P5: sizes[0]}, keep_alive=warm)
+        self.start(data)
+
+    # What the queue does.
+
+    def become(self, after):
+        before = self.job
+        if after is None or after is before:
+            return
+        for old, new in zip(before.history, after.history, strict=False):
+            assert old == new
+        for line in after.history[len(before.history) :]:
+            assert line.before is line.after or line.after in TRANSITIONS[line.before]
+        self.records = booked(self.records, before, after, POLICY, POOLS)
+        self.job = after
+
+    def pass_time(self, seconds):
+        self.held += sum(self.job.units.values()) * seconds
+        self.now += timedelta(seconds=seconds)
+
+    @rule(seconds=st.integers(1, 300))
+    def time_passes(self, seconds):
+        self.pass_time(seconds)
+
+    @precondition(lambda self: self.job.state in WAITING)
+    @rule(data=st.data())
+    def start(self, data):
+        size = data.draw(st.sampled_from(self.job.elastic.sizes), label="size")
+        self.become(lifecycle.start(self.job, {b.P5: size}, (), self.now))
+
+    @precondition(lambda self: self.job.state is JobState.RUNNING and not self.job.stopping)
+    @rule(data=st.data(), cause=st.sampled_from(Cause), freed_for=st.sampled_from([None, "job9"]))
+    def resize(self, data, cause, freed_for):
+        sizes = [size for size in self.job.elastic.sizes if size != self.job.attempt.size]
+        size = data.draw(st.sampled_from(sizes), label="size")
+        until = self.now + LIMIT
+        self.become(lifecycle.resize(self.job, size, cause, self.now, until=until, freed_for=freed_for))
+
+    @precondition(lambda self: self.job.state in ACTIVE - {JobState.PREEMPTING} and not self.job.stopping)
+    @rule(who=st.sampled_from(["ada", "job9"]))
+    def ends_by_decision(self, who):
+        if who == "ada":
+            self.become(lifecycle.ask_stop(self.job, self.now, who))
+        else:
+            self.become(lifecycle.preempt(self.job, who, self.now))
+
+    @rule(luck=st.sampled_from(["created", "created", "answer lost", "refused"]))
+    def carry_out(self, luck="created"):
+        """One round of what a pass does for an active job."""
+        self.launch(luck)
+        self.stop()
+        self.look_again()
+        if self.job.elastic.hook is Hook.MEMBERS and self.job.units and self.job.attempt.launched:
+            self.tend_members(luck)
+        self.tend_resize()
+
+    def launch(self, luck):
+        attempt = self.job.attempt
+        if self.job.state not in ACTIVE or attempt.launched:
+            return
+        name = attempt.training_job_name
+        if self.job.stop_asked:
+            gone = Observation(training_job_name=name, status=Status.STOPPED)
+            self.become(
+                lifecycle.launched(self.job) if name in self.world else lifecycle.observe(self.job, gone, self.now)
+            )
+        elif luck == "refused" and name not in self.world:
+            if attempt.resizing is not None and attempt.resizing.grows:
+                self.become(lifecycle.give_up(self.job, self.now, "no room"))
+            else:
+                self.become(lifecycle.failed_as(self.job, FailureClass.CAPACITY, self.now, "no room"))
+        else:
+            count = self.job.elastic.least if self.hook is Hook.MEMBERS else attempt.size
+            self.world.setdefault(name, TrainingJob(count))
+            if luck != "answer lost":
+                self.become(lifecycle.launched(self.job))
+
+    def stop(self):
+        attempt = self.job.attempt
+        wants = self.job.state in ACTIVE and attempt.launched and attempt.stop_asked_at is not None
+        if not wants or attempt.stop_sent:
+            return
+        own = self.world[attempt.training_job_name]
+        if own.status is Status.IN_PROGRESS:
+            own.status = Status.STOPPING
+            self.become(lifecycle.stop_sent(self.job))
+
+    def look_again(self):
+        attempt = self.job.attempt
+        if self.job.units and attempt.base_ended_at is not None and not attempt.members:
+            self.tell(attempt.training_job_name)
+
+    def tend_members(self, luck):
+        for member in self.job.attempt.members:
+            if not self.job.units:
+                return
+            name, there = member.training_job_name, self.world.get(member.training_job_name)
+            if member not in self.job.attempt.members:
+                continue
+            gone_base = self.job.attempt.base_ended_at is not None
+            if member.leaving and not member.launched:
+                if there is not None:
+                    self.become(lifecycle.member_launched(self.job, name))
+                else:
+                    self.become(lifecycle.member_ended(self.job, name, self.now, "is not needed", lost=False))
+            elif member.leaving and member.left_at is None:
+                self.become(lifecycle.member_left(self.job, name, self.now))
+            elif member.leaving and not member.stop_sent:
+                if there.status is Status.IN_PROGRESS:
+                    there.status = Status.STOPPING
+                self.become(lifecycle.member_stop_sent(self.job, name))
+            elif not member.launched and not self.job.stop_asked and not gone_base:
+                self.create_member(name, luck)
+
+    def create_member(self, name, luck):
+        under_way = self.job.attempt.resizing
+        if luck == "refused" and name not in self.world:
+            if under_way is not None and under_way.grows:
+                self.become(lifecycle.give_up(self.job, self.now, "no room"))
+            else:
+                self.become(lifecycle.member_ended(self.job, name, self.now, "cannot be created", lost=False))
+            return
+        self.world.setdefault(name, TrainingJob(1))
+        if luck != "answer lost":
+            self.become(lifecycle.member_launched(self.job, name))
+
+    def tend_resize(self):
+        """A growth whose time is over is given up; what somebody else does is done at once, or never."""
+        attempt = self.job.attempt
+        under_way = attempt.resizing
+        if self.job.state is not JobState.RESIZING or under_way is None or self.now < under_way.until:
+            return
+        late = under_way.grows and attempt.launched and (self.hook is not Hook.RESTART or attempt.started_at is None)
+        if self.hook is Hook.CUSTOM or late:
+            self.become(lifecycle.give_up(self.job, self.now, "it has not come in time"))
+
+    @precondition(lambda self: self.hook is Hook.CUSTOM and self.job.state is JobState.RESIZING)
+    @rule()
+    def somebody_answers(self):
+        under_way = self.job.attempt.resizing
+        own = self.world.get(self.job.attempt.training_job_name)
+        if under_way is not None and own is not None and own.status is Status.IN_PROGRESS:
+            own.instances = under_way.after
+            self.become(lifecycle.resized(lifecycle.told(self.job), self.now, under_way.after))
+
+    @precondition(lambda self: self.job.state is JobState.RUNNING and self.job.attempt.faulty_since is not None)
+    @rule()
+    def make_do(self):
+        if self.job.attempt.size in self.job.elastic.sizes and not self.job.stopping:
+            self.become(lifecycle.make_do(self.job, self.now))
+
+    # What SageMaker does.
+
+    def live(self):
+        return [name for name, each in self.world.items() if each.status in (Status.IN_PROGRESS, Status.STOPPING)]
+
+    @precondition(lambda self: self.live())
+    @rule(data=st.data())
+    def something_comes_to_work(self, data):
+        name = data.draw(st.sampled_from(self.live()))
+        self.world[name].at_work = self.world[name].at_work or self.world[name].status is Status.IN_PROGRESS
+        self.note(name)
+
+    @precondition(lambda self: self.live())
+    @rule(data=st.data(), how=st.sampled_from(["done", "broken", "no capacity"]))
+    def something_ends(self, data, how):
+        name = data.draw(st.sampled_from(self.live()))
+        self.end(name, how)
+        self.note(name)
+
+    @precondition(lambda self: self.live())
+    @rule(data=st.data())
+    def somebody_stops_something(self, data):
+        name = data.draw(st.sampled_from(self.live()))
+        self.world[name].status = Status.STOPPING
+        self.note(name)
+
+    def end(self, name, how):
+        there = self.world[name]
+        if there.status is Status.STOPPING:
+            there.status = Status.STOPPED
+        elif how == "done" and there.at_work:
+            there.status = Status.COMPLETED
+        else:
+            there.status = Status.FAILED
+            there.failure = "CapacityError: no instances" if how == "no capacity" else "it broke"
+
+    # What is told of it.
+
+    def note(self, name):
+        self.reports.append(self.world[name].seen(name, self.now))
+
+    def tell(self, name):
+        self.become(lifecycle.observe(self.job, self.world[name].seen(name, self.now), self.now))
+
+    @precondition(lambda self: self.reports)
+    @rule(data=st.data(), again=st.booleans())
+    def report(self, data, again):
+        index = data.draw(st.integers(0, len(self.reports) - 1))
+        seen = self.reports[index] if again else self.reports.pop(index)
+        self.become(lifecycle.observe(self.job, seen, self.now))
+
+    @rule()
+    def look_at_all(self):
+        if not self.job.units:
+            return
+        for name in self.job.attempt.training_job_names:
+            if self.job.units and name in self.world and name in self.job.attempt.training_job_names:
+                self.tell(name)
+
+    # What always holds.
+
+    @invariant()
+    def the_job_counts_all_that_sagemaker_may_hold(self):
+        if not hasattr(self, "job"):
+            return
+        held = sum(self.world[name].instances for name in self.live())
+        assert all(count >= 0 for count in self.job.units.values())
+        assert sum(self.job.units.values()) >= held, (self.job.units, self.world)
+
+    @invariant()
+    def what_is_charged_is_what_was_held(self):
+        if not hasattr(self, "job"):
+            return
+        charged = self.records.usage.in_period("default", POLICY.shares["default"].budget, self.now).gpu_seconds
+        if self.job.state in ACTIVE:
+            charged += spent(self.job.units, self.job.attempt.held_since, self.now, POOLS).gpu_seconds
+        assert charged == pytest.approx(self.held * POOLS[b.P5].accelerators)
+
+    @invariant()
+    def an_attempt_that_is_over_holds_no_member_and_no_resize(self):
+        if not hasattr(self, "job"):
+            return
+        over = self.job.attempts if self.job.state not in ACTIVE else self.job.past
+        for attempt in over:
+            assert attempt.outcome is not Outcome.ACTIVE
+            assert not attempt.members
+            assert attempt.resizing is None
+            assert attempt.faulty_since is None
+            assert attempt.size > 0
+
+    def teardown(self):
+        """From here on nothing goes wrong any more: the job comes to rest."""
+        if not hasattr(self, "job"):
+            return
+        for _ in range(40):
+            if self.at_rest():
+                break
+            self.pass_time(60)
+            self.carry_out()
+            for name in self.live():
+                if self.world[name].status is Status.STOPPING:
+                    self.end(name, "done")
+                else:
+                    self.world[name].at_work = True
+            self.look_at_all()
+            self.the_job_counts_all_that_sagemaker_may_hold()
+            self.what_is_charged_is_what_was_held()
+        assert self.at_rest(), self.job
+        self.an_attempt_that_is_over_holds_no_member_and_no_resize()
+
+    def at_rest(self):
+        if self.job.state in WAITING or self.job.state in ENDED:
+            return not self.live()
+        attempt = self.job.attempt
+        whole = attempt.size in self.job.elastic.sizes or attempt.faulty_since is not None or attempt.size == 0
+        there = {name for name in self.live() if self.world[name].at_work}
+        return self.job.state is JobState.RUNNING and whole and there == set(attempt.training_job_names)
+
+
+def plays(hook, examples, steps):
+    machine = type(f"StoryOf{hook.title()}", (Story,), {"hook": hook})
+    unhurried = settings(
+        max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+    run_state_machine_as_test(machine, settings=unhurried)
+
+
+@pytest.mark.parametrize("hook", Hook)
+def test_no_story_holds_more_than_counts_or_gets_stuck(hook):
+    plays(hook, 40, 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hook", Hook)
+def test_no_long_story_does_either(hook):
+    plays(hook, 1_500, 60)

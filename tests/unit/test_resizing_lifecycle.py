@@ -1,0 +1,477 @@
+"""How a resize goes, step by step, in each of the three ways, and what becomes of it when something comes between."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import builders as b
+from trainmaster.domain import lifecycle
+from trainmaster.domain.attempt import Outcome
+from trainmaster.domain.capacity import Demand
+from trainmaster.domain.elastic import Cause, Elastic, Hook
+from trainmaster.domain.errors import IllegalTransition
+from trainmaster.domain.job import JobState
+from trainmaster.domain.lifecycle import resizing
+from trainmaster.domain.observation import Status, Warm
+from trainmaster.domain.policy import FailureClass
+from trainmaster.domain.warm import left_by
+
+UNTIL = b.at(1_000)
+
+
+def running(hook=Hook.RESTART, size=1, sizes=(1, 2, 3, 4), **fields):
+    """An elastic job at work with this size, all of its members too."""
+    elastic = Elastic(least=sizes[0], most=sizes[-1], values=sizes, hook=hook)
+    job = b.a_job(elastic=elastic, demand=Demand(({b.P5: sizes[0]},)), **fields)
+    job = lifecycle.launched(lifecycle.start(job, {b.P5: size}, (), b.NOW))
+    job = told(job, Status.IN_PROGRESS, 0, secondary="Training", started_at=b.NOW)
+    for member in job.attempt.members:
+        job = at_work(job, member.training_job_name, 0)
+    return job
+
+
+def resize(job, size, cause=None, seconds=100, **fields):
+    cause = cause or (Cause.GROW if size > job.attempt.size else Cause.SHRINK)
+    return resizing.resize(job, size, cause, b.at(seconds), until=fields.pop("until", UNTIL), **fields)
+
+
+def told(job, status, seconds, **fields):
+    """The job after a report about its own training job, which has to change something."""
+    after = lifecycle.observe(job, b.an_observation(job, status=status, **fields), b.at(seconds))
+    assert after is not None
+    return after
+
+
+def member_told(job, name, status, seconds, **fields):
+    seen = b.an_observation(status=status, training_job_name=name, **fields)
+    return lifecycle.observe(job, seen, b.at(seconds))
+
+
+def at_work(job, name, seconds):
+    after = member_told(job, name, Status.IN_PROGRESS, seconds, secondary="Training", started_at=b.at(seconds))
+    assert after is not None
+    return after
+
+
+def names(job):
+    return [member.training_job_name for member in job.attempt.members]
+
+
+def lines(job):
+    return [line.reason for line in job.history]
+
+
+class TestAnyResize:
+    @pytest.mark.parametrize("hook", Hook)
+    @pytest.mark.parametrize("size", [0, 2, 6])
+    def test_a_size_that_the_job_may_not_have_is_refused(self, hook, size):
+        with pytest.raises(IllegalTransition):
+            resize(running(hook, sizes=(1, 3, 5)), size)
+
+    @pytest.mark.parametrize("hook", Hook)
+    def test_the_size_that_it_has_is_none_to_go_to(self, hook):
+        with pytest.raises(IllegalTransition):
+            resize(running(hook), 1)
+
+    @pytest.mark.parametrize("hook", Hook)
+    def test_a_job_that_stops_is_not_resized(self, hook):
+        with pytest.raises(IllegalTransition):
+            resize(lifecycle.ask_stop(running(hook), b.at(5), "ada"), 3)
+
+    def test_a_job_whose_own_training_job_has_ended_is_not_resized(self):
+        ended = told(running(Hook.MEMBERS, 2), Status.COMPLETED, 50)
+        with pytest.raises(IllegalTransition):
+            resize(ended, 3)
+
+    def test_a_job_that_is_not_elastic_is_not_resized(self):
+        with pytest.raises(IllegalTransition):
+            resize(b.a_running_job(), 2)
+
+    def test_nothing_is_resized_twice_at_once(self):
+        with pytest.raises(IllegalTransition):
+            resize(resize(running(), 3), 2)
+
+    def test_there_is_nothing_to_give_up_where_nothing_is_under_way(self):
+        with pytest.raises(IllegalTransition):
+            resizing.give_up(running(), b.at(5), "no room")
+
+    @pytest.mark.parametrize(
+        ("cause", "words"),
+        [
+            (Cause.GROW, "resizes, 1 -> 3 instances: capacity is idle"),
+            (Cause.REPLACE, "resizes, 1 -> 3 instances: a lost member is replaced"),
+            (Cause.SHRINK, "resizes, 1 -> 3 instances: gives way for job9"),
+        ],
+    )
+    def test_the_history_says_why(self, cause, words):
+        freed_for = "job9" if cause is Cause.SHRINK else None
+        line = resize(running(), 3, cause, freed_for=freed_for).history[-1]
+        assert (line.before, line.after, line.reason) == (JobState.RUNNING, JobState.RESIZING, words)
+
+    @pytest.mark.parametrize("hook", Hook)
+    def test_what_a_growth_takes_counts_at_once_and_what_a_shrink_gives_only_later(self, hook):
+        job = running(hook, 3)
+        assert resize(job, 4).units == {b.P5: 4}
+        shrunk = resize(job, 1, freed_for="job9")
+        assert shrunk.units == {b.P5: 3}
+        assert shrunk.freeing == {b.P5: 2}
+        assert not shrunk.stopping
+
+
+class TestRestart:
+    def test_a_growth_stops_the_job_and_goes_on_with_more(self):
+        stopping = resize(running(), 3)
+        assert stopping.stop_asked
+        assert not stopping.stopping
+        resumed = told(lifecycle.stop_sent(stopping), Status.STOPPED, 160)
+        fresh, ended = resumed.attempt, resumed.past[-1]
+        assert (fresh.number, fresh.units, fresh.launched, fresh.stop_asked_at) == (2, {b.P5: 3}, False, None)
+        assert fresh.training_job_name == "job1-qstamp-2"
+        assert (ended.outcome, ended.units, ended.resizing) == (Outcome.RESIZED, {b.P5: 1}, None)
+        assert resumed.state is JobState.RESIZING
+        done = told(lifecycle.launched(resumed), Status.IN_PROGRESS, 300, secondary="Training")
+        assert (done.state, done.attempt.resizing, done.attempt.resizes) == (JobState.RUNNING, None, 1)
+        assert done.attempt.sized_at == b.at(300)
+        assert lines(done)[-2:] == ["goes on with 3 instances", "runs with 3 instances"]
+
+    def test_a_shrink_gives_its_instances_back_once_the_job_has_stopped(self):
+        resumed = told(resize(running(size=3), 1, freed_for="job9"), Status.STOPPED, 160)
+        assert resumed.units == {b.P5: 1}
+        assert resumed.past[-1].units == {b.P5: 3}
+
+    @pytest.mark.parametrize(
+        ("status", "state"),
+        [(Status.COMPLETED, JobState.COMPLETED), (Status.FAILED, JobState.FAILED)],
+    )
+    def test_a_job_that_ends_by_itself_while_it_is_stopped_has_ended(self, status, state):
+        ended = told(resize(running(), 3), status, 150)
+        assert ended.state is state
+        assert (ended.attempt.units, ended.attempt.resizing) == ({b.P5: 1}, None)
+
+    @pytest.mark.parametrize("launched", [True, False])
+    def test_without_capacity_for_more_it_goes_back_to_the_size_before(self, launched):
+        resumed = told(resize(running(), 3), Status.STOPPED, 160)
+        if launched:
+            resumed = lifecycle.launched(resumed)
+        back = told(resumed, Status.FAILED, 900, failure_reason="CapacityError: no instances")
+        assert (back.state, back.units, back.attempt.number) == (JobState.RESIZING, {b.P5: 1}, 3)
+        assert (back.past[-1].units, back.past[-1].reason) == ({b.P5: 3}, "goes back, 3 -> 1 instances")
+        assert back.returns == 1
+        done = told(lifecycle.launched(back), Status.IN_PROGRESS, 1_000, secondary="Training")
+        assert (done.state, done.attempt.resizes) == (JobState.RUNNING, 0)
+        assert done.returns == 1, "whoever decides on growth is to see that it failed"
+
+    @pytest.mark.parametrize("secondary", ["", "MaxWaitTimeExceeded"])
+    def test_capacity_that_never_came_in_the_time_that_its_request_allows_is_none(self, secondary):
+        limit = timedelta(seconds=500)
+        resumed = lifecycle.launched(told(resize(running(max_pending=limit), 3), Status.STOPPED, 160))
+        back = told(resumed, Status.STOPPED, 700, secondary=secondary)
+        assert (back.state, back.units) == (JobState.RESIZING, {b.P5: 1})
+
+    def test_a_refused_growth_goes_back_under_the_same_name(self):
+        resumed = told(resize(running(), 3), Status.STOPPED, 160)
+        back = resizing.give_up(resumed, b.at(170), "no room")
+        assert (back.units, back.attempt.number, back.stop_asked) == ({b.P5: 1}, 2, False)
+
+    def test_a_growth_that_does_not_come_is_stopped_and_goes_back(self):
+        resumed = lifecycle.launched(told(resize(running(), 3), Status.STOPPED, 160))
+        back = resizing.give_up(resumed, b.at(1_000), "it has not come in time")
+        assert back.stop_asked
+        assert back.units == {b.P5: 3}, "SageMaker may still hold them"
+        smaller = told(back, Status.STOPPED, 1_030)
+        assert (smaller.units, smaller.attempt.number) == ({b.P5: 1}, 3)
+
+    def test_a_growth_that_comes_after_it_was_given_up_still_goes_back(self):
+        resumed = lifecycle.launched(told(resize(running(), 3), Status.STOPPED, 160))
+        back = resizing.give_up(resumed, b.at(1_000), "it has not come in time")
+        late = told(back, Status.IN_PROGRESS, 1_010, secondary="Training")
+        assert late.state is JobState.RESIZING
+        assert told(late, Status.STOPPED, 1_040).units == {b.P5: 1}
+
+    def test_the_smaller_size_without_capacity_waits_for_it_like_any_job(self):
+        resumed = lifecycle.launched(told(resize(running(size=3), 1), Status.STOPPED, 160))
+        waiting = told(resumed, Status.FAILED, 200, failure_reason="CapacityError: no instances")
+        assert (waiting.state, waiting.attempt.resizing) == (JobState.PREEMPTED, None)
+
+    def test_whoever_is_preempted_in_the_middle_gives_everything_back_and_is_resumed_later(self):
+        stopping = lifecycle.stop_sent(resize(running(), 3))
+        preempting = lifecycle.preempt(stopping, "job9", b.at(150))
+        assert preempting.units == {b.P5: 1}, "the next one will never be asked for"
+        assert preempting.stopping
+        # SageMaker began to stop it long before it was preempted: that was the queue too.
+        waiting = told(preempting, Status.STOPPED, 160, stopping_since=b.at(100))
+        assert (waiting.state, waiting.attempt.outcome) == (JobState.PREEMPTED, Outcome.PREEMPTED)
+
+    def test_a_stop_by_its_user_in_the_middle_ends_it(self):
+        stopping = lifecycle.ask_stop(resize(running(), 3), b.at(120), "ada")
+        assert stopping.stopping
+        assert stopping.freeing == {b.P5: 1}
+        assert told(stopping, Status.STOPPED, 160).state is JobState.STOPPED
+
+    def test_a_stop_in_the_console_before_ours_ends_it(self):
+        stopping = resize(running(), 3)
+        assert told(stopping, Status.STOPPED, 160, stopping_since=b.at(50)).state is JobState.STOPPED
+
+    def test_a_stop_in_the_console_of_the_larger_one_ends_it(self):
+        resumed = lifecycle.launched(told(resize(running(), 3), Status.STOPPED, 160))
+        stopping = told(resumed, Status.STOPPING, 200)
+        assert told(stopping, Status.STOPPED, 230).state is JobState.STOPPED
+
+    def test_reports_of_the_attempt_before_change_nothing(self):
+        stopping = resize(running(), 3)
+        late = b.an_observation(stopping, status=Status.COMPLETED)
+        resumed = told(stopping, Status.STOPPED, 160)
+        assert lifecycle.observe(resumed, late, b.at(200)) is None
+
+    def test_the_warm_pool_of_the_size_before_is_ended_since_no_other_size_can_use_it(self):
+        stopping = resize(running(size=3, keep_alive=True), 1)
+        resumed = told(stopping, Status.STOPPED, 160, warm=Warm.AVAILABLE, warm_until=b.at(3_600))
+        assert resumed.attempt.warm_until is None
+        pool = left_by(stopping, resumed)
+        assert (pool.training_job_name, pool.units, pool.ending_since) == ("job1", {b.P5: 3}, b.at(160))
+
+    def test_the_warm_pool_of_a_job_that_was_to_grow_has_its_own_instances_alone(self):
+        stopping = resize(running(keep_alive=True), 3)
+        ended = told(stopping, Status.COMPLETED, 160, warm=Warm.AVAILABLE)
+        assert left_by(stopping, ended).units == {b.P5: 1}
+
+
+class TestMembers:
+    def test_a_start_with_more_than_the_least_has_members_that_are_named(self):
+        job = running(Hook.MEMBERS, 3)
+        assert names(job) == ["job1-qstamp-1-m1", "job1-qstamp-1-m2"]
+        assert job.units == {b.P5: 3}
+
+    def test_a_growth_is_done_when_all_members_work_in_whatever_order_they_come(self):
+        growing = resize(running(Hook.MEMBERS), 3)
+        first, second = names(growing)
+        half = at_work(resizing.member_launched(growing, first), second, 200)
+        assert half.state is JobState.RESIZING
+        done = at_work(half, first, 300)
+        assert (done.state, done.units, done.attempt.resizes) == (JobState.RUNNING, {b.P5: 3}, 1)
+
+    def test_reports_that_come_twice_or_late_change_nothing(self):
+        job = running(Hook.MEMBERS, 2)
+        (name,) = names(job)
+        for secondary in ("Training", "Starting"):
+            assert member_told(job, name, Status.IN_PROGRESS, 50, secondary=secondary) is None
+        gone = member_told(job, name, Status.FAILED, 60)
+        assert member_told(gone, name, Status.FAILED, 61) is None
+        assert member_told(gone, name, Status.IN_PROGRESS, 62, secondary="Training") is None
+
+    def test_a_shrink_asks_the_newest_to_leave_and_frees_each_as_it_ends(self):
+        shrinking = resize(running(Hook.MEMBERS, 4), 2)
+        first, second, third = names(shrinking)
+        assert [m.drain_asked_at for m in shrinking.attempt.members] == [None, b.at(100), b.at(100)]
+        left = resizing.member_stop_sent(resizing.member_left(shrinking, third, b.at(110)), third)
+        assert left.units == {b.P5: 4}
+        less = member_told(left, third, Status.STOPPED, 120)
+        assert (less.units, less.state, names(less)) == ({b.P5: 3}, JobState.RESIZING, [first, second])
+        done = member_told(less, second, Status.COMPLETED, 130)
+        assert (done.units, done.state, done.attempt.faulty_since) == ({b.P5: 2}, JobState.RUNNING, None)
+
+    def test_those_that_do_not_work_yet_leave_first(self):
+        elastic = Elastic(least=1, most=4, hook=Hook.MEMBERS)
+        job = lifecycle.launched(lifecycle.start(b.a_job(elastic=elastic), {b.P5: 4}, (), b.NOW))
+        job = told(job, Status.IN_PROGRESS, 5, secondary="Training")
+        job = at_work(at_work(job, names(job)[2], 6), names(job)[1], 7)
+        shrinking = resize(job, 2)
+        assert [m.leaving for m in shrinking.attempt.members] == [True, False, True]
+
+    def test_a_growth_that_is_given_up_keeps_the_members_that_have_come(self):
+        growing = resize(running(Hook.MEMBERS), 4)
+        first, second, third = names(growing)
+        back = resizing.give_up(at_work(growing, second, 200), b.at(1_000), "no room")
+        assert [m.leaving for m in back.attempt.members] == [True, False, True]
+        assert back.returns == 1
+        for name in (first, third):
+            back = resizing.member_ended(back, name, b.at(1_010), "is not needed", lost=False)
+        assert (back.state, back.units, back.attempt.resizes) == (JobState.RUNNING, {b.P5: 2}, 0)
+
+    def test_members_beyond_a_legal_size_leave_with_time_to_do_so(self):
+        growing = resize(running(Hook.MEMBERS, sizes=(1, 3, 5)), 5)
+        first, second, third, fourth = names(growing)
+        for name in (first, second, fourth):
+            growing = at_work(growing, name, 200)
+        back = resizing.give_up(growing, b.at(1_000), "no room")
+        assert (back.attempt.resizing.after, back.freeing) == (3, {b.P5: 2})
+        assert back.attempt.resizing.until == b.at(1_600)
+        leaving = {m.training_job_name: (m.drain_asked_at, m.left_at) for m in back.attempt.members if m.leaving}
+        assert leaving == {third: (None, b.at(1_000)), fourth: (b.at(1_000), None)}
+
+    def test_a_growth_of_which_a_part_never_comes_ends_at_a_legal_size(self):
+        growing = resize(running(Hook.MEMBERS, sizes=(1, 3)), 3)
+        first, second = names(growing)
+        half = member_told(growing, first, Status.FAILED, 200, failure_reason="CapacityError: none")
+        assert (half.units, half.attempt.faulty_since) == ({b.P5: 2}, None)
+        half = at_work(half, second, 210)
+        assert (half.state, half.attempt.resizing.after) == (JobState.RESIZING, 1)
+        assert half.attempt.members[0].drain_asked_at == b.at(210)
+        done = member_told(half, second, Status.STOPPED, 300)
+        assert (done.state, done.units) == (JobState.RUNNING, {b.P5: 1})
+
+    def test_a_lost_member_makes_the_job_faulty_until_it_is_replaced(self):
+        job = running(Hook.MEMBERS, 3)
+        faulty = member_told(job, names(job)[0], Status.FAILED, 50, failure_reason="InternalServerError")
+        assert (faulty.units, faulty.attempt.faulty_since, faulty.attempt.wanted) == ({b.P5: 2}, b.at(50), 3)
+        assert lines(faulty)[-1] == "member job1-qstamp-1-m1 has ended: InternalServerError"
+        replacing = resize(faulty, 3, Cause.REPLACE)
+        assert replacing.attempt.faulty_since == b.at(50)
+        assert names(replacing)[-1] == "job1-qstamp-1-m3", "names are never used again"
+        whole = at_work(replacing, names(replacing)[-1], 300)
+        assert (whole.state, whole.attempt.faulty_since, whole.attempt.wanted) == (JobState.RUNNING, None, 0)
+
+    def test_a_second_loss_remembers_the_first(self):
+        job = running(Hook.MEMBERS, 4)
+        first, second, _ = names(job)
+        job = member_told(job, first, Status.FAILED, 50)
+        job = member_told(job, second, Status.STOPPED, 60)
+        assert (job.units, job.attempt.faulty_since, job.attempt.wanted) == ({b.P5: 2}, b.at(50), 4)
+
+    def test_a_replacement_that_does_not_come_leaves_the_job_faulty(self):
+        job = running(Hook.MEMBERS, 3)
+        replacing = resize(member_told(job, names(job)[0], Status.FAILED, 50), 3, Cause.REPLACE)
+        still = member_told(replacing, names(replacing)[-1], Status.FAILED, 200)
+        assert (still.state, still.units, still.attempt.faulty_since) == (JobState.RUNNING, {b.P5: 2}, b.at(50))
+        making_do = resizing.make_do(still, b.at(210))
+        assert (making_do.attempt.faulty_since, making_do.attempt.wanted) == (None, 0)
+        assert lines(making_do)[-1] == "goes on with 2 of 3 instances"
+
+    def test_going_down_after_a_loss_settles_it(self):
+        job = running(Hook.MEMBERS, 3, sizes=(1, 3))
+        repairing = resize(member_told(job, names(job)[0], Status.FAILED, 50), 1, Cause.REPAIR)
+        assert (repairing.attempt.faulty_since, repairing.attempt.wanted) == (None, 0)
+
+    def test_a_loss_during_a_growth_counts_what_it_was_to_have(self):
+        growing = resize(running(Hook.MEMBERS, 2), 3)
+        old, new = names(growing)
+        faulty = at_work(member_told(growing, old, Status.FAILED, 150), new, 200)
+        assert (faulty.state, faulty.units) == (JobState.RUNNING, {b.P5: 2})
+        assert (faulty.attempt.faulty_since, faulty.attempt.wanted) == (b.at(150), 3)
+
+    def test_a_member_that_a_start_lacks_is_to_be_replaced_whatever_the_reason(self):
+        elastic = Elastic(least=1, most=3, values=(1, 3), hook=Hook.MEMBERS)
+        job = lifecycle.launched(lifecycle.start(b.a_job(elastic=elastic), {b.P5: 3}, (), b.NOW))
+        lacking = resizing.member_ended(job, names(job)[0], b.at(5), "cannot be created", lost=False)
+        assert (lacking.state, lacking.attempt.wanted) == (JobState.STARTING, 3)
+        assert told(lacking, Status.IN_PROGRESS, 9, secondary="Training").attempt.faulty_since == b.at(5)
+
+    @pytest.mark.parametrize(
+        ("status", "fields", "state"),
+        [
+            (Status.COMPLETED, {}, JobState.COMPLETED),
+            (Status.FAILED, {}, JobState.FAILED),
+            (Status.STOPPED, {}, JobState.STOPPED),
+            (Status.FAILED, {"failure_reason": "InternalServerError: sorry"}, JobState.PREEMPTED),
+        ],
+    )
+    def test_when_its_own_training_job_ends_its_members_go_and_then_it_is_looked_at_again(self, status, fields, state):
+        growing = resize(running(Hook.MEMBERS, 2, past=(b.a_past_attempt(),)), 3)
+        ended = told(growing, status, 150, **fields)
+        assert (ended.units, ended.stopping, ended.attempt.resizing) == ({b.P5: 2}, True, None)
+        assert [member.left_at for member in ended.attempt.members] == [b.at(150)] * 2
+        assert lifecycle.observe(ended, b.an_observation(ended, status=status, **fields), b.at(151)) is None
+        for name in names(ended):
+            assert ended.state is JobState.RESIZING, "it never runs again"
+            ended = member_told(ended, name, Status.STOPPED, 200)
+        over = told(ended, status, 210, **fields)
+        assert (over.state, over.attempt.units) == (state, {b.P5: 3})
+        assert (over.attempt.members, over.attempt.resizing) == ((), None)
+
+    def test_instances_that_its_own_training_job_keeps_warm_count_while_members_go(self):
+        job = running(Hook.MEMBERS, 3, sizes=(2, 3), keep_alive=True)
+        ended = told(job, Status.COMPLETED, 50)
+        assert ended.units == {b.P5: 3}
+        last = member_told(ended, names(ended)[0], Status.STOPPED, 60)
+        over = told(last, Status.COMPLETED, 70, warm=Warm.AVAILABLE)
+        assert left_by(last, over).units == {b.P5: 2}
+
+    def test_a_preempted_group_stops_as_a_whole(self):
+        preempting = lifecycle.preempt(resize(running(Hook.MEMBERS, 3), 2), "job9", b.at(150))
+        assert all(member.left_at for member in preempting.attempt.members)
+        assert preempting.freeing == {b.P5: 3}
+        stopped = told(preempting, Status.STOPPED, 160)
+        for name in names(stopped):
+            stopped = member_told(stopped, name, Status.STOPPED, 170)
+        assert stopped.state is JobState.PREEMPTING
+        assert told(stopped, Status.STOPPED, 180).state is JobState.PREEMPTED
+
+    def test_a_stop_by_its_user_in_the_middle_stops_all_of_them(self):
+        stopping = lifecycle.ask_stop(resize(running(Hook.MEMBERS, 2), 3), b.at(150), "ada")
+        assert stopping.stopping
+        for name in names(stopping):
+            stopping = member_told(stopping, name, Status.STOPPED, 160)
+            assert stopping.state is JobState.RESIZING
+        assert told(stopping, Status.STOPPED, 170).state is JobState.STOPPED
+
+    def test_a_group_that_sagemaker_never_had_ends_at_once_with_its_members(self):
+        elastic = Elastic(least=1, most=3, hook=Hook.MEMBERS)
+        job = lifecycle.start(b.a_job(elastic=elastic), {b.P5: 3}, (), b.NOW)
+        ended = told(lifecycle.ask_stop(job, b.at(1), "ada"), Status.STOPPED, 2)
+        assert (ended.state, ended.attempt.members) == (JobState.STOPPED, ())
+
+    def test_a_member_that_is_none_of_the_jobs_is_refused(self):
+        with pytest.raises(IllegalTransition):
+            resizing.member_left(running(Hook.MEMBERS, 2), "stranger", b.at(5))
+
+
+class TestCustom:
+    def test_it_is_told_once_and_done_when_the_answer_comes(self):
+        asked = resizing.told(resize(running(Hook.CUSTOM), 3))
+        assert asked.attempt.resizing.told
+        done = resizing.resized(asked, b.at(150), 3)
+        assert (done.state, done.units, done.attempt.resizes) == (JobState.RUNNING, {b.P5: 3}, 1)
+
+    def test_a_shrink_holds_everything_until_the_answer(self):
+        asked = resizing.told(resize(running(Hook.CUSTOM, 3), 1))
+        assert asked.units == {b.P5: 3}
+        assert resizing.resized(asked, b.at(150), 1).units == {b.P5: 1}
+
+    @pytest.mark.parametrize(("size", "wanted"), [(1, 3), (3, 1)])
+    def test_given_up_it_runs_as_before(self, size, wanted):
+        back = resizing.give_up(resize(running(Hook.CUSTOM, size), wanted), b.at(1_000), "no answer")
+        assert (back.state, back.units, back.attempt.resizing) == (JobState.RUNNING, {b.P5: size}, None)
+        assert lines(back)[-1] == f"gives up {wanted} instances: no answer"
+        assert back.returns == (wanted > size)
+
+    def test_a_job_that_ends_in_the_middle_has_ended(self):
+        ended = told(resize(running(Hook.CUSTOM), 3), Status.COMPLETED, 150)
+        assert (ended.state, ended.attempt.resizing) == (JobState.COMPLETED, None)
+
+    def test_capacity_lost_in_the_middle_sends_it_back_to_the_queue(self):
+        growing = resize(running(Hook.CUSTOM), 3)
+        after = told(growing, Status.FAILED, 150, failure_reason="CapacityError: none")
+        assert (after.state, after.attempt.resizing) == (JobState.PENDING, None)
+        assert after.failures == {FailureClass.CAPACITY: 1}
+
+
+class TestWhatItHasReceived:
+    def test_unit_seconds_follow_the_sizes_that_it_had(self):
+        growing = resize(running(Hook.MEMBERS), 3, seconds=100)
+        for name in names(growing):
+            growing = at_work(growing, name, 200)
+        less = member_told(growing, names(growing)[0], Status.FAILED, 300)
+        ended = told(less, Status.COMPLETED, 400)
+        over = told(member_told(ended, names(ended)[0], Status.STOPPED, 450), Status.COMPLETED, 460)
+        held = 1 * 100 + 3 * 200 + 2 * 100 + 1 * 50
+        assert over.served == pytest.approx(held)
+        assert over.worked == pytest.approx(held), "a least of one instance"
+        assert over.at_work == pytest.approx(460)
+
+    def test_seconds_of_work_are_those_at_the_least_size(self):
+        job = running(Hook.CUSTOM, 4, sizes=(2, 4))
+        assert job.worked_by(b.at(100)) == pytest.approx(200)
+        ended = told(job, Status.COMPLETED, 100)
+        assert (ended.worked, ended.at_work) == (pytest.approx(200), pytest.approx(100))
+        assert ended.worked_by(b.at(500)) == ended.worked
+
+    def test_a_job_of_fixed_size_counts_as_ever(self):
+        job = b.a_running_job(units={b.P5: 4})
+        assert job.worked_by(b.at(100)) == pytest.approx(100)
+        assert told(job, Status.COMPLETED, 100).served == pytest.approx(400)
+
+    def test_a_restarted_job_counts_what_worked_and_not_what_it_was_to_have(self):
+        resumed = told(resize(running(), 3, seconds=100), Status.STOPPED, 160)
+        assert resumed.served == pytest.approx(160)
