@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from trainmaster.worker.actions import CHANGES, Action, apply
-from trainmaster.worker.control import read_control
+from trainmaster.worker.control import Control, read_control
 from trainmaster.worker.errors import Closed, Drained, RendezvousTrouble, RoundLost, TimedOut, Unreachable
 from trainmaster.worker.liveness import Watch
 from trainmaster.worker.names import Identity
@@ -84,8 +84,10 @@ class Executor:
         self._lock = threading.Lock()
         self._state = State()
         self._token: Token | None = None
+        self._found: tuple[bytes, Token] | None = None
         self._dirty: State | None = None
         self._read_at: float | None = None
+        self._asked: tuple[str | None, Control] = None, settings.control()
         self._seen = 0
         self._failures = 0
         self._losses = 0
@@ -156,18 +158,23 @@ class Executor:
 
     def _take(self, found: tuple[bytes, Token] | None) -> None:
         """Believe what is stored. Where nothing is, a state that was there has expired: rounds go on all the same."""
-        self._state = State(round=self._seen + 1) if found is None else decode(found[0])
-        self._token = None if found is None else found[1]
+        if found is None:
+            self._state, self._token = State(round=self._seen + 1), None
+        elif found != self._found:
+            self._state, self._token = decode(found[0]), found[1]
+        self._found = found
         self._failures = 0
         self._read_at = self.clocks.monotonic()
         self._watch.observe(self._state.nodes, self._read_at)
 
     def _view(self) -> View:
         text = self._store.control
+        if text != self._asked[0]:
+            self._asked = text, self.settings.control() if text is None else read_control(text)
         view = look(
             self.me,
             self._state,
-            self.settings.control() if text is None else read_control(text),
+            self._asked[1],
             self.settings,
             self._watch,
             now=self.clocks.monotonic(),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -142,7 +142,13 @@ class State:
 
 def encode(state: State) -> bytes:
     """The state as JSON."""
-    return json.dumps({"v": VERSION, **asdict(state)}, separators=(",", ":")).encode()
+    document = {
+        **_fields(state),
+        "nodes": {name: _fields(node) for name, node in state.nodes.items()},
+        "endpoint": None if state.endpoint is None else _fields(state.endpoint),
+        "restarts": [_fields(record) for record in state.restarts],
+    }
+    return json.dumps({"v": VERSION, **document}, separators=(",", ":")).encode()
 
 
 def decode(data: bytes) -> State:
@@ -154,9 +160,15 @@ def decode(data: bytes) -> State:
         raw = json.loads(data)
         if type(raw) is not dict or raw.pop("v", None) != VERSION:
             raise Corrupt(f"no rendezvous state of version {VERSION}")
+        if set(raw) != set(_NAMES[State]):
+            raise Corrupt(f"a rendezvous state of version {VERSION} has other members")
         return _checked(_state(raw))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as cause:
         raise Corrupt("the rendezvous state cannot be read") from cause
+
+
+def _fields(value: State | Node | Endpoint | Record) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in _NAMES[type(value)]}
 
 
 def _state(raw: dict[str, Any]) -> State:
@@ -167,8 +179,6 @@ def _state(raw: dict[str, Any]) -> State:
         "endpoint": None if raw["endpoint"] is None else Endpoint(**raw["endpoint"]),
         "restarts": tuple(Record(**{**record, "why": Why(record["why"])}) for record in raw["restarts"]),
     }
-    if set(values) != {item.name for item in fields(State)}:
-        raise KeyError(*sorted(values))
     return State(**values)
 
 
@@ -196,3 +206,6 @@ def _checked(state: State) -> State:
 def _dense(state: State) -> bool:
     """Whether the members of a complete round have the ranks 0 to n-1."""
     return [node.rank for node in state.members().values()] == list(range(state.size))
+
+
+_NAMES = {kind: tuple(item.name for item in fields(kind)) for kind in (State, Node, Endpoint, Record)}

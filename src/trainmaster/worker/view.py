@@ -6,7 +6,7 @@ Questions about it are answered here, so that operators and actions agree. It mu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from trainmaster.worker.control import Control
@@ -18,7 +18,7 @@ from trainmaster.worker.state import Node, Role, State, Why
 _COME = (Role.WAITING, Role.SPARE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class View:
     """One look at the rendezvous.
 
@@ -32,7 +32,7 @@ class View:
         dead: nodes that this one holds for dead.
         quiet: seconds since this node's own last beat was seen in the table.
         seen: the highest round that this node has ever seen.
-        elapsed: how long each mark has held.
+        elapsed: how long each mark has held, seconds; `look` knows it last, nothing else is ever set.
     """
 
     me: Identity
@@ -44,7 +44,7 @@ class View:
     dead: frozenset[str] = frozenset()
     quiet: float = 0.0
     seen: int = 0
-    elapsed: Mapping[Mark, float]
+    elapsed: Mapping[Mark, float] = field(default_factory=lambda: dict.fromkeys(Mark, 0.0))
 
     @property
     def node(self) -> Node | None:
@@ -63,7 +63,8 @@ class View:
 
     def leaves(self, name: str) -> bool:
         """Whether a node is asked to leave, or does."""
-        return self.control.drains(training_job_of(name)) or self.state.nodes[name].role is Role.LEAVING
+        asked = bool(self.control.drain) and self.control.drains(training_job_of(name))
+        return asked or self.state.nodes[name].role is Role.LEAVING
 
     @cached_property
     def candidates(self) -> tuple[str, ...]:
@@ -150,7 +151,7 @@ def look(  # noqa: PLR0913 - everything that a decision may depend on
     seen: int,
 ) -> View:
     """The view of this state, which the watch has observed."""
-    bare = View(
+    view = View(
         me=me,
         state=state,
         control=control,
@@ -160,12 +161,12 @@ def look(  # noqa: PLR0913 - everything that a decision may depend on
         dead=watch.dead() - {me.name},
         quiet=watch.quiet_for(me.name, now),
         seen=max(seen, state.round),
-        elapsed=dict.fromkeys(Mark, 0.0),
     )
     holds = {
         Mark.FORMING: not state.complete,
-        Mark.LEGAL: not state.complete and bare.possible > 0,
+        Mark.LEGAL: not state.complete and view.possible > 0,
         Mark.LOST: not state.complete and lost(state),
-        Mark.GROWTH: bare.due in (Why.NEWCOMER, Why.GROW),
+        Mark.GROWTH: view.due in (Why.NEWCOMER, Why.GROW),
     }
-    return replace(bare, elapsed=watch.elapsed(state.round, holds, now))
+    view.elapsed = watch.elapsed(state.round, holds, now)
+    return view

@@ -1,0 +1,107 @@
+"""Views of a rendezvous in a few words, for tests of operators and actions."""
+
+from __future__ import annotations
+
+import random
+
+from trainmaster.worker.control import Control
+from trainmaster.worker.executor import Clocks, Executor
+from trainmaster.worker.liveness import Mark
+from trainmaster.worker.names import Identity
+from trainmaster.worker.settings import Settings
+from trainmaster.worker.state import Node, Role, State, Why
+from trainmaster.worker.view import View
+
+MEMBER, WAITING, SPARE, LEAVING = Role.MEMBER, Role.WAITING, Role.SPARE, Role.LEAVING
+SETTINGS = Settings(least=2, most=4, last_call=5.0, gather=3.0, faulty_wait=30.0, straggler_wait=60.0, backoff=2.0)
+
+
+def identity(job):
+    return Identity(training_job_name=job, host="algo-1", incarnation="x", addr=f"10.0.0.{job}")
+
+
+def key(job):
+    return identity(job).name
+
+
+def node(role=MEMBER, rank=None, beat=1, since=1):
+    return Node(addr="10.0.0.9", slots=1, role=role, rank=rank, beat=beat, since=since)
+
+
+def working(*jobs, round_=3, others=None, **values):
+    """A complete round of these jobs, in the order of their ranks; and others, by job, in their roles."""
+    nodes = {key(job): node(MEMBER, rank, since=rank + 1) for rank, job in enumerate(jobs)}
+    nodes |= {key(job): node(role, since=10 + place) for place, (job, role) in enumerate((others or {}).items())}
+    given = {"size": len(jobs), "arrivals": 20, "why": (Why.START,), **values}
+    return State(round=round_, complete=True, nodes=nodes, **given)
+
+
+def forming(come=(), missing=(), *, round_=4, ranks=None, **values):
+    """A round that is being formed: jobs that have come, and those of the world before that have not."""
+    ranks = ranks or {}
+    nodes = {key(job): node(MEMBER, ranks.get(job, place), since=place + 1) for place, job in enumerate(missing)}
+    nodes |= {key(job): node(WAITING, ranks.get(job), since=10 + place) for place, job in enumerate(come)}
+    return State(round=round_, nodes=nodes, arrivals=20, **values)
+
+
+def view(state, me="a", *, least=2, most=4, sizes=(), drain=(), dead=(), now=100.0, quiet=0.0, seen=0, **elapsed):
+    """How this state looks to the node of the job `me`; elapsed: seconds that each mark has held."""
+    marks = dict.fromkeys(Mark, 0.0) | {Mark[name.upper()]: seconds for name, seconds in elapsed.items()}
+    return View(
+        me=identity(me),
+        state=state,
+        control=Control(epoch=1, least=least, most=most, sizes=sizes, drain=drain),
+        settings=SETTINGS,
+        now=now,
+        epoch=1_800_000_000.5,
+        dead=frozenset(key(job) for job in dead),
+        quiet=quiet,
+        seen=max(seen, state.round),
+        elapsed=marks,
+    )
+
+
+class Row:
+    """A table of one row that answers at once; implements `store.StateStore`."""
+
+    def __init__(self):
+        self.data, self.token, self.control = None, 0, None
+        self.calls, self.errors = [], []
+
+    def get_state(self):
+        self._called("get")
+        return None if self.data is None else (self.data, self.token)
+
+    def set_state(self, state, token=None):
+        self._called("set")
+        won = (token or 0) == self.token
+        if won:
+            self.data, self.token = state, self.token + 1
+        return None if self.data is None else (self.data, self.token, won)
+
+    def _called(self, what):
+        self.calls.append(what)
+        if self.errors:
+            error = self.errors.pop(0)
+            if error is not None:
+                raise error
+
+
+class Ticking:
+    """A clock that is set by hand; whoever sleeps on it moves it."""
+
+    def __init__(self):
+        self.now = 1000.0
+        self.slept = []
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def executor(row, clock, job="a", settings=SETTINGS):
+    clocks = Clocks(monotonic=clock, wall=lambda: 1.8e9, rng=random.Random(1))
+    return Executor(row, identity(job), settings, clocks)
