@@ -1,0 +1,231 @@
+"""What each action makes of the state."""
+
+from __future__ import annotations
+
+import pytest
+from looking import LEAVING, MEMBER, SPARE, WAITING, forming, key, node, view, working
+
+from trainmaster.worker.actions import CHANGES, Action, Carried, apply
+from trainmaster.worker.state import RECORDS_KEPT, Endpoint, Record, State, Why, decode, encode
+
+
+def done(action, look, **carried):
+    return apply(action, look, Carried(**carried))
+
+
+def roles(state):
+    return {name[0]: each.role for name, each in state.nodes.items()}
+
+
+def ranks(state):
+    return {name[0]: each.rank for name, each in state.members().items()}
+
+
+def completed(look):
+    return done(Action.MARK_RENDEZVOUS_COMPLETE, look)
+
+
+def test_the_others_change_nothing():
+    ends = {action for action in Action if action.name.startswith("ERROR")} | {Action.SYNC, Action.FINISH}
+    assert set(Action) == set(CHANGES) | ends
+
+
+def test_a_beat_counts_one_and_touches_nobody_else():
+    before = working("a", "b")
+    after = done(Action.KEEP_ALIVE, view(before))
+    assert after.nodes[key("a")].beat == before.nodes[key("a")].beat + 1
+    assert after.nodes[key("b")] == before.nodes[key("b")]
+
+
+class TestComing:
+    def test_a_newcomer_takes_part_without_a_rank(self):
+        after = done(Action.ADD_TO_PARTICIPANTS, view(State()))
+        mine = after.nodes[key("a")]
+        assert (mine.role, mine.rank, mine.since, mine.addr, mine.beat) == (WAITING, None, 1, "10.0.0.a", 1)
+        assert (after.arrivals, after.round, after.complete) == (1, 1, False)
+
+    def test_who_comes_again_keeps_its_rank_and_its_place_in_the_queue(self):
+        after = done(Action.ADD_TO_PARTICIPANTS, view(forming(missing="ba")))
+        mine = after.nodes[key("a")]
+        assert (mine.role, mine.rank, mine.since, mine.beat) == (WAITING, 1, 2, 2)
+        assert after.arrivals == 20
+
+    @pytest.mark.parametrize(("action", "role"), [(Action.ADD_TO_WAIT_LIST, WAITING), (Action.ADD_TO_SPARES, SPARE)])
+    def test_beside_a_world_it_waits_or_is_spare_and_the_world_goes_on(self, action, role):
+        after = done(action, view(working("b", "c")))
+        assert roles(after) == {"a": role, "b": MEMBER, "c": MEMBER}
+        assert (after.round, after.complete) == (3, True)
+
+    def test_rounds_go_on_where_the_row_was_deleted(self):
+        assert done(Action.ADD_TO_PARTICIPANTS, view(State(), seen=7)).round == 8
+        assert done(Action.ADD_TO_PARTICIPANTS, view(forming("b", round_=7), seen=7)).round == 7
+
+
+class TestGoing:
+    def test_a_member_that_goes_ends_the_world_in_the_same_write(self):
+        after = done(Action.REMOVE_FROM_PARTICIPANTS, view(working("a", "b", "c")))
+        assert roles(after) == {"b": MEMBER, "c": MEMBER}
+        assert (after.round, after.complete, after.why) == (4, False, (Why.DEPARTURE,))
+
+    def test_one_that_was_asked_to_is_no_loss(self):
+        after = done(Action.REMOVE_FROM_PARTICIPANTS, view(working("a", "b", "c"), drain=("a",)))
+        assert after.why == (Why.DRAIN,)
+
+    def test_one_of_a_round_that_is_being_formed_only_goes(self):
+        after = done(Action.REMOVE_FROM_PARTICIPANTS, view(forming("ab", why=(Why.FAILURE,))))
+        assert (roles(after), after.round, after.why) == ({"b": WAITING}, 4, (Why.FAILURE,))
+
+    def test_unless_it_was_of_the_world_before(self):
+        state = forming("ab", ranks={"a": 0, "b": 1}, why=(Why.FAILURE,))
+        assert done(Action.REMOVE_FROM_PARTICIPANTS, view(state)).why == (Why.FAILURE, Why.DEPARTURE)
+
+    def test_who_waits_or_is_spare_goes_and_the_world_goes_on(self):
+        after = done(Action.REMOVE_FROM_WAIT_LIST, view(working("b", "c", others={"a": SPARE})))
+        assert (roles(after), after.round, after.complete) == ({"b": MEMBER, "c": MEMBER}, 3, True)
+
+    def test_nothing_begins_anew_after_the_end(self):
+        state = working("a", "b", closed=True, reason="done")
+        after = done(Action.REMOVE_FROM_PARTICIPANTS, view(state))
+        assert (after.round, after.complete) == (3, True)
+
+    def test_a_drained_member_says_so_and_the_next_round_begins(self):
+        after = done(Action.MARK_LEAVING, view(working("a", "b", "c"), drain=("a",)))
+        assert roles(after)["a"] is LEAVING
+        assert (after.round, after.complete, after.why) == (4, False, (Why.DRAIN,))
+
+    def test_in_a_round_that_is_being_formed_it_only_says_so(self):
+        after = done(Action.MARK_LEAVING, view(forming("b", missing="a", why=(Why.DRAIN,)), drain=("a",)))
+        assert (roles(after)["a"], after.round) == (LEAVING, 4)
+
+
+class TestEviction:
+    @pytest.mark.parametrize(
+        ("state", "dead", "drain", "why", "round_"),
+        [
+            (working("a", "b", "c"), "c", (), (Why.LOSS,), 4),
+            (working("a", "b", "c"), "bc", ("c",), (Why.LOSS, Why.DRAIN), 4),
+            (working("a", "b", "c"), "c", ("c",), (Why.DRAIN,), 4),
+            (working("a", "b", others={"c": SPARE}), "c", (), (Why.START,), 3),
+            (forming("a", missing="b", why=(Why.FAILURE,)), "b", (), (Why.FAILURE, Why.LOSS), 4),
+            (forming("ab", why=(Why.FAILURE,)), "b", (), (Why.FAILURE,), 4),
+            (working("b", "c", others={"a": WAITING}), "c", (), (Why.LOSS,), 4),
+        ],
+    )
+    def test_the_dead_go_and_whoever_was_of_the_world_is_a_loss(self, state, dead, drain, why, round_):
+        after = done(Action.EVICT, view(state, dead=dead, drain=drain))
+        assert not {key(job) for job in dead} & set(after.nodes)
+        assert (after.why, after.round, after.complete) == (why, round_, round_ == 3)
+
+    def test_a_world_of_an_illegal_size_is_no_shrink_but_a_loss(self):
+        after = done(Action.EVICT, view(working("a", "b", "c", "d"), sizes=(2, 4), dead="d"))
+        assert after.why == (Why.LOSS,)
+
+
+class TestTheNextRound:
+    @pytest.mark.parametrize(
+        ("state", "asks", "why"),
+        [
+            (working("a", "b"), {}, Why.FAILURE),
+            (working("a", "b", "c"), {"drain": ("b",)}, Why.DRAIN),
+            (working("a", "b", "c"), {"most": 2}, Why.SHRINK),
+            (working("a", "b", others={"c": WAITING}), {}, Why.NEWCOMER),
+            (working("a", "b", others={"c": SPARE}), {}, Why.GROW),
+        ],
+    )
+    def test_it_begins_for_the_resize_that_is_due_else_for_a_failure(self, state, asks, why):
+        after = done(Action.OPEN_ROUND, view(state, **asks))
+        assert (after.round, after.complete, after.why, after.endpoint) == (4, False, (why,), None)
+        assert after.nodes == state.nodes
+
+    def test_it_is_above_all_that_this_node_has_seen(self):
+        assert done(Action.OPEN_ROUND, view(working("a", "b"), seen=9)).round == 10
+
+
+class TestTheWorld:
+    def test_the_first_has_ranks_in_order_of_arrival(self):
+        after = completed(view(forming("cab", round_=1)))
+        assert (ranks(after), after.size, after.complete) == ({"c": 0, "a": 1, "b": 2}, 3, True)
+
+    @pytest.mark.parametrize(
+        ("before", "come", "most", "expected"),
+        [
+            ("abc", "abc", 4, "abc"),  # nobody changes
+            ("abc", "abcd", 4, "abcd"),  # a newcomer is last
+            ("abcd", "bcd", 4, "bcd"),  # the first rank is gone: order stays
+            ("abcd", "acd", 4, "acd"),
+            ("abcd", "acde", 4, "aecd"),  # a newcomer takes the place that is free, the others keep theirs
+            ("abcd", "bcde", 4, "ebcd"),  # even the first
+            ("abcd", "abcd", 2, "ab"),  # those of the highest ranks have no room
+            ("abcd", "ade", 4, "aed"),
+        ],
+    )
+    def test_who_stays_keeps_its_order_and_where_it_can_its_rank(self, before, come, most, expected):
+        state = forming(come, ranks={job: rank for rank, job in enumerate(before)}, size=len(before))
+        after = completed(view(state, me=come[0], most=most))
+        assert "".join(ranks(after)) == expected
+        assert list(ranks(after).values()) == list(range(len(expected)))
+
+    def test_whoever_has_no_room_is_spare(self):
+        after = completed(view(forming("abc"), most=2))
+        assert roles(after) == {"a": MEMBER, "b": MEMBER, "c": SPARE}
+        assert after.nodes[key("c")].rank is None
+
+    def test_a_spare_takes_the_place_of_a_lost_node(self):
+        state = forming("ab", ranks={"a": 0, "b": 2}, size=3, why=(Why.LOSS,))
+        state = State(**{**fields_of(state), "nodes": {**state.nodes, key("s"): node(SPARE, since=9)}})
+        assert ranks(completed(view(state, most=3))) == {"a": 0, "s": 1, "b": 2}
+
+    def test_those_that_leave_and_those_that_never_came_are_not_in_it(self):
+        state = forming("ab", missing="cd", ranks={"a": 0, "b": 1, "c": 2, "d": 3}, size=4)
+        after = completed(view(state, drain=("d",)))
+        assert roles(after) == {"a": MEMBER, "b": MEMBER, "d": LEAVING}
+        assert after.nodes[key("d")].rank is None
+
+    @pytest.mark.parametrize(
+        ("why", "told", "charged"),
+        [
+            ((Why.START,), Why.START, False),
+            ((Why.FAILURE,), Why.FAILURE, True),
+            ((Why.LOSS,), Why.LOSS, True),
+            ((Why.DEPARTURE,), Why.DEPARTURE, True),
+            ((Why.FAILURE, Why.LOSS), Why.LOSS, True),
+            ((Why.DRAIN,), Why.DRAIN, False),
+            ((Why.NEWCOMER, Why.LOSS), Why.NEWCOMER, False),
+            ((Why.LOSS, Why.SHRINK), Why.SHRINK, False),
+            ((Why.GROW, Why.FAILURE), Why.GROW, False),
+        ],
+    )
+    def test_a_round_with_a_resize_in_it_is_never_charged(self, why, told, charged):
+        after = completed(view(forming("ab", why=why, charged=5)))
+        assert after.restarts == (Record(round=4, why=told, charged=charged, at=1_800_000_000),)
+        assert after.charged == 5 + charged
+
+    def test_the_record_is_bounded_and_the_total_is_not(self):
+        old = tuple(Record(round=1, why=Why.FAILURE, charged=True, at=1) for _ in range(RECORDS_KEPT))
+        after = completed(view(forming("ab", why=(Why.FAILURE,), restarts=old, charged=70)))
+        assert (len(after.restarts), after.restarts[-1].round, after.charged) == (RECORDS_KEPT, 4, 71)
+
+
+def test_closing_says_why_and_keeps_who_was_there():
+    after = done(Action.MARK_RENDEZVOUS_CLOSED, view(working("a", "b")), reason="budget spent")
+    assert (after.closed, after.reason, set(after.nodes)) == (True, "budget spent", {key("a"), key("b")})
+
+
+def test_the_endpoint_is_of_its_round():
+    where = Endpoint(round=3, host="10.0.0.a", port=4321)
+    assert done(Action.PUBLISH_ENDPOINT, view(working("a", "b")), endpoint=where).endpoint == where
+
+
+@pytest.mark.parametrize("action", CHANGES)
+def test_every_change_can_be_stored_and_read_again(action):
+    state = working("a", "b")
+    if action.name.startswith("ADD"):
+        state = working("b", "c")
+    if action is Action.MARK_RENDEZVOUS_COMPLETE:
+        state = forming("ab")
+    after = done(action, view(state, drain=("a",) if action is Action.MARK_LEAVING else ()), reason="x")
+    assert decode(encode(after)) == after
+
+
+def fields_of(state):
+    return {name: getattr(state, name) for name in state.__dataclass_fields__}

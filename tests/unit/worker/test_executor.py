@@ -1,0 +1,186 @@
+"""The executor: sync, ask, apply, mark dirty, sync again; and a table that fails in between."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from looking import SETTINGS, Row, Ticking, executor, key, working
+
+from trainmaster.worker.actions import Action, Carried
+from trainmaster.worker.errors import Closed, Corrupt, Drained, TimedOut, Unreachable
+from trainmaster.worker.operators import Close, Exit, Join, KeepAlive, Look
+from trainmaster.worker.state import State, decode, encode
+
+LOST = Unreachable("no answer")
+
+
+def join(clock, timeout=600.0, after=0):
+    return Join(after=after, started=clock.now, timeout=timeout)
+
+
+def drive(steps, clock):
+    """Run a generator of pauses to its end; its value."""
+    while True:
+        try:
+            clock.sleep(next(steps))
+        except StopIteration as end:
+            return end.value
+
+
+@pytest.fixture
+def row():
+    return Row()
+
+
+@pytest.fixture
+def clock():
+    return Ticking()
+
+
+def test_a_change_is_written_by_the_next_step(row, clock):
+    node = executor(row, clock)
+    assert node.step(join(clock)).action is Action.ADD_TO_PARTICIPANTS
+    assert (row.calls, row.data) == (["get"], None)
+    assert node.step(join(clock)).action is Action.SYNC
+    assert row.calls == ["get", "set"]
+    assert key("a") in decode(row.data).nodes
+
+
+def test_two_nodes_meet(row, clock):
+    one, two = executor(row, clock, "a"), executor(row, clock, "b")
+    for _ in range(2):
+        one.step(join(clock))
+    for _ in range(2):
+        two.step(join(clock))
+    clock.sleep(SETTINGS.last_call)
+    last = two.step(join(clock))
+    assert last.action is Action.MARK_RENDEZVOUS_COMPLETE
+    assert two.step(join(clock)).action is Action.FINISH
+    assert one.step(join(clock)).action is Action.FINISH
+
+
+def test_a_lost_write_is_decided_anew_on_what_won(row, clock):
+    one, two = executor(row, clock, "a"), executor(row, clock, "b")
+    one.step(join(clock))
+    two.step(join(clock))
+    one.step(join(clock))  # writes
+    assert two.step(join(clock)).action is Action.ADD_TO_PARTICIPANTS  # loses, and sees `a`
+    two.step(join(clock))
+    assert set(decode(row.data).nodes) == {key("a"), key("b")}
+
+
+def test_who_loses_twice_in_a_row_steps_back_and_reads_again(row, clock):
+    node, other = executor(row, clock, "a"), executor(row, clock, "b")
+    node.step(join(clock))
+    for _ in range(2):
+        other.step(join(clock))
+    assert node.step(join(clock)).pause == 0.0
+    row.token += 1  # somebody else again
+    back = node.step(join(clock))
+    assert back.action is Action.SYNC
+    assert 0.0 < back.pause <= 0.2
+    assert node.step(join(clock)).action is Action.ADD_TO_PARTICIPANTS
+    assert node.step(join(clock)).action is Action.SYNC
+    assert key("a") in decode(row.data).nodes
+
+
+class TestATableThatDoesNotAnswer:
+    def test_a_step_says_when_to_try_again_and_waits_longer_each_time(self, row, clock):
+        row.errors = [LOST] * 8
+        node = executor(row, clock)
+        steps = [node.step(join(clock)) for _ in range(8)]
+        assert all(step.action is None and step.trouble is LOST for step in steps)
+        assert steps[0].pause <= 0.4
+        assert all(step.pause <= SETTINGS.backoff for step in steps)
+        assert steps[-1].pause >= SETTINGS.backoff / 2
+
+    def test_a_write_whose_answer_was_lost_is_not_made_twice(self, row, clock):
+        node = executor(row, clock)
+        node.step(join(clock))
+        once = row.set_state
+
+        def lost(state, token=None):
+            once(state, token)
+            row.set_state = once
+            raise LOST
+
+        row.set_state = lost
+        assert node.step(join(clock)).action is None
+        assert node.step(join(clock)).action is Action.SYNC
+        assert row.calls == ["get", "set", "get"]
+        assert decode(row.data).nodes[key("a")].beat == 1
+
+    def test_a_run_gives_up_when_its_patience_is_at_an_end(self, row, clock):
+        row.errors = [LOST] * 1000
+        began = clock.now
+        with pytest.raises(Unreachable):
+            drive(executor(row, clock).run(join(clock), patience=30.0), clock)
+        assert 25.0 < clock.now - began <= 30.0
+
+    def test_an_answer_in_between_makes_it_patient_again(self, row, clock):
+        node = executor(row, clock)
+        row.errors = [LOST] * 6 + [None] + [LOST] * 6 + [None] * 1000
+        with pytest.raises(TimedOut):
+            drive(node.run(join(clock, timeout=60.0), patience=12.0), clock)
+
+
+class TestReading:
+    def test_a_cached_step_reads_once_a_second(self, row, clock):
+        node = executor(row, clock)
+        for _ in range(5):
+            node.step(Look(), cached=True)
+            clock.sleep(0.1)
+        assert row.calls == ["get"]
+        clock.sleep(SETTINGS.poll)
+        node.step(Look(), cached=True)
+        assert row.calls == ["get", "get"]
+
+    def test_what_is_no_state_is_refused(self, row, clock):
+        row.data, row.token = b"\x80\x04.", 1
+        with pytest.raises(Corrupt):
+            executor(row, clock).step(join(clock))
+
+    def test_what_the_scheduler_asks_is_read_with_the_state(self, row, clock):
+        node = executor(row, clock)
+        assert node.step(Look()).view.control == SETTINGS.control()
+        row.control = json.dumps({"epoch": 1, "least": 1, "most": 9})
+        assert node.step(Look()).view.control.most == 9
+
+    def test_a_deleted_row_does_not_start_rounds_from_the_beginning(self, row, clock):
+        row.data, row.token = encode(working("a", "b", round_=7)), 1
+        node = executor(row, clock)
+        node.step(Look())
+        row.data, row.token = None, 0
+        assert node.step(Look()).view.state == State(round=8)
+
+
+class TestEnds:
+    @pytest.mark.parametrize(
+        ("state", "drain", "error"),
+        [(working("b", "c", closed=True, reason="spent"), [], Closed), (working("b", "c"), ["a"], Drained)],
+    )
+    def test_they_are_typed(self, row, clock, state, drain, error):
+        row.data, row.token = encode(state), 1
+        row.control = json.dumps({"epoch": 1, "least": 1, "most": 4, "drain": drain})
+        with pytest.raises(error) as raised:
+            drive(executor(row, clock).run(join(clock), patience=1.0), clock)
+        assert getattr(raised.value, "reason", "spent") == "spent"
+
+    def test_too_few_nodes_run_out_of_time_and_leave_nothing_behind(self, row, clock):
+        with pytest.raises(TimedOut):
+            drive(executor(row, clock).run(join(clock, timeout=20.0), patience=60.0), clock)
+        assert not decode(row.data).nodes
+
+    def test_leaving_closing_and_beating_end_by_themselves(self, row, clock):
+        row.data, row.token = encode(working("a", "b")), 1
+        node = executor(row, clock)
+        beat = KeepAlive(deadline=clock.now + 100.0)
+        drive(node.run(beat, patience=1.0), clock)
+        clock.sleep(SETTINGS.interval)
+        drive(node.run(beat, patience=1.0), clock)
+        assert decode(row.data).nodes[key("a")].beat == 2
+        drive(node.run(Exit(deadline=clock.now + 1.0), patience=1.0), clock)
+        assert key("a") not in decode(row.data).nodes
+        drive(node.run(Close(deadline=clock.now + 1.0, carried=Carried(reason="done")), patience=1.0), clock)
+        assert decode(row.data).reason == "done"

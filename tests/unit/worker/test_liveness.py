@@ -1,0 +1,69 @@
+"""Who is dead, by one reader's own clock and reads."""
+
+from __future__ import annotations
+
+from looking import node
+
+from trainmaster.worker.liveness import Mark, Watch
+
+INTERVAL, EXPIRY = 2.0, 8.0
+
+
+def watching(reads):
+    """A watch after these reads: seconds, and beats by name."""
+    watch = Watch(interval=INTERVAL, expiry=EXPIRY)
+    for now, beats in reads:
+        watch.observe({name: node(beat=beat) for name, beat in beats.items()}, now)
+    return watch
+
+
+def still(*times, beat=7):
+    return [(now, {"x": beat}) for now in times]
+
+
+def test_who_beats_lives_however_slowly_its_clock_goes():
+    assert not watching([(now, {"x": now}) for now in range(0, 100, 5)]).dead()
+
+
+def test_whose_count_stands_still_for_the_expiry_is_dead():
+    assert not watching(still(0, 2, 4, 6)).dead()
+    assert watching(still(0, 2, 4, 6, 8)).dead() == {"x"}
+
+
+def test_a_newcomer_to_the_reader_has_the_whole_time_whatever_its_count():
+    watch = watching([*still(0, 2, 4, 6, 8), (10, {"x": 8, "y": 3})])
+    assert not watch.dead()
+
+
+def test_an_outage_or_a_pause_of_the_reader_kills_nobody():
+    assert not watching(still(0, 1, 600)).dead()
+    assert not watching(still(0, 1, 600, 602, 604)).dead()
+    assert watching(still(0, 1, 600, 602, 604, 606)).dead() == {"x"}
+
+
+def test_a_clock_that_jumps_back_kills_nobody():
+    assert not watching(still(1000, 1002, 5, 7)).dead()
+
+
+def test_who_went_and_came_again_is_a_newcomer():
+    assert not watching([*still(0, 2, 4, 6), (7, {}), *still(8, 10)]).dead()
+
+
+def test_quiet_is_counted_from_the_last_change_that_was_seen():
+    watch = watching([(0, {"x": 1}), (3, {"x": 2}), (5, {"x": 2})])
+    assert watch.quiet_for("x", 6.0) == 3.0
+    assert watch.quiet_for("nobody", 6.0) == 0.0
+
+
+class TestMarks:
+    def test_they_count_while_they_hold(self):
+        watch = watching([])
+        assert watch.elapsed(1, {Mark.LEGAL: True}, 10.0)[Mark.LEGAL] == 0.0
+        assert watch.elapsed(1, {Mark.LEGAL: True}, 14.0)[Mark.LEGAL] == 4.0
+        assert watch.elapsed(1, {Mark.LEGAL: False}, 15.0)[Mark.LEGAL] == 0.0
+        assert watch.elapsed(1, {Mark.LEGAL: True}, 16.0)[Mark.LEGAL] == 0.0
+
+    def test_they_begin_anew_with_every_round(self):
+        watch = watching([])
+        watch.elapsed(1, {Mark.FORMING: True}, 10.0)
+        assert watch.elapsed(2, {Mark.FORMING: True}, 14.0)[Mark.FORMING] == 0.0

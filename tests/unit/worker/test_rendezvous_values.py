@@ -1,0 +1,188 @@
+"""State, control, settings, identities: what is read is what was written, and nothing else is believed."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import subprocess
+import sys
+
+import pytest
+from looking import SPARE, key, working
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.rendezvous import Role, group_of
+from trainmaster.worker.control import Control, read_control
+from trainmaster.worker.errors import Corrupt
+from trainmaster.worker.names import Identity, host_of, incarnation, training_job_of
+from trainmaster.worker.settings import Settings, from_environment
+from trainmaster.worker.state import Endpoint, Record, State, Why, decode, encode
+
+FULL = working(
+    "a",
+    "b",
+    others={"c": SPARE},
+    endpoint=Endpoint(round=3, host="10.0.0.1", port=29500),
+    restarts=(Record(round=3, why=Why.LOSS, charged=True, at=1_800_000_000),),
+    charged=4,
+)
+
+
+def changed(**values):
+    return json.dumps({**json.loads(encode(FULL)), **values}).encode()
+
+
+def with_node(**values):
+    raw = json.loads(encode(FULL))
+    raw["nodes"][key("a")].update(values)
+    return json.dumps(raw).encode()
+
+
+class Harmful:
+    def __reduce__(self):
+        return (sys.exit, (99,))
+
+
+class TestState:
+    def test_what_is_written_is_read(self):
+        assert decode(encode(FULL)) == FULL
+        assert decode(encode(State())) == State()
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"",
+            b"{",
+            b"[]",
+            b"null",
+            b"[" * 100_000,
+            b"\xff\xfe",
+            pickle.dumps(Harmful()),
+            changed(v=2),
+            changed(v=None),
+            changed(extra=1),
+            changed(round="3"),
+            changed(round=True),
+            changed(round=-1),
+            changed(complete=1),
+            changed(why=["whim"]),
+            changed(nodes=[]),
+            changed(endpoint={"round": 3, "host": "h"}),
+            changed(endpoint={"round": 3, "host": 7, "port": 1}),
+            changed(restarts=[{"round": 1}]),
+            changed(size=3),
+            with_node(role="boss"),
+            with_node(rank=1),
+            with_node(beat="1"),
+            with_node(addr=None),
+            with_node(more=1),
+        ],
+    )
+    def test_anything_else_is_refused_and_never_run(self, data):
+        with pytest.raises(Corrupt):
+            decode(data)
+
+    def test_the_queue_reads_it(self):
+        group = group_of(encode(FULL))
+        assert (group.round, group.complete, group.restarts) == (3, True, 4)
+        assert [(node.training_job_name, node.host, node.role, node.rank) for node in group.nodes] == [
+            ("a", "algo-1", Role.MEMBER, 0),
+            ("b", "algo-1", Role.MEMBER, 1),
+            ("c", "algo-1", Role.SPARE, None),
+        ]
+
+    def test_sixty_four_nodes_are_far_below_what_an_item_holds(self):
+        names = [f"job-with-a-rather-long-name-of-forty-letter-m{number}" for number in range(64)]
+        assert len(encode(working(*names))) < 16_000
+
+
+class TestControl:
+    def test_keys_of_a_later_queue_are_left_alone(self):
+        text = json.dumps({"epoch": 2, "least": 1, "most": 4, "sizes": [4, 2, 1], "drain": ["x"], "grace": 9, "new": 1})
+        assert read_control(text) == Control(epoch=2, least=1, most=4, sizes=(1, 2, 4), drain=("x",), grace=9.0)
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            {"most": 0},
+            {"least": 0},
+            {"least": 5},
+            {"sizes": [8]},
+            {"sizes": ["2"]},
+            {"drain": [1]},
+            {"grace": -1},
+            {"epoch": None},
+        ],
+    )
+    def test_what_no_world_can_meet_is_refused(self, values):
+        with pytest.raises(Corrupt):
+            read_control(json.dumps({"epoch": 1, "least": 2, "most": 4, **values}))
+
+    @pytest.mark.parametrize("text", ["", "[]", "7", '"x"'])
+    def test_what_is_no_control_is_refused(self, text):
+        with pytest.raises(Corrupt):
+            read_control(text)
+
+    @pytest.mark.parametrize(
+        ("sizes", "nodes", "size"),
+        [((), 1, 0), ((), 3, 3), ((), 9, 6), ((2, 4, 8), 3, 2), ((2, 4, 8), 9, 4), ((2, 4, 8), 1, 0)],
+    )
+    def test_a_world_has_the_largest_legal_size(self, sizes, nodes, size):
+        assert Control(least=2, most=6, sizes=sizes).at_most(nodes) == size
+
+
+class TestSettings:
+    def test_the_queues_variables_are_read(self):
+        environ = {
+            "TRAINMASTER_MIN": "2",
+            "TRAINMASTER_MAX": "8",
+            "TRAINMASTER_SIZES": "8,2,4",
+            "TRAINMASTER_GRACE": "120",
+            "TRAINMASTER_FAULTY_WAIT": "30",
+        }
+        read = from_environment(environ)
+        assert (read.least, read.most, read.sizes, read.grace, read.faulty_wait) == (2, 8, (2, 4, 8), 120.0, 30.0)
+        assert read.straggler_wait > read.grace
+
+    def test_without_any_there_is_one_node(self):
+        read = from_environment({})
+        assert (read.least, read.most, read.sizes, read.faulty_wait) == (1, 1, (), 0.0)
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("TRAINMASTER_MIN", "two"),
+            ("TRAINMASTER_SIZES", "2;4"),
+            ("TRAINMASTER_GRACE", "-1"),
+            ("TRAINMASTER_MIN", "0"),
+        ],
+    )
+    def test_wrong_ones_are_refused(self, name, value):
+        with pytest.raises(InvalidRequest):
+            from_environment({name: value})
+
+    @pytest.mark.parametrize(
+        "values", [{"least": 3, "most": 2}, {"sizes": (8,)}, {"interval": 0.0}, {"attempts": 1}, {"poll": 0.0}]
+    )
+    def test_settings_that_cannot_work_are_refused(self, values):
+        with pytest.raises(InvalidRequest):
+            Settings(**{"least": 1, "most": 4, **values})
+
+
+def test_two_lives_of_one_container_are_two_nodes():
+    def life(seed):
+        random_part = incarnation(random.Random(seed))
+        return Identity(training_job_name="job", host="algo-1", incarnation=random_part, addr="10.0.0.1").name
+
+    assert life(1) != life(2)
+    assert life(1) == life(1)
+    assert (training_job_of(life(1)), host_of(life(1))) == ("job", "algo-1")
+
+
+def test_importing_the_package_imports_neither_boto3_nor_torch():
+    code = (
+        "import sys, trainmaster.worker; from trainmaster.worker import Rendezvous, World; "
+        "sys.exit(bool({'boto3', 'botocore', 'torch'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
