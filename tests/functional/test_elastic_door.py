@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from builders import G5, NOW, P5, a_request, pools_of
 from trainmaster.adapters.request_model import problems
+from trainmaster.client.hyperpod import converted
 from trainmaster.domain.capacity import Demand, Kind, Pool
 from trainmaster.domain.elastic import Elastic, Hook
 from trainmaster.domain.errors import InvalidRequest, NeverFits
@@ -67,6 +69,7 @@ class TestTheJob:
             asking(2, {"VpcConfig": VPC}, max_instances="4", resize_by="members", pools=f"{P5} spot"),
             "Tags[3].Value",
         ),
+        (asking(2, max_instances="4", graceful_shutdown_timeout="5h"), "Tags[2].Value"),
     ],
 )
 def test_what_breaks_a_rule_is_refused_with_its_field(request_, field):
@@ -74,6 +77,23 @@ def test_what_breaks_a_rule_is_refused_with_its_field(request_, field):
         admitted(request_)
     assert refused.value.field == field
     assert refused.value.hint
+
+
+def test_a_manifest_of_hyperpods_is_let_in_as_an_elastic_job():
+    pod = {"nodeSelector": {"node.kubernetes.io/instance-type": P5}, "containers": [{"image": "image:1"}]}
+    manifest = {
+        "apiVersion": "sagemaker.amazonaws.com/v1",
+        "kind": "HyperPodPyTorchJob",
+        "metadata": {"name": "llama"},
+        "spec": {
+            "elasticPolicy": {"minReplicas": 1, "replicaDiscreteValues": [1, 2, 8], "scalingTimeoutInSeconds": 90},
+            "replicaSpecs": [{"replicas": 2, "template": {"spec": pod}}],
+        },
+    }
+    base = {name: a_request()[name] for name in ("RoleArn", "OutputDataConfig")}
+    job = admitted(converted(manifest, base).request).job
+    assert job.elastic == Elastic(least=1, most=8, values=(1, 2, 8), scaling_timeout=timedelta(seconds=90))
+    assert job.demand == Demand(({P5: 1},))
 
 
 class TestAdvice:

@@ -107,7 +107,7 @@ class Reader:
             yield shown_path(path), noted or _reason(path, reasons) or otherwise
 
     def _left(self, path: Path, value: object) -> Iterator[Path]:
-        if path in self._asked or value is None or value in ([], {}):
+        if path in self._asked or _says_nothing(value):
             return
         inside: list[tuple[str | int, object]] = []
         if isinstance(value, Mapping):
@@ -134,6 +134,13 @@ def wrong(path: Path, what: str, hint: str) -> Refused:
     """The refusal of a manifest for one of its fields."""
     field = shown_path(path)
     return Refused(f"{field} {what}.", type="InvalidFile", field=field, hint=hint)
+
+
+def _says_nothing(value: object) -> bool:
+    """Whether there is nothing in it, however deep."""
+    if isinstance(value, Mapping):
+        return all(map(_says_nothing, value.values()))
+    return all(map(_says_nothing, value)) if isinstance(value, list) else value is None
 
 
 def _reason(path: Path, reasons: Mapping[str, str]) -> str | None:

@@ -39,6 +39,10 @@ def limit_problems(request: Object, options: Options, policy: Policy) -> Iterato
     limits = policy.limits
     yield from _too_long(request, "min-runtime", options.min_runtime, limits.longest_min_runtime)
     yield from _too_long(request, "cooldown", options.cooldown, limits.longest_cooldown)
+    # While it takes its time to shrink, it keeps capacity from others, as one does that may not be preempted yet.
+    yield from _too_long(
+        request, "graceful-shutdown-timeout", options.graceful_shutdown_timeout, limits.longest_min_runtime
+    )
     least = policy.preemption.delay
     if options.preemption_delay is not None and options.preemption_delay < least:
         wrong = f"A job of this queue preempts nobody before it has waited {_words(least)}."
