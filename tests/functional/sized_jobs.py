@@ -1,0 +1,37 @@
+"""Jobs of several sizes for tests of the benchmark with elastic jobs, and an allocator that is told what to say."""
+
+from __future__ import annotations
+
+from benchmarks.elastic.workload import SizedJob, linear
+from benchmarks.elastic.yard import Terms, Yard
+
+from trainmaster.local.replay.trace import TraceJob
+
+
+def a_job(name="a", *, submit=0.0, duration=100.0, gpus=2, sizes=(1, 2, 3, 4), speed=linear):
+    return SizedJob(TraceJob(name, submit, duration, gpus), tuple(sizes), speed)
+
+
+def rigid(name="r", **members):
+    return a_job(name, **members, sizes=(members.get("gpus", 2),))
+
+
+def terms(cap=4, resize_cost=0.0, restart_cost=0.0):
+    return Terms(cap=cap, resize_cost=resize_cost, restart_cost=restart_cost)
+
+
+class Told:
+    """An allocator that is told what to say from which second on."""
+
+    period = 0.0
+
+    def __init__(self, *table, idle=float("inf")):
+        self.table, self.idle = table, idle
+
+    def allocate(self, yard):
+        said = [sizes for since, sizes in self.table if since <= yard.now][-1]
+        return {index: size for index, size in said.items() if index in yard.left}
+
+
+def spans(jobs, allocator, **changed):
+    return [course.spans for course in Yard(jobs, terms(**changed), allocator).play()]
