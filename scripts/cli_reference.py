@@ -31,7 +31,8 @@ _HEAD = """\
 - **Who you are** comes from the AWS credentials of your environment, as for the AWS CLI; `--profile` and `--region`
   choose others. Requests are signed (Signature Version 4); your identity needs `execute-api:Invoke`.
 - **Output** goes to standard output; errors, warnings and progress go to standard error. `--json` prints the API's
-  own answer. Colours appear on a terminal only, and not where `NO_COLOR` is set.
+  own answer; for a HyperPod manifest with `notHonoured`, a list of `field` and `why`. Colours appear on a terminal
+  only, and not where `NO_COLOR` is set.
 - **Completion** for your shell: `trainmaster --install-completion`.
 """
 
