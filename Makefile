@@ -109,6 +109,10 @@ bench: $(STACK) $(DYNOXIDE) ## Measure what a pass costs at 100, 10,000 and 1,00
 bench-placement: .venv/.stamp ## Repeat the article's experiments with the placement policies
 	$(BIN)/python -m benchmarks.placement $(ARGS)
 
+.PHONY: bench-elastic
+bench-elastic: .venv/.stamp ## Replay traces with elastic jobs, beside allocations after two papers
+	$(BIN)/python -m benchmarks.elastic $(ARGS)
+
 # ---------------------------------------------------------------- prove
 
 .PHONY: test
