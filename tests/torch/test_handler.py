@@ -109,15 +109,20 @@ def test_failed_workers_of_one_node_start_a_new_round_for_all_which_is_charged_o
     assert groups.group(RUN).restarts == 1
 
 
-def test_a_job_that_has_used_up_its_restarts_ends_everywhere_with_the_reason(agents, groups):
-    budget = Budget(most=1)
-    some = [agents.open(number, 1, 2, budget=budget) for number in (1, 2)]
+def test_a_job_that_has_used_up_its_restarts_ends_everywhere_with_the_reason(agents, groups, tmp_path):
+    budget, notices = Budget(most=1), []
+    for number in (1, 2):
+        (tmp_path / f"{number}").mkdir(mode=0o700)
+        notices.append(Notices(tmp_path / f"{number}"))
+    some = [agents.open(number, 1, 2, budget=budget, notices=notices[number - 1]) for number in (1, 2)]
     worlds(*some)
     for rounds in (1, 2):
         eventually(lambda rounds=rounds: all(agent.rounds == rounds for agent in some))
         some[0].fails()
     assert all(isinstance(agent.ends(), RendezvousClosedError) for agent in some)
-    assert groups.group(RUN).reason.startswith("trainmaster: restart budget spent")
+    reason = groups.group(RUN).reason
+    assert reason.startswith("trainmaster: restart budget spent")
+    assert [each.ended() for each in notices] == [reason, reason]
 
 
 def test_the_job_is_over_once_the_script_has_ended_on_all_nodes_and_a_spare_ends_in_peace(agents, groups):

@@ -31,6 +31,10 @@ class Notified(Protocol):
         """By when this node is to have left because its container is being stopped, on the monotonic clock."""
         ...
 
+    def end(self, reason: str) -> None:
+        """Leave word of why the whole job ends here."""
+        ...
+
 
 class Hold:
     """One decision to stop the workers, from the request to the answer.
@@ -66,6 +70,11 @@ class Hold:
             return None
         last = self._notices.last()
         return last is None or self._notices.settled(last.number) or self._clock() >= until
+
+    def end(self, reason: str) -> None:
+        """Nothing is to be waited for any more: the job ends, and this is what its container is to say of it."""
+        if self._notices is not None:
+            self._notices.end(reason)
 
     def reset(self) -> None:
         """The decision is carried out, or no longer called for."""

@@ -12,10 +12,9 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator, MutableMapping
-from datetime import timedelta
 from typing import NoReturn
 
-from torch.distributed import DistError, TCPStore
+from torch.distributed import DistError
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.elastic.rendezvous import (
     RendezvousClosedError,
@@ -38,14 +37,10 @@ from trainmaster.worker.hold import Hold, Notified
 from trainmaster.worker.notices import Notices, Reason
 from trainmaster.worker.state import DONE
 from trainmaster.worker.torch_backend import NAME
+from trainmaster.worker.torch_meeting import Meeting
 from trainmaster.worker.torchrun import identity_of, settings_of
 from trainmaster.worker.world import World
 
-CONNECT = timedelta(seconds=30)
-"""How long an agent tries to reach the first rank's store, and waits there for others that had come as well."""
-_ARRIVED, _DONE = "trainmaster/arrived", "trainmaster/done"
-_LOOK = 0.05
-"""Seconds between two looks at who else has reached the store."""
 _log = logging.getLogger(__name__)
 
 
@@ -88,8 +83,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         self._clock = clock
         self._wall = wall
         self._out = True
-        self._size = 0
-        self._stores: tuple[TCPStore, ...] = ()
+        self._meetings: tuple[Meeting, ...] = ()
 
     # ------------------------------------------------------------ what torch asks
 
@@ -168,7 +162,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         try:
             if isinstance(error, ChildFailedError) and not self._out:
                 self._end(f"the script failed on {self._address}: {_first_line(error)}")
-            elif error is None and not self._out and self._all_done():
+            elif error is None and not self._out and self._meetings and self._meetings[-1].all_done():
                 self._end(DONE)
         except (Unreachable, TimedOut, Corrupt) as trouble:
             _log.warning("the rendezvous was not told that the job is over: %s", trouble)
@@ -189,24 +183,6 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
             except (TimedOut, Corrupt) as trouble:
                 _log.warning("left without a word: %s", trouble)
 
-    def _all_done(self) -> bool:
-        """Whether the script has ended on all nodes of the world; waits for them as long as it works and is open.
-
-        Torch's own barrier waits for five minutes, and lets the first node close the rendezvous under the others then.
-        """
-        try:
-            done = self._stores[-1].add(_DONE, 1)
-            while done < self._size:
-                asked = self._engine.asked()
-                if asked.rejoin or asked.closed is not None:
-                    return False
-                time.sleep(_LOOK)
-                done = self._stores[-1].add(_DONE, 0)
-        except DistError:
-            # Its host has ended: it had seen all others end, or it is lost and they go on.
-            return False
-        return True
-
     def _worlds(self) -> Iterator[World]:
         """One world after another, for as long as one may wait for one that works."""
         began = self._clock()
@@ -224,6 +200,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         except Closed as closed:
             if closed.reason == DONE:
                 self._leave("the job is done")
+            self._hold.end(closed.reason)
             raise RendezvousClosedError(str(closed)) from closed
         except TimedOut as error:
             raise RendezvousTimeoutError(str(error)) from error
@@ -233,6 +210,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
             raise RendezvousStateError(str(error)) from error
         reason = self._budget.overdrawn(self._engine.state, self._wall())
         if reason is not None:
+            self._hold.end(reason)
             self._end(reason)
             raise RendezvousClosedError(reason)
         return world
@@ -247,32 +225,15 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         self._engine.close(reason)
 
     def _info(self, world: World) -> RendezvousInfo:
-        """Meet in the world's store. Raises `RoundLost`, and what a TCPStore raises."""
-        store, host, port = self._met(world)
+        meeting = Meeting(self._engine, world, self._address)
         # Workers may still speak to the store of the world before; those of the one before that are dead.
-        self._stores, self._size = (*self._stores[-1:], store), world.size
-        self._arrive(world, store)
+        self._meetings = (*self._meetings[-1:], meeting)
+        meeting.arrive()
         self._environ[ROUND] = str(world.round)
-        shared = RendezvousStoreInfo(host, port)
-        info = shared if self.use_agent_store else RendezvousStoreInfo.build(world.rank, store, self._address)
-        return RendezvousInfo(store, world.rank, world.size, info)
-
-    def _met(self, world: World) -> tuple[TCPStore, str, int]:
-        if world.rank == 0:
-            store = TCPStore(self._address, 0, is_master=True, wait_for_workers=False)
-            self._engine.publish(self._address, store.port)
-            return store, self._address, store.port
-        host, port = self._engine.endpoint()
-        return TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=CONNECT), host, port
-
-    def _arrive(self, world: World, store: TCPStore) -> None:
-        """Wait until all have reached the store: after this nobody waits in it for somebody who has died on the way."""
-        here = store.add(_ARRIVED, 1)
-        while here < world.size:
-            if self._engine.should_rejoin():
-                raise RoundLost(f"round {world.round} has ended before all had come")
-            time.sleep(_LOOK)
-            here = store.add(_ARRIVED, 0)
+        shared = RendezvousStoreInfo(meeting.host, meeting.port)
+        own = not self.use_agent_store
+        info = RendezvousStoreInfo.build(world.rank, meeting.store, self._address) if own else shared
+        return RendezvousInfo(meeting.store, world.rank, world.size, info)
 
 
 def handler_of(parameters: RendezvousParameters, environ: MutableMapping[str, str]) -> DynamoDBRendezvousHandler:
