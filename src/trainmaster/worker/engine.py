@@ -131,7 +131,7 @@ class Engine:
 
         Raises `Unreachable`, `TimedOut`: it is for the next beat to try again.
         """
-        limit = self._settings.interval
+        limit = self._settings.expiry
         yield from self._run(Drain(deadline=self._now() + limit), limit)
         view = yield from self._run(KeepAlive(deadline=self._now() + limit), limit)
         self._remember(view)

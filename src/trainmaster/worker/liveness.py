@@ -3,7 +3,8 @@
 A node is dead once its count of beats has stood still, under this reader's eyes, for the expiry. No two clocks are
 ever compared, so skew and drift do not matter. Only time between reads counts, and a gap counts as one interval at
 most: after an outage of the table, or a pause of the reader itself, the others get their time to beat again before
-anyone is dead. It must not change the state.
+anyone is dead. In a large group all beat less often (`pace`), or their writes to the one row would starve each other.
+It must not change the state.
 """
 
 from __future__ import annotations
@@ -13,6 +14,15 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from trainmaster.worker.state import Node
+
+
+NODES_AT_FULL_PACE = 16
+"""So many nodes beat once an interval; 64 with an interval of 2 s would make 32 writes a second, more with those lost."""
+
+
+def pace(nodes: int) -> float:
+    """By how much intervals are longer in a group of so many nodes: from 1."""
+    return max(1.0, nodes / NODES_AT_FULL_PACE)
 
 
 class Mark(Enum):
@@ -29,8 +39,8 @@ class Watch:
     """What one node has seen so far.
 
     Args:
-        interval: seconds between two beats.
-        expiry: seconds without one after which a node is dead.
+        interval: seconds between two beats, in a small group.
+        expiry: seconds without one after which a node is dead, in a small group.
     """
 
     interval: float
@@ -40,21 +50,30 @@ class Watch:
     _counts: dict[str, tuple[int, float, float]] = field(default_factory=dict)
     _marks: dict[Mark, float] = field(default_factory=dict)
     _round: int = 0
+    _pace: float = 1.0
+    _paced_at: float = 0.0
 
     def observe(self, nodes: Mapping[str, Node], now: float) -> None:
         """The nodes as just read from the table; `now` is this node's monotonic clock."""
         if self._read_at is not None:
-            self._watched += min(max(now - self._read_at, 0.0), self.interval)
+            self._watched += min(max(now - self._read_at, 0.0), self.interval * self._pace)
         self._read_at = now
+        self._keep_pace(pace(len(nodes)))
         self._counts = {name: self._count(name, node.beat, now) for name, node in nodes.items()}
 
     def _count(self, name: str, beat: int, now: float) -> tuple[int, float, float]:
         known = self._counts.get(name)
         return known if known is not None and known[0] == beat else (beat, self._watched, now)
 
+    def _keep_pace(self, wanted: float) -> None:
+        """The pace of a group that shrinks holds for one more expiry: its nodes have just beaten at the slower one."""
+        if wanted >= self._pace or self._watched - self._paced_at >= self.expiry * self._pace:
+            self._pace, self._paced_at = wanted, self._watched
+
     def dead(self) -> frozenset[str]:
         """Nodes whose count has stood still for too long."""
-        return frozenset(name for name, count in self._counts.items() if self._watched - count[1] >= self.expiry)
+        limit = self.expiry * self._pace
+        return frozenset(name for name, count in self._counts.items() if self._watched - count[1] >= limit)
 
     def quiet_for(self, name: str, now: float) -> float:
         """Seconds since this node's count was seen to change; 0 for one that was never seen."""

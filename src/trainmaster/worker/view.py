@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from trainmaster.worker.control import Control
-from trainmaster.worker.liveness import Mark, Watch
+from trainmaster.worker.liveness import Mark, Watch, pace
 from trainmaster.worker.names import Identity, training_job_of
 from trainmaster.worker.settings import Settings
 from trainmaster.worker.state import Node, Role, State, Why
@@ -59,7 +59,7 @@ class View:
     @property
     def beat_due(self) -> bool:
         """Whether it is time to say that this node lives."""
-        return self.node is not None and self.quiet >= self.settings.interval
+        return self.node is not None and self.quiet >= self.settings.interval * pace(len(self.state.nodes))
 
     def leaves(self, name: str) -> bool:
         """Whether a node is asked to leave, or does."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from looking import node
 
-from trainmaster.worker.liveness import Mark, Watch
+from trainmaster.worker.liveness import Mark, Watch, pace
 
 INTERVAL, EXPIRY = 2.0, 8.0
 
@@ -53,6 +53,24 @@ def test_quiet_is_counted_from_the_last_change_that_was_seen():
     watch = watching([(0, {"x": 1}), (3, {"x": 2}), (5, {"x": 2})])
     assert watch.quiet_for("x", 6.0) == 3.0
     assert watch.quiet_for("nobody", 6.0) == 0.0
+
+
+class TestLargeGroups:
+    def reads(self, *times, others=True):
+        beside = [f"n{number}" for number in range(63)] if others else []
+        return [(now, {"x": 7} | dict.fromkeys(beside, now)) for now in times]
+
+    def test_they_beat_less_often(self):
+        assert [pace(nodes) for nodes in (1, 16, 32, 64)] == [1.0, 1.0, 2.0, 4.0]
+
+    def test_and_are_given_more_time(self):
+        assert not watching(self.reads(*range(0, 32, 2))).dead()
+        assert watching(self.reads(*range(0, 34, 2))).dead() == {"x"}
+
+    def test_whoever_is_left_of_one_is_not_dead_at_once(self):
+        large = self.reads(*range(0, 24, 2))
+        assert not watching([*large, *self.reads(24, others=False)]).dead()
+        assert watching([*large, *self.reads(*range(24, 60, 2), others=False)]).dead() == {"x"}
 
 
 class TestMarks:
