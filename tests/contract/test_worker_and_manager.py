@@ -1,0 +1,114 @@
+"""What nodes write is what the queue reads, and what the queue writes is what nodes read: they share no code."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from dataclasses import asdict
+
+import pytest
+
+from trainmaster.adapters.clock import SystemClock
+from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
+from trainmaster.adapters.dynamodb_table import Table
+from trainmaster.domain import rendezvous as domain
+from trainmaster.worker import state
+from trainmaster.worker.control import read_control
+from trainmaster.worker.dynamodb import DynamoStateStore
+from trainmaster.worker.engine import Engine
+from trainmaster.worker.errors import Drained
+from trainmaster.worker.executor import Clocks, Executor
+from trainmaster.worker.names import Identity
+from trainmaster.worker.settings import Settings
+
+RUN = "bert-qstamp-1"
+CONTROLS = [
+    domain.Control(epoch=1, least=1, most=8),
+    domain.Control(
+        epoch=7, least=2, most=8, sizes=(2, 4, 8), drain=("bert-qstamp-1-m1", "bert-qstamp-1-m2"), grace=90.5
+    ),
+]
+
+
+@pytest.fixture
+def groups(dynoxide_engine):
+    table = Table(dynoxide_engine.client, dynoxide_engine.name, threading.Event().wait)
+    return DynamoGroups(table, SystemClock())
+
+
+@pytest.fixture
+def store(dynoxide_engine):
+    return DynamoStateStore(dynoxide_engine.client, dynoxide_engine.name, RUN)
+
+
+def a_node(store, job, **settings):
+    me = Identity(training_job_name=job, host="algo-1", incarnation="a1b2", addr="10.0.0.1", slots=8)
+    clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=random.Random(job))
+    quick = Settings(**({"least": 1, "most": 2, "last_call": 0.0, "poll": 0.05} | settings))
+    return Engine(Executor(store, me, quick, clocks), time.sleep)
+
+
+def test_both_know_the_same_roles():
+    assert [*domain.Role] == [*state.Role]
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_what_the_queue_asks_is_what_nodes_are_asked(groups, store, control):
+    groups.direct(RUN, control)
+    assert store.get_state() is None
+    assert asdict(read_control(store.control)) == asdict(control)
+
+
+def test_a_lost_write_tells_a_node_what_is_asked_as_well(groups, store):
+    store.set_state(b"one")
+    groups.direct(RUN, CONTROLS[0])
+    assert store.set_state(b"two", 7) == (b"one", 1, False)
+    assert asdict(read_control(store.control)) == asdict(CONTROLS[0])
+
+
+def test_the_world_that_nodes_form_is_the_group_that_the_queue_sees(groups, store, dynoxide_engine):
+    base, member = a_node(store, RUN), a_node(store, f"{RUN}-m1")
+    base.join()
+    group = groups.group(RUN)
+    (node,) = group.nodes
+    assert (node.training_job_name, node.host, node.role, node.rank) == (RUN, "algo-1", domain.Role.MEMBER, 0)
+    assert node.beats > 0
+    assert (group.round, group.complete, group.closed, group.restarts) == (1, True, False, 0)
+    waiting = member.joining()
+    while len(groups.group(RUN).nodes) < 2:
+        next(waiting)
+    assert groups.group(RUN).nodes[1].role in (domain.Role.WAITING, domain.Role.SPARE)
+    base.close("enough")
+    assert (groups.group(RUN).closed, groups.group(RUN).reason) == (True, "enough")
+
+
+def test_a_node_that_is_asked_to_leave_is_no_longer_held(groups, store):
+    node = a_node(store, RUN)
+    node.join()
+    assert groups.group(RUN).holds(RUN)
+    groups.direct(RUN, domain.Control(epoch=1, least=1, most=2, drain=(RUN,)))
+    with pytest.raises(Drained):
+        node.join()
+    assert not groups.group(RUN).holds(RUN)
+
+
+def test_every_state_that_nodes_can_write_is_read():
+    nodes = {
+        f"bert/algo-{number}#x{number}": state.Node(
+            addr="10.0.0.1", slots=1, role=role, rank=None, beat=number, since=number
+        )
+        for number, role in enumerate(state.Role)
+    }
+    written = state.State(
+        round=9,
+        closed=True,
+        reason="over",
+        nodes=nodes,
+        endpoint=state.Endpoint(round=8, host="10.0.0.1", port=29500),
+        restarts=(state.Record(round=8, why=state.Why.LOSS, charged=True, at=1),),
+        charged=3,
+    )
+    group = domain.group_of(state.encode(written))
+    assert {node.role for node in group.nodes} == set(domain.Role)
+    assert (group.round, group.closed, group.reason, group.restarts) == (9, True, "over", 3)

@@ -1,0 +1,129 @@
+"""The worker's store of its state, on engines of DynamoDB; torch's contract for the same is proved in tests/torch."""
+
+from __future__ import annotations
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ReadTimeoutError
+
+from trainmaster.worker.dynamodb import KEPT, PATIENCE, Address, DynamoStateStore, client_of
+from trainmaster.worker.errors import Corrupt, Unreachable
+
+
+class StateStoreContract:
+    @pytest.fixture
+    def store(self, engine):
+        return DynamoStateStore(engine.client, engine.name, "bert", now=lambda: 1000.7)
+
+    def test_nothing_is_stored_at_first(self, store):
+        assert (store.get_state(), store.control) == (None, None)
+
+    def test_tokens_are_true_and_change_with_every_write(self, store):
+        tokens = [store.set_state(b"one")[1]]
+        for _ in range(3):
+            *_, token, written = store.set_state(b"one", tokens[-1])
+            assert written
+            tokens.append(token)
+        assert all(tokens)
+        assert len(set(tokens)) == len(tokens)
+        assert store.get_state() == (b"one", tokens[-1])
+
+    @pytest.mark.parametrize("token", [None, 1, 3, "invalid"])
+    def test_whoever_is_late_gets_what_is_stored(self, store, token):
+        store.set_state(b"one")
+        store.set_state(b"two", 1)
+        assert store.set_state(b"three", token) == (b"two", 2, False)
+
+    def test_a_token_of_a_row_that_has_expired_writes_nothing(self, store):
+        assert store.set_state(b"one", 4) is None
+        assert store.get_state() is None
+
+    def test_a_row_expires_long_after_its_last_write(self, store, engine):
+        store.set_state(b"one")
+        (row,) = engine.rows()
+        assert row["expires"] == {"N": str(1000 + KEPT)}
+
+    def test_a_row_of_another_kind_is_corrupt(self, store, engine):
+        key = {"pk": {"S": "rdzv#bert"}, "sk": {"S": "state"}}
+        engine.client.put_item(TableName=engine.name, Item=key | {"st": {"S": "text"}, "rev": {"N": "1"}})
+        with pytest.raises(Corrupt):
+            store.get_state()
+
+    def test_runs_have_rows_of_their_own(self, store, engine):
+        store.set_state(b"one")
+        assert DynamoStateStore(engine.client, engine.name, "bert-qstamp-2").get_state() is None
+
+    def test_a_table_that_is_not_there_is_out_of_reach(self, engine):
+        with pytest.raises(Unreachable, match="ResourceNotFound"):
+            DynamoStateStore(engine.client, "no-such-table", "bert").get_state()
+
+
+class TestOnDynoxide(StateStoreContract):
+    @pytest.fixture
+    def engine(self, dynoxide_engine):
+        return dynoxide_engine
+
+
+class TestOnMoto(StateStoreContract):
+    @pytest.fixture
+    def engine(self, moto_engine):
+        return moto_engine
+
+
+class LostAnswer:
+    """A client whose first answer to a write gets lost, and which asks again, as botocore does."""
+
+    def __init__(self, client):
+        self._client = client
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    def update_item(self, **request):
+        self._client.update_item(**request)
+        return self._client.update_item(**request)
+
+
+def test_a_write_that_was_sent_twice_is_told_as_lost_and_shows_itself(dynoxide_engine):
+    store = DynamoStateStore(LostAnswer(dynoxide_engine.client), dynoxide_engine.name, "bert")
+    assert store.set_state(b"one") == (b"one", 1, False)
+
+
+class Silent:
+    """A table that never answers."""
+
+    def get_item(self, **request):
+        raise ReadTimeoutError(endpoint_url="http://table")
+
+    update_item = get_item
+
+
+def test_silence_leaves_open_whether_it_was_written():
+    store = DynamoStateStore(Silent(), "queue", "bert")
+    for call in (store.get_state, lambda: store.set_state(b"one"), lambda: store.set_state(b"one", 3)):
+        with pytest.raises(Unreachable, match="ReadTimeoutError"):
+            call()
+
+
+def test_the_client_gives_up_in_seconds(monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    client = client_of()
+    assert (client.meta.region_name, client_of("us-east-1").meta.region_name) == ("eu-west-1", "us-east-1")
+    assert (client.meta.config.connect_timeout, client.meta.config.read_timeout) == (2, 4)
+    assert isinstance(PATIENCE, Config)
+    assert boto3.DEFAULT_SESSION is None, "a session of its own: the script may have set up another one"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "address"),
+    [("sagemaker-queue", Address("sagemaker-queue")), ("eu-west-1/queue", Address("queue", "eu-west-1"))],
+)
+def test_an_endpoint_names_a_table(endpoint, address):
+    assert Address.of(endpoint) == address
+
+
+@pytest.mark.parametrize("endpoint", ["", "ab", "eu-west-1/", "localhost:29400", "Europe/queue"])
+def test_another_endpoint_is_refused(endpoint):
+    with pytest.raises(ValueError, match="TABLE or REGION/TABLE"):
+        Address.of(endpoint)

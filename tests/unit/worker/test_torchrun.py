@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.worker import torch_entry
+from trainmaster.worker.torchrun import identity_of, settings_of
+
+
+def an_identity(address="10.0.0.7", configuration=None, environ=None):
+    return identity_of(address, "bert", configuration or {}, environ or {}, random.Random(1))
+
+
+def test_bounds_are_those_of_nnodes_whatever_the_environment_says():
+    settings = settings_of(2, 6, {}, {"TRAINMASTER_MIN": "1", "TRAINMASTER_MAX": "9", "TRAINMASTER_SIZES": "2,4,6"})
+    assert (settings.least, settings.most, settings.sizes) == (2, 6, (2, 4, 6))
+
+
+def test_settings_go_by_our_names_and_by_those_of_torch():
+    ours = settings_of(1, 2, {"interval": "0.5", "attempts": "6", "last_call": "1"}, {})
+    torchs = {"keep_alive_interval": "0.5", "keep_alive_max_attempt": "6", "last_call_timeout": "1", "timeout": 900}
+    assert ours == settings_of(1, 2, torchs | {"heartbeat_timeout": "5"}, {})
+    assert (ours.interval, ours.attempts, ours.last_call) == (0.5, 6, 1.0)
+
+
+def test_a_grace_of_the_options_is_also_how_long_stragglers_are_waited_for():
+    told, said = settings_of(1, 2, {"grace": "90"}, {}), settings_of(1, 2, {}, {"TRAINMASTER_GRACE": "90"})
+    assert told == said
+    assert told.straggler_wait > told.grace == 90.0
+
+
+@pytest.mark.parametrize(
+    ("configuration", "field"),
+    [
+        ({"keepalive": "1"}, "keepalive"),
+        ({"least": "1"}, "least"),
+        ({"interval": "soon"}, "interval"),
+        ({"attempts": "2.5"}, "attempts"),
+    ],
+)
+def test_an_option_that_means_nothing_is_refused_by_its_name(configuration, field):
+    with pytest.raises(InvalidRequest) as refused:
+        settings_of(1, 2, configuration, {})
+    assert refused.value.field == field
+
+
+def test_a_node_is_what_sagemaker_says(tmp_path):
+    config = tmp_path / "input" / "config"
+    config.mkdir(parents=True)
+    said = {"current_host": "algo-2", "hosts": ["algo-1", "algo-2"], "network_interface_name": "eth0"}
+    (config / "resourceconfig.json").write_text(json.dumps(said))
+    me = an_identity(environ={"TRAINING_JOB_NAME": "bert-m1", "SM_BASE_DIR": str(tmp_path)})
+    assert (me.training_job_name, me.host, me.addr, me.slots) == ("bert-m1", "algo-2", "10.0.0.7", 1)
+
+
+def test_outside_of_sagemaker_it_is_its_run_and_its_address():
+    me = an_identity(environ={"SM_BASE_DIR": "/nonexistent"})
+    assert (me.training_job_name, me.host) == ("bert", "10.0.0.7")
+
+
+def test_the_options_have_the_last_word_on_who_a_node_is():
+    me = an_identity(configuration={"job": "a", "host": "b", "slots": "8"}, environ={"TRAINING_JOB_NAME": "c"})
+    assert (me.training_job_name, me.host, me.slots) == ("a", "b", 8)
+
+
+def test_a_node_without_an_address_is_refused_rather_than_called_algo_1():
+    with pytest.raises(InvalidRequest, match="local-addr"):
+        an_identity(address=None)
+
+
+def test_what_torch_loads_everywhere_imports_nothing_of_weight():
+    code = (
+        "import sys; before = set(sys.modules)\n"
+        "from trainmaster.worker.torch_entry import creator\n"
+        "assert callable(creator())\n"
+        "print(sorted({name.split('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "['trainmaster']"
+    assert torch_entry.creator() is torch_entry.create
+
+
+def test_a_container_needs_boto3_alone():
+    """And torch, for torchrun; whatever else the package needs on a desk is for the client."""
+    code = (
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in {'httpx', 'rich', 'tabulate', 'typer', 'pydantic', 'yaml', 'torch'}:\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        "import trainmaster.worker.run, trainmaster.worker.rendezvous, trainmaster.worker.dynamodb\n"
+        "import trainmaster.worker.torch_entry, trainmaster.worker.torchrun, trainmaster.worker.hold\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
