@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmaster.domain.errors import UnreadableGroup
+from trainmaster.domain.rendezvous import Group, Node, Role, group_of
+
+NODE = {"addr": "10.0.0.1", "slots": 8, "role": "member", "rank": 0, "beat": 7, "since": 1}
+STATE = {"v": 1, "round": 2, "complete": True, "closed": False, "reason": "", "nodes": {}, "charged": 0}
+
+
+def read(**members):
+    return group_of(json.dumps(STATE | members))
+
+
+def test_nodes_come_in_the_order_of_their_ranks_and_those_without_one_by_name():
+    ranks = {"c/algo-1#1": None, "b/algo-2#1": 1, "d/algo-1#1": 0, "a/algo-1#1": None}
+    group = read(nodes={name: NODE | {"rank": rank} for name, rank in ranks.items()})
+    assert [node.training_job_name for node in group.nodes] == ["d", "b", "a", "c"]
+
+
+def test_what_a_newer_node_adds_is_left_alone():
+    group = read(nodes={"bert/algo-1#1": NODE | {"zone": "b"}}, epoch=3, v=2)
+    assert group.nodes == (Node(training_job_name="bert", host="algo-1", role=Role.MEMBER, rank=0, beats=7),)
+
+
+def test_a_role_of_a_newer_node_counts_as_waiting():
+    assert read(nodes={"bert/algo-1#1": NODE | {"role": "observer", "rank": None}}).nodes[0].role is Role.WAITING
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"nodes": []},
+        {"nodes": {"bert/algo-1#1": None}},
+        {"nodes": {"bert/algo-1#1": {"rank": 0}}},
+        {"nodes": {"bert/algo-1#1": NODE | {"beat": "often"}}},
+        {"round": None},
+        {"round": float("inf")},
+        {"charged": []},
+    ],
+)
+def test_what_no_node_writes_is_an_error_of_its_own(members):
+    with pytest.raises(UnreadableGroup):
+        read(**members)
+
+
+def test_a_text_nested_too_deeply_is_one_as_well():
+    with pytest.raises(UnreadableGroup):
+        group_of("[" * 100_000)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    members=st.dictionaries(st.sampled_from([*STATE]), JSON),
+    node=st.dictionaries(st.sampled_from([*NODE]), JSON),
+    name=st.text(max_size=8),
+)
+def test_whatever_a_container_writes_there_is_a_group_or_that_error(members, node, name):
+    state = STATE | {"nodes": {name: NODE | node}} | members
+    try:
+        group = group_of(json.dumps(state))
+    except UnreadableGroup:
+        return
+    assert isinstance(group, Group)
+
+
+@given(st.binary(max_size=30))
+def test_bytes_that_are_no_json_are_that_error(text):
+    try:
+        group_of(text)
+    except UnreadableGroup:
+        return
+    raise AssertionError("no bytes of this length are a state")
