@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.worker.state import State
@@ -61,13 +62,12 @@ class Budget:
             raise InvalidRequest(f"{VARIABLE} is no budget: {error}", field=VARIABLE) from error
 
     @classmethod
-    def _read(cls, given: Mapping[str, float | None]) -> Budget:
-        counts = {name: given.get(name) for name in ("most", "total", "before_full")}
-        return cls(
-            **{name: None if value is None else int(value) for name, value in counts.items()},
-            period=float(given.get("period") or PERIOD),
-            most_full=int(given.get("most_full") or 0),
-        )
+    def _read(cls, given: Mapping[str, Any]) -> Budget:
+        counts = ("most", "total", "before_full", "most_full")
+        numbers: dict[str, Any] = {name: int(given[name]) for name in counts if given.get(name) is not None}
+        if given.get("period") is not None:
+            numbers["period"] = float(given["period"])
+        return cls(**numbers)
 
     def judge(self, restarts: Sequence[float], total: int, now: float) -> tuple[Verdict, str]:
         """What the newest restart leads to, and why in words.

@@ -1,0 +1,143 @@
+"""Checkpoints: complete or not there, and no older world spoils a newer one's; in a directory and in S3."""
+
+from __future__ import annotations
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from trainmaster.worker.checkpoints import Checkpoints, DirectoryKeeper, Fenced, Mark
+from trainmaster.worker.s3_checkpoints import S3Keeper
+
+
+@pytest.fixture
+def s3():
+    with mock_aws():
+        client = boto3.client(
+            "s3", region_name="us-east-1", aws_access_key_id="testing", aws_secret_access_key="testing"
+        )
+        client.create_bucket(Bucket="bucket")
+        yield client
+
+
+@pytest.fixture(params=["directory", "s3"])
+def keeper(request, tmp_path):
+    if request.param == "directory":
+        return DirectoryKeeper(tmp_path / "kept")
+    return S3Keeper(request.getfixturevalue("s3"), "s3://bucket/jobs/bert/")
+
+
+@pytest.fixture
+def open_as(keeper, tmp_path):
+    def make(attempt=1, round_=1, newest=None):
+        return Checkpoints(keeper, attempt, round_, lambda: newest, tmp_path / "kept")
+
+    return make
+
+
+def write(checkpoints, step, text="", **options):
+    with checkpoints.writing(step, **options) as directory:
+        (directory / "deep").mkdir()
+        (directory / "deep" / "state.pt").write_text(text or str(step))
+
+
+def read(checkpoints):
+    with checkpoints.reading(checkpoints.latest()) as directory:
+        return (directory / "deep" / "state.pt").read_text()
+
+
+def test_there_is_none_at_first(open_as):
+    assert open_as().latest() is None
+
+
+def test_what_was_written_last_is_read(open_as):
+    write(open_as(), 10)
+    write(open_as(), 20)
+    assert open_as(round_=2).latest() == Mark(1, 1, 20)
+    assert read(open_as(round_=2)) == "20"
+
+
+def test_a_newer_round_goes_before_more_steps_of_an_older_one(open_as):
+    write(open_as(round_=1), 900)
+    write(open_as(round_=2), 100)
+    write(open_as(round_=1), 950)
+    assert read(open_as()) == "100"
+
+
+def test_a_newer_attempt_goes_before_any_round_of_an_older_one(open_as):
+    write(open_as(attempt=1, round_=50), 900)
+    write(open_as(attempt=2, round_=1), 100)
+    assert open_as().latest() == Mark(2, 1, 100)
+
+
+def test_a_writer_whose_world_is_over_publishes_nothing(open_as):
+    with pytest.raises(Fenced, match="round 3 works"):
+        write(open_as(round_=2, newest=3), 10)
+    assert open_as().latest() is None
+
+
+def test_a_writer_of_the_present_world_and_one_that_cannot_know_publish(open_as):
+    write(open_as(round_=3, newest=3), 10)
+    write(open_as(round_=3, newest=None), 11)
+    assert open_as().latest() == Mark(1, 3, 11)
+
+
+def test_a_writer_that_fails_in_the_middle_leaves_nothing(open_as, tmp_path):
+    def fail():
+        with open_as().writing(10) as directory:
+            (directory / "half").write_text("x")
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        fail()
+    assert open_as().latest() is None
+    assert not list((tmp_path / "kept").iterdir())
+
+
+def test_of_two_writers_of_one_checkpoint_the_first_stays_whole(open_as):
+    write(open_as(), 10, "first")
+    write(open_as(), 10, "second")
+    assert read(open_as()) == "first"
+
+
+def test_only_as_many_stay_as_were_asked_for_and_never_a_newer_one_goes(open_as, keeper):
+    write(open_as(round_=2), 5)
+    for step in (10, 20, 30):
+        write(open_as(round_=1), step, keep=2)
+    assert sorted(keeper.marks()) == [Mark(1, 1, 20), Mark(1, 1, 30), Mark(1, 2, 5)]
+
+
+def test_a_copy_of_a_directory_that_lacks_a_file_is_no_checkpoint(tmp_path):
+    keeper = DirectoryKeeper(tmp_path)
+    checkpoints = Checkpoints(keeper, 1, 1, lambda: None, tmp_path)
+    write(checkpoints, 10)
+    write(checkpoints, 20)
+    (tmp_path / Mark(1, 1, 20).name / "deep" / "state.pt").unlink()
+    assert checkpoints.latest() == Mark(1, 1, 10)
+
+
+def test_files_in_s3_without_a_list_are_no_checkpoint(s3):
+    keeper = S3Keeper(s3, "s3://bucket/bert")
+    s3.put_object(Bucket="bucket", Key=f"bert/files/{Mark(1, 1, 10).name}/ab/state.pt", Body=b"x")
+    assert keeper.marks() == []
+
+
+def test_a_list_in_s3_that_leads_outside_is_refused(s3, tmp_path):
+    keeper, mark = S3Keeper(s3, "s3://bucket/bert"), Mark(1, 1, 10)
+    body = b'{"writer": "ab", "files": {"../../evil": 1}}'
+    s3.put_object(Bucket="bucket", Key=f"bert/complete/{mark.name}.json", Body=body)
+    with pytest.raises(ValueError, match="outside"):
+        keeper.fetch(mark, tmp_path)
+
+
+@pytest.mark.parametrize("uri", ["/opt/ml", "https://bucket/x", "s3://"])
+def test_an_address_that_is_not_s3s_is_refused(uri):
+    with pytest.raises(ValueError, match="no address in S3"):
+        S3Keeper(None, uri)
+
+
+def test_names_sort_as_marks_do():
+    marks = [Mark(1, 2, 30), Mark(1, 10, 4), Mark(2, 1, 1), Mark(1, 2, 4)]
+    assert sorted(mark.name for mark in marks) == [mark.name for mark in sorted(marks)]
+    assert [Mark.named(mark.name) for mark in marks] == marks
+    assert Mark.named("lost+found") is None
