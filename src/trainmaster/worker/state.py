@@ -4,7 +4,7 @@ Values only. It must not change by itself (`actions` has every change), and noth
 what is not exactly a state of this version is refused.
 
 A complete round never changes: its members are the nodes of role `member`, with ranks 0 to n-1. Whatever changes who
-takes part opens the next round first. While a round is being formed, `member` are nodes of the world before that have
+takes part opens the next round first, until the end. While a round is being formed, `member` are nodes of the world before that have
 not come yet, `waiting` and `spare` those that have.
 """
 
@@ -198,7 +198,8 @@ def _checked(state: State) -> State:
         texts.append(state.endpoint.host)
     right = all(type(number) is int and number >= 0 for number in whole)
     right = right and all(type(text) is str for text in texts) and all(type(truth) is bool for truth in truths)
-    if not right or (state.complete and not _dense(state)):
+    works = state.complete and not state.closed  # after the end nodes go one by one, and nothing begins anew
+    if not right or (works and not _dense(state)):
         raise Corrupt("the rendezvous state has values that no node would have written")
     return state
 

@@ -1,0 +1,277 @@
+"""A node as handlers and programs use it, on a table that answers at once and time that is set by hand."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from looking import SETTINGS, Row, Ticking, executor, key
+
+from trainmaster.worker.engine import Engine
+from trainmaster.worker.errors import Closed, Drained, RoundLost, TimedOut, Unreachable
+from trainmaster.worker.rendezvous import Rendezvous, free_port
+from trainmaster.worker.state import DONE, Role, Why, decode
+
+LOST = Unreachable("no answer")
+
+
+@pytest.fixture
+def row():
+    return Row()
+
+
+@pytest.fixture
+def clock():
+    return Ticking()
+
+
+def asks(row, **values):
+    epoch = json.loads(row.control)["epoch"] + 1 if row.control else 1
+    row.control = json.dumps({"epoch": epoch, "least": 1, "most": 4, **values})
+
+
+def engine(row, clock, job):
+    return Engine(executor(row, clock, job), clock.sleep)
+
+
+def together(clock, *programs):
+    """Run generators of pauses side by side until all have ended; their values, or what they raised."""
+    results = {}
+    running = dict.fromkeys(programs, clock.now)
+    while running:
+        program = min(running, key=running.get)
+        clock.now = max(clock.now, running[program])
+        try:
+            running[program] = clock.now + next(program) + 0.001
+        except StopIteration as end:
+            results[program] = end.value
+            del running[program]
+        except (Closed, Drained, RoundLost, TimedOut) as error:
+            results[program] = error
+            del running[program]
+    return [results[program] for program in programs]
+
+
+def meet(clock, *engines):
+    return together(clock, *(each.joining() for each in engines))
+
+
+@pytest.fixture
+def pair(row, clock):
+    asks(row, most=2)
+    nodes = engine(row, clock, "a"), engine(row, clock, "b")
+    meet(clock, *nodes)
+    return nodes
+
+
+def later(clock):
+    clock.sleep(SETTINGS.poll + 0.1)
+
+
+def test_a_world_tells_who_is_in_it(row, clock):
+    worlds = meet(clock, *(engine(row, clock, job) for job in "abc"))
+    assert {world.size for world in worlds} == {3}
+    assert [world.rank for world in worlds] == [0, 1, 2]
+    assert [peer.addr for peer in worlds[0].nodes] == ["10.0.0.a", "10.0.0.b", "10.0.0.c"]
+
+
+def test_nothing_is_asked_while_nothing_changes(pair, clock):
+    for node in pair:
+        later(clock)
+        asked = node.asked()
+        assert (asked.rejoin, asked.drain, asked.closed, node.num_waiting()) == (False, False, None, 0)
+
+
+def test_asking_reads_the_table_once_a_second(pair, row, clock):
+    later(clock)
+    row.calls.clear()
+    for _ in range(10):
+        pair[0].asked()
+        clock.sleep(0.05)
+    assert row.calls.count("get") == 1
+
+
+def test_a_silent_table_changes_no_answer(pair, row, clock):
+    row.errors = [LOST] * 100
+    for _ in range(20):
+        later(clock)
+        assert not pair[0].asked().rejoin
+        assert pair[0].num_waiting() == 0
+
+
+def test_a_worker_that_fails_here_begins_a_round_that_is_charged_once(pair, row, clock):
+    assert [world.round for world in meet(clock, pair[0], pair[1])] == [2, 2]
+    state = decode(row.data)
+    assert (state.charged, state.restarts[-1].why) == (1, Why.FAILURE)
+
+
+def test_a_drain_is_announced_before_anyone_stops_and_not_charged(pair, row, clock):
+    first, second = pair
+    asks(row, most=1, drain=["a"])
+    later(clock)
+    assert (second.asked().rejoin, second.asked().resize) == (True, True)
+    later(clock)
+    asked = first.asked()
+    assert (asked.drain, asked.grace) == (True, 600.0)
+    together(clock, first.beating())
+    assert decode(row.data).nodes[key("a")].role is Role.LEAVING
+    world, _ = together(clock, second.joining(), first.leaving())
+    assert (world.rank, world.size, world.round) == (0, 1, 2)
+    state = decode(row.data)
+    assert (state.charged, state.closed, list(state.nodes)) == (0, False, [key("b")])
+
+
+def test_a_drained_node_that_asks_for_a_world_is_told_to_end(pair, row, clock):
+    asks(row, drain=["a"])
+    assert isinstance(meet(clock, pair[0])[0], Drained)
+    assert key("a") not in decode(row.data).nodes
+
+
+def test_a_node_that_was_evicted_rejoins(pair, row, clock):
+    first, second = pair
+    for _ in range(8):  # `a` is silent, `b` sees it
+        clock.sleep(2.0)
+        together(clock, second.beating())
+    meet(clock, second)
+    assert first.fenced()
+    assert not second.fenced()
+    later(clock)
+    assert first.should_rejoin()
+    first_world, second_world = meet(clock, first, second)
+    assert (second_world.rank, first_world.rank, first_world.round) == (0, 1, 3)
+    assert not first.fenced()
+    assert decode(row.data).charged == 1
+
+
+def test_who_cannot_know_whether_it_is_fenced_is_told_so(pair, row):
+    row.errors = [LOST]
+    with pytest.raises(Unreachable):
+        pair[0].fenced()
+
+
+def test_a_node_that_says_goodbye_is_missed_at_once(pair, row, clock):
+    pair[1].leave()
+    later(clock)
+    assert pair[0].should_rejoin()
+    assert decode(row.data).why == (Why.DEPARTURE,)
+
+
+def test_the_end_stops_nobody_who_is_at_work_and_everybody_who_waits(pair, row, clock):
+    spare = engine(row, clock, "s")
+    waits = spare.joining()
+    for _ in range(4):
+        clock.sleep(next(waits))
+    assert decode(row.data).nodes[key("s")].role is Role.SPARE
+    pair[0].close(DONE)
+    later(clock)
+    asked = pair[1].asked()
+    assert (asked.rejoin, asked.closed, pair[1].num_waiting()) == (False, DONE, 0)
+    assert together(clock, waits)[0].reason == DONE
+
+
+def test_the_first_rank_says_where_it_listens(pair, clock):
+    asked, _ = together(clock, pair[1].awaiting_endpoint(), pair[0].publishing("10.0.0.a", 4321))
+    assert asked == ("10.0.0.a", 4321)
+
+
+def test_who_waits_for_it_in_a_world_that_is_over_joins_again(pair, clock):
+    waits = pair[1].awaiting_endpoint()
+    next(waits)
+    pair[0].leave()
+    assert isinstance(together(clock, waits)[0], RoundLost)
+
+
+QUICK = replace(SETTINGS, interval=0.05, poll=0.02, last_call=0.1, gather=0.05, backoff=0.05, faulty_wait=0.0)
+
+
+class Locked(Row):
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.Lock()
+
+    def get_state(self):
+        with self.lock:
+            return super().get_state()
+
+    def set_state(self, state, token=None):
+        with self.lock:
+            return super().set_state(state, token)
+
+
+def program(row, job):
+    return Rendezvous(Engine(executor(row, time.monotonic, job, QUICK), time.sleep), "127.0.0.1")
+
+
+def threads(*calls):
+    results = [None] * len(calls)
+
+    def run(place, call):
+        results[place] = call()
+
+    running = [threading.Thread(target=run, args=each, daemon=True) for each in enumerate(calls)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join(20.0)
+    return results
+
+
+def test_programs_meet_in_real_time_and_have_one_coordinator():
+    row = Locked()
+    programs = [program(row, job) for job in "abc"]
+    worlds = threads(*(each.next for each in programs))
+    assert {world.coordinator for world in worlds} == {worlds[0].coordinator}
+    assert sorted(world.rank for world in worlds) == [0, 1, 2]
+    time.sleep(QUICK.expiry * 2)  # the keep-alive threads do their work
+    assert not any(each.changed() for each in programs)
+    programs[0].leave()
+    time.sleep(QUICK.poll * 2)
+    assert programs[1].changed()
+    worlds = threads(programs[1].next, programs[2].next)
+    assert sorted(world.rank for world in worlds) == [0, 1]
+    programs[1].close()
+    time.sleep(QUICK.poll * 2)
+    assert programs[2].asked().closed == DONE
+    with pytest.raises(Closed):
+        programs[2].next()
+    programs[2].leave()
+
+
+def test_a_program_that_ends_in_an_error_leaves_and_closes_nothing():
+    row = Locked()
+    asks(row, most=1)
+
+    def fails():
+        with program(row, "a") as rendezvous:
+            return 1 // (rendezvous.next().size - 1)
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    state = decode(row.data)
+    assert (state.closed, dict(state.nodes)) == (False, {})
+
+
+def test_a_container_finds_its_rendezvous_in_its_environment(tmp_path):
+    config = tmp_path / "input" / "config" / "resourceconfig.json"
+    config.parent.mkdir(parents=True)
+    config.write_text(json.dumps({"current_host": "algo-1", "hosts": ["algo-1"], "network_interface_name": "eth0"}))
+    environ = {
+        "SM_BASE_DIR": str(tmp_path),
+        "TRAINING_JOB_NAME": "job-qstamp-1-m2",
+        "TRAINMASTER_LOCAL_ADDR": "127.0.0.1",
+        "TRAINMASTER_MIN": "1",
+        "TRAINMASTER_MAX": "1",
+    }
+    row = Locked()
+    with Rendezvous.from_environment(environ, store=row, slots=4) as rendezvous:
+        world = rendezvous.next()
+        assert (world.size, world.nodes[0].slots, world.coordinator[0]) == (1, 4, "127.0.0.1")
+        assert world.nodes[0].name.startswith("job-qstamp-1-m2/algo-1#")
+        assert not rendezvous.fenced()
+
+
+def test_a_free_port_is_free():
+    assert 0 < free_port("127.0.0.1") < 65536
