@@ -18,6 +18,7 @@ from trainmaster.domain.policy import (
     Placement,
     Policy,
     Preemption,
+    Resizes,
     Retry,
     Share,
     WhenSpent,
@@ -70,6 +71,9 @@ retries = st.builds(
 )
 
 
+resizes = st.builds(Resizes, enabled=st.booleans(), shrink_equals=st.booleans(), payback=amounts)
+
+
 @st.composite
 def expansions(draw: st.DrawFn) -> Expansion:
     """Any guard rails that make sense."""
@@ -109,5 +113,6 @@ def policies(draw: st.DrawFn) -> Policy:
         placement=draw(st.sampled_from(Placement)),
         cpu_weight=draw(st.floats(0, 1)),
         expansion=draw(expansions()),
+        resizes=draw(resizes),
         most_actions=draw(st.integers(1, 500)),
     )

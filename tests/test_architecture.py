@@ -38,7 +38,10 @@ STAGE_HELPERS = {
     "attained": {"order"},
     "course": {"expect"},
     "expand": {"rails", "wanted"},
-    "deciding": {"figures", "place", "preempt", "shortage", "warm"},
+    "deciding": {"figures", "place", "preempt", "shortage", "shrinking", "ways"},
+    "growing": {"deciding", "figures", "order", "preempt", "resize"},
+    "shrinking": {"resize"},
+    "ways": {"figures", "preempt", "resize", "shrinking", "warm"},
     "forecast": {"course", "expect", "figures", "rough"},
     "rough": {"bounds", "course"},
     "preempt": {"reach", "shelves", "victims"},
@@ -117,6 +120,17 @@ def test_adapters_talk_to_one_service_each():
             if name.startswith("trainmaster.adapters."):
                 shared = parts[2] in {"aws_errors", "service_model"} or parts[2].startswith(path.stem.split("_")[0])
                 assert shared, f"{path.name} imports {name}"
+
+
+def test_the_worker_shares_the_errors_with_the_queue_and_needs_boto3_or_torch_at_most():
+    """It runs in other people's containers, with whatever versions they have."""
+    import sys
+
+    for path in (p for p in MODULES if layer(p) == "worker"):
+        for name in imports(path):
+            root = name.split(".")[0]
+            assert root in {"trainmaster", "boto3", "botocore", "torch"} | sys.stdlib_module_names, f"{path.name}: {name}"
+            assert own(name) != "domain" or name.startswith("trainmaster.domain.errors."), f"{path.name}: {name}"
 
 
 def reads_environment(path: Path) -> bool:

@@ -114,6 +114,7 @@ _BRIEFLY: Mapping[str, str] = {
     "WaitsForCapacity": "needs {missing} more {pool}",
     "WaitsForRelease": "others are stopping for it",
     "Preempts": "preempts {victims}",
+    "Shrinks": "shrinks {shrinks}",
     "EndsWarmPool": "ends warm pools",
     "Behind": "behind {job}",
     "KeptForOther": "{pool} held for {job}",

@@ -221,7 +221,7 @@ class Resizes:
     """How far the queue resizes elastic jobs by itself.
 
     Attributes:
-        enabled: whether running jobs grow and shrink; without it they keep the size that they started with.
+        enabled: whether elastic jobs grow and shrink; without it they start, and stay, with their least size.
         shrink_equals: whether a job that waits has running ones of its own priority shrink back to their least size.
         payback: a growth has to be expected to bring so many times the work that it costs.
     """

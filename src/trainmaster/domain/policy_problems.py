@@ -51,6 +51,9 @@ def policy_problems(policy: Policy, pools: Mapping[str, Pool], catalogue: Catalo
     yield from _period("holdForSeconds", policy.hold_for, LONGEST_HOLD)
     yield from _part("cpuWeight", policy.cpu_weight)
     yield from _expansion_problems(policy.expansion, catalogue)
+    if not _is_number(policy.resizes.payback):
+        wrong = f"resizes.payback is {shown(policy.resizes.payback)}."
+        yield Problem("resizes.payback", wrong, "Give a number from 0 on; 2 is usual.")
     yield from _whole("mostActions", policy.most_actions, MOST_ACTIONS, least=1)
     if len(policy.shares) > MOST_SHARES:
         wrong = f"There are {len(policy.shares)} shares; a queue has at most {MOST_SHARES}."

@@ -67,14 +67,28 @@ class WaitsForRelease:
 
 @dataclass(frozen=True, slots=True)
 class Preempts:
-    """Enough capacity is being taken from jobs that have to step aside for it."""
+    """Enough capacity is being taken from jobs that have to step aside for it, and from others that run on smaller."""
 
     victims: tuple[str, ...]
+    until: datetime
+    shrinks: tuple[str, ...] = ()
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        besides = f" and shrinks {', '.join(self.shrinks)}" if self.shrinks else ""
+        return f"preempts {', '.join(self.victims)}{besides}; the capacity is kept for it until {clock(self.until)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shrinks:
+    """Enough capacity is being taken from elastic jobs, which run on with fewer instances."""
+
+    shrinks: tuple[str, ...]
     until: datetime
 
     def words(self) -> str:
         """The reason as a sentence."""
-        return f"preempts {', '.join(self.victims)}; the capacity is kept for it until {clock(self.until)}"
+        return f"shrinks {', '.join(self.shrinks)}; the capacity is kept for it until {clock(self.until)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +239,7 @@ Reason = (
     WaitsForCapacity
     | WaitsForRelease
     | Preempts
+    | Shrinks
     | EndsWarmPool
     | Behind
     | KeptForOther

@@ -16,6 +16,7 @@ ReasonType = Literal[
     "WaitsForCapacity",
     "WaitsForRelease",
     "Preempts",
+    "Shrinks",
     "EndsWarmPool",
     "Behind",
     "KeptForOther",
@@ -79,6 +80,10 @@ class Reason(Answer):
         Field(description="Where jobs are stopping (WaitsForRelease), or nothing more is started (Draining)."),
     ] = None
     victims: Annotated[list[str] | None, Field(description="The jobs that step aside for it. Of Preempts.")] = None
+    shrinks: Annotated[
+        list[str] | None,
+        Field(description="The elastic jobs that give instances for it. Of Shrinks, and of Preempts where some do."),
+    ] = None
     training_jobs: Annotated[
         list[str] | None, Field(description="Whose warm pools are being ended. Of EndsWarmPool.")
     ] = None
@@ -107,6 +112,7 @@ class Reason(Answer):
         datetime | None,
         Field(
             description="When that ends at the latest; null where it is not known. Of WaitsForRelease, Preempts, "
-            "EndsWarmPool, KeptForOther, Protected, PreemptsLater, BackingOff, BudgetSpent, PlanClosed, NotBefore."
+            "Shrinks, EndsWarmPool, KeptForOther, Protected, PreemptsLater, BackingOff, BudgetSpent, PlanClosed, "
+            "NotBefore."
         ),
     ] = None

@@ -20,7 +20,7 @@ from trainmaster.ports import QueueSettings
 
 _POLICY = Policy()
 _RULES, _LIMITS = _POLICY.preemption, _POLICY.limits
-_EXPANSION = _POLICY.expansion
+_EXPANSION, _RESIZES = _POLICY.expansion, _POLICY.resizes
 _SHARE, _BUDGET, _RETRY = Share(name=""), Budget(), Retry()
 
 Seconds = Annotated[float, Field(ge=0, le=LONGEST.total_seconds(), allow_inf_nan=False)]
@@ -175,6 +175,20 @@ class ExpansionSettings(Asked):
     ] = _EXPANSION.retire_after.total_seconds()
 
 
+class ResizeSettings(Asked):
+    """How far the queue resizes elastic jobs by itself."""
+
+    enabled: Annotated[
+        bool, Field(description="Whether elastic jobs grow and shrink; without it they keep their least size.")
+    ] = _RESIZES.enabled
+    shrink_equals: Annotated[
+        bool, Field(description="Whether a waiting job has running ones of its own priority give, down to the least.")
+    ] = _RESIZES.shrink_equals
+    payback: Annotated[
+        Amount, Field(description="A growth has to be expected to bring so many times the work that its pause costs.")
+    ] = _RESIZES.payback
+
+
 _EXAMPLE: dict[str, Any] = {
     "order": "backfill",
     "preemption": {"minRuntimeSeconds": 600, "cooldownSeconds": 1800},
@@ -231,6 +245,7 @@ class Settings(Asked):
         ),
     ] = _POLICY.cpu_weight
     expansion: Annotated[ExpansionSettings, Field(default_factory=ExpansionSettings)]
+    resizes: Annotated[ResizeSettings, Field(default_factory=ResizeSettings)]
     most_actions: Annotated[
         int, Field(ge=1, le=MOST_ACTIONS, description="Most starts and preemptions of one pass of the manager.")
     ] = _POLICY.most_actions

@@ -261,10 +261,11 @@ class Attained(Ranking):
         return self._accounts.get(job.name) or self._opened(job)
 
     def _opened(self, job: Job) -> _Account:
-        attempt, received = job.attempt, job.worked
+        attempt, received, at_work = job.attempt, job.worked, job.at_work
         if attempt is not None and attempt.started_at is not None and job.units:
-            received += (self.now - attempt.started_at).total_seconds()
-        wait = (self.now - job.entry_time).total_seconds() - received
+            received = job.worked_by(self.now)
+            at_work += (self.now - attempt.started_at).total_seconds()
+        wait = (self.now - job.entry_time).total_seconds() - at_work
         gpus, fresh_for = self._widths.get(job.traits or "") or self._width(job)
         found = self._accounts[job.name] = (received, wait, gpus, fresh_for)
         return found

@@ -1,7 +1,8 @@
 """One course that the queue may take: plans are carried out as they are made, jobs end when that is expected of them.
 
 Each decision is the planner's and each change the life cycle's own; SageMaker is taken to do at once what it is asked
-for, and nothing new to arrive. It must not decide anything.
+for, and nothing new to arrive. Elastic jobs shrink, but do not grow: what they are given besides delays nobody. It must
+not decide anything.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING
 
 from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import reclaimed_at
+from trainmaster.domain.elastic import Hook
 from trainmaster.domain.job import WAITING, Job
 from trainmaster.domain.observation import Observation, Status
-from trainmaster.domain.plan import Plan, Snapshot, Start
+from trainmaster.domain.plan import Plan, Resize, Snapshot, Start
 from trainmaster.domain.policy import Order
 from trainmaster.domain.resolving import with_changes
 from trainmaster.domain.warm import WarmPool, counting
@@ -85,6 +87,8 @@ class Course:
             waiting[preemption.job.name] = lifecycle.keep_for(waiting[preemption.job.name], preemption.hold)
             for victim in preemption.victims:
                 active[victim.name] = self._stepping_aside(active[victim.name], preemption.job.name)
+            for resize in preemption.shrinks:
+                active[resize.job.name] = self._shrunk(resize)
         for ended in plan.warm_ends:
             waiting[ended.job.name] = lifecycle.keep_for(waiting[ended.job.name], ended.hold)
         warm = self._warm_after(plan) if self.snapshot.warm else ()
@@ -152,7 +156,8 @@ class Course:
 
     def _started(self, start: Start) -> Job:
         back = reclaimed_at(start.units, self.snapshot.pools)
-        job = lifecycle.start(start.job, start.units, start.choices, self.since, reclaimed_at=back)
+        units = start.job.demand.alternatives[0] if start.job.elastic is not None else start.units
+        job = lifecycle.start(start.job, units, start.choices, self.since, reclaimed_at=back)
         self.ends[job.name] = _earlier(self.since + self.run_time(start.job), back)
         return _after(job, Status.IN_PROGRESS, self.since) or job
 
@@ -161,6 +166,23 @@ class Course:
             self.left[job.name] = max(self.ends[job.name] - self.since, timedelta(0))
         self.ends[job.name] = self.since + STOP_TAKES
         return lifecycle.preempt(job, beneficiary, self.moment)
+
+    def _shrunk(self, resize: Resize) -> Job:
+        """The job once it has given what it was asked for, which takes no time here; it runs on the slower for it."""
+        at = self.moment
+        job = lifecycle.resize(resize.job, resize.size, resize.cause, at, until=at, freed_for=resize.freed_for)
+        attempt, elastic = lifecycle.current(job), job.elastic
+        if elastic is not None and elastic.hook is Hook.RESTART:
+            stopped = _after(job, Status.STOPPED, at)
+            job = job if stopped is None else _after(stopped, Status.IN_PROGRESS, at) or stopped
+        elif elastic is not None and elastic.hook is Hook.MEMBERS:
+            for member in [member for member in attempt.members if member.leaving]:
+                job = lifecycle.member_ended(job, member.training_job_name, at, "has left", lost=False)
+        else:
+            job = lifecycle.resized(job, at, resize.size)
+        slower = sum(resize.job.units.values()) / resize.size
+        self.ends[job.name] = at + max(self.ends[job.name] - at, timedelta(0)) * slower
+        return job
 
     def _warm_after(self, plan: Plan) -> tuple[WarmPool, ...]:
         """A pool that is used is its job's from here on; one that is to end will be gone soon."""

@@ -1,18 +1,20 @@
 """What becomes of one waiting job: it starts, others give way to it, or it waits, with the reason.
 
 It starts where it fits and delays nobody who is reserved for; waits where enough is on the way; else takes what it
-lacks from warm pools and from jobs that it may displace; else is reserved for. It must not choose whose turn it is.
+lacks from warm pools, and from jobs that shrink or step aside; else is reserved for. It must not choose whose turn it
+is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from trainmaster.domain.capacity import Units
+from trainmaster.domain.elastic import Cause
 from trainmaster.domain.job import Hold, Job
-from trainmaster.domain.plan import Decision, EndWarm, Preempt, Snapshot, Start, Wait
+from trainmaster.domain.plan import Decision, EndWarm, Preempt, Resize, Snapshot, Start, Wait
 from trainmaster.domain.reasons import (
     BackingOff,
     EndsWarmPool,
@@ -21,6 +23,7 @@ from trainmaster.domain.reasons import (
     PreemptsLater,
     Protected,
     Reason,
+    Shrinks,
     WaitsForRelease,
 )
 from trainmaster.domain.warm import WarmPool
@@ -28,26 +31,13 @@ from trainmaster.planner.figures import Figures
 from trainmaster.planner.place import Placer
 from trainmaster.planner.preempt import Choice
 from trainmaster.planner.shortage import never
-from trainmaster.planner.warm import InTheWay
+from trainmaster.planner.shrinking import Gift
+from trainmaster.planner.ways import Way, Ways
 
 ABSOLUTE: tuple[int, ...] = ()
 """A standing below all others: who bars the rest with it is passed by nobody."""
 MOST_VICTIMS = 80
-"""Victims of one Preempt decision: it is committed as one transaction, which holds 100 items."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """How a blocked job could get units: what is ended and who steps aside for it."""
-
-    units: Units
-    warm: InTheWay
-    choice: Choice
-
-    @property
-    def open(self) -> bool:
-        """Whether that frees all that is missing."""
-        return bool(self.choice.victims) or (bool(self.warm.pools) and not self.warm.missing)
+"""Jobs that one Preempt decision stops or shrinks: it is committed as one transaction, which holds 100 items."""
 
 
 @dataclass(slots=True)
@@ -62,7 +52,9 @@ class Deciding:
         refused: why the manager makes no pool for infeasible jobs, by name.
         decisions: in the order in which they were made.
         untils: until when reasons hold that are a matter of time.
-        actions: starts and stops so far; the policy bounds them.
+        actions: starts, stops and resizes so far; the policy bounds them.
+        ways: how blocked jobs could get units.
+        sizable: where in `decisions` the starts are that could have more than the least size.
     """
 
     snapshot: Snapshot
@@ -73,6 +65,12 @@ class Deciding:
     decisions: list[Decision] = field(default_factory=list)
     untils: list[datetime] = field(default_factory=list)
     actions: int = 0
+    ways: Ways = field(init=False)
+    sizable: list[int] = field(default_factory=list)
+    _shrunk_by: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.ways = Ways(self.figures)
 
     def consider(self, job: Job) -> None:
         """Decide about one waiting job; its own Start or Wait comes last."""
@@ -122,7 +120,7 @@ class Deciding:
         """Start the job on a warm pool that matches it, which takes nothing from anybody; whether there was one."""
         figures = self.figures
         found = self._warm_match(job, open_)
-        if found is None or self._spent():
+        if found is None or self.spent():
             return False
         units, pool = found
         self.actions += 1
@@ -146,13 +144,15 @@ class Deciding:
         return None
 
     def _start(self, job: Job, fitting: list[Units]) -> None:
-        if self._spent():
+        if self.spent():
             self.figures.keep(job, fitting[0], self.now)
             self._wait(job, NextPass())
             return
         self.actions += 1
         placement = self.placer.place(job, fitting, lambda pool: self.figures.now_there(job, pool))
         self.figures.start(job, placement.units)
+        if job.elastic is not None:
+            self.sizable.append(len(self.decisions))
         self.decisions.append(Start(job, placement.units, placement.choices, cursors=placement.cursors))
 
     def _wait_for_release(self, job: Job, units: Units) -> None:
@@ -167,21 +167,21 @@ class Deciding:
     def _make_way(self, job: Job, open_: list[Units], otherwise: Reason | None = None) -> None:
         """Others give way to the job where they may; else it is blocked, or waits for `otherwise`."""
         open_ = self.placer.queue(job, open_)
-        ways = [self._way(job, units) for units in open_]
-        able = [(way.choice.highest, way.choice.cost, index) for index, way in enumerate(ways) if way.open]
+        ways = [self.ways.way(job, units) for units in open_]
+        able = [(way.choice.highest, way.cost, index) for index, way in enumerate(ways) if way.open]
         if not able and otherwise is not None:
             self._wait(job, otherwise)
         elif not able:
             self._wait_for_protected(job, open_, next((way for way in ways if way.choice.protected), None))
         elif (since := self.figures.may_preempt_since(job)) > self.now:
             self._block(job, open_, PreemptsLater(since))
-        elif self._spent():
+        elif self.spent():
             self.figures.ledger.bar(job, self.figures.ranking.standing(job))
             self._wait(job, NextPass())
         else:
             self._take(job, ways[min(able)[2]])
 
-    def _wait_for_protected(self, job: Job, open_: list[Units], way: _Way | None) -> None:
+    def _wait_for_protected(self, job: Job, open_: list[Units], way: Way | None) -> None:
         """Nobody may step aside now; where that is only a matter of time, that time is reserved."""
         figures = self.figures
         if way is not None and way.choice.until is not None and figures.reservations.room([way.units]):
@@ -190,29 +190,43 @@ class Deciding:
         else:
             self._block(job, open_, None if way is None else _protected(way.choice))
 
-    def _way(self, job: Job, units: Units) -> _Way:
-        missing = self.figures.missing(job, units)
-        warm = self.figures.warm.in_the_way(job, missing) if self.snapshot.warm else InTheWay(missing=missing)
-        choice = self.figures.victims(job, units, warm.missing) if warm.missing else Choice()
-        return _Way(units, warm, choice)
-
-    def _take(self, job: Job, way: _Way) -> None:
-        """End the warm pools and have the victims step aside, and keep what they free."""
+    def _take(self, job: Job, way: Way) -> None:
+        """End the warm pools, have jobs shrink and the victims step aside, and keep what they free."""
         figures, until = self.figures, self._lapse()
         hold, victims, pools = Hold(way.units, until), way.choice.victims, way.warm.pools
-        self.actions += len(victims) + len(pools)
+        self.actions += len(victims) + len(pools) + len(way.shrinks)
         figures.warm.end(pools)
         for pool in pools:
             figures.ledger.free_soon(pool.units, until)
             self.decisions.append(EndWarm(job, pool, hold))
+        fresh = [resize for gift in way.shrinks if (resize := self._shrink(job, gift, until)) is not None]
         figures.free(victims, until)
+        self.ways.remove(victims)
         figures.keep(job, way.units, until)
-        for first in range(0, len(victims), MOST_VICTIMS):
-            self.decisions.append(Preempt(job, victims[first : first + MOST_VICTIMS], hold))
-        if victims:
-            self._wait(job, Preempts(tuple(victim.name for victim in victims), until))
-        else:
-            self._wait(job, EndsWarmPool(tuple(pool.training_job_name for pool in pools), until))
+        items = [*fresh, *victims]
+        for first in range(0, len(items), MOST_VICTIMS):
+            some = items[first : first + MOST_VICTIMS]
+            stop = tuple(item for item in some if isinstance(item, Job))
+            self._note_shrunk(shrink := tuple(item for item in some if isinstance(item, Resize)))
+            self.decisions.append(Preempt(job, stop, hold, shrink))
+        self._wait(job, _taken(way, until))
+
+    def _shrink(self, job: Job, gift: Gift, until: datetime) -> Resize | None:
+        """Have a job give; None where it gives for an earlier one of this plan already, and just gives more."""
+        slack, name = gift.slack, gift.slack.job.name
+        self.figures.shrink(slack.job, {slack.pool: gift.freed}, until)
+        self.ways.shrink(gift)
+        if (index := self._shrunk_by.get(name)) is None:
+            return Resize(slack.job, gift.size, Cause.SHRINK, freed_for=job.name, cost=slack.cost)
+        before = self.decisions[index]
+        if isinstance(before, Preempt):
+            shrinks = (replace(each, size=gift.size) if each.job.name == name else each for each in before.shrinks)
+            self.decisions[index] = replace(before, shrinks=tuple(shrinks))
+        return None
+
+    def _note_shrunk(self, shrinks: tuple[Resize, ...]) -> None:
+        """The next decision has these."""
+        self._shrunk_by |= {resize.job.name: len(self.decisions) for resize in shrinks}
 
     def _block(self, job: Job, alternatives: list[Units], reason: Reason | None) -> None:
         """The job cannot go on now: it bars its equals, or is reserved for, as the order wants it."""
@@ -231,7 +245,8 @@ class Deciding:
         if (until := getattr(reason, "until", None)) is not None:
             self.untils.append(until)
 
-    def _spent(self) -> bool:
+    def spent(self) -> bool:
+        """Whether this pass has done as much as one pass may."""
         return self.actions >= self.snapshot.policy.most_actions
 
     def _lapse(self) -> datetime:
@@ -241,6 +256,17 @@ class Deciding:
 def backing_off(job: Job, now: datetime) -> bool:
     """Whether the job's last start met no capacity, so that it is not tried again yet."""
     return job.retry_at is not None and job.retry_at > now
+
+
+def _taken(way: Way, until: datetime) -> Reason:
+    """What is under way for a job that takes what it lacks."""
+    victims = tuple(victim.name for victim in way.choice.victims)
+    shrinks = tuple(gift.slack.job.name for gift in way.shrinks)
+    if victims:
+        return Preempts(victims, until, shrinks)
+    if shrinks:
+        return Shrinks(shrinks, until)
+    return EndsWarmPool(tuple(pool.training_job_name for pool in way.warm.pools), until)
 
 
 def _protected(choice: Choice) -> Reason:

@@ -1,7 +1,8 @@
 """When jobs are expected to end: what history says of their kind, never more than their time limit allows.
 
-An expectation is conditional on how long a job has run already, so it moves on when a job outlives it. It must not
-choose between jobs.
+An expectation is conditional on how long a job has run already, so it moves on when a job outlives it. An elastic job
+is expected to run as long as its kind does at its least size, and the faster the larger it is now. It must not choose
+between jobs.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.history import kinds_of
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
@@ -64,7 +66,7 @@ class Expectations:
         if kinds not in self._usual:
             self._usual[kinds] = self.snapshot.records.history.run_time(job, 0.0, self.quantile)
         expected = self._usual[kinds]
-        return expected is not None and job.worked + (self.now - attempt.started_at).total_seconds() > expected
+        return expected is not None and job.worked_by(self.now) > expected
 
     def _run_time(self, job: Job) -> timedelta:
         history, before = self.snapshot.records.history, job.worked
@@ -76,8 +78,10 @@ class Expectations:
         attempt = job.attempt
         if attempt is None:
             return self.now
-        if attempt.stop_asked_at is not None:
-            return self._not_past(attempt.stop_asked_at + STOP_TAKES)
+        if job.stopping:
+            return self._not_past((attempt.stop_asked_at or attempt.base_ended_at or self.now) + STOP_TAKES)
+        if job.elastic is not None:
+            return self._end_of_elastic(job, job.elastic.least, attempt)
         history = self.snapshot.records.history
         at_work = attempt.started_at or max(attempt.created_at + timedelta(seconds=history.startup(job)), self.now)
         so_far = max((self.now - at_work).total_seconds(), 0.0)
@@ -86,6 +90,18 @@ class Expectations:
         total = history.run_time(job, before + so_far, self.quantile)
         expected = limit if total is None else at_work + timedelta(seconds=total - before)
         return self._not_past(min(expected, limit))
+
+    def _end_of_elastic(self, job: Job, least: int, attempt: Attempt) -> datetime:
+        """The same at the size that it has now; its run time is counted at its least size."""
+        history = self.snapshot.records.history
+        startup = timedelta(seconds=history.startup(job))
+        at_work = attempt.started_at or max(attempt.created_at + startup, self.now)
+        limit, done = at_work + job.max_runtime, job.worked_by(self.now)
+        total = history.run_time(job, done, self.quantile)
+        if total is None:
+            return self._not_past(limit)
+        left = timedelta(seconds=(total - done) * least / max(attempt.size, 1))
+        return self._not_past(min(max(at_work, self.now) + left, limit))
 
     def _not_past(self, end: datetime) -> datetime:
         return end if end > self.now else self.now + OVERDUE

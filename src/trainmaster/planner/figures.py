@@ -38,7 +38,8 @@ def ranking_of(snapshot: Snapshot, now: datetime) -> Ranking:
 class Figures:
     """What is free, promised, expected and allowed while a plan is made. Thrown away with it.
 
-    `windows`: whether any pool is a training plan, which can be used only for a time.
+    `windows`: whether any pool is a training plan, which can be used only for a time. `elastic`: whether any active
+    job may be resized.
     """
 
     snapshot: Snapshot
@@ -52,6 +53,7 @@ class Figures:
     expect: Expectations
     reservations: Reservations
     windows: bool = False
+    elastic: bool = False
     _respected: dict[str, datetime] = field(default_factory=dict)
 
     @classmethod
@@ -60,7 +62,7 @@ class Figures:
         ranking, expect = ranking_of(snapshot, now), Expectations(snapshot, now)
 
         def running() -> Iterable[tuple[Units, datetime]]:
-            return ((job.units, expect.end(job)) for job in snapshot.active if not job.stopping)
+            return ((job.staying, expect.end(job)) for job in snapshot.active if not job.stopping)
 
         return cls(
             snapshot=snapshot,
@@ -74,6 +76,7 @@ class Figures:
             expect=expect,
             reservations=Reservations(now, snapshot.policy.reservations, running),
             windows=any(pool.kind is Kind.TRAINING_PLAN for pool in snapshot.pools.values()),
+            elastic=any(job.elastic is not None for job in snapshot.active),
         )
 
     def look_as(self, job: Job) -> None:
@@ -95,16 +98,17 @@ class Figures:
         return (
             self.limits.refusal(job, units)
             or self.shares.refusal(job, units)
-            or (self._closed(job, units) if self.windows else None)
+            or (self.closed(job, units) if self.windows else None)
         )
 
     def crowded(self, job: Job, units: Units) -> bool:
         """Whether only what the job's own share holds keeps it from these units."""
         if self.limits.refusal(job, units) or self.shares.excess(job, units) is None:
             return False
-        return self._closed(job, units) is None
+        return self.closed(job, units) is None
 
-    def _closed(self, job: Job, units: Units) -> Reason | None:
+    def closed(self, job: Job, units: Units) -> Reason | None:
+        """Why a training plan keeps the job from these units now; None where none does."""
         return window_refusal(job, units, self.snapshot.pools, self.now, self.snapshot.records.history)
 
     def now_there(self, job: Job, pool: str) -> int:
@@ -142,17 +146,23 @@ class Figures:
     def victims(self, job: Job, units: Units, missing: Units) -> Choice:
         """Who would step aside for the job, to start on `units`, to free what is missing."""
         alike = (job.share, self.shares.changes, *sorted(units.items())) if self.shares.in_play else None
-        return self.candidates.victims(job, missing, self._permits(job, units, missing), alike)
+        return self.candidates.victims(job, missing, self.permits(job, units, missing), alike)
 
-    def _permits(self, job: Job, units: Units, missing: Units) -> Callable[[Job, Sequence[Job]], bool] | None:
-        """Whether the job may displace another; None where standing alone decides."""
+    def permits(
+        self, job: Job, units: Units, missing: Units, before: Sequence[Job] = ()
+    ) -> Callable[[Job, Sequence[Job]], bool] | None:
+        """Whether the job may displace another; None where standing alone decides.
+
+        `before`: parts of jobs that are taken in any case.
+        """
         if not self.shares.in_play:
             return None
         standing = self.ranking.standing
 
         def permits(victim: Job, taken: Sequence[Job]) -> bool:
             outranks = standing(victim) < standing(job)
-            return self.shares.may_take(job, units, victim, taken, outranks=outranks, missing=missing)
+            gone = [*before, *taken] if before else taken
+            return self.shares.may_take(job, units, victim, gone, outranks=outranks, missing=missing)
 
         return permits
 
@@ -222,8 +232,22 @@ class Figures:
         self.candidates.remove(victims)
         self.shares.give(victims)
         for victim in victims:
-            self.ledger.free_soon(victim.units, until)
-            self.reservations.forget(victim.units, self.expect.end(victim))
+            self.ledger.free_soon(victim.staying, until)
+            self.reservations.forget(victim.staying, self.expect.end(victim))
+
+    def shrink(self, job: Job, units: Units, until: datetime) -> None:
+        """The job gives these units back, and runs on; it is not stopped in the same pass."""
+        self.candidates.remove([job])
+        self.shares.leave(job, units)
+        self.ledger.free_soon(units, until)
+        self.reservations.forget(units, self.expect.end(job))
+
+    def grow(self, job: Job, units: Units, end: datetime) -> None:
+        """The job gets these units, which are free, beside what it holds or starts on."""
+        self.ledger.take(units)
+        self.shares.add(job, units)
+        self.limits.add(job, units)
+        self.reservations.take(units, end)
 
     def keep(self, job: Job, units: Units, until: datetime) -> None:
         """These units are kept for the job against all that come after it."""

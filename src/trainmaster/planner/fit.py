@@ -1,7 +1,7 @@
 """The ledger of one plan in the making: what is free, what is on the way, and what is spoken for.
 
-Units on the way belong to jobs that are stopping: they are free only once SageMaker says Stopped, so nothing may
-start on them, but nobody needs to be preempted for what they will bring. It must not choose between jobs.
+Units on the way belong to jobs that are stopping or shrinking: they are free only once SageMaker says Stopped, so
+nothing may start on them, but nobody needs to be preempted for what they will bring. It must not choose between jobs.
 """
 
 from __future__ import annotations
@@ -144,8 +144,18 @@ def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:
     caps = {name: 0 if pool.draining else pool.cap for name, pool in snapshot.pools.items()}
     free = {name: 0 if pool.draining else pool.cap - used.get(name, 0) for name, pool in snapshot.pools.items()}
     ledger = Ledger(caps=caps, free=free, coming={}, lapse={})
-    stopping = [(job.units, job.attempt.stop_asked_at) for job in snapshot.active if job.attempt is not None]
-    for units, since in [*stopping, *((pool.units, pool.ending_since) for pool in warm)]:
+    leaving = [(job.freeing, since) for job in snapshot.active if (since := _leaving_since(job)) is not None]
+    for units, since in [*leaving, *((pool.units, pool.ending_since) for pool in warm)]:
         if since is not None and since + snapshot.policy.hold_for > now:
             ledger.free_soon(units, since + snapshot.policy.hold_for)
     return ledger
+
+
+def _leaving_since(job: Job) -> datetime | None:
+    """Since when some of the job's units may be on the way to be free; None where none are."""
+    attempt = job.attempt
+    if attempt is None:
+        return None
+    if attempt.resizing is not None:
+        return attempt.resizing.asked_at
+    return attempt.stop_asked_at or attempt.base_ended_at

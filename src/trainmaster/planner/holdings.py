@@ -33,8 +33,8 @@ class Holdings:
         holdings = cls()
         for job in active:
             holdings._add(holdings._held, job, job.units)
-            if job.stopping:
-                holdings._add(holdings._leaving, job, job.units)
+            if freeing := job.freeing:
+                holdings._add(holdings._leaving, job, freeing)
         for job, units in held_for:
             holdings.keep(job, units)
             holdings._holders.setdefault(job.share, {})[job.name] = job
@@ -50,7 +50,7 @@ class Holdings:
         return self.all_of(share).get(pool, 0)
 
     def staying(self, share: str, pool: str) -> int:
-        """The same without what jobs that are stopping will give back."""
+        """The same without what jobs that are stopping or shrinking will give back."""
         return self.held(share, pool) - self._leaving.get(share, _NONE).get(pool, 0)
 
     def running(self, share: str, pool: str) -> int:
@@ -92,10 +92,14 @@ class Holdings:
         self._holders.get(job.share, {}).pop(job.name, None)
         self.moved[job.share] = True
 
-    def leave(self, job: Job) -> None:
-        """The job will step aside."""
-        self._add(self._leaving, job, job.units)
+    def leave(self, job: Job, units: Units) -> None:
+        """The job will give these units back."""
+        self._add(self._leaving, job, units)
         self.moved[job.share] = True
+
+    def grow(self, job: Job, units: Units) -> None:
+        """The job gets these units beside what it holds."""
+        self._add(self._held, job, units)
 
     def _add(self, figures: dict[str, dict[str, int]], job: Job, units: Units, *, sign: int = 1) -> None:
         self.changes += 1

@@ -67,6 +67,14 @@ class Limits:
         self._taken[job.name] = units
         self._count(job, units)
 
+    def add(self, job: Job, units: Units) -> None:
+        """A job that runs, or starts, gets these units besides."""
+        self._count_units(job, units)
+
+    def refuses_more(self, job: Job, units: Units) -> bool:
+        """Whether a bound keeps a job that runs, or starts, from these units besides."""
+        return (self._budget_spent(job.share) or self._user_full(job, units)) is not None
+
     def drop(self, job: Job) -> None:
         """Nothing is kept for the job any more (it is being considered itself)."""
         if job.name in self._taken:
@@ -76,6 +84,9 @@ class Limits:
         if job.group is not None:
             group = (job.share, job.group)
             self._members[group] = self._members.get(group, 0) + sign
+        self._count_units(job, units, sign=sign)
+
+    def _count_units(self, job: Job, units: Units, *, sign: int = 1) -> None:
         for pool, count in units.items():
             key = (job.share, _user(job), pool)
             self._by_user[key] = self._by_user.get(key, 0) + sign * count
@@ -125,7 +136,8 @@ class Limits:
     def _since(self, job: Job, start: datetime) -> Spent:
         if job.attempt is None:
             return Spent()
-        return spent(job.units, max(job.attempt.created_at, start), self.now, self.snapshot.pools)
+        # What it held before it had this size is booked already.
+        return spent(job.units, max(job.attempt.held_since, start), self.now, self.snapshot.pools)
 
 
 def _user(job: Job) -> str:

@@ -44,6 +44,7 @@ class Choice:
 
 
 NOBODY = Choice()
+_MAY_STOP = (JobState.STARTING, JobState.RUNNING, JobState.RESIZING)
 _HIGHEST: Standing = (PRIORITY_LIMIT + 1,)
 
 
@@ -51,7 +52,7 @@ def may_step_aside(job: Job) -> bool:
     """Whether a job may be preempted at all: SageMaker has it, and it neither stops already nor is exempt."""
     attempt = job.attempt
     known = attempt is not None and attempt.launched and attempt.stop_asked_at is None
-    return known and job.preemptible and job.state in (JobState.STARTING, JobState.RUNNING)
+    return known and job.preemptible and job.state in _MAY_STOP
 
 
 def protected_until(job: Job, rules: Preemption, startup: float, now: datetime) -> datetime | None:
@@ -174,11 +175,18 @@ class Candidates:
     def remove(self, victims: Iterable[Job]) -> None:
         """These are taken; nobody else may count on them."""
         for victim in victims:
-            candidate = self.by_name.pop(victim.name)
-            for shelves in (self.open_, *self._later.values()):
-                if shelves is not None:
+            candidate = self.by_name.pop(victim.name, None)
+            if candidate is not None:
+                for shelves in self._with(candidate):
                     shelves.drop(candidate)
         self._known.clear()
+
+    def _with(self, candidate: Candidate) -> list[Shelves]:
+        """The shelves that have been put up with this candidate: one that gives only a part may not be on all."""
+        until = candidate.until
+        found = [self._open] if until is None else []
+        found += [shelves for ever, shelves in self._later.items() if ever or until != NEVER]
+        return [shelves for shelves in found if shelves is not None]
 
     def _choose(self, newcomer: Newcomer) -> Choice | None:
         reach = self.open_.reach(newcomer)
@@ -211,7 +219,7 @@ class Candidates:
 def _candidate(job: Job, snapshot: Snapshot, now: datetime, standing: Standing) -> Candidate:
     history = snapshot.records.history
     startup = history.startup(job) if history.startups else 0.0
-    pools, units = snapshot.pools, job.units
+    pools, units = snapshot.pools, job.staying
     accelerators = sum(count * (pools[name].accelerators if name in pools else 1) for name, count in units.items())
     until = protected_until(job, snapshot.policy.preemption, startup, now)
     return Candidate(job, units, standing, lost_work(job, startup, now) * accelerators, until)

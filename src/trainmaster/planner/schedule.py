@@ -20,6 +20,7 @@ from trainmaster.planner.alike import Alike
 from trainmaster.planner.deciding import Deciding, backing_off
 from trainmaster.planner.expand import changes
 from trainmaster.planner.figures import Figures
+from trainmaster.planner.growing import Growing
 from trainmaster.planner.place import Placer
 from trainmaster.planner.share import turns
 
@@ -45,6 +46,7 @@ def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:
     planning = _Planning(snapshot, now, figures, deciding, Alike(snapshot, by_past=figures.ranking.reserves))
     planning.respect_holds()
     planning.consider(planning.turns())
+    planning.grow()
     return planning.plan()
 
 
@@ -97,6 +99,12 @@ class _Planning:
                 waits(Wait(job, reason))
             else:
                 self._look_at(job, kind)
+
+    def grow(self) -> None:
+        """What is idle now is for elastic jobs; nothing to do for nearly all queues."""
+        deciding = self.deciding
+        if (deciding.sizable or self.figures.elastic) and self.snapshot.policy.resizes.enabled:
+            Growing(self.snapshot, self.now, self.figures, deciding).run()
 
     def _look_at(self, job: Job, kind: Hashable) -> None:
         reserved = len(self.figures.reservations.made)

@@ -87,6 +87,14 @@ class Shares:
                 return ShareFull(job.share, pool, bound.limit, bound.name)
         return None
 
+    def refuses_more(self, job: Job, units: Units) -> bool:
+        """Whether a bound keeps the share of a job that runs, or starts, from these units besides."""
+        for pool, count in units.items() if self.in_play else ():
+            bound = self.entitlements.of(job.share).bound(pool)
+            if bound is not None and self.holdings.held(job.share, pool) + count > bound.limit:
+                return True
+        return False
+
     def excess(self, job: Job, units: Units) -> Units | None:
         """Where the share is at a bound: what its own jobs must give back for this one to start, by pool.
 
@@ -176,7 +184,15 @@ class Shares:
     def give(self, victims: Iterable[Job]) -> None:
         """These will step aside."""
         for victim in victims:
-            self.holdings.leave(victim)
+            self.leave(victim, victim.staying)
+
+    def leave(self, job: Job, units: Units) -> None:
+        """The job will give these units back."""
+        self.holdings.leave(job, units)
+
+    def add(self, job: Job, units: Units) -> None:
+        """The job gets these units beside what it holds."""
+        self.holdings.grow(job, units)
 
     def _part(self, job: Job, units: Units) -> float:
         held = {pool: self._beside(job, pool) for pool in (*self.holdings.all_of(job.share), *units)}
@@ -214,7 +230,7 @@ class Shares:
         for pool, left in self._room(job, units).items():
             if left < 0 and pool not in victim.units:
                 mine = (j for j in self.snapshot.active if j.share == job.share and j.priority < job.priority)
-                if left + sum(j.units.get(pool, 0) for j in mine if not j.stopping) < 0:
+                if left + sum(j.staying.get(pool, 0) for j in mine) < 0:
                     return True
         return False
 
@@ -253,4 +269,4 @@ class Shares:
 
 
 def _units_of(share: str, pool: str, jobs: Sequence[Job]) -> int:
-    return sum(job.units.get(pool, 0) for job in jobs if job.share == share) if jobs else 0
+    return sum(job.staying.get(pool, 0) for job in jobs if job.share == share) if jobs else 0

@@ -126,7 +126,8 @@ class _Table:
             if job.share in self.lines and job.attempt is not None:
                 line = self.lines[job.share]
                 accelerators = accelerators_of(job.units, snapshot.pools)
-                since = min(job.attempt.created_at, now - IN_ADVANCE)
+                # What it held before it had this size is booked already.
+                since = min(job.attempt.held_since, now - IN_ADVANCE)
                 line.used += accelerators * faded_seconds(since, now, half_life)
                 line.active += accelerators
 

@@ -21,6 +21,7 @@ from trainmaster.domain.reasons import (
     PreemptsLater,
     Protected,
     Reason,
+    Shrinks,
     WaitsForCapacity,
     WaitsForRelease,
 )
@@ -36,7 +37,7 @@ MOST_TRIES = 6
 _PRIORITY_HELPS = WaitsForCapacity | KeptForOther | Behind
 _STARTS = "it starts with the next pass"
 _WAITS = "it is infeasible no more"
-_SIZE_HELPS = WaitsForCapacity | KeptForOther | Behind | PreemptsLater | Protected | WaitsForRelease | Preempts
+_SIZE_HELPS = _PRIORITY_HELPS | PreemptsLater | Protected | WaitsForRelease | Preempts | Shrinks
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,8 @@ class _Tried:
         if any(start.job.name == changed.name for start in plan.starts):
             return _STARTS
         reason = _reason(plan, changed)
+        if isinstance(reason, Shrinks):
+            return f"it shrinks {', '.join(reason.shrinks)}"
         return f"it preempts {', '.join(reason.victims)}" if isinstance(reason, Preempts) else None
 
 

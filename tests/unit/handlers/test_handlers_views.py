@@ -64,6 +64,12 @@ REASONS = {
     reasons.Preempts(("a", "b"), UNTIL): {
         "message": f"preempts a, b; the capacity is kept for it until {UNTIL_TEXT}",
         "victims": ["a", "b"],
+        "shrinks": [],
+        "until": UNTIL_TEXT,
+    },
+    reasons.Shrinks(("a",), UNTIL): {
+        "message": f"shrinks a; the capacity is kept for it until {UNTIL_TEXT}",
+        "shrinks": ["a"],
         "until": UNTIL_TEXT,
     },
     reasons.EndsWarmPool(("a", "b"), UNTIL): {

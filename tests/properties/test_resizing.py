@@ -1,0 +1,175 @@
+"""Elastic jobs never bounce: on random queues and clusters, played in virtual time to their end or to rest.
+
+Every pass is checked by `elastic_play`: caps, legal sizes, nobody stopped where shrinking would do, nobody touched for
+a job that could not start, nobody grown while somebody waits who could have it shrink again.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from itertools import pairwise
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from builders import G5, P5, a_job, a_pool
+from elastic_play import ElasticPlay
+from trainmaster.domain.elastic import Cause, Elastic, Hook
+from trainmaster.domain.job import JobState
+from trainmaster.domain.policy import Order, Policy, Resizes, Share
+from trainmaster.planner.schedule import schedule
+
+LONG = 5_000_000.0
+slow = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+sizes = st.sampled_from(
+    (
+        {"least": 1, "most": 4},
+        {"least": 1, "most": 6},
+        {"least": 2, "most": 6, "step": 2},
+        {"least": 1, "most": 4, "values": (1, 2, 4)},
+        {"least": 2, "most": 8, "values": (2, 3, 8)},
+    )
+)
+timings = st.fixed_dictionaries(
+    {
+        "scaling_timeout": st.sampled_from((0, 60, 600)).map(lambda s: timedelta(seconds=s)),
+        "scale_up_snooze": st.sampled_from((0, 900)).map(lambda s: timedelta(seconds=s)),
+    }
+)
+
+
+@st.composite
+def elastics(draw):
+    return Elastic(hook=draw(st.sampled_from(list(Hook))), **draw(sizes), **draw(timings))
+
+
+comers = st.lists(
+    st.tuples(
+        st.sampled_from((0, 10, 300, 3000)),  # seconds after the one before
+        st.sampled_from((P5, P5, P5, G5)),
+        st.integers(1, 5),  # instances, where it is not elastic
+        st.none() | elastics() | elastics(),
+        st.integers(0, 2),  # priority
+        st.sampled_from((300, 3000, 30_000)),  # seconds of work at its least size
+        st.sampled_from("ab"),  # share
+        st.integers(0, 5),  # 0: may not be preempted
+    ),
+    min_size=2,
+    max_size=8,
+)
+policies = st.builds(
+    lambda order, equals, payback: Policy(order=order, resizes=Resizes(shrink_equals=equals, payback=payback)),
+    st.sampled_from((Order.BACKFILL, Order.FIFO)),
+    st.booleans(),
+    st.sampled_from((0.0, 2.0)),
+)
+
+
+def a_comer(index, row):
+    _, pool, count, elastic, priority, _, share, chance = row
+    units = {pool: elastic.least if elastic else count}
+    return a_job(
+        f"j{index}", units=units, priority=priority, elastic=elastic, checkpointed=True, share=share,
+        preemptible=chance > 0,
+    )  # fmt: skip
+
+
+def played(rows, policy, *, work=None):
+    play = ElasticPlay(a_pool(P5, 7), a_pool(G5, 5), policy=policy, stops=60, starts=40, moves=30)
+    for index, row in enumerate(rows):
+        play.run(row[0])
+        play.submit(a_comer(index, row), seconds=work or row[5])
+    return play
+
+
+def growths(play):
+    """Moments at which each job was decided to grow."""
+    found = {}
+    for each in play.resizes:
+        if each.cause is Cause.GROW:
+            found.setdefault(each.job, []).append(each.at)
+    return found
+
+
+def spaced(play):
+    for name, moments in growths(play).items():
+        wait = play.job(name).elastic.scaling_timeout
+        assert all(after - before >= wait for before, after in pairwise(moments))
+    return True
+
+
+def could_ever(play):
+    return [
+        job.name
+        for job in play.jobs.values()
+        if all(n <= play.pools[p].cap for p, n in job.demand.alternatives[0].items())
+    ]
+
+
+@given(comers, policies)
+@slow
+def test_all_come_to_their_end_with_legal_sizes_and_within_the_caps(rows, policy):
+    play = played(rows, policy)
+    play.run_until_ended()
+    event(f"{min(len(play.resizes), 5)} resizes or more")
+    assert {job.state for job in play.jobs.values()} == {JobState.COMPLETED}
+    assert spaced(play)
+
+
+@given(comers, policies)
+@slow
+def test_with_an_unchanging_set_of_jobs_sizes_come_to_rest(rows, policy):
+    play = played(rows, policy, work=LONG)
+    play.run(20_000)
+    before, sizes_then = len(play.resizes), play.sizes()
+    play.run(100_000)
+    assert len(play.resizes) == before
+    assert play.sizes() == sizes_then
+    assert spaced(play)
+
+
+@given(comers, policies)
+@slow
+def test_a_job_that_was_shrunk_grows_only_once_that_one_has_started(rows, policy):
+    play = played(rows, policy)
+    play.run_until_ended()
+    for place, each in enumerate(play.resizes):
+        later = [one for one in play.resizes[place + 1 :] if one.job == each.job and one.cause is Cause.GROW]
+        if each.cause is Cause.SHRINK and later:
+            begun = [attempt.created_at for attempt in play.job(each.freed_for).attempts]
+            assert any(each.at <= at <= later[0].at for at in begun)
+
+
+@given(comers, st.booleans())
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_between_shares_elastic_jobs_do_not_bounce_either(rows, equals):
+    shares = {"a": Share(name="a", nominal={P5: 4, G5: 2}), "b": Share(name="b", nominal={P5: 3, G5: 3})}
+    policy = Policy(shares=shares, resizes=Resizes(shrink_equals=equals))
+    resting = played(rows, policy, work=LONG)
+    resting.run(20_000)
+    before = len(resting.resizes)
+    resting.run(100_000)
+    assert len(resting.resizes) == before
+    ending = played(rows, policy)
+    ending.run_until_ended()
+    assert spaced(ending)
+
+
+@given(comers)
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_nothing_is_resized_where_the_policy_says_so(rows):
+    play = played(rows, Policy(resizes=Resizes(enabled=False)))
+    play.run_until_ended()
+    assert not play.resizes
+    assert all(a.units == job.demand.alternatives[0] for job in play.jobs.values() for a in job.attempts)
+
+
+@given(comers, policies, st.integers(0, 5_000))
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_equal_arguments_give_an_equal_plan(rows, policy, seconds):
+    play = played(rows, policy)
+    play.run(seconds)
+    snapshot = play.snapshot()
+    assert schedule(snapshot, play.now, random.Random(1)) == schedule(snapshot, play.now, random.Random(1))
