@@ -76,6 +76,12 @@ def test_a_writer_whose_world_is_over_publishes_nothing(open_as):
     assert open_as().latest() is None
 
 
+def test_what_is_written_by_other_means_may_ask_the_fence_alone(open_as):
+    open_as(round_=3, newest=3).fence()
+    with pytest.raises(Fenced):
+        open_as(round_=2, newest=3).fence()
+
+
 def test_a_writer_of_the_present_world_and_one_that_cannot_know_publish(open_as):
     write(open_as(round_=3, newest=3), 10)
     write(open_as(round_=3, newest=None), 11)

@@ -1,0 +1,67 @@
+"""A container whose agent was killed takes its own node out, and nobody else's."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from looking import identity, key, working
+
+from trainmaster.worker.container import Container
+from trainmaster.worker.departure import take_out
+from trainmaster.worker.errors import Corrupt
+from trainmaster.worker.state import Role, decode, encode
+
+ENVIRON = {"TRAINMASTER_MIN": "1", "TRAINMASTER_MAX": "4"}
+
+
+class OneRow:
+    """A store of one state in memory."""
+
+    control = None
+
+    def __init__(self, state):
+        self.data, self.revision = None if state is None else encode(state), 1
+
+    def get_state(self):
+        return None if self.data is None else (self.data, self.revision)
+
+    def set_state(self, state, token=None):
+        if token != self.revision:
+            return self.data, self.revision, False
+        self.data, self.revision = state, self.revision + 1
+        return self.data, self.revision, True
+
+
+def container(job):
+    me = identity(job)
+    return Container(
+        base=Path("/opt/ml"), training_job_name=me.training_job_name, host=me.host, hosts=(me.host,), address=me.addr
+    )
+
+
+def test_only_the_nodes_of_this_container_leave():
+    store = OneRow(working("a", "b", "c"))
+    assert take_out(store, container("b"), ENVIRON, lambda _: None) == (key("b"),)
+    after = decode(store.data)
+    assert key("b") not in {name for name, node in after.nodes.items() if node.role is Role.MEMBER}
+    assert {key("a"), key("c")} <= set(after.nodes)
+    assert not after.closed
+
+
+@pytest.mark.parametrize(
+    "state", [None, working("a"), dataclasses.replace(working("a", "b"), closed=True, reason="done")]
+)
+def test_where_there_is_nothing_to_leave_nothing_is_written(state):
+    store = OneRow(state)
+    assert take_out(store, container("b"), ENVIRON, lambda _: None) == ()
+    assert store.revision == 1
+
+
+def test_a_row_that_is_none_of_ours_is_not_touched():
+    store = OneRow(None)
+    store.data = b"\x80\x04pickle"
+    with pytest.raises(Corrupt):
+        take_out(store, container("b"), ENVIRON, lambda _: None)
+    assert store.revision == 1

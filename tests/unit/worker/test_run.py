@@ -1,0 +1,193 @@
+"""trainmaster-run as SageMaker starts it: a process of its own, with the directories and variables of a container."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.worker.container import Container, ElasticJob, Hook
+from trainmaster.worker.notices import Notices
+from trainmaster.worker.run import command_of, environment, parser, report
+from trainmaster.worker.supervise import Ended, Patience
+
+HERE = Container(base=Path("/opt/ml"), training_job_name="bert", host="algo-1", hosts=("algo-1",), address="10.0.0.7")
+MEMBERS = ElasticJob(hook=Hook.MEMBERS, run="bert", table="queue", least=2, most=8)
+PLAIN = ElasticJob(hook=Hook.RESTART)
+
+
+def command(*arguments, job=PLAIN):
+    return command_of(parser().parse_args(arguments), HERE, job)
+
+
+@pytest.fixture
+def run(tmp_path):
+    config = tmp_path / "input" / "config"
+    config.mkdir(parents=True)
+    resources = {"current_host": "algo-1", "hosts": ["algo-1"], "network_interface_name": "lo"}
+    (config / "resourceconfig.json").write_text(json.dumps(resources))
+    started = []
+
+    def start(*arguments, **environ):
+        about = {"SM_BASE_DIR": str(tmp_path), "TRAINING_JOB_NAME": "bert", "TMPDIR": str(tmp_path)}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "trainmaster.worker.run", *arguments],
+            env={**os.environ, **about, **environ},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+
+def said(tmp_path):
+    return (tmp_path / "output" / "failure").read_text()
+
+
+def test_a_script_runs_as_it_is_and_its_success_is_the_containers(run, tmp_path):
+    (tmp_path / "train.py").write_text("import sys; print('trained', sys.argv[1:])")
+    process = run(str(tmp_path / "train.py"), "--epochs", "3")
+    assert process.stdout.read() == "trained ['--epochs', '3']\n"
+    assert process.wait(10) == 0
+    assert not (tmp_path / "output" / "failure").exists()
+    assert not list(tmp_path.glob("trainmaster-*")), "the notices' directory is removed"
+
+
+def test_a_failure_is_passed_on_with_its_reason(run, tmp_path):
+    assert run(sys.executable, "-c", "raise SystemExit(9)").wait(10) == 9
+    assert said(tmp_path) == "trainmaster: the command ended with exit code 9"
+
+
+def test_a_reason_that_the_script_has_left_stays(run, tmp_path):
+    path = tmp_path / "output" / "failure"
+    path.parent.mkdir()
+    script = f"open({str(path)!r}, 'w').write('out of data'); raise SystemExit(1)"
+    assert run(sys.executable, "-c", script).wait(10) == 1
+    assert said(tmp_path) == "out of data"
+
+
+def test_a_script_killed_by_a_signal_ends_the_container_as_a_shell_would_say_it(run, tmp_path):
+    assert run(sys.executable, "-c", "import os; os.kill(os.getpid(), 9)").wait(10) == 137
+    assert "137" in said(tmp_path)
+
+
+def test_a_stop_that_was_asked_for_is_no_failure(run, tmp_path):
+    process = run(sys.executable, "-c", "import time; print('ready', flush=True); time.sleep(60)")
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 143
+    assert not (tmp_path / "output" / "failure").exists()
+
+
+def test_a_registered_script_saves_before_it_is_stopped(run, tmp_path):
+    script = """
+import time
+from trainmaster.worker import training
+training.requests()
+print("ready", flush=True)
+step = 0
+while True:
+    step += 1
+    time.sleep(0.01)
+    if training.checkpoint_requested():
+        with training.checkpoints().writing(step) as directory:
+            (directory / "state").write_text(str(step))
+        training.checkpoint_saved()
+        print("still here", flush=True)
+"""
+    process = run(sys.executable, "-c", script, SM_CHECKPOINT_DIR=str(tmp_path / "kept"))
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 143
+    assert process.stdout.read() == "", "it waits to be ended once it has saved"
+    assert [path.name[:13] for path in (tmp_path / "kept").iterdir()] == ["a0001-r000000"]
+
+
+def test_a_command_that_is_not_there_is_told(run, tmp_path):
+    assert run("/no/such/program").wait(10) == 127
+    assert "/no/such/program cannot be started" in said(tmp_path)
+
+
+def test_what_is_missing_in_the_environment_is_named(run):
+    process = run("true", TRAINMASTER_HOOK="members")
+    assert process.wait(10) == 2
+    assert "TRAINMASTER_RUN" in process.stderr.read()
+
+
+def test_a_job_with_members_is_started_by_torchrun_in_its_rendezvous():
+    made = command("--nproc-per-node", "2", "--", "train.py", "--lr", "1", job=MEMBERS)
+    assert made[1:3] == ["-m", "torch.distributed.run"]
+    assert set(made) >= {
+        "--nproc-per-node=2",
+        "--nnodes=2:8",
+        "--rdzv-backend=dynamodb",
+        "--rdzv-endpoint=queue",
+        "--rdzv-id=bert",
+        "--local-addr=10.0.0.7",
+        "--max-restarts=1000000",
+    }
+    assert made[-3:] == ["train.py", "--lr", "1"]
+
+
+def test_a_program_that_is_no_script_is_run_by_torchrun_as_such():
+    assert command("./train", job=MEMBERS)[-2:] == ["--no-python", "./train"]
+    assert command("-m", "package.train", job=MEMBERS)[-2:] == ["--module", "package.train"]
+
+
+def test_a_job_with_members_may_do_without_torchrun():
+    assert command("--launcher", "none", "train.py", job=MEMBERS) == [sys.executable, "train.py"]
+
+
+def test_torchrun_serves_one_host_where_there_is_no_rendezvous():
+    made = command("--launcher", "torchrun", "train.py")
+    assert "--standalone" in made
+    assert not any("rdzv" in argument for argument in made)
+
+
+def test_a_module_is_run_by_this_python():
+    assert command("-m", "package.train", "x") == [sys.executable, "-m", "package.train", "x"]
+
+
+def test_nothing_to_run_is_refused():
+    with pytest.raises(SystemExit, match="what is to be run"):
+        command("--")
+
+
+def test_the_reason_of_the_end_goes_before_the_exit_code(tmp_path):
+    notices, failure = Notices.create(), tmp_path / "output" / "failure"
+    notices.end("trainmaster: full restart: 4 restarts within 60 seconds, 3 allowed before it")
+    assert report(Ended(1, stopped=False), notices, failure) == 1
+    assert failure.read_text().startswith("trainmaster: full restart")
+
+
+def test_what_torch_wrote_down_of_the_first_failure_is_the_cause(tmp_path):
+    notices, failure = Notices.create(), tmp_path / "output" / "failure"
+    path = Path(environment({}, notices, Patience())["TORCHELASTIC_ERROR_FILE"])
+    path.write_text(json.dumps({"message": {"message": "ValueError: no data"}}))
+    assert report(Ended(1, stopped=False), notices, failure) == 1
+    assert failure.read_text() == "trainmaster: the command ended with exit code 1: ValueError: no data"
+
+
+def test_torchs_workers_have_the_whole_grace_after_sigterm_and_no_round_of_another_world():
+    made = environment({"TRAINMASTER_ROUND": "7"}, Notices.create(), Patience(total=120, last=3))
+    assert made["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] == "114"
+    assert "TRAINMASTER_ROUND" not in made
+
+
+def test_an_unknown_hook_is_refused():
+    with pytest.raises(InvalidRequest):
+        ElasticJob.of({"TRAINMASTER_HOOK": "x"})

@@ -1,0 +1,161 @@
+"""Requests for checkpoints as scripts see them: agreed on by all ranks, answered once all have saved."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from trainmaster.worker.notices import Notices, Reason
+from trainmaster.worker.training import Alone, Requests, checkpoints, newest_world_of
+
+
+class Rank:
+    """One of several ranks in threads; `most` and `meet` wait for all."""
+
+    def __init__(self, world):
+        self.barrier = threading.Barrier(world, timeout=10)
+        self.values = []
+
+    def most(self, value):
+        self.values.append(value)
+        self.barrier.wait()
+        found = max(self.values)
+        self.barrier.wait()
+        self.values.clear()
+        self.barrier.wait()
+        return found
+
+    def meet(self):
+        self.most(0)
+
+
+class Ticking:
+    """A clock that sleeping moves."""
+
+    def __init__(self):
+        self.now, self.during = 0.0, lambda: None
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.during()
+
+
+@pytest.fixture
+def notices(tmp_path):
+    directory = tmp_path / "notices"
+    directory.mkdir(mode=0o700)
+    return Notices(directory)
+
+
+def requested_of(notices, clock=None):
+    clock = clock or Ticking()
+    return Requests(notices.enrol(os.getpid()), Alone, clock=clock, sleep=clock.sleep)
+
+
+def ask(notices, number, reason=Reason.RESIZE):
+    """As `Notices.ask`, without the signal, which would hit the test itself."""
+    notices._write("notice.json", {"number": number, "reason": reason})
+
+
+def test_nothing_is_requested_of_a_script_that_was_started_by_hand():
+    requests = Requests(None, Alone)
+    assert not requests.requested()
+    requests.saved()
+
+
+def test_a_notice_is_seen_after_its_signal_until_it_is_answered(notices):
+    requests = requested_of(notices)
+    assert not requests.requested()
+    ask(notices, 1)
+    requests.signalled()
+    assert requests.requested()
+    assert requests.requested()
+    requests.saved(wait=0)
+    assert notices.settled(1)
+    assert not requests.requested()
+
+
+def test_one_asked_for_while_the_process_enrolled_is_not_lost(notices):
+    requests = requested_of(notices)
+    ask(notices, 1)
+    assert requests.requested()
+
+
+def test_saving_without_a_request_answers_nothing(notices):
+    requests = requested_of(notices)
+    ask(notices, 1)
+    requests.saved(wait=0)
+    assert not notices.settled(1)
+
+
+def test_it_waits_to_be_ended_and_answers_what_is_asked_meanwhile(notices):
+    """The agents of several nodes hear of one change at different times; one checkpoint serves them all."""
+    clock = Ticking()
+    requests = requested_of(notices, clock)
+    ask(notices, 1)
+    assert requests.requested()
+    clock.during = lambda: ask(notices, 2) if clock.now > 3 else None
+    requests.saved(wait=10)
+    assert clock.now == pytest.approx(10, abs=0.2)
+    assert notices.settled(2)
+    assert not requests.requested()
+
+
+def test_others_are_asked_at_every_so_many_calls_only(notices):
+    requests = requested_of(notices)
+    ask(notices, 1)
+    assert [requests.requested(every=3) for _ in range(6)] == [False, False, True] * 2
+
+
+def test_all_ranks_see_a_request_at_the_same_step_though_one_alone_was_told(tmp_path):
+    world, seen = 3, {}
+    group = Rank(world)
+    places = []
+    for rank in range(world):
+        directory = tmp_path / str(rank)
+        directory.mkdir(mode=0o700)
+        places.append(Notices(directory))
+
+    def train(rank):
+        requests = Requests(places[rank].enrol(os.getpid()), lambda: group)
+        for step in range(1, 100):
+            if rank == 1 and step == 40:
+                ask(places[1], 1)
+                requests.signalled()
+            if requests.requested():
+                seen[rank] = step
+                requests.saved(wait=0)
+                return
+
+    threads = [threading.Thread(target=train, args=(rank,)) for rank in range(world)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert seen == {0: 40, 1: 40, 2: 40}
+    assert places[1].settled(1)
+
+
+def test_checkpoints_are_named_after_attempt_and_round(tmp_path):
+    given = {"TRAINMASTER_RUN": "bert-qstamp-2", "TRAINMASTER_ROUND": "7"}
+    saved = checkpoints(tmp_path, given)
+    with saved.writing(3) as directory:
+        (directory / "x").write_text("x")
+    assert saved.latest().name == "a0002-r000007-s000000000003"
+
+
+def test_sagemakers_directory_is_where_they_are_unless_the_script_says_otherwise(tmp_path):
+    saved = checkpoints(environ={"SM_CHECKPOINT_DIR": str(tmp_path / "kept")})
+    assert saved.latest() is None
+    assert (tmp_path / "kept").is_dir()
+
+
+@pytest.mark.parametrize("missing", ["TRAINMASTER_ROUND", "TRAINMASTER_RUN", "TRAINMASTER_TABLE"])
+def test_without_a_rendezvous_no_writer_is_fenced(missing):
+    given = {"TRAINMASTER_ROUND": "1", "TRAINMASTER_RUN": "bert", "TRAINMASTER_TABLE": "queue"}
+    assert newest_world_of({name: text for name, text in given.items() if name != missing})() is None
