@@ -59,9 +59,24 @@ def a_view(name: str, state: str = "pending", priority: int = 0, **changes: Any)
         "failureReason": None,
         "trainingJobName": None,
         "attempts": [],
+        "elastic": None,
         "history": [{"at": ENTERED, "from": None, "to": "pending", "reason": f"submitted by {ANN}", "attempt": None}],
         "jobDetails": a_request(name),
         "why": None,
+    } | changes
+
+
+def a_rendezvous(job: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """What the API says of the nodes of a job: by default, that none has come."""
+    return {
+        "run": job and job["trainingJobName"],
+        "round": None,
+        "complete": False,
+        "closed": False,
+        "reason": None,
+        "restarts": 0,
+        "nodes": [],
+        "trouble": None,
     } | changes
 
 
@@ -151,6 +166,7 @@ class FakeApi:
     def __init__(self) -> None:
         self.jobs: dict[str, dict[str, Any]] = {}
         self.pools = {"pools": [a_pool(P5, 2)], "version": 1}
+        self.groups: dict[str, dict[str, Any]] = {}
         self.calls: list[tuple[str, str, Any]] = []
         self.outage: list[int] = []
         self.page_length = 2
@@ -268,8 +284,9 @@ class FakeApi:
         after = first + self.page_length
         return 200, {"jobs": found[first:after], "nextCursor": str(after) if after < len(found) else None}
 
-    def get_jobs_one(self, name: str, _: object) -> tuple[int, Any]:
-        return 200, self._job(name)
+    def get_jobs_one(self, name: str, *rest: object) -> tuple[int, Any]:
+        job = self._job(name)
+        return 200, self.groups.get(name, a_rendezvous(job)) if rest[0] == "rendezvous" else job
 
     def delete_jobs_one(self, name: str, _: object) -> tuple[int, Any]:
         job = self._job(name)

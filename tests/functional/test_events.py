@@ -77,6 +77,7 @@ STATUS = {
     "api-get-job": 200,
     "api-get-pools": 200,
     "api-get-queue": 200,
+    "api-get-rendezvous": 200,
     "api-get-settings": 200,
     "api-list-jobs": 200,
     "api-openapi": 200,

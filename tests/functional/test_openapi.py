@@ -66,7 +66,7 @@ def test_what_is_served_is_what_is_committed():
 def test_the_routes_are_those_that_are_deployed():
     """Each route of the document is an event of the API function in the template, and the other way round."""
     template = (ROOT / "template.yaml").read_text()
-    pattern = r"RestApiId: !Ref QueueApi, Method: (\w+), Path: \"?([^\s\"}]+(?:\{name\})?)\"? \}"
+    pattern = r"RestApiId: !Ref QueueApi, Method: (\w+), Path: \"?([^\s\"]+)\"? \}"
     deployed = {(method, path) for method, path in re.findall(pattern, template)}
     assert deployed == {(method, path) for path, item in committed()["paths"].items() for method in item}
 
@@ -80,6 +80,8 @@ CALLS = [
     ("POST", "/add-job", "/add-job", a_request(instance_type=G5), 422),
     ("GET", "/jobs", "/jobs", None, 200),
     ("GET", "/jobs", "/jobs?", {"limit": "0"}, 400),
+    ("GET", "/jobs/{name}/rendezvous", "/jobs/seeded/rendezvous", None, 200),
+    ("GET", "/jobs/{name}/rendezvous", "/jobs/nobody/rendezvous", None, 404),
     ("GET", "/jobs/{name}", "/jobs/preempted", None, 200),
     ("GET", "/jobs/{name}", "/jobs/nobody", None, 404),
     ("DELETE", "/jobs/{name}", "/jobs/pending", None, 200),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from trainmaster.cli.outlook import brief_reason, starts_in
+from trainmaster.cli.sizes import MEMBERS_HEADERS, NODES_HEADERS, members_rows, nodes_rows, rendezvous_line, size_of
 from trainmaster.cli.times import lasted, stamp
 from trainmaster.client.views import ENDED
 from trainmaster.domain.resources import Resources
@@ -21,6 +22,7 @@ from trainmaster.domain.resources import Resources
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from trainmaster.client.elastic_views import ElasticView, RendezvousView
     from trainmaster.client.views import AttemptView, HistoryEntry, JobView, Reason
 
 Paint = Callable[[str], str]
@@ -69,22 +71,31 @@ def jobs_table(jobs: Sequence[JobView], paint: Paint = plain) -> str:
 
 def screen_table(jobs: Sequence[JobView], now: datetime, paint: Paint, width: int) -> str:
     """The article's table; where any job waits, with when it starts and why it waits, no line wider than that."""
-    rows = [[*_row(job, paint), starts_in(job, now), brief_reason(job)] for job in jobs]
+    sizes, heading = _sizes(jobs)
+    rows = [[*_row(job, paint), *sizes(job), starts_in(job, now), brief_reason(job)] for job in jobs]
     if not any(row[-1] or row[-2] for row in rows):
-        return jobs_table(jobs, paint)
-    _cut_last(rows, (*HEADERS, *_NEAR), width)
-    return _table(rows, (*HEADERS, *_NEAR))
+        return _table([row[:-2] for row in rows], (*HEADERS, *heading))
+    _cut_last(rows, (*HEADERS, *heading, *_NEAR), width)
+    return _table(rows, (*HEADERS, *heading, *_NEAR))
 
 
 def wide_table(jobs: Sequence[JobView], now: datetime, paint: Paint = plain, width: int | None = None) -> str:
     """The article's table with position, pools, start and reason; reasons are cut where lines would exceed `width`."""
+    sizes, heading = _sizes(jobs)
     rows = [
-        [*_row(job, paint), position_of(job), _pools_of(job), starts_in(job, now), text_of(job["reason"])]
+        [*_row(job, paint), *sizes(job), position_of(job), _pools_of(job), starts_in(job, now), text_of(job["reason"])]
         for job in jobs
     ]
     if width is not None:
-        _cut_last(rows, (*HEADERS, *_WIDE), width)
-    return _table(rows, (*HEADERS, *_WIDE))
+        _cut_last(rows, (*HEADERS, *heading, *_WIDE), width)
+    return _table(rows, (*HEADERS, *heading, *_WIDE))
+
+
+def _sizes(jobs: Sequence[JobView]) -> tuple[Callable[[JobView], list[str]], list[str]]:
+    """A column of sizes where any job is elastic: what it has for a job, and its heading."""
+    if not any(job.get("elastic") for job in jobs):
+        return (lambda _: []), []
+    return (lambda job: [size_of(job)]), ["Size"]
 
 
 def attempts_table(attempts: Sequence[AttemptView], now: datetime) -> str:
@@ -108,6 +119,17 @@ def attempts_table(attempts: Sequence[AttemptView], now: datetime) -> str:
     ]
     headers = ("Attempt", "Training Job", *(["Units"] if several else []), "Outcome", "Created (UTC)", "Ran")
     return _table(rows, (*headers, *(["Interrupted"] if interrupted else []), "Reason"))
+
+
+def members_table(elastic: ElasticView) -> str:
+    """The members of an elastic job."""
+    return _table(members_rows(elastic), MEMBERS_HEADERS)
+
+
+def rendezvous_table(view: RendezvousView) -> str:
+    """A rendezvous with its nodes; empty where no node has come."""
+    line = rendezvous_line(view)
+    return f"{line}\n{_table(nodes_rows(view['nodes']), NODES_HEADERS)}" if view["nodes"] else line
 
 
 def history_table(history: Sequence[HistoryEntry], paint: Paint = plain) -> str:

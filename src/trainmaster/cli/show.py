@@ -16,11 +16,14 @@ from trainmaster.cli.render import (
     demand_of,
     facts,
     history_table,
+    members_table,
     plain,
     position_of,
+    rendezvous_table,
     state_of,
     text_of,
 )
+from trainmaster.cli.sizes import size_facts
 from trainmaster.cli.times import stamp, told, with_moments
 from trainmaster.cli.tools import tools_of
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
     from trainmaster.cli.render import Paint
     from trainmaster.cli.tools import Tools
+    from trainmaster.client.elastic_views import RendezvousView
     from trainmaster.client.views import JobDetail
 
 
@@ -38,22 +42,31 @@ def show(
     request: Annotated[bool, typer.Option("--request", help="Print the submitted request instead, as JSON.")] = False,
     json: Json = False,
 ) -> None:
-    """Show a job with its attempts and its history.
+    """Show a job with its attempts and its history; of an elastic job also its size, its members and their rendezvous.
 
     With --request it prints the request in the form that submit takes.
     """
     tools = tools_of(context)
     with tools.api() as api:
         job = api.job(name)
+        elastic = job.get("elastic")
+        nodes = api.rendezvous(name) if elastic is not None and elastic["size"] is not None and not request else None
     if request:
         typer.echo(as_json(job["jobDetails"]))
+    elif json:
+        typer.echo(as_json(job if nodes is None else {**job, "rendezvous": nodes}))
     else:
-        typer.echo(as_json(job) if json else _page(tools, job))
+        typer.echo(_page(tools, job, nodes))
 
 
-def _page(tools: Tools, job: JobDetail) -> str:
+def _page(tools: Tools, job: JobDetail, nodes: RendezvousView | None) -> str:
     paint = coloured if tools.colours(sys.stdout) else plain
+    elastic = job.get("elastic")
     parts = [facts(_facts(job, paint, tools.now()))]
+    if elastic is not None and elastic["members"]:
+        parts.append(members_table(elastic))
+    if nodes is not None and (told_of := rendezvous_table(nodes)):
+        parts.append(told_of)
     if job["attempts"]:
         parts.append(attempts_table(job["attempts"], tools.now()))
     parts.append(history_table(job["history"], paint))
@@ -75,6 +88,7 @@ def _facts(job: JobDetail, paint: Paint, now: datetime) -> list[tuple[str, str]]
         ("Deadline", with_moments(deadline["message"], now) if deadline else ""),
         ("Asks For", asks_of(job)),
         ("Demand", demand_of(job) if job["demand"] else ""),
+        *size_facts(job, now),
         ("Preemptible", "yes" if job["preemptible"] else "no"),
         ("Share", job["share"]),
         ("Entered", f"{stamp(job['entryTime'])} UTC"),

@@ -13,7 +13,7 @@ from trainmaster.cli.tools import tools_of
 from trainmaster.cli.words import explanation
 
 _MEMBERS = (
-    *("jobName", "jobState", "priority", "position", "positionAtLeast", "reason", "deadline", "why"),
+    *("jobName", "jobState", "priority", "position", "positionAtLeast", "reason", "deadline", "why", "elastic"),
     *("estimatedStart", "estimatedStartLow", "estimatedStartHigh"),
 )
 _WIDEST = 100

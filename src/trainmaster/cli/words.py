@@ -65,9 +65,32 @@ def _running(job: JobDetail, now: datetime) -> Iterator[str]:
     # The API's clock may be a little ahead of this one.
     for_long = f" for {span(max((now - parse(begun)).total_seconds(), 0))}" if begun else ""
     yield f"{job['jobName']} has been running{for_long} on {_on(job)}, as {_called(attempt)}."
+    yield _lacking(job)
     outlook = "A job of higher priority may preempt it." if job["preemptible"] else "It is not preemptible."
     yield _stop_asked(job) or outlook
     yield deadline_sentence(job)
+
+
+def _resizing(job: JobDetail, _: datetime) -> Iterator[str]:
+    elastic = job.get("elastic")
+    resizing = elastic and elastic["resizing"]
+    if not resizing:
+        yield f"{job['jobName']} is being stopped while its size was to change."
+    else:
+        aim = "goes back" if resizing["givenUp"] else "goes"
+        yield f"{job['jobName']} {aim} from {resizing['from']} to {resizing['to']} instances{_when(job)}."
+        yield _by_what(job)
+        yield _sentence(f"it {resizing['message']}")
+    yield _stop_asked(job)
+    yield deadline_sentence(job)
+
+
+def _lacking(job: JobDetail) -> str:
+    """That an elastic job has lost a member."""
+    elastic = job.get("elastic")
+    if not elastic or not elastic["faultySince"]:
+        return ""
+    return f"It lacks a member since {elastic['faultySince']}: it had {elastic['wanted']} instances before."
 
 
 def _preempting(job: JobDetail, _: datetime) -> Iterator[str]:
@@ -105,6 +128,7 @@ _TELLERS: Mapping[str, Callable[[JobDetail, datetime], Iterator[str]]] = {
     "starting": _starting,
     "running": _running,
     "preempting": _preempting,
+    "resizing": _resizing,
     "completed": _completed,
     "failed": _failed,
     "stopped": _ended_by_hand,
@@ -117,6 +141,7 @@ _SUBJECTS = {
     "WaitsForCapacity": "it ",
     "WaitsForRelease": "it ",
     "Preempts": "it ",
+    "Shrinks": "it ",
     "EndsWarmPool": "it ",
     "Behind": "it ",
     "KeptForOther": "it ",
@@ -166,7 +191,7 @@ def _called(attempt: AttemptView) -> str:
 def _on(job: JobDetail) -> str:
     """What the newest attempt has, where the queue has chosen it; else what the job asks for."""
     attempt = _newest(job)
-    return place_of(attempt) if attempt.get("instanceType") else demand_of(job)
+    return place_of(attempt) if attempt.get("instanceType") or job.get("elastic") else demand_of(job)
 
 
 def _newest(job: JobDetail) -> AttemptView:

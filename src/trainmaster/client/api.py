@@ -17,6 +17,7 @@ import httpx
 from trainmaster import __version__
 from trainmaster.client.answers import result_of
 from trainmaster.client.config import Address, find_address
+from trainmaster.client.elastic_views import RendezvousView
 from trainmaster.client.errors import Conflict, NotConfigured, NotFound, Unreachable
 from trainmaster.client.pool_views import PoolSetting, PoolsView, PoolView, RemovalView
 from trainmaster.client.retry import Retry
@@ -79,6 +80,10 @@ class ApiClient:
         """A job with its attempts, history and request, and where asked for why it waits. Raises NotFound."""
         query = {"why": "true"} if why else None
         return cast("JobDetail", self._call("GET", _path_of(name), query=query))
+
+    def rendezvous(self, name: str) -> RendezvousView:
+        """How the nodes of the job's newest attempt stand to each other. Raises NotFound."""
+        return cast("RendezvousView", self._call("GET", f"{_path_of(name)}/rendezvous"))
 
     def jobs(
         self,

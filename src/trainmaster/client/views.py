@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, TypedDict
 
+from trainmaster.client.elastic_views import ElasticView
 from trainmaster.client.pool_views import PoolView
 
 JobState = Literal[
@@ -93,6 +94,7 @@ class JobView(TypedDict):
     failureReason: str | None
     trainingJobName: str | None
     attempts: list[AttemptView]
+    elastic: ElasticView | None
 
 
 class Submission(JobView):

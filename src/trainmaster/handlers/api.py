@@ -23,7 +23,6 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import BaseModel
 
 from trainmaster import bootstrap
-from trainmaster.domain.errors import JobNotFound
 from trainmaster.domain.job import ACTIVE, Job
 from trainmaster.domain.listing import Filter
 from trainmaster.handlers import models, pages, pool_model, pool_views, views
@@ -45,6 +44,7 @@ from trainmaster.handlers.parameters import (
 )
 from trainmaster.handlers.resolver import Resolver, caller_of, request_id_of
 from trainmaster.handlers.settings import Settings, in_force
+from trainmaster.ports import Groups
 from trainmaster.service.change import Desk, cancel, change, set_policy
 from trainmaster.service.door import Door
 from trainmaster.service.pools import change_pool, put_pool, remove_pool, set_pools
@@ -71,6 +71,10 @@ class Parts(Protocol):
     @property
     def door(self) -> Door:
         """The deployment's rules for requests."""
+
+    @property
+    def groups(self) -> Groups:
+        """The rendezvous of elastic jobs."""
 
 
 @logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_REST, log_event=False)
@@ -123,6 +127,7 @@ class Routes:
             "addJob": self.add_job,
             "listJobs": self.list_jobs,
             "getJob": self.get_job,
+            "getRendezvous": self.get_rendezvous,
             "cancelJob": self.cancel_job,
             "changeJob": self.change_job,
             "getQueue": self.get_queue,
@@ -162,12 +167,16 @@ class Routes:
 
     def get_job(self, name: JobName, why: Why = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
         """A job with its attempts, its history and the request that was submitted."""
-        store = self._parts.desk.store
-        job = store.find(name)
-        if job is None:
-            raise JobNotFound(f"The queue knows no job {name}.", field="name", hint="GET /jobs lists the names.")
+        job = pages.found(self._parts.desk, name)
         story = pages.story_of(self._parts.desk, job) if why else None
-        return _json(views.detail_view(job, store.request_of(name), self._standing(job), story))
+        return _json(views.detail_view(job, self._parts.desk.store.request_of(name), self._standing(job), story))
+
+    def get_rendezvous(self, name: JobName) -> Response[str]:
+        """The nodes of the newest attempt: members of the present world with their ranks, waiting and spare ones.
+
+        What they say themselves; no node at all where none has come, or the job's program meets in another way.
+        """
+        return _json(pages.rendezvous_of(self._parts.desk, self._parts.groups, name))
 
     def cancel_job(self, name: JobName) -> Response[str]:
         """Takes a waiting job off the queue at once, or has one that holds capacity stopped for good."""

@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, RootModel
 
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.job import PRIORITY_LIMIT, JobState
+from trainmaster.handlers.elastic_model import Elastic
 from trainmaster.handlers.foresight_model import AtLeast, Deadline, Earliest, Expected, Latest, Position, Why
 from trainmaster.handlers.pool_model import Pool
 from trainmaster.handlers.reason_model import Reason
@@ -127,6 +128,7 @@ class Job(Answer):
     failure_reason: Annotated[str | None, Field(description="Why it failed or was stopped.")]
     training_job_name: Annotated[str | None, Field(description="The newest attempt's name on SageMaker.")]
     attempts: Annotated[list[Attempt], Field(description="Oldest first.")]
+    elastic: Annotated[Elastic | None, Field(description="Null for a job of a fixed size.")]
 
 
 class Submission(Job):

@@ -13,7 +13,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayRestResolver
 from pydantic import BaseModel
 
-from trainmaster.handlers import foresight_model, models, pool_model
+from trainmaster.handlers import elastic_model, foresight_model, models, pool_model
 from trainmaster.handlers.settings import SettingsInForce
 
 API_VERSION = "1.0.0"
@@ -82,6 +82,13 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "listJobs": Operation("GET", "/jobs", "List jobs", {200: ("One page.", models.Jobs)}),
     "getJob": Operation("GET", "/jobs/<name>", "Show a job", {200: ("The job.", models.JobDetail)}, (404,)),
+    "getRendezvous": Operation(
+        "GET",
+        "/jobs/<name>/rendezvous",
+        "Show how the nodes of a job stand to each other",
+        {200: ("As the nodes say it.", elastic_model.Rendezvous)},
+        (404,),
+    ),
     "cancelJob": Operation(
         "DELETE",
         "/jobs/<name>",

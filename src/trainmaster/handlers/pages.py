@@ -11,13 +11,16 @@ from dataclasses import replace
 
 from trainmaster.domain.capacity import Kind
 from trainmaster.domain.deadline import outlook
+from trainmaster.domain.errors import JobNotFound, UnreadableGroup
 from trainmaster.domain.job import ENDED, WAITING, Job
 from trainmaster.domain.listing import Filter
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.resolving import resolved
-from trainmaster.handlers import models, views
+from trainmaster.handlers import elastic_model, models, views
+from trainmaster.handlers.elastic_views import rendezvous_view
 from trainmaster.handlers.pool_views import standing
 from trainmaster.handlers.views import Standing
+from trainmaster.ports import Groups
 from trainmaster.service.change import Desk
 from trainmaster.service.explain import beyond, explain
 from trainmaster.service.why import Story, story
@@ -52,6 +55,26 @@ def story_of(desk: Desk, job: Job) -> Story | None:
         return None
     snapshot = desk.store.survey()
     return None if beyond(snapshot, [job]) else story(snapshot, desk.clock.now(), job)
+
+
+def rendezvous_of(desk: Desk, groups: Groups, name: str) -> elastic_model.Rendezvous:
+    """How the nodes of the job's newest attempt stand. Raises `JobNotFound`."""
+    job = found(desk, name)
+    if job.attempt is None:
+        return rendezvous_view(None, None)
+    run = job.attempt.training_job_name
+    try:
+        return rendezvous_view(run, groups.group(run))
+    except UnreadableGroup as error:
+        return rendezvous_view(run, None, str(error))
+
+
+def found(desk: Desk, name: str) -> Job:
+    """The job of that name. Raises `JobNotFound`."""
+    job = desk.store.find(name)
+    if job is None:
+        raise JobNotFound(f"The queue knows no job {name}.", field="name", hint="GET /jobs lists the names.")
+    return job
 
 
 def _offering(desk: Desk, which: Filter) -> Filter:

@@ -18,6 +18,7 @@ from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand
 from trainmaster.domain.reasons import Reason
 from trainmaster.handlers import foresight_model, models, reason_model
+from trainmaster.handlers.elastic_views import elastic_view
 from trainmaster.ports import Request
 from trainmaster.service.consequences import Consequences, Delay
 from trainmaster.service.explain import Explanation
@@ -192,6 +193,7 @@ def _members(job: Job, standing: Standing | None) -> dict[str, Any]:
         "failure_reason": job.failure,
         "training_job_name": None if job.attempt is None else job.attempt.training_job_name,
         "attempts": [_attempt_view(attempt) for attempt in job.attempts],
+        "elastic": elastic_view(job),
     }
 
 

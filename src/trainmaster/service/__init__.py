@@ -13,6 +13,7 @@
     launch.py    training jobs are created, stopped and asked after
     requests.py  the request of an attempt, and of its members
     resizing/    the size of a running job changes
+    under_way.py what a job waits for while it does
     tending.py   what was committed is carried out, and again after a crash
     foreign.py   training jobs that did not come from the queue
     carrying.py  a plan is committed and carried out, decision by decision

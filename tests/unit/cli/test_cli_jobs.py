@@ -189,6 +189,7 @@ def test_why_as_json_has_the_facts_and_the_words(world: FakeApi, run: Terminal) 
         "reason": waits_for_capacity(),
         "deadline": None,
         "why": None,
+        "elastic": None,
         **starts(None),
     }
 

@@ -1,0 +1,173 @@
+"""What the API says of elastic jobs: sizes, members, resizes, and how the nodes of one stand to each other."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import builders as b
+from api_world import ApiWorld
+from trainmaster.domain import lifecycle
+from trainmaster.domain.elastic import Cause, Elastic, Hook
+from trainmaster.domain.lifecycle import resizing
+from trainmaster.domain.observation import Status
+from trainmaster.domain.rendezvous import Group, Node, Role
+
+
+def running(hook=Hook.MEMBERS, **sizes):
+    return b.a_running_job(elastic=Elastic(hook=hook, **({"least": 1, "most": 4} | sizes)))
+
+
+def shown(*jobs):
+    world = ApiWorld()
+    world.seed(*jobs)
+    return world.get(f"/jobs/{jobs[0].name}").body["elastic"]
+
+
+def grown(job, size=3, seconds=100, until=1_000):
+    return resizing.resize(job, size, Cause.GROW, b.at(seconds), until=b.at(until))
+
+
+def test_a_job_of_a_fixed_size_says_nothing_of_sizes():
+    assert shown(b.a_job()) is None
+
+
+def test_a_waiting_elastic_job_shows_its_bounds_and_no_size():
+    elastic = Elastic(least=2, most=8, values=(2, 4, 8), scale_up_snooze=timedelta(seconds=90))
+    told = shown(b.a_job(elastic=elastic, units={b.P5: 2}))
+    assert told == {
+        "minInstances": 2,
+        "maxInstances": 8,
+        "instanceStep": None,
+        "instanceValues": [2, 4, 8],
+        "hook": "restart",
+        "target": None,
+        "scalingTimeoutSeconds": 60,
+        "gracefulShutdownTimeoutSeconds": 600,
+        "faultyScaleDownTimeoutSeconds": 30,
+        "scaleUpSnoozeSeconds": 90,
+        "size": None,
+        "sizedAt": None,
+        "resizes": 0,
+        "resizing": None,
+        "faultySince": None,
+        "wanted": None,
+        "members": [],
+    }
+
+
+def test_a_growth_shows_its_members_each_in_its_state():
+    job = grown(running(), 4)
+    first, second, third = (member.training_job_name for member in job.attempt.members)
+    job = resizing.member_at_work(resizing.member_launched(job, second), first, b.at(200), b.at(200))
+    told = shown(job)
+    assert [(each["trainingJobName"], each["state"]) for each in told["members"]] == [
+        (first, "working"),
+        (second, "starting"),
+        (third, "requested"),
+    ]
+    assert told["resizing"] == {
+        "from": 1,
+        "to": 4,
+        "cause": "grow",
+        "askedAt": "2026-11-21T12:01:40Z",
+        "until": "2026-11-21T12:16:40Z",
+        "freedFor": None,
+        "givenUp": False,
+        "message": "waits for 2 of its members to come to work; the growth is given up at 2026-11-21T12:16:40Z",
+    }
+    assert (told["size"], told["instanceStep"]) == (4, 1)
+
+
+def test_a_shrink_shows_who_leaves_and_for_whom():
+    job = grown(running())
+    for member in job.attempt.members:
+        job = resizing.member_at_work(job, member.training_job_name, b.at(200), b.at(200))
+    job = resizing.resize(job, 1, Cause.SHRINK, b.at(300), until=b.at(900), freed_for="job9")
+    job = resizing.member_left(job, job.attempt.members[0].training_job_name, b.at(310))
+    told = shown(job)
+    assert [each["state"] for each in told["members"]] == ["stopping", "draining"]
+    assert told["resizing"]["message"] == (
+        "waits for 1 of its members to save their work and leave, 1 of its members to stop, for job9"
+    )
+    assert (told["resizing"]["freedFor"], told["resizes"]) == ("job9", 1)
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        (grown(running(Hook.RESTART)), "saves its work and stops, to go on with 3 instances"),
+        (grown(running(Hook.CUSTOM, target="event")), "is about to ask whoever hears its event"),
+        (resizing.told(grown(running(Hook.CUSTOM, target="arn:f"))), "waits for the answer of arn:f"),
+    ],
+)
+def test_a_resize_says_what_it_waits_for(job, words):
+    assert shown(job)["resizing"]["message"] == f"{words}; the growth is given up at 2026-11-21T12:16:40Z"
+
+
+def test_a_resize_says_whether_sagemaker_has_been_asked():
+    stopping = grown(running(Hook.RESTART))
+    resumed = lifecycle.observe(stopping, b.an_observation(stopping, status=Status.STOPPED), b.at(160))
+    assert shown(resumed)["resizing"]["message"].startswith("waits for a pass that asks SageMaker for 3 instances")
+    asked = lifecycle.launched(resumed)
+    assert shown(asked)["resizing"]["message"].startswith("waits for SageMaker to provide 3 instances")
+
+
+def test_a_lost_member_is_told():
+    job = grown(running())
+    for member in job.attempt.members:
+        job = resizing.member_at_work(job, member.training_job_name, b.at(200), b.at(200))
+    lost = b.an_observation(training_job_name=job.attempt.members[0].training_job_name, status=Status.FAILED)
+    told = shown(lifecycle.observe(job, lost, b.at(300)))
+    assert (told["size"], told["faultySince"], told["wanted"]) == (2, "2026-11-21T12:05:00Z", 3)
+
+
+def test_an_ended_job_has_no_size_and_keeps_its_bounds():
+    job = running()
+    ended = lifecycle.observe(job, b.an_observation(job, status=Status.COMPLETED), b.at(100))
+    told = shown(ended)
+    assert (told["size"], told["maxInstances"], told["members"]) == (None, 4, [])
+
+
+class TestRendezvous:
+    def test_of_a_job_that_nobody_knows_there_is_none(self):
+        assert ApiWorld().get("/jobs/stranger/rendezvous").kind == (404, "JobNotFound", "name")
+
+    @pytest.mark.parametrize(("job", "run"), [(b.a_job(), None), (running(), "job1")])
+    def test_without_nodes_the_answer_is_empty(self, job, run):
+        world = ApiWorld()
+        world.seed(job)
+        assert world.get("/jobs/job1/rendezvous").body == {
+            "run": run,
+            "round": None,
+            "complete": False,
+            "closed": False,
+            "reason": None,
+            "restarts": 0,
+            "nodes": [],
+            "trouble": None,
+        }
+
+    def test_nodes_are_told_in_the_order_of_their_ranks(self):
+        world = ApiWorld()
+        world.seed(running())
+        nodes = (
+            Node(training_job_name="job1", host="algo-1", role=Role.MEMBER, rank=0, beats=7),
+            Node(training_job_name="job1-qstamp-1-m1", host="algo-1", role=Role.SPARE, beats=3),
+        )
+        world.groups.stands("job1", Group(round=4, complete=True, nodes=nodes, restarts=2))
+        told = world.get("/jobs/job1/rendezvous").body
+        assert (told["round"], told["complete"], told["restarts"]) == (4, True, 2)
+        assert told["nodes"] == [
+            {"trainingJobName": "job1", "host": "algo-1", "role": "member", "rank": 0, "beats": 7},
+            {"trainingJobName": "job1-qstamp-1-m1", "host": "algo-1", "role": "spare", "rank": None, "beats": 3},
+        ]
+
+    def test_what_nobody_can_read_is_told_as_that(self):
+        world = ApiWorld()
+        world.seed(running())
+        world.groups.stands("job1", b"\x80\x04pickled")
+        told = world.get("/jobs/job1/rendezvous").body
+        assert told["trouble"].startswith("The state of a rendezvous cannot be read")
+        assert (told["run"], told["nodes"]) == ("job1", [])

@@ -1,0 +1,158 @@
+"""What commands print of elastic jobs: sizes, resizes, members, rendezvous."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from cli_terminal import Terminal
+
+from fake_api import FakeApi, a_rendezvous, a_view, an_attempt
+from trainmaster.cli.render import plain, screen_table, wide_table
+from trainmaster.cli.sizes import rendezvous_line, size_of
+from trainmaster.cli.words import explanation
+
+NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
+
+
+def an_elastic(**changes: Any) -> dict[str, Any]:
+    return {
+        "minInstances": 1,
+        "maxInstances": 4,
+        "instanceStep": 1,
+        "instanceValues": None,
+        "hook": "members",
+        "target": None,
+        "size": 2,
+        "sizedAt": "2026-11-20T12:30:00Z",
+        "resizes": 0,
+        "resizing": None,
+        "faultySince": None,
+        "wanted": None,
+        "members": [],
+    } | changes
+
+
+def a_resizing(**changes: Any) -> dict[str, Any]:
+    return {
+        "from": 1,
+        "to": 3,
+        "cause": "grow",
+        "givenUp": False,
+        "message": "waits for 2 of its members to come to work; the growth is given up at 2026-11-20T13:15:00Z",
+    } | changes
+
+
+def a_member(number: int, state: str) -> dict[str, Any]:
+    name = f"job1-qstamp-1-m{number}"
+    return {"trainingJobName": name, "state": state, "createdAt": "2026-11-20T12:30:00Z", "startedAt": None}
+
+
+def job(**changes: Any) -> Any:
+    attempts = [an_attempt("job1", startedAt="2026-11-20T12:00:00Z")]
+    return a_view("job1", **({"state": "running", "elastic": an_elastic(), "attempts": attempts} | changes))
+
+
+@pytest.mark.parametrize(
+    ("elastic", "told"),
+    [
+        (None, ""),
+        (an_elastic(), "2 (1-4)"),
+        (an_elastic(size=None), "(1-4)"),
+        (an_elastic(instanceStep=3, maxInstances=7), "2 (1-7 by 3)"),
+        (an_elastic(instanceStep=None, instanceValues=[2, 4, 8]), "2 (2,4,8)"),
+        (an_elastic(size=3, resizing=a_resizing()), "1 -> 3 (1-4)"),
+    ],
+)
+def test_a_size_in_a_few_words(elastic: Any, told: str) -> None:
+    assert size_of(job(elastic=elastic)) == told
+
+
+def test_ls_has_a_column_of_sizes_only_where_a_job_is_elastic() -> None:
+    fixed = cast("Any", a_view("job2"))
+    for table in (
+        lambda jobs: wide_table(jobs, NOW, plain, 120),
+        lambda jobs: screen_table(jobs, NOW, plain, 120),
+    ):
+        assert "Size" not in table([fixed])
+        heading, _, first, second = table([job(), fixed]).splitlines()
+        assert "Size" in heading
+        assert ("2 (1-4)" in first, "(1-4)" in second) == (True, False)
+
+
+def test_show_has_the_size_the_resize_and_the_members(world: FakeApi, run: Terminal) -> None:
+    members = [a_member(1, "working"), a_member(2, "starting")]
+    elastic = an_elastic(size=3, resizing=a_resizing(), members=members, resizes=2)
+    world.add("job1", "resizing", trainingJobName="job1", elastic=elastic)
+    lines = [" ".join(line.split()) for line in run("show", "job1").stdout.splitlines()]
+    assert "Size 1 -> 3 (1-4)" in lines
+    assert "Resized by members that join and leave, 2 times so far" in lines
+    assert any(line.startswith("Resizing waits for 2 of its members to come to work") for line in lines)
+    assert "job1-qstamp-1-m2 starting 2026-11-20 12:30:00" in lines
+    assert not any("Rendezvous" in line for line in lines), "no node has come"
+
+
+def test_show_has_the_nodes_of_the_rendezvous(world: FakeApi, run: Terminal) -> None:
+    world.add(
+        "job1", "running", trainingJobName="job1", elastic=an_elastic(faultySince="2026-11-20T12:40:00Z", wanted=3)
+    )
+    nodes = [
+        {"trainingJobName": "job1", "host": "algo-1", "role": "member", "rank": 0, "beats": 41},
+        {"trainingJobName": "job1-qstamp-1-m1", "host": "algo-1", "role": "waiting", "rank": None, "beats": 2},
+    ]
+    world.groups["job1"] = a_rendezvous(run="job1", round=3, complete=True, restarts=1, nodes=nodes)
+    lines = [" ".join(line.split()) for line in run("show", "job1").stdout.splitlines()]
+    assert "Rendezvous job1: round 3, formed, 1 restarts" in lines
+    assert "0 job1/algo-1 member 41" in lines
+    assert "job1-qstamp-1-m1/algo-1 waiting 2" in lines
+    assert any(line.startswith("Lacks A Member 3 wanted, since 2026-11-20 12:40:00 UTC") for line in lines)
+    assert json.loads(run("show", "job1", "--json").stdout)["rendezvous"]["round"] == 3
+
+
+def test_only_elastic_jobs_that_hold_instances_are_asked_for_their_nodes(world: FakeApi, run: Terminal) -> None:
+    world.add("job1", "running")
+    world.add("job2", "pending", elastic=an_elastic(size=None))
+    for name in ("job1", "job2"):
+        run("show", name)
+    assert not any(path.endswith("rendezvous") for _, path, _ in world.calls)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, ""),
+        ({"round": 2}, "Rendezvous job1: round 2, forming"),
+        ({"round": 2, "closed": True, "reason": "all done"}, "Rendezvous job1: round 2, closed: all done"),
+        ({"trouble": "It cannot be read."}, "Rendezvous job1: It cannot be read."),
+    ],
+)
+def test_a_rendezvous_in_a_line(changes: dict[str, Any], told: str) -> None:
+    assert rendezvous_line(cast("Any", a_rendezvous(run="job1", **changes))) == told
+
+
+def line_to(state: str, reason: str, before: str = "running") -> dict[str, Any]:
+    return {"at": "2026-11-20T12:59:00Z", "from": before, "to": state, "reason": reason, "attempt": 1}
+
+
+def test_why_says_what_a_resize_waits_for() -> None:
+    history = [line_to("resizing", "resizes, 1 -> 3 instances: capacity is idle")]
+    told = explanation(job(state="resizing", elastic=an_elastic(resizing=a_resizing()), history=history), NOW)
+    assert told == (
+        "job1 goes from 1 to 3 instances at 2026-11-20 12:59:00 UTC (60 seconds ago). "
+        "Resizes, 1 -> 3 instances: capacity is idle. It waits for 2 of its members to come to work; "
+        "the growth is given up at 2026-11-20 13:15:00 UTC (in 15 minutes)."
+    )
+
+
+def test_why_says_that_a_resize_is_over_because_the_job_stops() -> None:
+    history = [line_to("resizing", "resizes"), line_to("resizing", "stop asked by ada", "resizing")]
+    told = explanation(job(state="resizing", history=history), NOW)
+    assert told.startswith("job1 is being stopped while its size was to change. Stop asked by ada at")
+
+
+def test_why_says_that_a_member_is_lacking() -> None:
+    lacking = an_elastic(faultySince="2026-11-20T12:58:00Z", wanted=3)
+    told = explanation(job(elastic=lacking), NOW)
+    assert "It lacks a member since 2026-11-20 12:58:00 UTC (2 minutes ago): it had 3 instances before." in told
