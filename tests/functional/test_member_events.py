@@ -1,0 +1,111 @@
+"""Events about members of elastic jobs lead to the job, whatever they carry; nobody takes members for strangers."""
+
+from __future__ import annotations
+
+import pytest
+
+import builders as b
+from api_world import StillClock
+from trainmaster.adapters.sagemaker_observation import observation_of_event
+from trainmaster.domain import lifecycle
+from trainmaster.domain.elastic import Cause, Elastic, Hook
+from trainmaster.domain.job import JobState
+from trainmaster.domain.lifecycle import resizing
+from trainmaster.local.memory import MemoryStore
+from trainmaster.ports import OpenJobs
+from trainmaster.service.foreign import note_foreign
+from trainmaster.service.hands import Hands
+from trainmaster.service.observe import observe
+
+QUEUE = "sagemaker-queue"
+NAME = "job1"
+
+
+class Listing:
+    """A launcher that only lists; whoever asks what a job holds takes it for a stranger."""
+
+    def __init__(self, *names):
+        self.names, self.asked = names, []
+
+    def open_jobs(self, since, token=None):
+        return OpenJobs(self.names)
+
+    def units_of(self, name):
+        self.asked.append(name)
+        return {b.P5: 1}
+
+
+def an_event(name, status, secondary="", tags=None):
+    tagged = {"Tags": tags} if tags is not None else {}
+    detail = {"TrainingJobName": name, "TrainingJobStatus": status, "SecondaryStatus": secondary or status, **tagged}
+    return {"detail-type": "SageMaker Training Job State Change", "detail": detail}
+
+
+def growing(name=NAME):
+    job = b.a_running_job(name, elastic=Elastic(least=1, most=3, hook=Hook.MEMBERS))
+    job = resizing.resize(job, 2, Cause.GROW, b.at(100), until=b.at(1_000))
+    (member,) = job.attempt.members
+    return resizing.member_launched(job, member.training_job_name), member.training_job_name
+
+
+def hands_with(job, *, pools=None, launcher=None):
+    store = MemoryStore(default_pools=pools or b.pools_of())
+    store.submit(job, b.a_request(job.name))
+    return Hands(store, launcher or Listing(), StillClock(b.at(200)))
+
+
+def tags_of(name):
+    return {"trainmaster:queue": QUEUE, "trainmaster:job": name, "trainmaster:attempt": "1"}
+
+
+@pytest.mark.parametrize("tagged", [True, False])
+def test_a_member_at_work_completes_the_growth(tagged):
+    job, member = growing()
+    hands = hands_with(job)
+    event = an_event(member, "InProgress", "Training", tags_of(NAME) if tagged else None)
+    assert not observe(hands, observation_of_event(event, QUEUE)), "nothing has become free"
+    stored = hands.store.find(NAME)
+    assert (stored.state, stored.units) == (JobState.RUNNING, {b.P5: 2})
+
+
+def test_a_member_of_a_job_with_the_longest_name_is_found_by_its_tags():
+    name = "j" * 63
+    job, member = growing(name)
+    assert len(member) <= 63
+    hands = hands_with(job)
+    observe(hands, observation_of_event(an_event(member, "InProgress", "Training", tags_of(name)), QUEUE))
+    assert hands.store.find(name).state is JobState.RUNNING
+
+
+def test_a_members_end_frees_its_instance_and_leaves_the_job_alone():
+    job, member = growing()
+    hands = hands_with(resizing.member_at_work(job, member, b.at(150), b.at(150)))
+    assert observe(hands, observation_of_event(an_event(member, "Failed", tags=tags_of(NAME)), QUEUE))
+    stored = hands.store.find(NAME)
+    assert (stored.state, stored.units, stored.attempt.wanted) == (JobState.RUNNING, {b.P5: 1}, 2)
+    assert not observe(hands, observation_of_event(an_event(member, "Failed", tags=tags_of(NAME)), QUEUE)), "told twice"
+    assert hands.store.find(NAME) == stored
+
+
+def test_a_members_late_end_does_not_touch_a_job_that_has_ended():
+    job, member = growing()
+    ended = lifecycle.fail(job, b.at(150), "it broke")
+    hands = hands_with(job)
+    assert hands.store.transition([(job, ended)])
+    assert not observe(hands, observation_of_event(an_event(member, "Stopped", tags=tags_of(NAME)), QUEUE))
+    assert hands.store.find(NAME) == ended
+
+
+def test_a_member_of_another_queue_is_not_ours():
+    _, member = growing()
+    assert observation_of_event(an_event(member, "Stopped", tags={"trainmaster:queue": "other"}), QUEUE) is None
+
+
+def test_members_are_no_strangers_in_pools_that_count_those():
+    job, member = growing()
+    pools = b.pools_of(b.a_pool(cap=4, count_foreign=True))
+    gone_member = "job1-qstamp-1-m9"
+    launcher = Listing(NAME, member, gone_member, "stranger")
+    hands = hands_with(job, pools=pools, launcher=launcher)
+    assert note_foreign(hands, hands.store.begin_pass()) == {b.P5: 1}
+    assert launcher.asked == ["stranger"]
