@@ -126,10 +126,10 @@ def test_the_worker_shares_the_errors_with_the_queue_and_needs_boto3_or_torch_at
     """It runs in other people's containers, with whatever versions they have."""
     import sys
 
+    allowed = {"trainmaster", "boto3", "botocore", "torch"} | sys.stdlib_module_names
     for path in (p for p in MODULES if layer(p) == "worker"):
         for name in imports(path):
-            root = name.split(".")[0]
-            assert root in {"trainmaster", "boto3", "botocore", "torch"} | sys.stdlib_module_names, f"{path.name}: {name}"
+            assert name.split(".")[0] in allowed, f"{path.name}: {name}"
             assert own(name) != "domain" or name.startswith("trainmaster.domain.errors."), f"{path.name}: {name}"
 
 
