@@ -20,7 +20,6 @@ from trainmaster.domain.job import Job
 from trainmaster.handlers.api import build_app
 from trainmaster.local.memory import MemoryStore
 from trainmaster.local.memory_groups import MemoryGroups
-from trainmaster.local.memory_groups import MemoryGroups
 
 ALICE = "arn:aws:sts::111122223333:assumed-role/research/alice"
 CONTEXT = SimpleNamespace(
@@ -161,7 +160,6 @@ class ApiWorld:
         self.application.clock = self.clock
         self.application.store = self.store
         self.application.publisher = self.publisher
-        self.application.groups = MemoryGroups()
         self.groups = MemoryGroups()
         self.application.groups = self.groups
         self.app = build_app(self.application)

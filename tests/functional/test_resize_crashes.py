@@ -1,0 +1,146 @@
+"""A manager that is killed after any call of a resize, whose call fails or whose answer is lost, or that is overtaken.
+
+For each way to resize a job: it grows, another job has its instances taken back, and it grows again; the story is
+played untouched, to count the calls, then once for every call and every kind of trouble. At the end nothing may be
+lost, created twice or over a cap, and no member may have been torn out of a group that works on.
+
+In memory every verb of the store and of the rendezvous counts as one call, beside SageMaker's; `slow` plays the same
+over DynamoDB, call by call.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from builders import P5
+from elastic_world import ElasticWorld
+from trainmaster.domain.attempt import Outcome
+from trainmaster.domain.job import ENDED, JobState
+from trainmaster.local.simulator import Profile
+from world import dynamodb_client, make_table
+
+CAP = 4
+HOOKS = ("restart", "members", "custom")
+CHUNKS = 4
+SAMPLE = 16
+"""The usual run tries one call of so many."""
+BRISK = Profile(
+    seeking_seconds=1,
+    starting_seconds=5,
+    downloading_seconds=2,
+    uploading_seconds=2,
+    stopping_seconds=5,
+    pending_seconds=60,
+)
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """Thousands of warnings about injected trouble say nothing."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@contextmanager
+def a_world(*, durable: bool = False, **arguments: Any) -> Iterator[ElasticWorld]:
+    if not durable:
+        yield ElasticWorld(profile=BRISK, pools=f"{P5}={CAP}", **arguments)
+        return
+    with mock_aws():
+        client = dynamodb_client()
+        make_table(client)
+        yield ElasticWorld(client, profile=BRISK, pools=f"{P5}={CAP}", **arguments)
+
+
+def settled(world: ElasticWorld, size: int) -> bool:
+    """Whether the elastic job runs with this size, or has ended."""
+    job = world.job("elastic")
+    return job.state in ENDED or (job.state is JobState.RUNNING and world.size("elastic") == size)
+
+
+def story(world: ElasticWorld, hook: str, **trouble: Any) -> list[str]:
+    """It grows from 1 to 4, shrinks to 2 so that another fits, and grows to 3; trouble comes after the start."""
+    world.elastic("elastic", hook, most=4, training_seconds=500)
+    world.run_until(lambda: settled(world, 1))
+    world.faults.calls.clear()
+    vars(world.faults).update(trouble)
+    world.decreed["elastic"] = 4
+    world.run_until(lambda: settled(world, 4))
+    world.decreed["elastic"] = 2
+    world.submit("other", count=2, priority=-1, training_seconds=60)
+    world.run_until(lambda: settled(world, 2))
+    world.run_until_ended("other")
+    world.decreed["elastic"] = 3
+    world.run_until(lambda: settled(world, 3))
+    world.run_until_ended("elastic")
+    return ["elastic", "other"]
+
+
+def check(world: ElasticWorld, names: list[str]) -> None:
+    """The invariants at the end of every story."""
+    assert world.peaks[P5] <= CAP, f"{world.peaks[P5]} instances at once"
+    assert not world.doubles, f"two attempts at once: {world.doubles}"
+    assert not world.torn, f"stopped while they took part: {world.torn}"
+    assert not world.in_use(), "training jobs run on after the queue is empty"
+    assert world.states(*names) == dict.fromkeys(names, "completed")
+    attempts = {a.training_job_name: a for name in names for a in world.job(name).attempts}
+    bases = {re.sub(r"-m[0-9]+$", "", name) if "-qstamp-" in name else name for name in world.training_jobs}
+    assert bases - {"elastic-qstamp-1"} == {n for n, a in attempts.items() if a.launched}, "an attempt nobody started"
+    for name in names:
+        assert all(each.outcome is not Outcome.ACTIVE for each in world.job(name).attempts)
+    # Whatever comes upon the manager, the job gets the sizes that it was to get.
+    sizes = [line.reason for line in world.job("elastic").history if line.reason.startswith("runs with")]
+    assert sizes == [f"runs with {size} instances" for size in (4, 2, 3)]
+    assert not world.queue.aside
+
+
+def calls_of(hook: str, *, durable: bool = False) -> int:
+    """How many calls the manager makes in an untouched story, from the first resize on."""
+    with a_world(durable=durable) as world:
+        check(world, story(world, hook))
+        return len(world.faults.calls)
+
+
+TROUBLES = {
+    "killed": lambda number: {"kill_after": number},
+    "throttled": lambda number: {"fail": {number: "ThrottlingException"}},
+    "failing": lambda number: {"fail": {number: "InternalServerError"}},
+    "unheard": lambda number: {"lose": frozenset({number})},
+    "overtaken": lambda number: {"overtake_after": number},
+}
+
+
+def play_all(hook: str, trouble: str, first: int, every: int, *, durable: bool = False) -> None:
+    """The story with this trouble at the first call, and at every so-manieth after it."""
+    for number in range(first, calls_of(hook, durable=durable) + 1, every):
+        with a_world(durable=durable) as world:
+            check(world, story(world, hook, **TROUBLES[trouble](number)))
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("hook", HOOKS)
+def test_any_call_of_a_resize_may_be_the_managers_last_or_go_wrong(hook, trouble):
+    play_all(hook, trouble, 1 + [*TROUBLES].index(trouble), SAMPLE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_call_of_a_resize_may_be_the_managers_last_or_go_wrong(hook, trouble, chunk):
+    play_all(hook, trouble, 1 + chunk, CHUNKS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("hook", HOOKS)
+def test_so_may_calls_of_dynamodb(hook, trouble):
+    play_all(hook, trouble, 1 + [*TROUBLES].index(trouble), SAMPLE, durable=True)
