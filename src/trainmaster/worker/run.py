@@ -36,7 +36,7 @@ WRONG_USE = 2
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the container; the exit code for it. Signals are kept from here on: as process 1, one would be lost else."""
-    given = parser().parse_args(argv)
+    given = parser(os.environ).parse_args(argv)
     with blocked(HEARD):
         try:
             container, job = Container.of(os.environ), ElasticJob.of(os.environ)
@@ -47,11 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(given, command, container, job)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
+def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
+    """The command line. What torchrun reads from the environment, it finds there as ever (`PET_NPROC_PER_NODE`)."""
+    workers = environ.get("PET_NPROC_PER_NODE") or "auto"
     made = argparse.ArgumentParser(prog="trainmaster-run", description="The entry point of a training container.")
     made.add_argument("--launcher", choices=("torchrun", "none"), help="default: torchrun for jobs with members")
-    made.add_argument("--nproc-per-node", default="auto", help="torchrun's: workers on each node (default: auto)")
+    made.add_argument("--nproc-per-node", default=workers, help="torchrun's: workers on each node (default: auto)")
     made.add_argument("--rdzv-conf", default="", help="torchrun's: settings of the rendezvous, as name=value,...")
     made.add_argument("--stop-seconds", type=float, default=120.0, help="from SIGTERM until all is killed")
     made.add_argument("-m", "--module", action="store_true", help="the command is the name of a Python module")

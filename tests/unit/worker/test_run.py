@@ -22,8 +22,8 @@ MEMBERS = ElasticJob(hook=Hook.MEMBERS, run="bert", table="queue", least=2, most
 PLAIN = ElasticJob(hook=Hook.RESTART)
 
 
-def command(*arguments, job=PLAIN):
-    return command_of(parser().parse_args(arguments), HERE, job)
+def command(*arguments, job=PLAIN, environ=None):
+    return command_of(parser(environ or {}).parse_args(arguments), HERE, job)
 
 
 @pytest.fixture
@@ -141,6 +141,11 @@ def test_a_job_with_members_is_started_by_torchrun_in_its_rendezvous():
         "--max-restarts=1000000",
     }
     assert made[-3:] == ["train.py", "--lr", "1"]
+
+
+def test_the_workers_of_a_node_may_be_given_as_torchrun_takes_them():
+    assert "--nproc-per-node=auto" in command("train.py", job=MEMBERS)
+    assert "--nproc-per-node=8" in command("train.py", job=MEMBERS, environ={"PET_NPROC_PER_NODE": "8"})
 
 
 def test_a_program_that_is_no_script_is_run_by_torchrun_as_such():
