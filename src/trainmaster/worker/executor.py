@@ -20,7 +20,7 @@ from trainmaster.worker.liveness import Watch
 from trainmaster.worker.names import Identity
 from trainmaster.worker.operators import Operator
 from trainmaster.worker.settings import Settings
-from trainmaster.worker.state import State, decode, encode
+from trainmaster.worker.state import Role, State, decode, encode
 from trainmaster.worker.store import StateStore, Token
 from trainmaster.worker.view import View, look
 
@@ -111,7 +111,7 @@ class Executor:
             view = self._view()
             action = operator(view)
             if action is Action.SYNC:
-                return Step(action=action, pause=self.settings.poll, view=view)
+                return Step(action=action, pause=self._patience(view), view=view)
             if action in CHANGES:
                 if self._lost and self._losses >= _LOSSES_AT_ONCE:
                     return Step(action=Action.SYNC, pause=self._after_losses(), view=view)
@@ -183,6 +183,11 @@ class Executor:
         )
         self._seen = view.seen if self._token is not None else self._seen
         return view
+
+    def _patience(self, view: View) -> float:
+        """Seconds until there may be news: all wait for a world that is being formed, few beside one that works."""
+        beside = view.state.complete and view.node is not None and view.node.role is not Role.MEMBER
+        return self.settings.poll if beside else min(self.settings.brisk, self.settings.poll)
 
     def _back_off(self) -> float:
         self._failures += 1

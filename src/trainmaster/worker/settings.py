@@ -25,7 +25,8 @@ class Settings:
         grace: time to checkpoint before a resize, until the scheduler gives another.
         interval: between two beats of a node.
         attempts: a node is dead to whoever has seen its count stand still for `interval` times this.
-        poll: between two reads of a node that waits, and the least between two reads of one that works.
+        poll: between two reads of a node that waits beside a world, and the least between two of one that works.
+        brisk: between two reads of one that waits for a world that is being formed, or its endpoint; at most `poll`.
         last_call: how long a world of a legal size waits for more nodes than have come, unless the expected number has.
         gather: how long a newcomer may wait for others before a world that works is asked to take it in.
         faulty_wait: after a loss, how long a smaller world waits for a replacement.
@@ -42,6 +43,7 @@ class Settings:
     interval: float = 2.0
     attempts: int = 4
     poll: float = 1.0
+    brisk: float = 0.3
     last_call: float = 5.0
     gather: float = 5.0
     faulty_wait: float = 0.0
@@ -54,8 +56,10 @@ class Settings:
         """Raises `InvalidRequest` for what no group could work with."""
         if not 1 <= self.least <= self.most or self.control().expected() == 0:
             raise InvalidRequest(f"no world can have {self.least} to {self.most} nodes", field="TRAINMASTER_MIN")
-        if min(self.interval, self.poll, self.attempts - 1, self.backoff) <= 0:
-            raise InvalidRequest("interval, poll and backoff are more than 0, attempts more than 1", field="interval")
+        if min(self.interval, self.poll, self.brisk, self.attempts - 1, self.backoff) <= 0:
+            raise InvalidRequest(
+                "interval, poll, brisk and backoff are more than 0, attempts more than 1", field="interval"
+            )
         waits = (self.grace, self.last_call, self.gather, self.faulty_wait, self.straggler_wait, self.join_timeout)
         if min(*waits, self.close_timeout) < 0:
             raise InvalidRequest("no wait is negative", field="last_call")
