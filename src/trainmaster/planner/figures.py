@@ -38,8 +38,8 @@ def ranking_of(snapshot: Snapshot, now: datetime) -> Ranking:
 class Figures:
     """What is free, promised, expected and allowed while a plan is made. Thrown away with it.
 
-    `windows`: whether any pool is a training plan, which can be used only for a time. `elastic`: whether any active
-    job may be resized.
+    `windows`: whether any pool is a training plan, which can be used only for a time. `elastic`: active jobs
+    that may be resized.
     """
 
     snapshot: Snapshot
@@ -53,7 +53,7 @@ class Figures:
     expect: Expectations
     reservations: Reservations
     windows: bool = False
-    elastic: bool = False
+    elastic: Sequence[Job] = ()
     _respected: dict[str, datetime] = field(default_factory=dict)
 
     @classmethod
@@ -62,7 +62,7 @@ class Figures:
         ranking, expect = ranking_of(snapshot, now), Expectations(snapshot, now)
 
         def running() -> Iterable[tuple[Units, datetime]]:
-            return ((job.staying, expect.end(job)) for job in snapshot.active if not job.stopping)
+            return ((units, expect.end(job)) for job in snapshot.active if (units := job.staying))
 
         return cls(
             snapshot=snapshot,
@@ -76,7 +76,7 @@ class Figures:
             expect=expect,
             reservations=Reservations(now, snapshot.policy.reservations, running),
             windows=any(pool.kind is Kind.TRAINING_PLAN for pool in snapshot.pools.values()),
-            elastic=any(job.elastic is not None for job in snapshot.active),
+            elastic=[job for job in snapshot.active if job.elastic is not None],
         )
 
     def look_as(self, job: Job) -> None:

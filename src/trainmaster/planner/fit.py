@@ -144,18 +144,13 @@ def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:
     caps = {name: 0 if pool.draining else pool.cap for name, pool in snapshot.pools.items()}
     free = {name: 0 if pool.draining else pool.cap - used.get(name, 0) for name, pool in snapshot.pools.items()}
     ledger = Ledger(caps=caps, free=free, coming={}, lapse={})
-    leaving = [(job.freeing, since) for job in snapshot.active if (since := _leaving_since(job)) is not None]
+    held = [(job, job.attempt) for job in snapshot.active if job.attempt is not None]
+    leaving = [
+        (job.freeing, attempt.stop_asked_at or attempt.base_ended_at if under_way is None else under_way.asked_at)
+        for job, attempt in held
+        if (under_way := attempt.resizing) or attempt.stop_asked_at or attempt.base_ended_at
+    ]
     for units, since in [*leaving, *((pool.units, pool.ending_since) for pool in warm)]:
         if since is not None and since + snapshot.policy.hold_for > now:
             ledger.free_soon(units, since + snapshot.policy.hold_for)
     return ledger
-
-
-def _leaving_since(job: Job) -> datetime | None:
-    """Since when some of the job's units may be on the way to be free; None where none are."""
-    attempt = job.attempt
-    if attempt is None:
-        return None
-    if attempt.resizing is not None:
-        return attempt.resizing.asked_at
-    return attempt.stop_asked_at or attempt.base_ended_at

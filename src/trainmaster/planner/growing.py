@@ -72,7 +72,7 @@ class Growing:
         # Nobody's hold yields to a job that just wants more.
         self.figures.ledger.waived = {}
         touched = self._touched()
-        at_work = [job for job in self.snapshot.active if job.elastic is not None and job.name not in touched]
+        at_work = (job for job in self.figures.elastic if job.name not in touched)
         able = [(job, *found) for job in at_work if can_grow(job) and (found := elastic_of(job)) is not None]
         able.sort(key=lambda each: self._place(*each))
         for job, elastic, attempt in able:

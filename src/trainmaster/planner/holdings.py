@@ -33,8 +33,9 @@ class Holdings:
         holdings = cls()
         for job in active:
             holdings._add(holdings._held, job, job.units)
-            if freeing := job.freeing:
-                holdings._add(holdings._leaving, job, freeing)
+            attempt = job.attempt
+            if attempt is not None and (attempt.resizing or attempt.stop_asked_at or attempt.base_ended_at):
+                holdings._add(holdings._leaving, job, job.freeing)
         for job, units in held_for:
             holdings.keep(job, units)
             holdings._holders.setdefault(job.share, {})[job.name] = job

@@ -219,7 +219,8 @@ class Candidates:
 def _candidate(job: Job, snapshot: Snapshot, now: datetime, standing: Standing) -> Candidate:
     history = snapshot.records.history
     startup = history.startup(job) if history.startups else 0.0
-    pools, units = snapshot.pools, job.staying
+    pools, attempt = snapshot.pools, job.attempt
+    units = job.units if attempt is None or attempt.resizing is None else job.staying
     accelerators = sum(count * (pools[name].accelerators if name in pools else 1) for name, count in units.items())
     until = protected_until(job, snapshot.policy.preemption, startup, now)
     return Candidate(job, units, standing, lost_work(job, startup, now) * accelerators, until)

@@ -84,7 +84,7 @@ class Ways:
 
     def _find(self) -> Iterator[Slack]:
         figures, snapshot = self.figures, self.figures.snapshot
-        for job in snapshot.active:
+        for job in figures.elastic:
             if job.elastic is None or not can_shrink(job) or (found := elastic_of(job)) is None:
                 continue
             startup = snapshot.records.history.startup(job)
