@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from trainmaster.worker.actions import Carried
-from trainmaster.worker.errors import Unreachable
+from trainmaster.worker.errors import TimedOut, Unreachable
 from trainmaster.worker.executor import Executor
 from trainmaster.worker.operators import Await, Close, Drain, Exit, Join, KeepAlive, Look, Operator, Publish
 from trainmaster.worker.state import Endpoint, Role, State
@@ -81,7 +81,7 @@ class Engine:
         self.stop_keep_alive()
         try:
             self._wait(self.leaving())
-        except Unreachable as trouble:
+        except (Unreachable, TimedOut) as trouble:
             _log.warning("left without a word: %s", trouble)
 
     def close(self, reason: str) -> None:
@@ -142,6 +142,7 @@ class Engine:
         """What is asked of this node, from at most one read per `poll`; what was known last where the table is silent.
 
         A resize is announced in the table before this says so: whatever breaks because of it counts as a resize.
+        Raises `Corrupt`.
         """
         if self._now() < self._look_again_at:
             return self._asked

@@ -159,6 +159,12 @@ def test_a_node_that_says_goodbye_is_missed_at_once(pair, row, clock):
     assert decode(row.data).why == (Why.DEPARTURE,)
 
 
+def test_who_cannot_say_goodbye_goes_all_the_same(pair, row, clock):
+    row.errors = [LOST] * 1000
+    pair[1].leave()
+    assert clock.slept
+
+
 def test_the_end_stops_nobody_who_is_at_work_and_everybody_who_waits(pair, row, clock):
     spare = engine(row, clock, "s")
     waits = spare.joining()

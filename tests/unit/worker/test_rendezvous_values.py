@@ -11,7 +11,9 @@ import sys
 import pytest
 from looking import SPARE, key, working
 
+from trainmaster.domain.document import document
 from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.rendezvous import Control as Asked
 from trainmaster.domain.rendezvous import Role, group_of
 from trainmaster.worker.control import Control, read_control
 from trainmaster.worker.errors import Corrupt
@@ -98,6 +100,11 @@ class TestState:
 
 
 class TestControl:
+    def test_what_the_queue_writes_is_read(self):
+        asked = Asked(epoch=3, least=2, most=8, sizes=(2, 4, 8), drain=("job-qstamp-1-m2",), grace=120.0)
+        read = read_control(json.dumps(document(asked)))
+        assert read == Control(epoch=3, least=2, most=8, sizes=(2, 4, 8), drain=("job-qstamp-1-m2",), grace=120.0)
+
     def test_keys_of_a_later_queue_are_left_alone(self):
         text = json.dumps({"epoch": 2, "least": 1, "most": 4, "sizes": [4, 2, 1], "drain": ["x"], "grace": 9, "new": 1})
         assert read_control(text) == Control(epoch=2, least=1, most=4, sizes=(1, 2, 4), drain=("x",), grace=9.0)
