@@ -13,6 +13,7 @@ from request_parts import a_group
 from builders import P5, a_request
 from trainmaster.domain.elastic import Elastic, Hook, RestartBudget
 from trainmaster.domain.request import elastic_of, form_problems, option_problems, options_of, tag_problems
+from trainmaster.service.requests import environment
 
 LAMBDA = "arn:aws:lambda:us-east-1:111122223333:function:resize-it:live"
 VPC = {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}
@@ -132,6 +133,20 @@ class TestRules:
     @pytest.mark.parametrize("step", ["2", "5"])
     def test_the_step_leads_from_the_least_to_the_most(self, step):
         assert list(wrong(min_instances="2", max_instances="5", instance_step=step)) == ["instance-step"]
+
+    def test_sizes_are_no_more_than_a_pass_can_look_at_and_nodes_can_be_told(self):
+        assert wrong(1, max_instances="1000") == {}
+        assert list(wrong(1, max_instances="1001")) == ["max-instances"]
+        assert list(wrong(1, max_instances="100000")) == ["max-instances"]
+        assert wrong(2, max_instances="280", instance_step="2") == {}
+        assert list(wrong(2, max_instances="400", instance_step="2")) == ["instance-step"]
+
+    def test_the_nodes_of_any_job_can_be_told_its_sizes(self):
+        longest = "+".join(map(str, range(1, 89)))  # a tag's value has 256 characters
+        found = elastic(1, instance_values=longest)
+        assert len(environment(found, "run", "table")["TRAINMASTER_SIZES"]) <= 512
+        stepped = elastic(2, max_instances="280", instance_step="2")
+        assert len(environment(stepped, "run", "table")["TRAINMASTER_SIZES"]) <= 512
 
     def test_steps_and_values_are_two_ways(self):
         assert list(wrong(instance_values="2+4", instance_step="2")) == ["instance-step"]

@@ -19,6 +19,11 @@ Object = Mapping[str, object]
 
 MAX_FULL_RESTARTS = 1
 """Full restarts within the period where `restarts-before-full` is given alone: without one it would mean nothing."""
+MOST_SIZES = 1_000
+"""Every pass looks at the sizes of every elastic job."""
+LONGEST_LIST = 512
+"""Characters of an environment variable (CreateTrainingJob, `Environment`), by which a job's nodes are told its sizes;
+for a step of 1 the bounds tell them."""
 _BOUNDS = ("max-instances", "instance-values")
 """Either makes a job elastic."""
 _TIMES = ("scaling-timeout", "graceful-shutdown-timeout", "faulty-scale-down-timeout", "scale-up-snooze")
@@ -109,6 +114,12 @@ def _steps(request: Object, options: Options) -> Iterator[Problem]:
         wrong = f"From {least} to {most} there is no whole number of steps of {step}."
         hint = f"Give a step that divides {most - least}, or {reached} or {reached + step} as 'max-instances'."
         yield _problem(request, "instance-step", wrong, hint)
+    elif (sizes := (most - least) // step + 1) > MOST_SIZES:
+        wrong = f"The job has {sizes} sizes; at most {MOST_SIZES} are possible."
+        yield _problem(request, "max-instances", wrong, "Give fewer, or a larger 'instance-step'.")
+    elif step > 1 and len(",".join(map(str, range(least, most + 1, step)))) > LONGEST_LIST:
+        wrong = f"The job has {sizes} sizes, more than its nodes can be told."
+        yield _problem(request, "instance-step", wrong, "Give a larger step, a step of 1, or fewer 'max-instances'.")
 
 
 def _values(request: Object, options: Options) -> Iterator[Problem]:
