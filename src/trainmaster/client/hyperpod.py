@@ -35,7 +35,7 @@ _TIMES = {
 _NEEDED = {"RoleArn": (), "OutputDataConfig": ("S3OutputPath",)}
 _EXAMPLE = '{"RoleArn": "arn:aws:iam::111122223333:role/training", "OutputDataConfig": {"S3OutputPath": "s3://..."}}'
 _NOT_ELASTIC = "the job is not elastic: it has neither maxReplicas nor replicaDiscreteValues"
-_RUNNER, _OUR_RUNNER = "hyperpodrun", "trainmaster-run"
+_RUNNER = "hyperpodrun"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +273,7 @@ def _note_commands(reader: Reader, algorithm: Mapping[str, Any]) -> None:
                 continue
             if _RUNNER in text:
                 why = f"{_RUNNER} waits for HyperPod's operator, which is not there"
-                reader.note(f"{why}: start the script with {_OUR_RUNNER} instead", *_CONTAINER, name, at)
+                reader.note(f"{why}: start the script with trainmaster-run instead", *_CONTAINER, name, at)
             elif "$(" in text:
                 why = "SageMaker puts no variables into it, as Kubernetes does for $(NAME): let a shell do so"
                 reader.note(why, *_CONTAINER, name, at)
-    words = " ".join(str(algorithm.get(member)) for member in ("ContainerEntrypoint", "ContainerArguments"))
-    if _OUR_RUNNER in words and reader.look("spec", "nprocPerNode") != "auto":
-        reader.note(f"{_OUR_RUNNER} takes it as --nproc-per-node, not from the environment", "spec", "nprocPerNode")

@@ -337,13 +337,6 @@ class TestTheContainer:
         assert list(named(made)) == [f"{path}.args[0]"]
         assert made.request["AlgorithmSpecification"]["TrainingImage"] == IMAGE
 
-    def test_our_runner_has_its_own_number_of_workers(self):
-        job = with_container(command=["trainmaster-run", "train.py"])
-        assert named(converted(job | {"spec": job["spec"] | {"nprocPerNode": "auto"}}, BASE)) == {}
-        assert list(named(converted(job | {"spec": job["spec"] | {"nprocPerNode": "4"}}, BASE))) == [
-            "spec.nprocPerNode"
-        ]
-
 
 class TestAround:
     def test_a_request_is_no_manifest(self):
