@@ -14,6 +14,7 @@ from typing import Any
 from trainmaster.domain import lifecycle
 from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.capacity import Demand, Pool, Units
+from trainmaster.domain.elastic import Cause, Elastic, Hook
 from trainmaster.domain.job import Change, Hold, Job, JobState
 from trainmaster.domain.observation import Observation, Status
 from trainmaster.domain.plan import Snapshot
@@ -88,6 +89,16 @@ def a_running_job(name: str = "job1", *, now: datetime = NOW, **fields: Any) -> 
     """A job at work since `now`."""
     job = a_launched_job(name, now=now, **fields)
     return _must(lifecycle.observe(job, an_observation(job, secondary="Training", started_at=now), now))
+
+
+def a_custom_resize(
+    name: str = "job5", *, now: datetime = NOW, size: int = 2, target: str = "event", **fields: Any
+) -> Job:
+    """A job of one instance that somebody else is to resize, asked `now`."""
+    elastic = Elastic(least=1, most=4, hook=Hook.CUSTOM, target=target)
+    running = a_running_job(name, now=now, elastic=elastic, **fields)
+    until = now + timedelta(minutes=15)
+    return lifecycle.resize(running, size, Cause.GROW, now, until=until)
 
 
 def a_preempting_job(name: str = "job1", *, beneficiary: str = "job9", now: datetime = NOW, **fields: Any) -> Job:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from api_world import ALICE, ApiWorld, read
-from builders import NOW, P5, a_job, a_preempted_job, a_running_job, an_observation, at
+from builders import NOW, P5, a_custom_resize, a_job, a_preempted_job, a_running_job, an_observation, at
 from trainmaster.domain import lifecycle
 from trainmaster.handlers.api import answer
 from trainmaster.handlers.manager import consume, metrics
@@ -71,6 +71,7 @@ def load(path):
 STATUS = {
     "api-add-job": 202,
     "api-add-job-by-resources": 202,
+    "api-answer-resize": 200,
     "api-cancel-job": 200,
     "api-change-job": 200,
     "api-change-pool": 200,
@@ -92,6 +93,8 @@ STATUS = {
 @pytest.mark.parametrize("path", API, ids=lambda path: path.stem)
 def test_an_api_event_is_answered(path):
     world = a_world()
+    if path.stem == "api-answer-resize":
+        world.seed(a_custom_resize("job5"))
     if load(path)["resource"] == "/pools/{name}":
         answer(lambda: world.app, load(EVENTS / "api-set-pool.json"), Context())
     reply = read(answer(lambda: world.app, load(path), Context()))
@@ -131,6 +134,13 @@ def test_the_job_of_the_event_that_asks_for_resources_gets_the_pool_that_has_the
     path = EVENTS / "api-add-job-by-resources.json"
     said = read(answer(lambda: world.app, load(path), Context())).body
     assert (said["demand"], said["instances"], said["resources"]["acceleratorMemoryGib"]) == ([{P5: 1}], 1, 640)
+
+
+def test_the_event_that_answers_a_resize_gives_the_job_its_size():
+    world = a_world()
+    world.seed(a_custom_resize("job5"))
+    said = read(answer(lambda: world.app, load(EVENTS / "api-answer-resize.json"), Context())).body
+    assert (said["jobState"], said["attempts"][-1]["units"]) == ("running", {P5: 2})
 
 
 def test_what_the_events_about_one_pool_ask_for_is_done():

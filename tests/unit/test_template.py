@@ -13,6 +13,7 @@ from cfnlint.api import lint_all
 from cfnlint.decode import decode
 
 from trainmaster import bootstrap
+from trainmaster.adapters.eventbridge import SOURCE as SOURCE_OF_RESIZES
 from trainmaster.bootstrap import Settings
 from trainmaster.handlers.manager import consume, metrics
 from trainmaster.handlers.openapi import OPERATIONS
@@ -204,6 +205,17 @@ def test_the_manager_alone_may_ask_about_instance_types_and_only_where_that_is_w
     policies = RESOURCES["ManagerRole"]["Properties"]["Policies"]
     (wanted,) = [each["Fn::If"] for each in policies if "InstanceTypes" in str(each)]
     assert wanted[0] == "LearnsInstanceTypes"
+
+
+def test_the_manager_alone_may_ask_others_to_resize_jobs_and_only_functions_that_were_named():
+    assert calls_of("lambda_hook.py") == {"invoke"}  # what IAM calls lambda:InvokeFunction
+    (statement,) = [each for each in statements("ManagerRole") if each.get("Sid") == "ResizeFunctions"]
+    assert statement["Action"] == "lambda:InvokeFunction"
+    assert statement["Resource"] == {"Fn::Split": [",", {"Ref": "ResizeFunctionArns"}]}
+    assert as_methods(actions("ManagerRole", "events")) == calls_of("eventbridge.py")
+    (events,) = [each for each in statements("ManagerRole") if each["Action"] == "events:PutEvents"]
+    assert events["Condition"] == {"StringEquals": {"events:source": SOURCE_OF_RESIZES}}
+    assert [actions("ApiRole", service) for service in ("lambda", "events")] == [set()] * 2
 
 
 def test_roles_are_passed_to_sagemaker_alone_and_only_those_allowed():

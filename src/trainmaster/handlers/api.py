@@ -25,7 +25,7 @@ from pydantic import BaseModel
 from trainmaster import bootstrap
 from trainmaster.domain.job import ACTIVE, Job
 from trainmaster.domain.listing import Filter
-from trainmaster.handlers import models, pages, pool_model, pool_views, views
+from trainmaster.handlers import elastic_model, models, pages, pool_model, pool_views, views
 from trainmaster.handlers.errors import unexpected
 from trainmaster.handlers.openapi import OPERATIONS, document, methods_by_rule
 from trainmaster.handlers.parameters import (
@@ -48,6 +48,8 @@ from trainmaster.ports import Groups
 from trainmaster.service.change import Desk, cancel, change, set_policy
 from trainmaster.service.door import Door
 from trainmaster.service.pools import change_pool, put_pool, remove_pool, set_pools
+from trainmaster.service.resizing.contract import Answer, Outcome
+from trainmaster.service.resizing.custom import answer_resize
 from trainmaster.service.submit import plan, submit
 
 # The package's name, so that the lines of all its modules come out structured and with the correlation id.
@@ -128,6 +130,7 @@ class Routes:
             "listJobs": self.list_jobs,
             "getJob": self.get_job,
             "getRendezvous": self.get_rendezvous,
+            "answerResize": self.answer_resize,
             "cancelJob": self.cancel_job,
             "changeJob": self.change_job,
             "getQueue": self.get_queue,
@@ -177,6 +180,15 @@ class Routes:
         What they say themselves; no node at all where none has come, or the job's program meets in another way.
         """
         return _json(pages.rendezvous_of(self._parts.desk, self._parts.groups, name))
+
+    def answer_resize(self, name: JobName, answer_: Annotated[elastic_model.ResizeAnswer, Body()]) -> Response[str]:
+        """The answer of whoever carries out a custom resize. The same answer again changes nothing.
+
+        Refused where the resize of this token is over, as when its time has run out: then nothing may be changed.
+        """
+        answer = Answer(**{**answer_.model_dump(), "outcome": Outcome(answer_.outcome)})
+        job = answer_resize(self._parts.desk, name, answer)
+        return _json(views.job_view(job, self._standing(job)))
 
     def cancel_job(self, name: JobName) -> Response[str]:
         """Takes a waiting job off the queue at once, or has one that holds capacity stopped for good."""

@@ -12,7 +12,18 @@ from pydantic import Field
 
 from trainmaster.domain.elastic import Cause, Hook
 from trainmaster.domain.rendezvous import Role
-from trainmaster.handlers.shapes import Answer
+from trainmaster.handlers.shapes import Answer, Asked
+from trainmaster.service.resizing.contract import LONGEST_REASON
+
+
+class ResizeAnswer(Asked):
+    """What whoever carries out a custom resize says of it."""
+
+    token: Annotated[str, Field(min_length=1, max_length=64, description="Of the resize, as it was asked.")]
+    outcome: Annotated[Literal["done", "refused"], Field(description="refused: the job goes on as it was.")]
+    instances: Annotated[int | None, Field(ge=1, description="Where it is done: how many the job has now.")] = None
+    reason: Annotated[str, Field(max_length=LONGEST_REASON, description="Where it is refused: why.")] = ""
+
 
 MemberState = Literal["requested", "starting", "working", "draining", "stopping"]
 

@@ -89,6 +89,13 @@ OPERATIONS: Mapping[str, Operation] = {
         {200: ("As the nodes say it.", elastic_model.Rendezvous)},
         (404,),
     ),
+    "answerResize": Operation(
+        "POST",
+        "/jobs/<name>/resize",
+        "Say that a job has been resized, or will not be",
+        {200: ("The job as it stands now.", models.Job)},
+        (404, 409, 415),
+    ),
     "cancelJob": Operation(
         "DELETE",
         "/jobs/<name>",
