@@ -25,8 +25,8 @@ from trainmaster.worker.supervise import HEARD, Ended, Patience, Supervisor
 
 MANY = 1_000_000
 """Restarts that torchrun itself allows: the job's own budget, which is counted for the whole job, decides."""
-LEAVING_SECONDS = 10.0
-"""How long an agent may take to leave its rendezvous once its workers have saved."""
+LEAVING_SECONDS = 45.0
+"""How long an agent may take to leave its rendezvous once its workers have saved: torchrun gives them 30 to end."""
 LONGEST_REASON = 1024
 """Characters of a failure reason that SageMaker shows (DescribeTrainingJob, `FailureReason`)."""
 CANNOT_START = 127
