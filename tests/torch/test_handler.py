@@ -67,6 +67,19 @@ def test_a_node_is_told_of_its_round_for_its_workers(agents):
     assert int(environ["TRAINMASTER_ROUND"]) > first
 
 
+def test_the_first_worker_opens_the_store_where_the_environment_says_so(agents):
+    environ = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    first, second = (agents.open(number, 1, 2, environ=dict(environ)) for number in (1, 2))
+    worlds(first, second)
+    assert not first.handler.use_agent_store
+    told = {
+        (each.info.bootstrap_store_info.master_addr, each.info.bootstrap_store_info.master_port)
+        for each in (first, second)
+    }
+    assert len(told) == 1
+    assert told.pop()[1] != first.info.store.port
+
+
 def test_draining_the_first_rank_ends_it_in_peace_and_charges_nobody(agents, groups):
     some = [agents.open(n, 1, 3, job=f"bert-m{n}") for n in (1, 2, 3)]
     worlds(*some)

@@ -65,7 +65,7 @@ def test_all_nodes_join_one_world_and_close_it_for_good(handlers):
     joining = [Joining(handlers(number, 2, 3)) for number in (1, 2, 3)]
     assert sorted(each.world() for each in joining) == [(0, 3), (1, 3), (2, 3)]
     assert joining[0].handler.shutdown()
-    assert joining[1].handler.is_closed()
+    eventually(joining[1].handler.is_closed)
     with pytest.raises(RendezvousClosedError):
         handlers(4, 2, 3).next_rendezvous()
 

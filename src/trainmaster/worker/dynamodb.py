@@ -22,8 +22,8 @@ from trainmaster.worker.store import Token
 
 KEPT = 30 * 24 * 3600
 """Seconds that a row stays after the last write; a training job may take 28 days (MaxRuntimeInSeconds)."""
-PATIENCE = Config(connect_timeout=2, read_timeout=4, retries={"mode": "standard", "total_max_attempts": 3})
-"""Seconds for one try, and how many: a node that waits for longer than its heartbeat's interval is taken for dead."""
+PATIENCE = Config(connect_timeout=2, read_timeout=4, retries={"mode": "standard", "total_max_attempts": 2})
+"""Seconds for one try, and how many. The engine tries again itself; an agent that waits here sees no worker fail."""
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 
 
