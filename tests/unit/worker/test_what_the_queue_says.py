@@ -1,0 +1,50 @@
+"""What the queue writes into a request's environment is what containers read there; they share no code."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from trainmaster.domain.elastic import Elastic, RestartBudget
+from trainmaster.domain.elastic import Hook as QueuesHook
+from trainmaster.domain.names import attempt_name, member_name
+from trainmaster.service.requests import environment
+from trainmaster.worker.budget import PERIOD, Budget
+from trainmaster.worker.container import ElasticJob, Hook, attempt_of
+from trainmaster.worker.settings import from_environment
+
+ELASTIC = Elastic(
+    least=2,
+    most=8,
+    values=(2, 4, 8),
+    hook=QueuesHook.MEMBERS,
+    graceful_shutdown_timeout=timedelta(minutes=5),
+    budget=RestartBudget(most=9, period=timedelta(hours=6), total=50, before_full=3, most_full=1),
+)
+
+
+def test_a_container_reads_the_job_its_bounds_and_its_budget():
+    told = environment(ELASTIC, "bert", "queue")
+    assert ElasticJob.of(told) == ElasticJob(hook=Hook.MEMBERS, run="bert", table="queue", least=2, most=8)
+    assert Budget.of(told) == Budget(most=9, period=21_600.0, total=50, before_full=3, most_full=1)
+    settings = from_environment(told)
+    assert (settings.least, settings.most, settings.sizes, settings.grace) == (2, 8, (2, 4, 8), 300.0)
+
+
+def test_a_budget_without_bounds_is_one_here_too():
+    told = environment(Elastic(least=1, most=2), "bert", "")
+    assert Budget.of(told) == Budget()
+    assert timedelta(seconds=PERIOD) == RestartBudget().period
+
+
+@pytest.mark.parametrize("hook", QueuesHook)
+def test_every_hook_is_known_here(hook):
+    assert Hook(hook.value).value == hook.value
+
+
+@pytest.mark.parametrize("name", ["bert", "b" * 63])
+@pytest.mark.parametrize("attempt", [1, 2, 31])
+def test_a_name_that_the_queue_has_made_tells_its_attempt(name, attempt):
+    assert attempt_of(attempt_name(name, attempt)) == attempt
+    assert attempt_of(member_name(name, attempt, 7)) == attempt
