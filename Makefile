@@ -146,7 +146,7 @@ test-sdk3: .venv-sdk3/.stamp ## Run the tests of the client beside SageMaker SDK
 
 .PHONY: test-torch
 test-torch: .venv-torch/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous below elastic torch
-	.venv-torch/bin/python -m pytest -n 2 $(MARKED) tests/torch $(ARGS)
+	.venv-torch/bin/python -m pytest -n 2 --dist worksteal $(MARKED) tests/torch $(ARGS)
 
 .PHONY: lint
 lint: .venv/.stamp ## Check style and types
