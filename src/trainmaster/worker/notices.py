@@ -139,13 +139,14 @@ class Notices:
     def _living(self) -> Iterator[dict[str, Any]]:
         for path in (self.directory / "workers").glob("*.json"):
             entry = self._read(f"workers/{path.name}")
-            if entry and birth(entry["pid"]) == entry["born"]:
+            whole = entry is not None and all(type(entry.get(name)) is int for name in ("pid", "born", "saved"))
+            if entry and whole and birth(entry["pid"]) == entry["born"]:
                 yield entry
 
     def _read(self, name: str) -> dict[str, Any] | None:
         try:
             found = json.loads((self.directory / name).read_text())
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):  # a program of another language may write what is no JSON
             return None
         return found if isinstance(found, dict) else None
 

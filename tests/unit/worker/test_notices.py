@@ -91,6 +91,12 @@ def test_a_process_id_that_is_used_again_is_not_signalled(notices):
     assert notices.settled(notices.ask(Reason.DRAIN))
 
 
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"pid": "1", "born": 2, "saved": 0}', '{"pid": 1, "born": 2}'])
+def test_an_entry_that_is_not_as_it_should_be_is_nobodys(notices, text):
+    (notices.directory / "workers" / "7.json").write_text(text)
+    assert notices.settled(notices.ask(Reason.DRAIN))
+
+
 def test_a_directory_that_others_may_write_to_is_refused(tmp_path):
     tmp_path.chmod(0o777)
     with pytest.raises(PermissionError, match="cannot be trusted"):
