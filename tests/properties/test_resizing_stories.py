@@ -69,6 +69,7 @@ class Story(RuleBasedStateMachine):
         self.now, self.records, self.held = b.NOW, Records(), 0.0
         self.world: dict[str, TrainingJob] = {}
         self.reports: list[Observation] = []
+        self.meddled = False
         self.job = b.a_job(elastic=elastic, units={b.P5: sizes[0]}, keep_alive=warm)
         self.start(data)
 
@@ -110,6 +111,7 @@ class Story(RuleBasedStateMachine):
     @precondition(lambda self: self.job.state in ACTIVE - {JobState.PREEMPTING} and not self.job.stopping)
     @rule(who=st.sampled_from(["ada", "job9"]))
     def ends_by_decision(self, who):
+        self.meddled |= who == "ada"
         if who == "ada":
             self.become(lifecycle.ask_stop(self.job, self.now, who))
         else:
@@ -244,6 +246,7 @@ class Story(RuleBasedStateMachine):
     def somebody_stops_something(self, data):
         name = data.draw(st.sampled_from(self.live()))
         self.world[name].status = Status.STOPPING
+        self.meddled = True
         self.note(name)
 
     def end(self, name, how):
@@ -310,6 +313,11 @@ class Story(RuleBasedStateMachine):
             assert attempt.faulty_since is None
             assert attempt.size > 0
 
+    @invariant()
+    def no_job_is_lost_for_being_resized(self):
+        if hasattr(self, "job"):
+            assert self.job.state is not JobState.STOPPED or self.meddled
+
     def teardown(self):
         """From here on nothing goes wrong any more: the job comes to rest."""
         if not hasattr(self, "job"):
@@ -329,6 +337,7 @@ class Story(RuleBasedStateMachine):
             self.what_is_charged_is_what_was_held()
         assert self.at_rest(), self.job
         self.an_attempt_that_is_over_holds_no_member_and_no_resize()
+        self.no_job_is_lost_for_being_resized()
 
     def at_rest(self):
         if self.job.state in WAITING or self.job.state in ENDED:
