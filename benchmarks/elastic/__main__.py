@@ -29,6 +29,7 @@ from benchmarks.elastic.sheets import sheets
 from benchmarks.elastic.workload import CURVES
 from benchmarks.showing import ELASTIC_MARKS, as_table, written
 from benchmarks.watching import Watch
+from trainmaster.domain.elastic import Hook
 
 RESULTS = ROOT / "benchmarks" / "results"
 NAMED = ("ee9e8c", "cluster02", "7f04ca")
@@ -46,7 +47,7 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
         for file in sorted(path.name.removesuffix(".csv.gz") for path in TRACES.glob("*.csv.gz"))
         for share in sorted({job.share for job in trace(file)} & set(options.trace))
     ]
-    rest = (options.cap, options.restart_cost, options.seed, options.limit)
+    rest = (options.cap, options.restart_cost, options.seed, options.limit, Hook(options.hook))
     wanted = [policy for policy in POLICIES if policy in options.policy]
     for policy in sorted(wanted, key=lambda policy: policy in PAPERS):
         cases = [(None, None)] if policy in ORDERS else list(product(options.curve, options.cost))
@@ -75,7 +76,7 @@ def main(arguments: list[str]) -> int:
     """Play everything that is asked for; 0 when all of it ran."""
     options = _options(arguments)
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-    terms = {name: getattr(options, name) for name in ("cap", "restart_cost", "seed", "limit")}
+    terms = {name: getattr(options, name) for name in ("cap", "restart_cost", "seed", "limit", "hook")}
     with Watch(console) as watch:
         found: dict[str, Any] = {
             "machine": machine.describe(),
@@ -114,6 +115,8 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--restart-cost", type=float, default=RESTART_SECONDS, help="seconds, after a preemption")
     parser.add_argument("--seed", type=int, default=0, help="which jobs are elastic, and ElasticFlow's deadlines")
     parser.add_argument("--limit", type=int, help="only the first so many jobs of a trace")
+    hooks = (Hook.RESTART.value, Hook.MEMBERS.value)
+    parser.add_argument("--hook", choices=hooks, default=hooks[0], help="how the queue resizes jobs")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument(

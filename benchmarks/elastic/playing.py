@@ -19,6 +19,7 @@ from benchmarks.elastic.ours import ElasticReplay
 from benchmarks.elastic.pollux import Pollux
 from benchmarks.elastic.workload import CURVES, SizedJob, workload
 from benchmarks.elastic.yard import Terms, Yard
+from trainmaster.domain.elastic import Hook
 from trainmaster.domain.policy import Order, Policy, Resizes
 from trainmaster.local.replay.trace import TraceJob, chosen, read_trace
 
@@ -46,6 +47,7 @@ class Task:
     restart_cost: float
     seed: int
     limit: int | None = None
+    hook: Hook = Hook.RESTART
 
 
 @lru_cache(maxsize=4)
@@ -61,14 +63,16 @@ def measured(task: Task) -> dict[str, Any]:
     cost = task.restart_cost if task.resize_cost is None else task.resize_cost
     terms = Terms(cap=task.cap, resize_cost=cost, restart_cost=task.restart_cost)
     began = time.perf_counter()
-    courses = play(task.policy, workload(jobs, task.cap, CURVES[task.curve or "linear"], task.seed), terms, task.seed)
+    courses = play(
+        task.policy, workload(jobs, task.cap, CURVES[task.curve or "linear"], task.seed), terms, task.seed, task.hook
+    )
     names = {"vc": task.share, "policy": task.policy, "curve": task.curve, "resize_cost": task.resize_cost}
     found = names | figures(courses, task.cap) | {"wall_s": round(time.perf_counter() - began, 3)}
     return found | {"timeline": timeline(courses)}
 
 
-def play(policy: str, jobs: Sequence[SizedJob], terms: Terms, seed: int = 0) -> list[Course]:
-    """The jobs' courses under one of `POLICIES`."""
+def play(policy: str, jobs: Sequence[SizedJob], terms: Terms, seed: int = 0, hook: Hook = Hook.RESTART) -> list[Course]:
+    """The jobs' courses under one of `POLICIES`; `hook` is how the queue resizes them."""
     if policy == ELASTICFLOW:
         return Yard(jobs, terms, ElasticFlow(deadlines(jobs, seed))).play()
     if policy == POLLUX:
@@ -76,6 +80,6 @@ def play(policy: str, jobs: Sequence[SizedJob], terms: Terms, seed: int = 0) -> 
     order, _, how = policy.partition(", ")
     resizes = Resizes(shrink_equals=how == EQUALS)
     played = jobs if how else [replace(job, sizes=(job.trace.gpus,)) for job in jobs]
-    courses = ElasticReplay(played, terms, Policy(order=Order(order), resizes=resizes)).play()
+    courses = ElasticReplay(played, terms, Policy(order=Order(order), resizes=resizes), hook).play()
     # So that the same jobs count as elastic in every run: these could have been.
     return [replace(course, job=job) for course, job in zip(courses, jobs, strict=True)]

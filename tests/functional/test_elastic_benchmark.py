@@ -8,12 +8,13 @@ import pytest
 from benchmarks.elastic.__main__ import _options, tasks
 from benchmarks.elastic.course import Course, Span, figures, timeline
 from benchmarks.elastic.pictures import draw
-from benchmarks.elastic.playing import ELASTICFLOW, ORDERS, POLICIES, POLLUX, play
+from benchmarks.elastic.playing import ELASTICFLOW, ORDERS, OURS, POLICIES, POLLUX, play
 from benchmarks.elastic.sheets import sheets
 from benchmarks.elastic.workload import amdahl, linear, workload
 from benchmarks.elastic.yard import Terms, Yard
 from sized_jobs import Told, a_job, rigid, spans, terms
 
+from trainmaster.domain.elastic import Hook
 from trainmaster.local.replay.trace import TraceJob
 
 # -- the jobs --------------------------------------------------------------------------------------------------------
@@ -82,16 +83,24 @@ def test_an_allocator_with_a_period_is_asked_on_its_grid_alone():
 # -- everybody -------------------------------------------------------------------------------------------------------
 
 
+def one_waits():
+    """An elastic job that could have the whole pool for 10,000 s, and one that comes in the middle of it."""
+    return [a_job("a", duration=20_000.0), rigid("b", submit=5000.0, duration=5000.0)]
+
+
+BY_MEMBERS = [(policy, Hook.MEMBERS) for policy in OURS]
+
+
 def some_jobs(speed):
     shapes = [(0, 4000, 4), (10, 900, 1), (600, 3000, 8), (620, 500, 2), (700, 2500, 4), (1500, 100, 1), (2000, 900, 6)]
     return workload([TraceJob(f"j{n}", *shape) for n, shape in enumerate(shapes)], 8, speed, seed=2)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("policy", "hook"), [*((policy, Hook.RESTART) for policy in POLICIES), *BY_MEMBERS])
 @pytest.mark.parametrize("speed", [linear, amdahl])
-def test_every_job_does_all_of_its_work_and_no_gpu_is_held_twice(policy, speed):
+def test_every_job_does_all_of_its_work_and_no_gpu_is_held_twice(policy, hook, speed):
     jobs = some_jobs(speed)
-    courses = play(policy, jobs, Terms(cap=8, resize_cost=20.0, restart_cost=300.0))
+    courses = play(policy, jobs, Terms(cap=8, resize_cost=20.0, restart_cost=300.0), hook=hook)
     assert [course.job for course in courses] == jobs
     for course in courses:
         worked = sum((span.end - span.start) * course.job.pace(span.size) for span in course.spans)
@@ -119,13 +128,23 @@ def test_the_queue_gives_idle_gpus_to_an_elastic_job_and_the_same_order_without_
 
 
 def test_the_queue_shrinks_an_equal_for_a_job_that_waits_where_the_policy_says_so():
-    jobs = [a_job("a", duration=20_000.0), rigid("b", submit=5000.0, duration=5000.0)]
     cost = Terms(cap=4, resize_cost=20.0)
-    assert play("backfill, elastic", jobs, cost)[1].spans[0].start == 10_000
-    shrunk, started = play("backfill, elastic, equals shrink", jobs, cost)
-    assert started.spans[0].start < 6000
-    assert (shrunk.resizes, shrunk.spans[1].size) == (2, 2)
+    assert play("backfill, elastic", one_waits(), cost)[1].spans[0].start == 10_000
+    shrunk, started = play("backfill, elastic, equals shrink", one_waits(), cost)
+    assert started.spans[0].start == 5000
+    assert [(span.start, span.size) for span in shrunk.spans] == [(0, 4), (5000, 2), (10_000, 4)]
     assert shrunk.lost == 20.0 * 2 + 20.0 * 4
+
+
+def test_members_come_and_go_as_the_queue_says_and_the_base_works_at_the_pace_of_all():
+    cost = Terms(cap=4, resize_cost=20.0)
+    # Members that come with a start may come by the next tick only, and interrupt it then.
+    first = play("backfill, elastic", one_waits(), cost, hook=Hook.MEMBERS)[0]
+    assert 10_000 <= first.finish <= 10_100
+    shrunk, started = play("backfill, elastic, equals shrink", one_waits(), cost, hook=Hook.MEMBERS)
+    assert started.spans[0].start == 5000
+    assert [(span.start, span.size) for span in shrunk.spans][-2:] == [(5000, 2), (10_000, 4)]
+    assert shrunk.lost >= 20.0 * 2 + 20.0 * 4
 
 
 # -- what is told ----------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from math import ceil
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.job import ENDED, Job, JobState
+from trainmaster.domain.names import STAMP
 from trainmaster.domain.observation import Observation
 from trainmaster.domain.policy import Policy
 from trainmaster.local.memory import MemoryStore
@@ -98,7 +99,8 @@ class Replay:
         self._foretelling = Foretelling(self.store, every)
         self.foretold: dict[int, Foretold] = {}
         self._arrived = 0
-        self._ended = 0
+        self._stopped: set[str] = set()
+        self._done: set[str] = set()
         self._look_again: datetime | None = None
         self._last: PassReport | None = None
         self.passes = 0
@@ -106,14 +108,19 @@ class Replay:
     def play(self) -> list[Played]:
         """Run to the end; the jobs' courses in the trace's order. Raises `ReplayFailed`."""
         with _little_garbage():
-            while self._ended < len(self._jobs):
+            while len(self._done) < len(self._jobs):
                 self._step()
-                self._told(self._ended)
+                self._count_ended()
+                self._told(len(self._done))
         return [self._played(index) for index in range(len(self._jobs))]
 
     def request(self, index: int) -> Request:
         """What is submitted for the trace's job of that place."""
         return request_of(self._jobs[index], index)
+
+    def looks_again(self, report: PassReport, now: datetime) -> datetime | None:
+        """The tick after a pass at which the next one may find something to do, if nothing happens before."""
+        return next_tick(report.plan.look_again, now)
 
     def completed(self, index: int) -> Job:
         """The trace's job of that place, as the queue has it once it is done. Raises `ReplayFailed` where it is not."""
@@ -157,7 +164,7 @@ class Replay:
         for _ in range(MOST_PASSES):
             self._last = report = run_pass(self._hands)
             self.passes += 1
-            self._look_again = next_tick(report.plan.look_again, now)
+            self._look_again = self.looks_again(report, now)
             self.simulator.run_until(now)
             freed = self._observe_changes()
             if not (freed or report.again):
@@ -176,11 +183,18 @@ class Replay:
         return freed
 
     def _observe(self, seen: Observation) -> bool:
-        freed = observe(self._hands, seen)
-        if freed and seen.terminal:
-            job = self.store.find(seen.training_job_name.partition("-qstamp-")[0])
-            self._ended += job is not None and job.state in ENDED
-        return freed
+        if seen.terminal:
+            self._stopped.add(seen.training_job_name.partition(STAMP)[0])
+        return observe(self._hands, seen)
+
+    def _count_ended(self) -> None:
+        """See which jobs have ended with a training job, or, where members had to be stopped first, after it."""
+        for name in list(self._stopped):
+            job = self.store.find(name)
+            if job is not None and job.state in ENDED:
+                self._done.add(name)
+            if job is None or job.attempt is None or job.attempt.base_ended_at is None or job.state in ENDED:
+                self._stopped.discard(name)
 
     def _note(self, training_job_name: str) -> None:
         self._changed[training_job_name] = None
