@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from trainmaster.domain.errors import TrainmasterError
 from trainmaster.worker.control import Control, read_control
 from trainmaster.worker.engine import Engine
-from trainmaster.worker.errors import Drained, Unreachable
+from trainmaster.worker.errors import Corrupt, Drained, Unreachable
 from trainmaster.worker.executor import Clocks, Executor
 from trainmaster.worker.names import Identity
 from trainmaster.worker.settings import Settings
@@ -84,7 +84,10 @@ class Table:
         return None if self.data is None else decode(self.data)
 
     def store(self, data):
-        self.prove(decode(data))
+        try:
+            self.prove(decode(data))
+        except Corrupt as error:  # programs bear that one
+            raise AssertionError(f"a node has written what none can read: {data!r}") from error
         self.data, self.revision = data, self.revision + 1
         self.written_at = [self.written_at[-1], self.simulation.now]
         self.writes += 1
@@ -162,6 +165,8 @@ class Node:
         self.rounds: list[int] = []
         self.frozen_until = 0.0
         self.fails_at: float | None = None
+        self.hangs = self.rng.random() < 0.3  # its collectives never end when a peer is gone
+        self.told_to_go = False
 
     def clock(self):
         return self.offset + self.simulation.now * self.rate
@@ -202,11 +207,13 @@ class Node:
             if asked.drain:
                 yield self.rng.uniform(0.0, 5.0)  # the checkpoint
                 return True
+            if self.told_to_go:
+                return True
             if asked.rejoin:
                 if asked.resize and self.rng.random() < 0.5:
                     yield self.rng.uniform(0.0, 5.0)
                 return False
-            if self.fails_at is None and self.simulation.broken(self):
+            if self.fails_at is None and not self.hangs and self.simulation.broken(self):
                 self.fails_at = self.simulation.now + self.rng.uniform(0.0, 2.0)  # its collectives hang, then fail
             if self.fails_at is not None and self.simulation.now >= self.fails_at:
                 return False

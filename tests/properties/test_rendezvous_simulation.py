@@ -56,7 +56,7 @@ class Play:
 
     def happenings(self):
         resizes = [self.come, self.drain, self.bounds]
-        breaks = [self.crash, self.restart, self.freeze, self.fail, self.outage, self.cut_off, self.wipe]
+        breaks = [self.crash, self.restart, self.depart, self.freeze, self.fail, self.outage, self.cut_off, self.wipe]
         return resizes if self.calm else resizes + breaks
 
     def settle(self):
@@ -106,6 +106,10 @@ class Play:
 
     def crash(self):
         self.simulation.crash(self.pick())
+
+    def depart(self):
+        """SIGTERM, and nobody had asked for it."""
+        self.pick().told_to_go = True
 
     def restart(self):
         """The container's program dies and is started anew: same job, same host, another life."""
