@@ -6,6 +6,7 @@ seconds after they were asked to.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,6 +28,8 @@ TARGET = "arn:aws:lambda:us-east-1:111122223333:function:resize"
 LEAVES_AFTER = timedelta(seconds=10)
 BY_DECREE = Policy(hold_for=timedelta(minutes=20), resizes=Resizes(enabled=False))
 """Running jobs keep their sizes, unless a test decrees others."""
+EAGER = Policy(hold_for=timedelta(minutes=20), resizes=Resizes(payback=0.01))
+"""They grow whenever they may."""
 
 
 def elastic_request(name: str, hook: str, *, least: int = 1, most: int = 3, **more: Any) -> dict[str, Any]:
@@ -58,25 +61,33 @@ class Resizer:
 
     Attributes:
         asked: every question, in order; the same may come twice.
-        sizes: instances that jobs have had, as it has made them.
+        answers_at_once: whether it answers by what it returns, else some seconds later.
+        silent: whether it never answers by itself.
+        later: the questions that it has not answered yet.
+        sizes: instances of training jobs, as it has made them.
     """
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
         self.answers_at_once = True
+        self.silent = False
         self.refuses = False
         self.later: list[dict[str, Any]] = []
+        self.sizes: dict[str, int] = {}
 
     def ask(self, target: str, question: Mapping[str, Any]) -> Mapping[str, Any] | None:
         self.asked.append({"target": target, **question})
+        if self.silent:
+            return None
         if not self.answers_at_once:
             self.later.append(dict(question))
-            return None
+            return {"outcome": "later"}
         return self.answer(question)
 
     def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
         if self.refuses:
             return {"outcome": "refused", "reason": "not now"}
+        self.sizes[question["trainingJobName"]] = question["to"]
         return {"outcome": "done", "instances": question["to"]}
 
 
@@ -158,6 +169,15 @@ class ElasticWorld(World):
                 for rank, each in enumerate(sorted(nodes))
             ]
             self.meeting.stands(run, Group(round=1, complete=True, nodes=tuple(members)))
+
+    def in_use(self) -> Counter[str]:
+        """As SageMaker tells it, but for jobs that somebody else has resized."""
+        used = super().in_use()
+        for name, job in self._open():
+            config = job["ResourceConfig"]
+            if name in self.resizer.sizes:
+                used[config["InstanceType"]] += self.resizer.sizes[name] - config["InstanceCount"]
+        return used
 
     def _has_left(self, name: str, control: Control | None) -> bool:
         if control is None or name not in control.drain or name in self.stubborn:

@@ -94,7 +94,7 @@ def _start(hands: Hands, decision: Start, report: PassReport, reclaimed: datetim
         return ()
     report.started.append(after.name)
     try:
-        stands = launch(hands, after)
+        stands = resizing.advance(hands, launch(hands, after))
     except Throttled:
         report.throttled = True
         return ()
