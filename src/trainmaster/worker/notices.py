@@ -62,9 +62,9 @@ class Notices:
         (directory / "workers").mkdir(mode=0o700, exist_ok=True)
 
     @classmethod
-    def create(cls) -> Notices:
-        """A new directory, below the one for temporary files."""
-        return cls(Path(tempfile.mkdtemp(prefix="trainmaster-")))
+    def create(cls, parent: Path | None = None) -> Notices:
+        """A new directory, below this one or the one for temporary files."""
+        return cls(Path(tempfile.mkdtemp(prefix="trainmaster-", dir=parent)))
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Notices | None:

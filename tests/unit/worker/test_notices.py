@@ -103,8 +103,8 @@ def test_a_directory_that_others_may_write_to_is_refused(tmp_path):
         Notices(tmp_path)
 
 
-def test_a_new_directory_is_private():
-    made = Notices.create()
+def test_a_new_directory_is_private(tmp_path):
+    made = Notices.create(tmp_path)
     assert made.directory.stat().st_mode & 0o077 == 0
     assert Notices.of({DIRECTORY: str(made.directory)}).directory == made.directory
     assert Notices.of({}) is None

