@@ -162,6 +162,12 @@ class Creates:
         assert create(bench) is Created.NEW
         assert create(bench, "job1-qstamp-2", number=2, queue_job="job1") is Created.NEW
 
+    def test_a_member_is_another_training_job_of_its_attempt(self, bench: Bench):
+        create(bench)
+        assert create(bench, "job1-qstamp-1-m1", queue_job="job1") is Created.NEW
+        assert bench.tags_of("job1-qstamp-1-m1") == bench.tags_of("job1")
+        assert create(bench, "job1-qstamp-1-m1", queue_job="job1") is Created.ALREADY_THERE
+
     def test_a_request_that_is_none_is_refused(self, bench: Bench):
         with pytest.raises(RequestRefused):
             create(bench, StoppingCondition={"MaxRuntimeInSeconds": "long"})

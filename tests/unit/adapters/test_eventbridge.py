@@ -1,0 +1,53 @@
+"""What goes to the event bus, and what is made of entries that it does not take."""
+
+from __future__ import annotations
+
+import json
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from trainmaster.adapters.eventbridge import EventAsker
+from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
+
+QUESTION = {"token": "t", "job": "job1", "to": 2}
+
+
+@pytest.fixture
+def client():
+    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+    return boto3.client("events", region_name="us-east-1", **keys)
+
+
+def asked(client, answer):
+    detail = json.dumps(QUESTION, separators=(",", ":"))
+    entry = {"Source": "trainmaster", "DetailType": "Trainmaster Job Resize", "Detail": detail}
+    with Stubber(client) as script:
+        script.add_response("put_events", answer, {"Entries": [entry]})
+        return EventAsker(lambda: client).ask("event", QUESTION)
+
+
+def test_the_question_is_the_detail_of_an_event_and_nobody_answers_at_once(client):
+    assert asked(client, {"FailedEntryCount": 0, "Entries": [{"EventId": "1"}]}) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("ThrottlingException", Throttled),
+        ("AccessDeniedException", NotPermitted),
+        ("NotAuthorizedForSourceException", NotPermitted),
+        ("InternalFailure", Unavailable),
+    ],
+)
+def test_an_entry_that_was_not_taken_is_no_event(client, code, kind):
+    with pytest.raises(kind, match=code):
+        asked(client, {"FailedEntryCount": 1, "Entries": [{"ErrorCode": code, "ErrorMessage": "no"}]})
+
+
+def test_neither_is_a_refused_call(client):
+    script = Stubber(client)
+    script.add_client_error("put_events", "InternalException", http_status_code=500)
+    with script, pytest.raises(Unavailable):
+        EventAsker(lambda: client).ask("event", QUESTION)
