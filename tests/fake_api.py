@@ -288,6 +288,14 @@ class FakeApi:
         job = self._job(name)
         return 200, self.groups.get(name, a_rendezvous(job)) if rest[0] == "rendezvous" else job
 
+    def post_jobs_one(self, name: str, _: str, answer: dict[str, Any]) -> tuple[int, Any]:
+        """The answer to a custom resize."""
+        job = self._job(name)
+        if job["jobState"] != "resizing":
+            raise Refusal(409, "IllegalTransition", "the resize of this token is over", "token")
+        self.move(name, "running", answer["outcome"])
+        return 200, _brief(job)
+
     def delete_jobs_one(self, name: str, _: object) -> tuple[int, Any]:
         job = self._job(name)
         if job["jobState"] in ENDED:

@@ -27,6 +27,7 @@ from trainmaster.cli.priority import priority
 from trainmaster.cli.release import release
 from trainmaster.cli.render import complain
 from trainmaster.cli.replay import replay
+from trainmaster.cli.resized import resized
 from trainmaster.cli.show import show
 from trainmaster.cli.submit import submit
 from trainmaster.cli.tools import Tools, Where
@@ -97,7 +98,7 @@ def build() -> typer.Typer:
         epilog=_EPILOG,
     )
     app.callback()(trainmaster)
-    for command in (submit, ls, show, why, wait, cancel, hold, release):
+    for command in (submit, ls, show, why, wait, cancel, hold, release, resized):
         app.command()(command)
     app.command(context_settings=dict(_NEGATIVE))(priority)
     app.add_typer(pools.app, name="pools")

@@ -123,6 +123,10 @@ class ApiClient:
         body = {key: value for key, value in asked.items() if value is not None}
         return self._change("PATCH", name, body, lambda job: _is_so(job, priority, hold=hold))
 
+    def answer_resize(self, name: str, answer: Mapping[str, Any]) -> JobView:
+        """Say that a job has been resized, or will not be: see `docs/how-to/custom-resize.md`. Raises Conflict."""
+        return cast("JobView", self._call("POST", f"{_path_of(name)}/resize", body=answer))
+
     # -- pools
 
     def pools(self) -> PoolsView:

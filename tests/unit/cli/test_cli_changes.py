@@ -1,4 +1,4 @@
-"""Writing commands: submit, plan, cancel, hold, release, priority."""
+"""Writing commands: submit, plan, cancel, hold, release, priority, resized."""
 
 import json
 from pathlib import Path
@@ -258,6 +258,30 @@ def test_priority_takes_negative_numbers_as_they_are(world: FakeApi, run: Termin
 @pytest.mark.parametrize("value", ["-x", "--much", "1.5", "1000001", "-1000001", "1e3"])
 def test_priority_refuses_what_is_no_priority(world: FakeApi, run: Terminal, value: str) -> None:
     assert run("priority", "job1", value).exit_code == 2
+    assert world.calls == []
+
+
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [
+        (("--done", "2"), {"outcome": "done", "instances": 2}),
+        (("--refused", "not now"), {"outcome": "refused", "reason": "not now"}),
+    ],
+)
+def test_resized_answers_a_custom_resize(world: FakeApi, run: Terminal, said: tuple[str, ...], sent: Any) -> None:
+    world.add("job1", state="resizing")
+
+    result = run("resized", "job1", "--token", "t1", *said)
+
+    assert (result.exit_code, result.stdout.startswith("job1: Running")) == (0, True)
+    assert world.calls == [("POST", "/jobs/job1/resize", {"token": "t1", **sent})]
+    again = run("resized", "job1", "--token", "t1", *said)
+    assert (again.exit_code, again.stderr) == (4, "Error: IllegalTransition: the resize of this token is over\n")
+
+
+@pytest.mark.parametrize("said", [(), ("--done", "2", "--refused", "no"), ("--done", "0"), ("--done", "many")])
+def test_resized_wants_one_answer(world: FakeApi, run: Terminal, said: tuple[str, ...]) -> None:
+    assert run("resized", "job1", "--token", "t1", *said).exit_code == 2
     assert world.calls == []
 
 
