@@ -26,12 +26,13 @@ from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.job import ENDED, JobState
 from trainmaster.domain.policy import Policy
 from trainmaster.local.simulator import Profile
+from trainmaster.service import cancel
 from world import dynamodb_client, make_table
 
 CAP = 4
 HOOKS = ("restart", "members", "custom")
 CHUNKS = 4
-SAMPLE = 24
+SAMPLE = 16
 """The usual run tries one call of so many."""
 BRISK = Profile(
     seeking_seconds=1,
@@ -165,6 +166,22 @@ def play_all(told: Story, hook: str, trouble: str, first: int, every: int, *, du
 @pytest.mark.parametrize("told", STORIES)
 def test_any_call_of_a_resize_may_be_the_managers_last_or_go_wrong(told, hook, trouble):
     play_all(STORIES[told], hook, trouble, 1 + 3 * [*TROUBLES].index(trouble), SAMPLE)
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_slow_manager_leaves_nothing_running_of_a_job_that_was_stopped_meanwhile(hook):
+    """While it is between two calls, the job's user stops it and another manager carries that out."""
+    for number in range(1, 14):
+        with a_world(policy=BY_DECREE) as world:
+            world.elastic("elastic", hook, most=4, training_seconds=4000)
+            world.run_until(lambda w=world: settled(w, 1))
+            world.faults.calls.clear()
+            world.faults.overtake_after = number
+            world.faults.overtake = lambda w=world: (cancel(w.desk, "elastic", "ada"), w.second_manager())
+            world.decreed["elastic"] = 4
+            world.run_until_ended("elastic")
+            world.run(300)
+            assert (world.overtaken, world.job("elastic").state, world.in_use()) == (1, JobState.STOPPED, {})
 
 
 @pytest.mark.slow

@@ -66,10 +66,12 @@ def carry_out(hands: Hands, snapshot: Snapshot, report: PassReport) -> None:
         _end_warm(hands, ending, kept, report)
     for preemption in report.plan.preemptions:
         _preempt(hands, preemption, kept, report)
-    growths = [each for each in report.plan.resizes if each.size > lifecycle.current(each.job).size]
-    for shrink in report.plan.resizes:
-        if shrink not in growths:
-            _resize(hands, shrink, report)
+    shrinks: list[Resize] = []
+    growths: list[Resize] = []
+    for resize in report.plan.resizes:
+        (growths if resize.size > lifecycle.current(resize.job).size else shrinks).append(resize)
+    for shrink in shrinks:
+        _resize(hands, shrink, report)
     for decision in report.plan.starts:
         if report.throttled:
             break
