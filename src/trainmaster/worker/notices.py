@@ -64,7 +64,9 @@ class Notices:
     @classmethod
     def create(cls, parent: Path | None = None) -> Notices:
         """A new directory, below this one or the one for temporary files."""
-        return cls(Path(tempfile.mkdtemp(prefix="trainmaster-", dir=parent)))
+        made = cls(Path(tempfile.mkdtemp(prefix="trainmaster-", dir=parent)))
+        made._write("run.json", {"pid": os.getpid(), "born": birth(os.getpid())})
+        return made
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Notices | None:
@@ -125,6 +127,11 @@ class Notices:
         """The newest request."""
         asked = self._read("notice.json")
         return Notice(int(asked["number"]), Reason(asked["reason"])) if asked else None
+
+    def deserted(self) -> bool:
+        """Whether the process that made the directory has died: then nobody would ever end a worker."""
+        maker = self._read("run.json")
+        return maker is not None and birth(maker["pid"]) != maker["born"]
 
     def enrol(self, pid: int) -> Enrolment:
         """Take part, as a process that handles SIGUSR1 from now on: without a handler the signal would end it.

@@ -163,7 +163,8 @@ class Requests:
 def requests() -> Requests:
     """This process's, made when they are first needed: from then on it answers SIGUSR1.
 
-    Raises `ValueError` outside the main thread, as `signal.signal` does.
+    Raises `ValueError` outside the main thread, as `signal.signal` does, and `SystemExit` where whoever started this
+    process has died meanwhile: a newer world must not be disturbed by one that was left behind.
     """
     notices = Notices.of(os.environ)
     if notices is None:
@@ -180,6 +181,8 @@ def requests() -> Requests:
     signal.signal(SIGNAL, handle)
     if "TORCHELASTIC_RUN_ID" in os.environ:
         die_with_parent()  # torch's workers are in sessions of their own, and would outlive a killed agent
+    if notices.deserted():
+        raise SystemExit("trainmaster-run has died, so this worker ends as well")
     made = Requests(notices.enrol(os.getpid()), ranks)
     heard.append(made.signalled)
     return made

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +109,18 @@ def test_a_new_directory_is_private(tmp_path):
     assert made.directory.stat().st_mode & 0o077 == 0
     assert Notices.of({DIRECTORY: str(made.directory)}).directory == made.directory
     assert Notices.of({}) is None
+
+
+def test_a_worker_that_was_left_behind_sees_it(tmp_path):
+    make = "import sys, pathlib; from trainmaster.worker.notices import Notices; "
+    make += "print(Notices.create(pathlib.Path(sys.argv[1])).directory)"
+    made = subprocess.run([sys.executable, "-c", make, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert Notices(Path(made.stdout.strip())).deserted()
+    assert not Notices.create(tmp_path).deserted()
+    worker = "from trainmaster.worker import training; training.requests()"
+    left = {**os.environ, DIRECTORY: made.stdout.strip()}
+    ended = subprocess.run([sys.executable, "-c", worker], env=left, capture_output=True, text=True, check=False)
+    assert "trainmaster-run has died" in ended.stderr
 
 
 def test_the_container_says_by_when_its_node_must_have_left(notices):
