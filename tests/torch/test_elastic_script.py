@@ -49,13 +49,14 @@ class Container:
                 text=True,
             )
         self.steps = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
 
     def _read(self):
-        for line in self.process.stdout:
-            if line.startswith("{"):
-                self.steps.append(json.loads(line))
+        with self.process.stdout as lines:
+            for line in lines:
+                if line.startswith("{"):
+                    self.steps.append(json.loads(line))
 
     @property
     def failure(self):
@@ -66,7 +67,7 @@ class Container:
 
     def ends(self):
         code = self.process.wait(PATIENCE)
-        self._reader.join(10)
+        self.reader.join(10)
         return code
 
 
@@ -105,7 +106,7 @@ def containers(client, table, tmp_path):
     for one in made:
         one.process.kill()
         one.process.wait()
-        one.process.stdout.close()
+        one.reader.join(30)
         sys.stdout.write((one.base / "stderr").read_text()[-3000:])
 
 
