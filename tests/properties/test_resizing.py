@@ -110,7 +110,7 @@ def test_all_come_to_their_end_with_legal_sizes_and_within_the_caps(rows, policy
     assert spaced(play)
 
 
-@given(comers, policies())
+@given(comers, policies(Order.BACKFILL, Order.FIFO, Order.FAIR))
 @slow
 def test_with_an_unchanging_set_of_jobs_sizes_come_to_rest(rows, policy):
     play = played(rows, policy, work=LONG)
@@ -122,7 +122,7 @@ def test_with_an_unchanging_set_of_jobs_sizes_come_to_rest(rows, policy):
     assert spaced(play)
 
 
-@given(comers, policies())
+@given(comers, policies(*Order))
 @slow
 def test_a_job_that_was_shrunk_grows_only_once_that_one_has_started(rows, policy):
     play = played(rows, policy)
