@@ -165,3 +165,21 @@ def test_equal_arguments_give_an_equal_plan(rows, policy, seconds):
     play.run(seconds)
     snapshot = play.snapshot()
     assert schedule(snapshot, play.now, random.Random(1)) == schedule(snapshot, play.now, random.Random(1))
+
+
+@given(comers, st.lists(st.sampled_from((5, 40, 700, 4000)), min_size=1, max_size=6), policies())
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_whoever_loses_members_runs_on_with_a_legal_size_and_all_come_to_their_end(rows, losses, policy):
+    play = played(rows, policy)
+    for seconds in losses:
+        play.run(seconds)
+        with_members = [job for job in play.jobs.values() if job.state is JobState.RUNNING and job.attempt.members]
+        if with_members:
+            play.lose_member(min(with_members, key=lambda job: job.name).name)
+            event("one was lost")
+    play.run(3_000)
+    play.make_do()
+    settled = [job for job in play.jobs.values() if job.elastic and job.state is JobState.RUNNING]
+    assert all(job.attempt.size in job.elastic.sizes for job in settled)
+    play.run_until_ended()
+    assert {job.state for job in play.jobs.values()} == {JobState.COMPLETED}
