@@ -4,8 +4,8 @@ Values only. It must not change by itself (`actions` has every change), and noth
 what is not exactly a state of this version is refused.
 
 A complete round never changes: its members are the nodes of role `member`, with ranks 0 to n-1. Whatever changes who
-takes part opens the next round first, until the end. While a round is being formed, `member` are nodes of the world before that have
-not come yet, `waiting` and `spare` those that have.
+takes part opens the next round first, until the end. While a round is being formed, `member` are nodes of the world
+before that have not come yet, `waiting` and `spare` those that have.
 """
 
 from __future__ import annotations
