@@ -28,7 +28,7 @@ from trainmaster.domain.policy import Budget, Policy, Preemption, Resizes, Share
 from trainmaster.domain.reasons import Preempts, Shrinks, WaitsForCapacity, WaitsForRelease
 from trainmaster.domain.records import Records
 from trainmaster.planner.expect import Expectations
-from trainmaster.planner.resize import ready_at
+from trainmaster.planner.resize import pause_of, ready_at, time_left
 from trainmaster.planner.schedule import schedule
 
 HOUR = 3_600
@@ -136,11 +136,9 @@ def test_a_job_whose_shrink_is_cheap_gives_before_one_that_restarts():
     assert shrinks(plan(restarts, running("members", 4), newcomer(3))) == {"members": 1}
 
 
-def test_of_jobs_that_restart_the_one_gives_that_saved_its_work_last():
-    fresh, stale = (
-        running(n, 4, elastic(hook=Hook.RESTART), saved=s, checkpointed=True) for n, s in (("b", 10), ("a", 900))
-    )
-    assert shrinks(plan(fresh, stale, newcomer(3))) == {"b": 1}
+def test_of_jobs_that_restart_the_one_gives_that_keeps_its_work():
+    keeps, loses = (running(n, 4, elastic(hook=Hook.RESTART), checkpointed=c) for n, c in (("b", True), ("a", False)))
+    assert shrinks(plan(keeps, loses, newcomer(3))) == {"b": 1}
 
 
 def test_sizes_stay_legal_though_more_is_given_than_is_needed():
@@ -299,7 +297,7 @@ def test_each_growth_that_met_no_capacity_doubles_the_wait():
 
 
 def test_a_restart_has_to_pay_for_itself():
-    """Two instances that start in 300 s: two more save as much work as that costs, twice, in 40 minutes of the rest."""
+    """Two instances that start in 300 s: two more save as much work as that costs, twice, in 20 minutes."""
     bounds, startups = elastic(most=4, hook=Hook.RESTART), {P5: 300.0}
 
     def left(minutes):
@@ -307,9 +305,24 @@ def test_a_restart_has_to_pay_for_itself():
         job = running("job", 2, bounds, saved=300, checkpointed=True, max_runtime=runs)
         return plan(job, startups=startups).resizes
 
-    assert not left(39)
-    [resize] = left(41)
-    assert (resize.gain, resize.cost) == (2 * 41 * 60 / 2 * 8, 600 * 2 * 8)
+    assert not left(19)
+    [resize] = left(21)
+    assert (resize.gain, resize.cost) == (2 * 21 * 60 / 2 * 8, 300 * 2 * 8)
+
+
+def test_what_restarts_were_seen_to_take_counts_more_than_what_starts_take():
+    job = running("job", 2, elastic(hook=Hook.RESTART), checkpointed=True)
+    history = History(startups={P5: 300.0})
+    assert pause_of(job, history, at(HOUR)) == 300
+    assert pause_of(job, history.paused(job, 80), at(HOUR)) == 80
+
+
+def test_a_job_that_outlives_what_was_expected_is_taken_to_run_as_long_again():
+    job = running("job", 2, max_runtime=timedelta(hours=10))
+    ran = timedelta(seconds=job.worked_by(at(HOUR)))
+    assert time_left(job, at(HOUR + 60), at(HOUR)) == ran > timedelta(minutes=1)
+    assert time_left(job, at(5 * HOUR), at(HOUR)) == timedelta(hours=4)
+    assert time_left(replace(job, max_runtime=timedelta(0)), at(5 * HOUR), at(HOUR)) == timedelta(0)
 
 
 def test_a_job_that_keeps_its_work_badly_is_not_restarted_to_grow():

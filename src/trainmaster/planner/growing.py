@@ -22,8 +22,17 @@ from trainmaster.domain.reasons_of_rules import BudgetSpent, Draining, GroupFull
 from trainmaster.planner.deciding import Deciding
 from trainmaster.planner.figures import Figures
 from trainmaster.planner.order import Standing
-from trainmaster.planner.preempt import lost_work
-from trainmaster.planner.resize import can_grow, cause_of, cost_of, elastic_of, gain_of, larger, ready_at, repair
+from trainmaster.planner.resize import (
+    can_grow,
+    cause_of,
+    cost_of,
+    elastic_of,
+    gain_of,
+    larger,
+    ready_at,
+    repair,
+    time_left,
+)
 
 _NOT_FOR_UNITS = CanNeverFit | Infeasible | Draining | PlanClosed | BudgetSpent | GroupFull
 """Reasons of jobs that would wait however many units were free."""
@@ -144,9 +153,9 @@ class Growing:
     def _gain(self, job: Job, size: int) -> tuple[float, float]:
         """What growing to this size brings and costs, accelerator-seconds."""
         snapshot = self.snapshot
-        lost = lost_work(job, snapshot.records.history.startup(job), self.now)
-        left = self.figures.expect.end(job) - self.now
-        return gain_of(job, size, left, snapshot.pools), cost_of(job, lost, snapshot.pools)
+        left = time_left(job, self.figures.expect.end(job), self.now)
+        cost = cost_of(job, snapshot.records.history, snapshot.pools, self.now)
+        return gain_of(job, size, left, snapshot.pools), cost
 
     def _look_again(self, moment: datetime) -> None:
         if moment > self.now:

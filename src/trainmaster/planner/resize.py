@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.elastic import Cause, Elastic, Hook
+from trainmaster.domain.history import History
 from trainmaster.domain.job import Job, JobState
 
 IN_PLACE = 10.0
@@ -110,20 +111,38 @@ def repair(elastic: Elastic, attempt: Attempt, now: datetime) -> int | None:
     return None if waits or attempt.size in elastic.sizes else elastic.at_most(attempt.size)
 
 
-def cost_of(job: Job, lost: float, pools: Mapping[str, Pool]) -> float:
-    """Accelerator-seconds that any resize of the job costs: its pause, and work that is done again.
+def cost_of(job: Job, history: History, pools: Mapping[str, Pool], now: datetime) -> float:
+    """Accelerator-seconds that any resize of an elastic job costs: its pause, and work that is done again."""
+    size = 0 if job.attempt is None else job.attempt.size
+    return pause_of(job, history, now) * _accelerators(job, pools) * size
 
-    Args:
-        job: an elastic job.
-        lost: seconds that stopping and starting it would cost each accelerator (`preempt.lost_work`).
-        pools: the pools in force.
+
+def pause_of(job: Job, history: History, now: datetime) -> float:
+    """Seconds for which a resize sets the job back. Whoever does a custom one is taken to do it in place.
+
+    A restart takes as long as restarts took before, or else as a start does. A script that can be resized saves its
+    work when it is told to stop (docs/how-to/elastic-training.md); what one without checkpoints has done is done again.
     """
-    return pause_of(job, lost) * _accelerators(job, pools) * (job.attempt.size if job.attempt is not None else 0)
+    if job.elastic is None or job.elastic.hook is not Hook.RESTART:
+        return IN_PLACE
+    measured = history.pause(job)
+    began = None if job.attempt is None else job.attempt.started_at
+    undone = 0.0 if job.checkpointed or began is None else max((now - began).total_seconds(), 0.0)
+    return undone + (history.startup(job) if measured is None else measured)
 
 
-def pause_of(job: Job, lost: float) -> float:
-    """Seconds for which a resize sets the job back. Whoever does a custom one is taken to do it in place."""
-    return lost if job.elastic is not None and job.elastic.hook is Hook.RESTART else IN_PLACE
+def time_left(job: Job, end: datetime, now: datetime) -> timedelta:
+    """How long a job at work is taken to run on: until its expected end, or for as long again as it has run.
+
+    Half of all jobs that have run for a while run as long again (Harchol-Balter and Downey, "Exploiting process
+    lifetime distributions for dynamic load balancing", 1997), so that one which outlives what was expected of it is
+    not taken to be at its end in every pass. Its own time limit ends it.
+    """
+    attempt = job.attempt
+    if attempt is None or attempt.started_at is None:
+        return end - now
+    ran = timedelta(seconds=job.worked_by(now))
+    return min(max(end - now, ran), max(attempt.started_at + job.max_runtime - now, timedelta(0)))
 
 
 def gain_of(job: Job, size: int, left: timedelta, pools: Mapping[str, Pool]) -> float:

@@ -13,7 +13,7 @@ from trainmaster.domain.capacity import Units
 from trainmaster.domain.elastic import Hook
 from trainmaster.domain.job import Job
 from trainmaster.planner.figures import Figures
-from trainmaster.planner.preempt import NEVER, Candidates, Choice, lost_work, protected_until
+from trainmaster.planner.preempt import NEVER, Candidates, Choice, protected_until
 from trainmaster.planner.resize import Slack, can_shrink, cost_of, elastic_of
 from trainmaster.planner.shrinking import Gift, Permits, gifts, in_order, part_of, spared, still
 from trainmaster.planner.warm import InTheWay
@@ -88,10 +88,10 @@ class Ways:
             if job.elastic is None or not can_shrink(job) or (found := elastic_of(job)) is None:
                 continue
             startup = snapshot.records.history.startup(job)
-            lost = lost_work(job, startup, figures.now)
             if job.elastic.hook is Hook.RESTART and self._protected(job, startup):
                 continue
-            yield Slack(job, next(iter(job.units)), found[1].size, cost_of(job, lost, snapshot.pools))
+            cost = cost_of(job, snapshot.records.history, snapshot.pools, figures.now)
+            yield Slack(job, next(iter(job.units)), found[1].size, cost)
 
     def _protected(self, job: Job, startup: float) -> bool:
         """Whether the job may not be stopped yet; one that may never be preempted again is not, it goes on."""
