@@ -100,7 +100,7 @@ def _start(hands: Hands, decision: Start, report: PassReport, reclaimed: datetim
     except Throttled:
         report.throttled = True
         return ()
-    except Unavailable as error:
+    except (Unavailable, NotPermitted) as error:
         log.warning("could not launch; the next pass tries again", extra={"job": after.name, "cause": str(error)})
         return ()
     if stands.state in WAITING:

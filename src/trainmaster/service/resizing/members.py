@@ -89,7 +89,9 @@ class MembersHook:
         late = {member.training_job_name for member in leaving if _is_late(job, member, now)}
         asked = [member.training_job_name for member in leaving if member.training_job_name not in late]
         for name in (*sorted(late), *(self._gone_of(job, attempt, asked) if asked else ())):
-            job = commit(self.hands, job, lifecycle.member_left(job, name, now))
+            # Another manager may have seen its end meanwhile.
+            if name in {member.training_job_name for member in _members(job)}:
+                job = commit(self.hands, job, lifecycle.member_left(job, name, now))
         return job
 
     def _gone_of(self, job: Job, attempt: Attempt, asked: list[str]) -> list[str]:

@@ -1,0 +1,79 @@
+"""Members of one job never end a manager's pass: neither those that cannot be created, nor those that are gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from builders import P5
+from elastic_world import EAGER, ElasticWorld
+from trainmaster.domain import lifecycle
+from trainmaster.domain.elastic import Cause
+from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
+from trainmaster.domain.job import JobState
+from trainmaster.domain.rendezvous import Group
+from trainmaster.service import resizing
+from trainmaster.service.run_pass import run_pass
+
+
+class Refusing:
+    """A launcher that may not create members, for whatever reason."""
+
+    def __init__(self, inner, trouble):
+        self._inner, self._trouble = inner, trouble
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def create(self, job, attempt, request):
+        if "-m" in attempt.training_job_name:
+            raise self._trouble("not now")
+        return self._inner.create(job, attempt, request)
+
+
+@pytest.mark.parametrize("trouble", [NotPermitted, Unavailable, Throttled])
+def test_a_member_that_cannot_be_created_now_ends_no_pass(trouble):
+    world = ElasticWorld(policy=EAGER, pools=f"{P5}=4")
+    world.elastic("elastic", "members", most=3, training_seconds=600)
+    world.submit("after", priority=-1, training_seconds=600)
+    application = world.application()
+    application.__dict__["launcher"] = Refusing(application.launcher, trouble)
+    report = run_pass(application.hands)
+    assert report.throttled is (trouble is Throttled)
+    assert report.started == (["elastic"] if trouble is Throttled else ["elastic", "after"])
+    assert not any(member.launched for member in world.job("elastic").attempt.members)
+    world.run_until(lambda: world.job("elastic").state is JobState.RUNNING and len(world.names("elastic")) == 3)
+    assert world.job("elastic").attempt.size == 3
+
+
+class Slow:
+    """A rendezvous that takes so long to answer that another manager goes on meanwhile."""
+
+    def __init__(self, inner, meanwhile):
+        self._inner, self._meanwhile = inner, meanwhile
+
+    def direct(self, run, control):
+        self._inner.direct(run, control)
+
+    def group(self, run):
+        self._meanwhile()
+        return Group(round=1, complete=True)
+
+
+def test_a_slow_manager_leaves_members_alone_that_another_has_buried():
+    world = ElasticWorld(policy=EAGER, pools=f"{P5}=4")
+    world.elastic("elastic", "members", most=3, training_seconds=4000)
+    world.run_until(lambda: world.job("elastic").state is JobState.RUNNING and len(world.names("elastic")) == 3)
+    running, now = world.job("elastic"), world.now()
+    job = lifecycle.resize(running, 1, Cause.SHRINK, now, until=now + timedelta(minutes=5))
+    assert world.desk.store.transition([(running, job)])
+    hands = world.application().hands
+    buried = replace(hands, groups=Slow(world.groups, lambda: world.run_until(lambda: not members_of(world))))
+    assert resizing.advance(buried, job) == world.job("elastic")
+    assert members_of(world) == ()
+
+
+def members_of(world):
+    return world.job("elastic").attempt.members
