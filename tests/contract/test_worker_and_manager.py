@@ -13,7 +13,9 @@ from trainmaster.adapters.clock import SystemClock
 from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
 from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.domain import rendezvous as domain
-from trainmaster.worker import state
+from trainmaster.domain.lifecycle import failures
+from trainmaster.domain.request import elastic
+from trainmaster.worker import budget, state
 from trainmaster.worker.control import read_control
 from trainmaster.worker.dynamodb import DynamoStateStore
 from trainmaster.worker.engine import Engine
@@ -51,6 +53,14 @@ def a_node(store, job, **settings):
 
 def test_both_know_the_same_roles():
     assert [*domain.Role] == [*state.Role]
+
+
+def test_a_full_restart_is_asked_for_in_words_that_the_queue_knows():
+    assert budget.FULL == failures.FULL_RESTART
+
+
+def test_nodes_remember_as_many_restarts_as_a_bound_can_be_on():
+    assert state.RECORDS_KEPT > elastic.MOST_COUNTED
 
 
 @pytest.mark.parametrize("control", CONTROLS)

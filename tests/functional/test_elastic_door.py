@@ -110,6 +110,11 @@ class TestAdvice:
         assert "120 seconds" in self.warned(asking(2, max_instances="4", graceful_shutdown_timeout="10m"))
         assert self.warned(asking(2, max_instances="4", graceful_shutdown_timeout="2m")) == ""
 
+    def test_restarts_are_counted_where_nodes_meet(self):
+        bound = {"max_instances": "4", "max_total_restarts": "3"}
+        assert "bounds on them mean nothing" in self.warned(asking(2, **bound))
+        assert "bounds on them" not in self.warned(asking(2, {"VpcConfig": VPC}, resize_by="members", **bound))
+
     def test_one_size_is_never_resized(self):
         assert "it is never resized" in self.warned(asking(2, max_instances="2"))
 

@@ -312,6 +312,28 @@ class TestMembers:
         done = member_told(half, second, Status.STOPPED, 300)
         assert (done.state, done.units) == (JobState.RUNNING, {b.P5: 1})
 
+    @pytest.mark.parametrize(("sizes", "size"), [((1, 2, 3, 4), 2), ((1, 2, 3, 4), 3), ((1, 3), 3)])
+    def test_a_growth_for_which_sagemaker_had_no_instances_in_the_end_is_one_that_failed(self, sizes, size):
+        job = resize(running(Hook.MEMBERS, sizes=sizes), size)
+        came = names(job)[1:] if sizes == (1, 3) else []
+        for name in came:
+            job = at_work(job, name, 150)
+        for name in names(job):
+            if name not in came:
+                job = member_told(job, name, Status.FAILED, 200, failure_reason="CapacityError: none")
+        for name in came:
+            job = member_told(job, name, Status.STOPPED, 300)
+        assert (job.state, job.units, job.attempt.resizes) == (JobState.RUNNING, {b.P5: 1}, 0)
+        assert job.returns == 1, "whoever decides on growth is to see that it failed"
+
+    def test_a_replacement_that_never_came_is_for_the_wait_of_the_loss(self):
+        job = running(Hook.MEMBERS, 2)
+        faulty = member_told(job, names(job)[0], Status.FAILED, 50, failure_reason="InternalServerError")
+        replacing = resize(faulty, 2, Cause.REPLACE)
+        still = member_told(replacing, names(replacing)[-1], Status.FAILED, 200, failure_reason="CapacityError: none")
+        assert (still.state, still.units, still.returns) == (JobState.RUNNING, {b.P5: 1}, 0)
+        assert (still.attempt.faulty_since, still.attempt.wanted) == (b.at(50), 2)
+
     def test_a_lost_member_makes_the_job_faulty_until_it_is_replaced(self):
         job = running(Hook.MEMBERS, 3)
         faulty = member_told(job, names(job)[0], Status.FAILED, 50, failure_reason="InternalServerError")

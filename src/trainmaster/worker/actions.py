@@ -153,7 +153,15 @@ def _recorded(state: State, epoch: float) -> State:
     charged = not resizes and any(why.trouble for why in state.why)
     why = (resizes or sorted(state.why, key=lambda word: word is Why.FAILURE))[0]
     record = Record(round=state.round, why=why, charged=charged, at=max(int(epoch), 0))
-    return replace(state, restarts=(*state.restarts, record)[-RECORDS_KEPT:], charged=state.charged + charged)
+    return replace(state, restarts=(*_kept(state.restarts), record), charged=state.charged + charged)
+
+
+def _kept(records: tuple[Record, ...]) -> tuple[Record, ...]:
+    """Those that stay when another comes: resizes are forgotten first, since the budget counts restarts."""
+    if len(records) < RECORDS_KEPT:
+        return records
+    oldest = next((place for place, record in enumerate(records) if not record.charged), 0)
+    return _kept((*records[:oldest], *records[oldest + 1 :]))
 
 
 def _close(view: View, carried: Carried) -> State:

@@ -7,6 +7,7 @@ decide who is in a world: `operators` and `actions` do.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,9 +65,10 @@ def read_control(text: str) -> Control:
             drain=tuple(_text(name) for name in raw.get("drain") or ()),
             grace=float(raw.get("grace", 600.0)),
         )
-    except (ValueError, TypeError, KeyError, AttributeError) as cause:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as cause:
         raise Corrupt("what the scheduler asks of this rendezvous cannot be read") from cause
-    if not 1 <= control.least <= control.most or control.expected() == 0 or control.grace < 0:
+    bounded = 1 <= control.least <= control.most and 0.0 <= control.grace < math.inf
+    if not bounded or control.expected() == 0:
         raise Corrupt(f"what the scheduler asks of this rendezvous cannot be met: {control}")
     return control
 

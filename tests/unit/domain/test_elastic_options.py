@@ -228,6 +228,11 @@ class TestRules:
         assert list(wrong(max_instances="4", restarts_before_full="4", **{name: "3"})) == ["restarts-before-full"]
         assert wrong(max_instances="4", restarts_before_full="3", **{name: "3"}) == {}
 
+    @pytest.mark.parametrize("name", ["max_restarts", "restarts_before_full"])
+    def test_restarts_are_bounded_by_no_more_than_are_counted(self, name):
+        assert list(wrong(max_instances="4", **{name: "50"})) == [name.replace("_", "-")]
+        assert wrong(max_instances="4", max_total_restarts="1000", **{name: "49"}) == {}
+
     def test_a_custom_resize_needs_its_target_and_no_other_has_one(self):
         assert list(wrong(max_instances="4", resize_by="custom")) == ["resize-by"]
         assert list(wrong(max_instances="4", resize_by="members", resize_target="event")) == ["resize-target"]

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import NOW, P5, a_launched_job, a_preempting_job, a_running_job, a_starting_job, an_observation, at
+from builders import NOW, P5, a_job, a_launched_job, a_preempting_job, a_running_job, a_starting_job, an_observation, at
 from trainmaster.domain import lifecycle
 from trainmaster.domain.attempt import Outcome
+from trainmaster.domain.elastic import Elastic, Hook, RestartBudget
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import FailureClass, Retry
@@ -207,3 +208,66 @@ class TestAttempts:
         assert job.attempt.interruptions == 2
         assert lifecycle.observe(job, an_observation(job, secondary="Training", interruptions=1), NOW) is None
         assert failing(job, SPOT).attempt.interruptions == 2
+
+
+class TestFullRestarts:
+    """The nodes of an elastic job have restarted so often that they ask for a new attempt (HyperPod: `runPolicy`)."""
+
+    ASKED = "AlgorithmError: trainmaster: full restart: 4 restarts within 3600 seconds, 3 allowed, exit code: 1"
+
+    @staticmethod
+    def group(most: int) -> Job:
+        budget = RestartBudget(before_full=3, most_full=most)
+        return a_job(elastic=Elastic(least=1, most=4, hook=Hook.MEMBERS, budget=budget))
+
+    def asking(self, job: Job, now: Any, reason: str = ASKED) -> Job:
+        after = lifecycle.observe(job, an_observation(job, status=Status.FAILED, failure_reason=reason), now)
+        assert after is not None
+        return after
+
+    def test_the_job_goes_on_as_a_new_attempt_at_once(self):
+        after = self.asking(run_again(self.group(1)), at(60))
+        assert (after.state, after.retry_at) == (JobState.PENDING, at(60))
+        assert after.history[-1].reason.endswith("(full restart 1 of at most 1)")
+        assert run_again(after, at(70)).attempt.training_job_name == "job1-qstamp-2"
+
+    def test_no_more_often_within_the_period_than_it_may(self):
+        again = run_again(self.asking(run_again(self.group(1)), at(60)), at(70))
+        assert self.asking(again, at(60 + 3599)).state is JobState.FAILED
+        later = self.asking(again, at(60 + 3600))
+        assert later.state is JobState.PENDING
+        assert self.asking(run_again(later, at(3700)), at(3800)).state is JobState.FAILED
+
+    def test_other_failures_do_not_count(self):
+        once = lifecycle.observe(
+            again := run_again(self.group(1)),
+            an_observation(again, status=Status.FAILED, failure_reason=SAID[SERVICE]),
+            at(50),
+        )
+        assert once is not None
+        assert self.asking(run_again(once, at(55)), at(60)).state is JobState.PENDING
+
+    @pytest.mark.parametrize(
+        "reason",
+        [
+            "AlgorithmError: trainmaster: restart budget spent: 4 restarts, 3 allowed in all, exit code: 1",
+            "AlgorithmError: no trainmaster: full restart, exit code: 1",
+            "ClientError: trainmaster: full restart",
+        ],
+    )
+    def test_whoever_does_not_ask_fails(self, reason):
+        assert self.asking(run_again(self.group(5)), at(60), reason).state is JobState.FAILED
+
+    def test_nor_has_any_other_job_full_restarts(self):
+        assert self.asking(a_running_job(), at(60)).state is JobState.FAILED
+        assert self.asking(run_again(self.group(0)), at(60)).state is JobState.FAILED
+
+    def test_its_members_end_first(self):
+        job = lifecycle.launched(lifecycle.start(self.group(1), {P5: 2}, (), NOW))
+        (member,) = job.attempt.members
+        job = self.asking(lifecycle.member_launched(job, member.training_job_name), at(60))
+        assert job.state is JobState.STARTING
+        gone = an_observation(status=Status.FAILED, training_job_name=member.training_job_name)
+        ended = lifecycle.observe(job, gone, at(70))
+        assert ended is not None
+        assert self.asking(ended, at(80)).state is JobState.PENDING

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from looking import LEAVING, MEMBER, SPARE, WAITING, forming, key, node, view, working
 
@@ -204,6 +206,18 @@ class TestTheWorld:
         old = tuple(Record(round=1, why=Why.FAILURE, charged=True, at=1) for _ in range(RECORDS_KEPT))
         after = completed(view(forming("ab", why=(Why.FAILURE,), restarts=old, charged=70)))
         assert (len(after.restarts), after.restarts[-1].round, after.charged) == (RECORDS_KEPT, 4, 71)
+
+    def test_restarts_are_remembered_longer_than_resizes(self):
+        """So that a job that is resized often has no more restarts than it may."""
+        kinds = [Why.FAILURE, Why.GROW, Why.SHRINK] * RECORDS_KEPT
+        state = forming("ab", restarts=())
+        for number, why in enumerate(kinds):
+            old = forming("ab", why=(why,), restarts=state.restarts)
+            state = completed(view(replace(old, round=number + 1)))
+        assert len(state.restarts) == RECORDS_KEPT
+        assert [record.round for record in state.restarts] == sorted(record.round for record in state.restarts)
+        assert sum(record.charged for record in state.restarts) == RECORDS_KEPT - 1
+        assert state.restarts[-1].round == len(kinds)
 
 
 def test_closing_says_why_and_keeps_who_was_there():

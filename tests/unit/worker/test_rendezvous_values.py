@@ -119,6 +119,9 @@ class TestControl:
             {"sizes": ["2"]},
             {"drain": [1]},
             {"grace": -1},
+            {"grace": float("nan")},
+            {"grace": float("inf")},
+            {"grace": 10**400},
             {"epoch": None},
         ],
     )
@@ -126,7 +129,7 @@ class TestControl:
         with pytest.raises(Corrupt):
             read_control(json.dumps({"epoch": 1, "least": 2, "most": 4, **values}))
 
-    @pytest.mark.parametrize("text", ["", "[]", "7", '"x"'])
+    @pytest.mark.parametrize("text", ["", "[]", "7", '"x"', "[" * 100_000])
     def test_what_is_no_control_is_refused(self, text):
         with pytest.raises(Corrupt):
             read_control(text)

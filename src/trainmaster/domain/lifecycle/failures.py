@@ -17,6 +17,9 @@ from trainmaster.domain.policy import FailureClass, Retry, default_retries
 
 Retries = Mapping[FailureClass, Retry]
 
+FULL_RESTART = "trainmaster: full restart"
+"""How the reason begins by which the nodes of an elastic job ask for a new attempt (`worker/budget.FULL`)."""
+
 _LONGEST_PART = 200
 """Characters of each earlier failure that the last one's reason repeats."""
 _MOST_PARTS = 5
@@ -60,6 +63,27 @@ def failed_as(job: Job, failure: FailureClass, now: datetime, reason: str, retri
 def fail(job: Job, now: datetime, reason: str) -> Job:
     """The attempt cannot go on, for a reason that another try would meet again."""
     return end(job, JobState.FAILED, closed(job, Outcome.FAILED, now, reason), now, reason)
+
+
+def restarted_in_full(job: Job, now: datetime, reason: str) -> Job | None:
+    """The job waits for a new attempt, at once, where its nodes have asked for one and its budget has any left.
+
+    None where they have not, or where it has none left: then it has failed like any other.
+    """
+    if job.elastic is None or not _asks_in_full(reason):
+        return None
+    budget = job.elastic.budget
+    before = [each for each in job.past if each.outcome is Outcome.FAILED and _asks_in_full(each.reason)]
+    recent = sum(each.ended_at is not None and each.ended_at > now - budget.period for each in before)
+    if recent >= budget.most_full:
+        return None
+    tried = replace(job, attempt=closed(job, Outcome.FAILED, now, reason))
+    return _again(tried, now, f"{reason} (full restart {recent + 1} of at most {budget.most_full})", timedelta(0))
+
+
+def _asks_in_full(reason: str | None) -> bool:
+    """SageMaker puts the class of the failure before what the container has left as its reason."""
+    return (reason or "").partition(":")[2].strip().startswith(FULL_RESTART)
 
 
 def _again(job: Job, now: datetime, reason: str, wait: timedelta) -> Job:

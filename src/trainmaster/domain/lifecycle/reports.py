@@ -12,7 +12,7 @@ from typing import Any
 from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.elastic import Hook
 from trainmaster.domain.job import Job, JobState
-from trainmaster.domain.lifecycle.failures import Retries, fail, failed_as
+from trainmaster.domain.lifecycle.failures import Retries, fail, failed_as, restarted_in_full
 from trainmaster.domain.lifecycle.moves import CLOCK_TOLERANCE, closed, current, end, move, note, touch
 from trainmaster.domain.lifecycle.resizing import (
     base_ended,
@@ -106,6 +106,8 @@ def _ended_failed(job: Job, seen: Observation, now: datetime, retries: Retries |
     failure = seen.failure_class
     if failure is None:
         return fail(job, now, reason)
+    if failure is FailureClass.ALGORITHM and (anew := restarted_in_full(job, now, reason)) is not None:
+        return anew
     if failure is FailureClass.CAPACITY and job.state is JobState.PREEMPTING:
         return _preempted(job, now)
     if failure is FailureClass.CAPACITY:

@@ -70,12 +70,17 @@ def resumes(job: Job, now: datetime) -> Job:
 
 
 def resized(job: Job, now: datetime, size: int | None = None) -> Job:
-    """The resize is done: the job runs with this size, or with what it holds."""
+    """The resize is done: the job runs with this size, or with what it holds.
+
+    A growth of which a part never came has met no capacity, unless it is for a loss that it lacks something.
+    """
     attempt, under_way = current(job), resizing_of(job)
-    came = not under_way.given_up
     at_work = attempt.holding(attempt.size if size is None else size, now)
+    came = not under_way.given_up and at_work.size != under_way.before
     done = replace(at_work, resizing=None, resizes=attempt.resizes + came)
-    returns = 0 if came and under_way.grows else job.returns
+    returns = job.returns
+    if under_way.grows:
+        returns = 0 if done.size >= under_way.after else returns + (done.faulty_since is None)
     return move(job, JobState.RUNNING, now, f"runs with {done.size} instances", attempt=done, returns=returns)
 
 
@@ -176,7 +181,7 @@ def settled(job: Job, now: datetime) -> Job:
         return job
     # What a growth has brought may be no legal size; what a loss has left is for whoever decides to mend.
     if attempt.faulty_since is None and attempt.size not in elastic_of(job).sizes:
-        return _drops_surplus(job, now)
+        return _drops_surplus(replace(job, returns=job.returns + resizing_of(job).grows), now)
     return resized(job, now)
 
 

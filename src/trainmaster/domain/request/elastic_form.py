@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from trainmaster.domain.capacity import Demand, Kind, Pool
-from trainmaster.domain.elastic import Elastic, Hook
+from trainmaster.domain.elastic import Elastic, Hook, RestartBudget
 from trainmaster.domain.request.elastic import sizes_shown
 from trainmaster.domain.request.fields import Problem, entries, part, shown, text, whole
 from trainmaster.domain.request.resources import CONFIG, GROUPS, PREFERENCES
@@ -51,7 +51,7 @@ def check_pools(request: Object, elastic: Elastic, demand: Demand, pools: Mappin
 def elastic_warnings(request: Object, elastic: Elastic, demand: Demand, pools: Mapping[str, Pool]) -> list[str]:
     """What will probably be regretted, the gravest first."""
     own = {Hook.RESTART: _restart_advice, Hook.MEMBERS: _members_advice}.get(elastic.hook)
-    return [*(own(request, elastic) if own else ()), *_size_advice(elastic, demand, pools)]
+    return [*(own(request, elastic) if own else ()), *_budget_advice(elastic), *_size_advice(elastic, demand, pools)]
 
 
 def _instances(request: Object) -> Iterator[Problem]:
@@ -141,6 +141,14 @@ def _clocks(request: Object) -> Iterator[str]:
         yield (
             f"Every member has a MaxRuntimeInSeconds of its own, {shown(runtime)} from its start: a job that goes on "
             "beyond that loses its base first, and ends with it."
+        )
+
+
+def _budget_advice(elastic: Elastic) -> Iterator[str]:
+    if elastic.hook is not Hook.MEMBERS and elastic.budget != RestartBudget():
+        yield (
+            f"Restarts are counted where the nodes meet, so this job's bounds on them mean nothing unless "
+            f"'{OPTION_PREFIX}resize-by' is 'members': bound new attempts by '{OPTION_PREFIX}retry-algorithm'."
         )
 
 
