@@ -1,8 +1,8 @@
 """One course that the queue may take: plans are carried out as they are made, jobs end when that is expected of them.
 
-Each decision is the planner's and each change the life cycle's own; SageMaker is taken to do at once what it is asked
-for, and nothing new to arrive. Elastic jobs shrink, but do not grow: what they are given besides delays nobody. It must
-not decide anything.
+Each decision is the planner's and each change the life cycle's own; SageMaker is taken to start at once what it is
+asked for, and nothing new to arrive. Elastic jobs shrink, but do not grow: what they are given besides delays nobody.
+It must not decide anything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from trainmaster.domain.plan import Plan, Resize, Snapshot, Start
 from trainmaster.domain.policy import Order
 from trainmaster.domain.resolving import with_changes
 from trainmaster.domain.warm import WarmPool, counting
-from trainmaster.planner.expect import LIKELY, STOP_TAKES, Expectations
+from trainmaster.planner.expect import LIKELY, OVERDUE, STOP_TAKES, Expectations
 
 if TYPE_CHECKING:
     from random import Random
@@ -47,6 +47,7 @@ class Course:
         since: when what is decided at this moment happens: in the middle of what is told together.
         grain: how coarse time is.
         ends: when active jobs free their units.
+        shrinking: when active jobs that go down to another size have it.
         left: what preempted jobs still have to run.
     """
 
@@ -57,6 +58,7 @@ class Course:
     since: datetime
     grain: float
     ends: dict[str, datetime] = field(default_factory=dict)
+    shrinking: dict[str, datetime] = field(default_factory=dict)
     left: dict[str, timedelta] = field(default_factory=dict)
 
     @classmethod
@@ -68,6 +70,7 @@ class Course:
         grain = _grain_of(snapshot) if grain is None else grain
         course = cls(snapshot, now, Expectations(snapshot, now, quantile), now, now, grain)
         course.ends = {job.name: course._end(job) for job in snapshot.active}
+        course.shrinking = {job.name: _shrunk_at(job, now) for job in snapshot.active if _shrinks(job)}
         return course
 
     @property
@@ -88,7 +91,7 @@ class Course:
             for victim in preemption.victims:
                 active[victim.name] = self._stepping_aside(active[victim.name], preemption.job.name)
             for resize in preemption.shrinks:
-                active[resize.job.name] = self._shrunk(resize)
+                active[resize.job.name] = self._asked_to_shrink(resize)
         for ended in plan.warm_ends:
             waiting[ended.job.name] = lifecycle.keep_for(waiting[ended.job.name], ended.hold)
         warm = self._warm_after(plan) if self.snapshot.warm else ()
@@ -103,8 +106,10 @@ class Course:
         if next_ is None:
             return False
         self.moment = self._told_at(max(next_, self.moment))
-        last = max((end for end in self.ends.values() if end <= self.moment), default=next_)
+        happens = (*self.ends.values(), *self.shrinking.values())
+        last = max((each for each in happens if each <= self.moment), default=next_)
         self.since = max(next_ + (last - next_) / 2, self.since)
+        self._let_shrink()
         self._let_end()
         return True
 
@@ -115,6 +120,7 @@ class Course:
 
     def _upcoming(self, plan: Plan) -> Iterator[datetime]:
         yield from self.ends.values()
+        yield from self.shrinking.values()
         yield from (job.retry_at for job in self.snapshot.waiting if job.retry_at and job.retry_at > self.moment)
         yield from map(_gone, self.snapshot.warm)
         # A reservation's time is what the planner expects; here it is seen.
@@ -130,6 +136,13 @@ class Course:
         told = math.exp(math.ceil(math.log(seconds) / step - 1e-9) * step)
         return max(next_, self.begun + timedelta(seconds=told))
 
+    def _let_shrink(self) -> None:
+        """All shrinks that are done by now."""
+        done = {name for name, at in self.shrinking.items() if at <= self.moment}
+        if done:
+            active = (self._shrunk(job) if job.name in done else job for job in self.snapshot.active)
+            self.snapshot = replace(self.snapshot, active=tuple(active))
+
     def _let_end(self) -> None:
         """All ends that have come."""
         ended = [job for job in self.snapshot.active if self.ends[job.name] <= self.moment]
@@ -139,6 +152,7 @@ class Course:
         self._book(ended)
         for job in ended:
             del self.ends[job.name]
+            self.shrinking.pop(job.name, None)
         warm = tuple(pool for pool in self.snapshot.warm if _gone(pool) > self.moment)
         waiting = (*self.snapshot.waiting, *back)
         self.snapshot = replace(self.snapshot, active=tuple(still), waiting=waiting, warm=warm)
@@ -165,23 +179,28 @@ class Course:
         if job.checkpointed:
             self.left[job.name] = max(self.ends[job.name] - self.since, timedelta(0))
         self.ends[job.name] = self.since + STOP_TAKES
+        self.shrinking.pop(job.name, None)
         return lifecycle.preempt(job, beneficiary, self.moment)
 
-    def _shrunk(self, resize: Resize) -> Job:
-        """The job once it has given what it was asked for, which takes no time here; it runs on the slower for it."""
-        at = self.moment
-        job = lifecycle.resize(resize.job, resize.size, resize.cause, at, until=at, freed_for=resize.freed_for)
-        attempt, elastic = lifecycle.current(job), job.elastic
-        if elastic is not None and elastic.hook is Hook.RESTART:
+    def _asked_to_shrink(self, resize: Resize) -> Job:
+        """The job from when it is asked to give something back."""
+        at, until = self.moment, self.moment + STOP_TAKES
+        self.shrinking[resize.job.name] = until
+        return lifecycle.resize(resize.job, resize.size, resize.cause, at, until=until, freed_for=resize.freed_for)
+
+    def _shrunk(self, job: Job) -> Job:
+        """The job once it has given what it was asked for; it runs on the slower for it."""
+        at, attempt, elastic = self.shrinking.pop(job.name), lifecycle.current(job), lifecycle.elastic_of(job)
+        before, after = attempt.size, lifecycle.resizing_of(job).after
+        if elastic.hook is Hook.RESTART:
             stopped = _after(job, Status.STOPPED, at)
             job = job if stopped is None else _after(stopped, Status.IN_PROGRESS, at) or stopped
-        elif elastic is not None and elastic.hook is Hook.MEMBERS:
+        elif elastic.hook is Hook.MEMBERS:
             for member in [member for member in attempt.members if member.leaving]:
                 job = lifecycle.member_ended(job, member.training_job_name, at, "has left", lost=False)
         else:
-            job = lifecycle.resized(job, at, resize.size)
-        slower = sum(resize.job.units.values()) / resize.size
-        self.ends[job.name] = at + max(self.ends[job.name] - at, timedelta(0)) * slower
+            job = lifecycle.resized(job, at, after)
+        self.ends[job.name] = at + max(self.ends[job.name] - at, timedelta(0)) * (before / after)
         return job
 
     def _warm_after(self, plan: Plan) -> tuple[WarmPool, ...]:
@@ -209,6 +228,15 @@ class Course:
 def _grain_of(snapshot: Snapshot) -> float:
     wanted = (len(snapshot.active) + len(snapshot.waiting)) / FINE_UP_TO
     return next((grain for grain in GRAINS if grain >= wanted), GRAINS[-1])
+
+
+def _shrunk_at(job: Job, now: datetime) -> datetime:
+    """When a shrink that is under way is expected to be done."""
+    return max(lifecycle.resizing_of(job).asked_at + STOP_TAKES, now + OVERDUE)
+
+
+def _shrinks(job: Job) -> bool:
+    return bool(job.freeing) and not job.stopping
 
 
 def _gone(pool: WarmPool) -> datetime:
