@@ -13,7 +13,8 @@ WORKERS ?= auto
 ARGS ?=
 
 BIN := .venv/bin
-UV := $(BIN)/uv pip install --quiet
+# Compiled at once: where Python may not write its caches, each of thousands of processes would compile all it imports.
+UV := $(BIN)/uv pip install --quiet --compile-bytecode
 SAM := SAM_CLI_TELEMETRY=0 .venv-sam/bin/sam
 STACK := .venv/.stamp .venv-ministack/.stamp .venv-sam/.stamp
 DYNOXIDE := .local/dynoxide/.stamp
@@ -32,6 +33,9 @@ install-all: $(STACK) $(DYNOXIDE) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torc
 
 .PHONY: install-demo
 install-demo: $(STACK) .venv-sdk2/.stamp ## Make the environments that the demo uses
+
+.PHONY: install-demo-elastic
+install-demo-elastic: $(STACK) .venv-torch/.stamp ## Make the environments that the elastic demo uses
 
 # Makes the environment $(1) and installs $(2) in it.
 define environment
@@ -97,6 +101,10 @@ endif
 demo: install-demo ## Run the article's four jobs through a queue deployed on this machine
 	@$(BIN)/python -m trainmaster demo
 
+.PHONY: demo-elastic
+demo-elastic: install-demo-elastic ## Run an elastic job of real torch processes: it grows, makes room and grows back
+	@$(BIN)/python -m trainmaster demo --elastic $(ARGS)
+
 .PHONY: stack
 stack: $(STACK) ## Keep the deployed stack running on this machine until Ctrl-C
 	@$(BIN)/python -m trainmaster.local.stack
@@ -112,6 +120,10 @@ bench-placement: .venv/.stamp ## Repeat the article's experiments with the place
 .PHONY: bench-elastic
 bench-elastic: .venv/.stamp ## Replay traces with elastic jobs, beside allocations after two papers
 	$(BIN)/python -m benchmarks.elastic $(ARGS)
+
+.PHONY: bench-rendezvous
+bench-rendezvous: .venv/.stamp .venv-torch/.stamp $(DYNOXIDE) ## Measure pauses of real torchrun, beside torch's own c10d
+	$(BIN)/python -m benchmarks.rendezvous $(ARGS)
 
 # ---------------------------------------------------------------- prove
 
@@ -133,7 +145,7 @@ test-unit: .venv/.stamp $(DYNOXIDE) ## Run the tests that need no deployed stack
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/torch $(ARGS)
 
 .PHONY: test-stack
-test-stack: $(STACK) .venv-sdk2/.stamp .venv-sdk3/.stamp ## Run the tests of the deployed stack
+test-stack: $(STACK) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp ## Run the tests of the deployed stack
 	$(BIN)/python -m pytest $(MARKED) tests/e2e --ignore=tests/e2e/sdk2 --ignore=tests/e2e/sdk3 $(ARGS)
 
 .PHONY: test-sdk2

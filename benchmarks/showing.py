@@ -20,6 +20,10 @@ PLACEMENT_MARKS = (
     "<!-- end of placement -->",
 )
 ELASTIC_MARKS = ("<!-- elastic: written by `python -m benchmarks.elastic --save` -->", "<!-- end of elastic -->")
+RENDEZVOUS_MARKS = (
+    "<!-- rendezvous: written by `python -m benchmarks.rendezvous --save` -->",
+    "<!-- end of rendezvous -->",
+)
 ETA_MARKS = ("<!-- eta: written by `python -m benchmarks.eta --save` -->", "<!-- end of eta -->")
 
 

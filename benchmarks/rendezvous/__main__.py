@@ -1,0 +1,167 @@
+"""`python -m benchmarks.rendezvous`: pauses of real torchrun under our rendezvous and under c10d.
+
+    python -m benchmarks.rendezvous                              every chain of cases three times; an hour
+    python -m benchmarks.rendezvous --only drain,first --repeats 1
+    python -m benchmarks.rendezvous --minutes 30 --json some.json
+    python -m benchmarks.rendezvous --save                       keep them in results/ and benchmarks/README.md
+
+The engines take turns, one group at a time. Ctrl-C ends with the figures that there are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from rich.console import Console
+
+from benchmarks import ROOT, machine
+from benchmarks.engine import engine
+from benchmarks.rendezvous.cases import CHAINS
+from benchmarks.rendezvous.group import Group
+from benchmarks.rendezvous.sheets import sheets
+from benchmarks.rendezvous.stage import Over, Stage
+from benchmarks.rendezvous.systems import PYTHON, SYSTEMS, Place, System
+from benchmarks.rendezvous.wire import Wire
+from benchmarks.showing import RENDEZVOUS_MARKS, as_table, written
+from benchmarks.watching import Watch
+from benchmarks.world import TABLE, make_table
+from trainmaster.adapters.clock import SystemClock
+from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
+from trainmaster.adapters.dynamodb_table import Table
+from trainmaster.local.stack.processes import free_port
+
+RESULTS = ROOT / "benchmarks" / "results"
+WIDTH = 200
+"""Of tables that go to a file or a pipe."""
+
+
+def turns(only: Sequence[str], names: Sequence[str], repeats: int) -> Iterator[tuple[int, str, System]]:
+    """Who plays when: the engines by turns, and each first as often as any other."""
+    for repeat in range(repeats):
+        for name in only:
+            systems = [system for system in CHAINS[name].systems if system.name in names]
+            first = repeat % len(systems) if systems else 0
+            for system in (*systems[first:], *systems[:first]):
+                yield repeat, name, system
+
+
+def measured(client: Any, name: str, system: System, run: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """One chain under one engine."""
+    chain, store = CHAINS[name], free_port()
+    groups = DynamoGroups(Table(client, TABLE, time.sleep), SystemClock())
+    with ExitStack() as stack:
+        dynamodb = stack.enter_context(Wire(urlsplit(client.meta.endpoint_url).port, options.latency / 1000))
+        to_store = stack.enter_context(Wire(store)) if chain.cut and not system.ours else None
+        place = Place(
+            run=run,
+            least=chain.least,
+            most=chain.most,
+            table=TABLE,
+            dynamodb=dynamodb.port,
+            host=chain.host,
+            store=store,
+            wire=store if to_store is None else to_store.port,
+        )
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        group = stack.enter_context(Group(system, place, folder))
+        stage = Stage(group, to_store or dynamodb, groups, options.limit)
+        try:
+            chain.play(stage)
+        except Over:
+            pass
+        finally:
+            if options.logs is not None:
+                shutil.copytree(folder, options.logs / run, dirs_exist_ok=True)
+        split = stage.split()
+        return [{"chain": name, "system": system.name, "split": split, **one} for one in stage.found]
+
+
+def run_all(options: argparse.Namespace, watch: Watch) -> list[dict[str, Any]]:
+    """Every chain, repeat and engine; what never went on once is not waited for again."""
+    found: list[dict[str, Any]] = []
+    until = time.monotonic() + options.minutes * 60
+    hopeless: set[tuple[str, str]] = set()
+    watch.begin("torchrun")
+    with engine() as client:
+        make_table(client, TABLE)
+        try:
+            played_by = list(turns(options.only, options.system, options.repeats))
+            for turn, (repeat, name, system) in enumerate(watch.over(played_by)):
+                if time.monotonic() > until or (name, system.name) in hopeless:
+                    continue
+                watch.say(f"{repeat + 1}: {name}, {system.name}")
+                played = measured(client, name, system, f"bench-{turn}", options)
+                hopeless |= {(name, system.name) for one in played if one["outcome"] == "never"}
+                found += [{"repeat": repeat, **one} for one in played]
+                if options.json is not None:
+                    options.json.write_text(json.dumps({"runs": found}) + "\n")
+        except KeyboardInterrupt:
+            watch.say("stopped")
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Measure what is asked for; 0 when it ran."""
+    options = _options(arguments)
+    if not PYTHON.exists():
+        raise SystemExit("torch is missing: run `make .venv-torch/.stamp`")
+    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
+    terms = {name: getattr(options, name) for name in ("repeats", "latency", "limit")}
+    with Watch(console) as watch:
+        found: dict[str, Any] = {
+            "machine": machine.describe(),
+            "options": terms,
+            "runs": run_all(options, watch),
+        }
+    found["machine"]["load_after"] = machine.load()
+    for sheet in sheets(found):
+        console.print(as_table(sheet))
+    _keep(found, options, console)
+    return 0
+
+
+def _keep(found: dict[str, Any], options: argparse.Namespace, console: Console) -> None:
+    text = json.dumps(found) + "\n"
+    if options.json is not None:
+        options.json.write_text(text)
+    if options.save:
+        RESULTS.mkdir(exist_ok=True)
+        path = RESULTS / f"{machine.label(found['machine'])}-rendezvous.json"
+        path.write_text(text)
+        written(found["machine"], sheets(found), path, RENDEZVOUS_MARKS)
+        console.print(f"kept in {path.relative_to(ROOT)} and benchmarks/README.md")
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.rendezvous", description="Pauses of torchrun under two rendezvous."
+    )
+    parser.add_argument("--only", default=",".join(CHAINS), help="these chains of cases, with commas")
+    names = [system.name for system in SYSTEMS]
+    parser.add_argument("--system", action="append", choices=names, help="only under these")
+    parser.add_argument("--repeats", type=int, default=3, help="how often each is played")
+    parser.add_argument("--latency", type=float, default=5.0, help="milliseconds that DynamoDB's answers take longer")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds after which a world will never come")
+    parser.add_argument("--minutes", type=float, default=240.0, help="after these no further chain is begun")
+    parser.add_argument("--logs", type=Path, help="keep what agents and workers say in this folder")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, after every chain too")
+    parser.add_argument("--save", action="store_true", help="keep the figures in benchmarks/results and README")
+    options = parser.parse_args(arguments)
+    options.only, options.system = options.only.split(","), options.system or names
+    if unknown := set(options.only) - set(CHAINS):
+        parser.error(f"there is no {min(unknown)}; there are {', '.join(CHAINS)}")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

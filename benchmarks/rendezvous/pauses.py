@@ -1,0 +1,85 @@
+"""What workers said, as pauses: from the event to the first step of the next world. It must not start anything."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """One pause, in seconds.
+
+    Attributes:
+        took: from the event to the first step of the next world.
+        still: from the last step of any world before to that step: for so long nothing was trained.
+        imports: how long the last of its workers to come took to import torch; without the import it could not have
+            come later than by that.
+        meets: from the last worker's import to that step: the process group is made.
+        charged: restarts that torchrun has counted on any node of the new world.
+    """
+
+    took: float
+    still: float
+    imports: float
+    meets: float
+    charged: int
+
+    def figures(self) -> dict[str, float]:
+        """For the results."""
+        return {name: round(value, 3) for name, value in asdict(self).items()} | {
+            "without_import": round(self.took - self.imports, 3)
+        }
+
+
+def worlds(lines: Iterable[Line]) -> set[int]:
+    """The worlds that have made a step."""
+    return {line["world"] for line in lines if line["what"] == "step"}
+
+
+def pause(lines: Collection[Line], event: float, size: int, known: Collection[int]) -> Pause | None:
+    """The pause after an event; None as long as no new world of this size has made a step.
+
+    Args:
+        lines: what all workers have said.
+        event: when it was.
+        size: of the world that is waited for.
+        known: worlds that there were before the event.
+    """
+    formed = {line["world"] for line in lines if line["what"] == "world" and line["size"] == size} - set(known)
+    steps = sorted((line["at"], line["world"]) for line in lines if line["what"] == "step")
+    first = next(((at, world) for at, world in steps if world in formed), None)
+    if first is None:
+        return None
+    began, world = first
+    members = [line for line in lines if line["what"] == "world" and line["world"] == world]
+    last = max(members, key=lambda line: line["imported"])
+    before = max((at for at, other in steps if at < began and other != world), default=event)
+    return Pause(
+        took=began - event,
+        still=began - before,
+        imports=last["imported"] - last["started"],
+        meets=began - last["imported"],
+        charged=max(line["charged"] for line in members),
+    )
+
+
+def longest_gap(lines: Iterable[Line], since: float, until: float) -> float:
+    """The longest time without a step of anyone between two moments."""
+    at = sorted(line["at"] for line in lines if line["what"] == "step" and since <= line["at"] <= until)
+    marks = [since, *at, until]
+    return max(later - earlier for earlier, later in pairwise(marks))
+
+
+def at_once(lines: Iterable[Line]) -> bool:
+    """Whether two worlds have ever worked at the same time: what a rendezvous is there to prevent."""
+    spans: dict[int, list[float]] = {}
+    for line in lines:
+        if line["what"] == "step":
+            spans.setdefault(line["world"], []).append(line["at"])
+    ordered = sorted((min(at), max(at)) for at in spans.values())
+    return any(later[0] < earlier[1] for earlier, later in pairwise(ordered))
