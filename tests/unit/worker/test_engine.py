@@ -190,7 +190,17 @@ def test_who_waits_for_it_in_a_world_that_is_over_joins_again(pair, clock):
     assert isinstance(together(clock, waits)[0], RoundLost)
 
 
-QUICK = replace(SETTINGS, interval=0.05, poll=0.02, last_call=0.1, gather=0.05, backoff=0.05, faulty_wait=0.0)
+QUICK = replace(
+    # Nobody dies here: on a busy machine a thread may well not run for a while.
+    SETTINGS,
+    interval=0.05,
+    attempts=200,
+    poll=0.02,
+    last_call=0.1,
+    gather=0.05,
+    backoff=0.05,
+    faulty_wait=0.0,
+)
 
 
 class Locked(Row):
@@ -231,7 +241,11 @@ def test_programs_meet_in_real_time_and_have_one_coordinator():
     worlds = threads(*(each.next for each in programs))
     assert {world.coordinator for world in worlds} == {worlds[0].coordinator}
     assert sorted(world.rank for world in worlds) == [0, 1, 2]
-    time.sleep(QUICK.expiry * 2)  # the keep-alive threads do their work
+    beats = beats_of(row)
+    until = time.monotonic() + 20.0
+    while not all(beat > beats[name] + 2 for name, beat in beats_of(row).items()):
+        assert time.monotonic() < until, "the keep-alive threads do nothing"
+        time.sleep(QUICK.interval)
     assert not any(each.changed() for each in programs)
     programs[0].leave()
     time.sleep(QUICK.poll * 2)
@@ -244,6 +258,10 @@ def test_programs_meet_in_real_time_and_have_one_coordinator():
     with pytest.raises(Closed):
         programs[2].next()
     programs[2].leave()
+
+
+def beats_of(row):
+    return {name: node.beat for name, node in decode(row.data).nodes.items()}
 
 
 def test_a_program_that_ends_in_an_error_leaves_and_closes_nothing():
