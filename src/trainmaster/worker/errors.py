@@ -3,6 +3,7 @@
     TrainmasterError
     ├── Unavailable
     │   └── Unreachable      the table did not answer: it may or may not have happened; ends no node
+    ├── Fenced               (`checkpoints`) a newer world works: this one must write no checkpoint
     └── RendezvousTrouble
         ├── Corrupt          what the table holds is no state of ours; it is never executed
         ├── Closed           it is over for good, with the reason
