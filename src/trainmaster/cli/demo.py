@@ -21,7 +21,8 @@ def demo(context: typer.Context) -> None:
 
     It is deployed into a stand-in for AWS, gets the article's four jobs, and shows the article's tables as they
     happen. That needs no AWS account, but a checkout of the project, in which `make demo` installs all that it takes.
-    Ctrl-C leaves nothing running.
+    With --elastic it is one job of real torch processes that grows, makes room and grows back (`make demo-elastic`);
+    --picture FILE draws that as a PNG. Ctrl-C leaves nothing running.
     """
     tools = tools_of(context)
     missing = [module for module in _NEEDS if not tools.installed(module)]

@@ -1,6 +1,7 @@
 """`python -m trainmaster.local.demo`: plays the article's example on a local stack and ends by itself.
 
-It must fail, with the reason, where the queue does not do what the article says.
+`--elastic` plays the elastic job's story instead. It must fail, with the reason, where the queue does not do what the
+story says.
 """
 
 from __future__ import annotations
@@ -8,11 +9,18 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
+from pathlib import Path
 
+from trainmaster.local.demo.elastic import ElasticStory
+from trainmaster.local.demo.elastic_requests import INSTANCES as ELASTIC_INSTANCES
+from trainmaster.local.demo.elastic_requests import Requests
+from trainmaster.local.demo.picture import draw
 from trainmaster.local.demo.queue import Queue, Row
 from trainmaster.local.demo.show import Show
-from trainmaster.local.demo.story import INSTANCES, SCENES, Scene
+from trainmaster.local.demo.story import INSTANCES, SCENES, NotAsTold, Scene
 from trainmaster.local.demo.submitter import Submitter
 from trainmaster.local.stack import Checkout, DidNotStart, LocalStack, SetUpMissing
 
@@ -27,16 +35,15 @@ _SCENE_SECONDS = 90.0
 _ASK_EVERY_SECONDS = 0.3
 
 
-class NotAsTold(Exception):
-    """The queue did not come to the states that the article shows."""
-
-
 def main() -> int:
     """Play, and return the exit code: 0 as told, 1 not, 130 interrupted."""
-    argparse.ArgumentParser(prog="trainmaster demo", description=__doc__).parse_args()
+    options = _options()
     try:
         with Show() as show:
-            _play(show)
+            if options.elastic:
+                _play_elastic(show, options.picture)
+            else:
+                _play(show)
     except (DidNotStart, SetUpMissing, NotAsTold) as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -46,11 +53,41 @@ def main() -> int:
     return 0
 
 
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="trainmaster demo", description=__doc__)
+    parser.add_argument("--elastic", action="store_true", help="one elastic job that grows, makes room and grows back")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="with --elastic: draw what happened as a PNG")
+    options = parser.parse_args()
+    if options.picture is not None and not options.elastic:
+        parser.error("--picture needs --elastic")
+    return options
+
+
+def _play_elastic(show: Show, picture: Path | None) -> None:
+    checkout = Checkout.here()
+    _install(checkout, show, "install-demo-elastic", lambda: checkout.torch_run)
+    stack = LocalStack(label="demo-elastic", limits=ELASTIC_INSTANCES, simulator=_course(), say=show.step)
+    with stack as address, tempfile.TemporaryDirectory(prefix="trainmaster-") as directory:
+        requests = Requests(checkout, Path(directory), next(iter(ELASTIC_INSTANCES)))
+        story = ElasticStory(Queue(address), requests)
+        show.step("Waiting for the queue")
+        for told in story.play():
+            show.told(told)
+        record = story.record()
+        show.training_jobs(
+            "Every training job at SageMaker", [(job.name, job.instances, job.status) for job in record.held]
+        )
+        pauses = ", ".join(f"{pause:.1f}" for pause in record.pauses)
+        show.told(f"\nSteps lost: {record.lost}. Seconds without a step at each change of size: {pauses}")
+        if picture is not None:
+            draw(record, picture)
+        show.step("Shutting down")
+
+
 def _play(show: Show) -> None:
     checkout = Checkout.here()
-    _install(checkout, show)
-    course = tuple(part for name, value in _COURSE.items() for part in ("--course", f"{name}={value}"))
-    stack = LocalStack(label="demo", limits=INSTANCES, simulator=course, say=show.step, checkout=checkout)
+    _install(checkout, show, "install-demo", lambda: checkout.sdk2_python)
+    stack = LocalStack(label="demo", limits=INSTANCES, simulator=_course(), say=show.step, checkout=checkout)
     with stack as address, Submitter(checkout, address, stack.logs) as submitter:
         queue = Queue(address)
         for scene in SCENES:
@@ -59,15 +96,19 @@ def _play(show: Show) -> None:
         show.step("Shutting down")
 
 
-def _install(checkout: Checkout, show: Show) -> None:
+def _course() -> tuple[str, ...]:
+    return tuple(part for name, value in _COURSE.items() for part in ("--course", f"{name}={value}"))
+
+
+def _install(checkout: Checkout, show: Show, target: str, needed: Callable[[], Path]) -> None:
     """Have `make` set up what is missing; its own output tells how that goes."""
     try:
-        _ = checkout.ministack, checkout.sam, checkout.sdk2_python
+        _ = checkout.ministack, checkout.sam, needed()
     except SetUpMissing:
         show.step("Installing what the demonstration needs")
-        made = subprocess.run(["make", "-C", str(checkout.root), "install-demo"], stdout=sys.stderr, check=False)
+        made = subprocess.run(["make", "-C", str(checkout.root), target], stdout=sys.stderr, check=False)
         if made.returncode:
-            raise SetUpMissing("`make install-demo` failed") from None
+            raise SetUpMissing(f"`make {target}` failed") from None
 
 
 def _play_scene(scene: Scene, queue: Queue, submitter: Submitter, show: Show) -> None:

@@ -57,6 +57,15 @@ class Show:
         rows = [[job["jobName"], job["jobState"], job["priority"]] for job in jobs]
         self._tell(told, tabulate(rows, headers=["Job Name", "State", "Priority"]))
 
+    def told(self, told: str) -> None:
+        """A sentence that stays."""
+        sys.stdout.write(f"{told}\n")
+        sys.stdout.flush()
+
+    def training_jobs(self, told: str, rows: Sequence[Sequence[object]]) -> None:
+        """A table of training jobs."""
+        self._tell(told, tabulate(rows, headers=["Training Job", "Instances", "Status"]))
+
     def attempts(self, told: str, rows: Sequence[Sequence[object]]) -> None:
         """A table of every attempt."""
         self._tell(told, tabulate(rows, headers=["Job Name", "Attempt", "Training Job", "Outcome", "Steps"]))

@@ -12,6 +12,10 @@ INSTANCES = {"ml.p5.48xlarge": 2}
 """The article's two instances."""
 
 
+class NotAsTold(Exception):
+    """The queue did not do what a story tells."""
+
+
 @dataclass(frozen=True, slots=True)
 class Submission:
     """A job of the story. One step takes a fifth of a second."""

@@ -70,6 +70,16 @@ class Checkout:
         return self._program(".venv-sdk2", "python")
 
     @property
+    def torch_run(self) -> Path:
+        """The entry point of elastic containers, in an environment with torch."""
+        return self._program(".venv-torch", "trainmaster-run")
+
+    @property
+    def examples(self) -> Path:
+        """Training scripts that anybody may run."""
+        return self.root / "examples"
+
+    @property
     def runtime(self) -> str:
         """The Lambda runtime that ministack can offer: it runs handlers with the interpreter of its environment."""
         return f"python{sys.version_info.major}.{sys.version_info.minor}"

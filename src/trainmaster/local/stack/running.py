@@ -107,11 +107,14 @@ class LocalStack:
     def _simulator(self, opening: contextlib.ExitStack, environment: Mapping[str, str], port: int) -> Guarded:
         limits = [part for kind, most in self.limits.items() for part in ("--limit", f"{kind}={most}")]
         aws = environment["AWS_ENDPOINT_URL"]
+        # What training scripts need to meet in the queue's table, or to reach S3: as the stack's own clients do.
+        inside = [part for name, text in environment.items() if name.startswith("AWS_")
+                  for part in ("--container-env", f"{name}={text}")]  # fmt: skip
         command: list[str | Path] = [
             self.checkout.python, "-m", "trainmaster.local.simulator", "--port", str(port), *limits, "--allow-commands",
             "--account", ACCOUNT, "--region", REGION,
             "--events-endpoint", aws, "--events-bus", "default", "--event-source", "trainmaster.local",
-            "--logs-endpoint", aws, *self.simulator,
+            "--logs-endpoint", aws, *inside, *self.simulator,
         ]  # fmt: skip
         log = self.logs / "simulator.log"
         return opening.enter_context(contextlib.closing(Guarded("the simulator", command, environment, log)))

@@ -5,7 +5,9 @@ It must reach the local stack only: no profile and no file of the caller's count
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import botocore.session
@@ -23,9 +25,18 @@ _SECONDS = 30.0
 
 def get(url: str) -> httpx.Response:
     """The answer to a signed GET. Raises httpx.TransportError where nobody answers."""
-    request = AWSRequest("GET", url)
+    return _ask("GET", url, b"", {})
+
+
+def send(method: str, url: str, body: Mapping[str, Any]) -> httpx.Response:
+    """The answer to a signed request with JSON. Raises httpx.TransportError where nobody answers."""
+    return _ask(method, url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+
+def _ask(method: str, url: str, body: bytes, headers: Mapping[str, str]) -> httpx.Response:
+    request = AWSRequest(method, url, headers=dict(headers), data=body)
     SigV4Auth(_KEYS, "execute-api", REGION).add_auth(request)
-    return httpx.get(url, headers=dict(request.headers.items()), timeout=_SECONDS)
+    return httpx.request(method, url, headers=dict(request.headers.items()), content=body, timeout=_SECONDS)
 
 
 def client(service: str, endpoint: str) -> Any:
