@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from trainmaster.local.demo.elastic import ElasticStory
@@ -35,9 +35,9 @@ _SCENE_SECONDS = 90.0
 _ASK_EVERY_SECONDS = 0.3
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Play, and return the exit code: 0 as told, 1 not, 130 interrupted."""
-    options = _options()
+    options = _options(arguments)
     try:
         with Show() as show:
             if options.elastic:
@@ -53,11 +53,11 @@ def main() -> int:
     return 0
 
 
-def _options() -> argparse.Namespace:
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="trainmaster demo", description=__doc__)
     parser.add_argument("--elastic", action="store_true", help="one elastic job that grows, makes room and grows back")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="with --elastic: draw what happened as a PNG")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.picture is not None and not options.elastic:
         parser.error("--picture needs --elastic")
     return options
