@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -17,6 +18,10 @@ from trainmaster.domain.rendezvous import Group, Node, Role
 
 def running(hook=Hook.MEMBERS, **sizes):
     return b.a_running_job(elastic=Elastic(hook=hook, **({"least": 1, "most": 4} | sizes)))
+
+
+def of_four(hook, **fields):
+    return b.a_running_job(units={b.P5: 4}, elastic=Elastic(least=1, most=4, hook=hook, **fields))
 
 
 def shown(*jobs):
@@ -89,7 +94,8 @@ def test_a_shrink_shows_who_leaves_and_for_whom():
     told = shown(job)
     assert [each["state"] for each in told["members"]] == ["stopping", "draining"]
     assert told["resizing"]["message"] == (
-        "waits for 1 of its members to save their work and leave, 1 of its members to stop, for job9"
+        "waits for 1 of its members to save their work and leave, 1 of its members to stop, for job9; "
+        "who has not left by then is stopped at 2026-11-21T12:15:00Z"
     )
     assert (told["resizing"]["freedFor"], told["resizes"]) == ("job9", 1)
 
@@ -104,6 +110,49 @@ def test_a_shrink_shows_who_leaves_and_for_whom():
 )
 def test_a_resize_says_what_it_waits_for(job, words):
     assert shown(job)["resizing"]["message"] == f"{words}; the growth is given up at 2026-11-21T12:16:40Z"
+
+
+@pytest.mark.parametrize(
+    ("job", "limit"),
+    [
+        (of_four(Hook.RESTART), "SageMaker ends it by force"),
+        (of_four(Hook.CUSTOM, target="event"), "without an answer it is stopped as a whole"),
+        (
+            replace(of_four(Hook.CUSTOM, target="event"), preemptible=False),
+            "without an answer it keeps its size",
+        ),
+    ],
+)
+def test_a_shrink_says_until_when(job, limit):
+    shrinking = resizing.resize(job, 2, Cause.SHRINK, b.at(100), until=b.at(1_000), freed_for="job9")
+    assert shown(shrinking)["resizing"]["message"].endswith(f", for job9; {limit} at 2026-11-21T12:16:40Z")
+
+
+def test_a_resize_whose_members_have_left_or_whose_attempt_has_stopped_has_no_limit_any_more():
+    shrinking = resizing.resize(of_four(Hook.RESTART), 2, Cause.SHRINK, b.at(100), until=b.at(1_000), freed_for="job9")
+    stopped = lifecycle.observe(shrinking, b.an_observation(shrinking, status=Status.STOPPED), b.at(160))
+    assert shown(stopped)["resizing"]["message"].endswith(" 2 instances, for job9")
+
+
+def test_a_pool_shows_what_elastic_jobs_could_give_and_what_they_are_giving():
+    def figures(job):
+        world = ApiWorld()
+        world.seed(job)
+        return [world.get("/pools").body["pools"][0][name] for name in ("used", "stopping", "beyondLeast")]
+
+    four = of_four(Hook.RESTART)
+    assert figures(four) == [4, 0, 3]
+    assert figures(resizing.resize(four, 2, Cause.SHRINK, b.at(100), until=b.at(1_000))) == [4, 2, 1]
+    assert figures(lifecycle.preempt(four, "job9", b.at(100))) == [4, 4, 0]
+    assert figures(b.a_running_job(units={b.P5: 2})) == [2, 0, 0]
+
+
+def test_who_gives_instances_back_is_told_to_the_job_that_waits_for_them():
+    world = ApiWorld(pools=b.pools_of(b.a_pool(cap=4)))
+    four = resizing.resize(of_four(Hook.RESTART), 2, Cause.SHRINK, b.at(100), until=b.at(1_000))
+    world.seed(four, b.a_job("new", units={b.P5: 2}, priority=9))
+    [holder] = world.get("/jobs/new", why="true").body["why"]["inTheWay"]
+    assert (holder["instances"], holder["givingBack"], holder["stopping"]) == (4, 2, False)
 
 
 def test_a_resize_says_whether_sagemaker_has_been_asked():

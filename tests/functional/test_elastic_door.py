@@ -106,6 +106,13 @@ class TestAdvice:
         del request["CheckpointConfig"]
         assert "with every change of its size it would begin again from nothing" in self.warned(request)
 
+    def test_members_are_not_told_to_have_sagemaker_copy_their_checkpoints(self):
+        request = asking(2, {"VpcConfig": VPC}, max_instances="4", resize_by="members", preemptible="true")
+        del request["CheckpointConfig"]
+        told = self.warned(request)
+        assert "unless its script writes checkpoints to S3 or a shared file system by itself" in told
+        assert "set CheckpointConfig" not in told
+
     def test_no_more_time_to_save_than_sagemaker_gives(self):
         assert "120 seconds" in self.warned(asking(2, max_instances="4", graceful_shutdown_timeout="10m"))
         assert self.warned(asking(2, max_instances="4", graceful_shutdown_timeout="2m")) == ""

@@ -81,7 +81,8 @@ def _until(holder: Mapping[str, object]) -> str:
     if holder["stopping"]:
         return f"stopping, until {holder['expectedEnd']}"
     late = ", longer than was expected" if holder["overdue"] else ""
-    return f"until about {holder['expectedEnd']}{late}"
+    given = holder.get("givingBack")
+    return (f"giving {given} back now, the rest " if given else "") + f"until about {holder['expectedEnd']}{late}"
 
 
 def brief_reason(job: JobView) -> str:

@@ -13,7 +13,7 @@ from trainmaster.cli.render import as_json, text_of, warn
 from trainmaster.cli.request import cautions, not_honoured, options_of, read_job, with_tags
 from trainmaster.cli.times import span, with_moments
 from trainmaster.cli.tools import tools_of
-from trainmaster.client.elastic import ElasticOptions
+from trainmaster.client.elastic import ElasticOptions, makes_elastic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +56,7 @@ def _told(answer: PlanView, request: Mapping[str, Any], now: datetime) -> str:
     lines = {
         "start": f"It would start at once{_where(answer, request)}.",
         "preempt": f"It would preempt {', '.join(answer['wouldPreempt'])} and start in the freed capacity.",
-        "wait": f"It would wait{_place(answer)}: {reason.rstrip('.')}.",
+        "wait": _waiting(answer, reason),
     }
     parts = [lines[answer["decision"]]]
     if answer["decision"] != "start":
@@ -65,12 +65,20 @@ def _told(answer: PlanView, request: Mapping[str, Any], now: datetime) -> str:
     return with_moments(" ".join(part for part in parts if part), now)
 
 
+def _waiting(answer: PlanView, reason: str) -> str:
+    """That it would wait, and why; of a job that only waits for what others give it, that."""
+    told = answer["reason"]
+    if told is not None and told["type"] == "Shrinks" and isinstance(given := told.get("shrinks"), list):
+        return f"It would have {', '.join(map(str, given))} shrink and start in the freed capacity."
+    return f"It would wait{_place(answer)}: {reason.rstrip('.')}."
+
+
 def _where(answer: PlanView, request: Mapping[str, Any]) -> str:
-    """What it would get, unless the request says so itself."""
+    """What it would get, unless the request says so itself; the size of an elastic job is the queue's choice."""
     units = answer.get("wouldTake", {})
     config = request.get("ResourceConfig")
     said = config.get("InstanceType") if isinstance(config, dict) else None
-    if len(units) != 1 or said in units:
+    if len(units) != 1 or (said in units and not makes_elastic(request)):
         return ""
     return "".join(f" on {count} x {pool}" for pool, count in units.items())
 

@@ -56,7 +56,8 @@ def pools(
 ) -> None:
     """Show the pools, or set, drain and remove them.
 
-    All figures are instances. Used are those that jobs hold, stopping ones included; held are those kept for a job
+    All figures are instances. Used are those that jobs hold, stopping ones included; beyond least are those of them
+    that elastic jobs could give back and run on; held are those kept for a job
     that is about to start; foreign are those of training jobs that did not come from the queue; warm are those that
     SageMaker keeps in warm pools of jobs that have ended. Waiting are the jobs that could run there, though perhaps
     elsewhere, too: 32+ where more may wait than were counted. The weight is the pool's part in the placement policy

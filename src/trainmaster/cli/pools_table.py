@@ -93,6 +93,10 @@ def _waiting(pool: PoolView) -> str:
     return f"{pool['waiting']}{'+' if pool['waitingMore'] else ''}"
 
 
+def _beyond(pool: PoolView) -> int:
+    return pool.get("beyondLeast", 0)
+
+
 def _accelerators(pool: PoolView) -> str:
     maker = f" x {pool['accelerator']}" if pool["accelerator"] else ""
     return f"{pool['accelerators']}{maker}" if pool["accelerators"] else ""
@@ -111,6 +115,7 @@ _NAME: Final = _Column("Pool", lambda pool: pool["name"], figure=False)
 _FIGURES: Final = (
     _Column("Cap", lambda pool: pool["cap"]),
     _Column("Used", lambda pool: pool["used"]),
+    _Column("Beyond Least", _beyond, plain=lambda pool: not _beyond(pool)),
     _Column("Held", lambda pool: pool["held"]),
     _Column("Foreign", lambda pool: pool["foreign"]),
     _Column("Warm", lambda pool: pool["warm"]),

@@ -101,10 +101,10 @@ def _sizes(jobs: Sequence[JobView]) -> tuple[Callable[[JobView], list[str]], lis
 def attempts_table(attempts: Sequence[AttemptView], now: datetime) -> str:
     """A job's attempts, with the time that each has run.
 
-    Where, if the queue chose or not all are in one pool; how often it was interrupted, if it was.
+    Where, if the queue chose or not all have the same; how often it was interrupted, if it was.
     """
     chosen = any(attempt.get("instanceType") for attempt in attempts)
-    several = chosen or len({pool for attempt in attempts for pool in attempt["units"]}) > 1
+    several = chosen or len({tuple(sorted(attempt["units"].items())) for attempt in attempts}) > 1
     interrupted = any(attempt["interruptions"] for attempt in attempts)
     rows = [
         [

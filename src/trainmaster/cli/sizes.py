@@ -94,4 +94,6 @@ def _bounds(elastic: ElasticView) -> str:
 
 
 def _times(resizes: int) -> str:
-    return "" if not resizes else ", once so far" if resizes == 1 else f", {resizes} times so far"
+    """How often, as the API counts it: a job that was preempted begins anew."""
+    times = "once" if resizes == 1 else f"{resizes} times"
+    return f", {times} since it last started" if resizes else ""

@@ -66,9 +66,22 @@ def _running(job: JobDetail, now: datetime) -> Iterator[str]:
     for_long = f" for {span(max((now - parse(begun)).total_seconds(), 0))}" if begun else ""
     yield f"{job['jobName']} has been running{for_long} on {_on(job)}, as {_called(attempt)}."
     yield _lacking(job)
-    outlook = "A job of higher priority may preempt it." if job["preemptible"] else "It is not preemptible."
-    yield _stop_asked(job) or outlook
+    yield _stop_asked(job) or _may_lose(job)
     yield deadline_sentence(job)
+
+
+def _may_lose(job: JobDetail) -> str:
+    """What a better job may take from it; of an elastic one also what it may have."""
+    elastic = job.get("elastic")
+    if not elastic:
+        return "A job of higher priority may preempt it." if job["preemptible"] else "It is not preemptible."
+    bounds = f"It may have {elastic['minInstances']} to {elastic['maxInstances']} instances"
+    least = (elastic["size"] or 0) <= elastic["minInstances"]
+    preempts = "a job of higher priority may preempt it" if job["preemptible"] else "it is not preemptible"
+    if least:
+        return f"{bounds}: {preempts}."
+    shrinks = "a job of higher priority may have it shrink"
+    return f"{bounds}: {shrinks}, " + ("or preempt it." if job["preemptible"] else "but not preempt it.")
 
 
 def _resizing(job: JobDetail, _: datetime) -> Iterator[str]:

@@ -5,9 +5,10 @@ It must not check what they say together: the queue does, the same for every cli
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from typing import Any
 
 Span = timedelta | int | str
 """A time: seconds, or a text such as `2h30m`."""
@@ -47,6 +48,13 @@ class ElasticOptions:
 NAMES = tuple(each.name for each in fields(ElasticOptions))
 """All options; each with `-` for `_` is the tag's name."""
 TAGS = frozenset(PREFIX + name.replace("_", "-") for name in NAMES)
+
+
+def makes_elastic(request: Mapping[str, Any]) -> bool:
+    """Whether a request's tags make its job elastic, as far as they can be read."""
+    tags = request.get("Tags")
+    keys = [tag.get("Key") for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
+    return any(PREFIX + name in keys for name in ("max-instances", "instance-values"))
 
 
 def _text(value: object) -> str:

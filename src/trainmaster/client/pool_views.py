@@ -54,6 +54,7 @@ class PoolView(TypedDict):
     cap: int
     used: int
     stopping: int
+    beyondLeast: int
     held: int
     foreign: int
     warm: int

@@ -125,6 +125,7 @@ class Holder(TypedDict):
     expectedEnd: str
     overdue: bool
     stopping: bool
+    givingBack: int
 
 
 class Reserved(TypedDict):

@@ -28,12 +28,23 @@ _OPENINGS = {
 
 def sentence_of(job: JobView) -> str:
     """The job's state and, while it waits, its position, estimated start and the reason for waiting."""
-    parts = [_OPENINGS.get(job["jobState"], job["jobState"])]
+    parts = [_OPENINGS.get(job["jobState"], job["jobState"]) + _size(job)]
     if job["jobState"] in ("pending", "preempted", "held"):
         parts += [_position(job), _start(job), _why(job.get("reason"))]
     if job["jobState"] == "failed":
         parts.append(job.get("failureReason") or "")
     return "; ".join(part for part in parts if part) + "."
+
+
+def _size(job: JobView) -> str:
+    """How many instances an elastic job has, or is to have."""
+    elastic = job.get("elastic")
+    if not elastic or job["jobState"] not in ("running", "resizing"):
+        return ""
+    resizing = elastic["resizing"]
+    if resizing:
+        return f" from {resizing['from']} to {resizing['to']} instances"
+    return f" with {elastic['size']} instances" if elastic["size"] else ""
 
 
 def _position(job: JobView) -> str:

@@ -51,6 +51,7 @@ class Holder(Answer):
     expected_end: Annotated[datetime, Field(description="When it is expected to give them back.")]
     overdue: Annotated[bool, Field(description="Whether it has run for longer than was expected of it.")]
     stopping: Annotated[bool, Field(description="Whether it has been asked to stop.")]
+    giving_back: Annotated[int, Field(description="How many of these an elastic job gives back now, and runs on.")]
 
 
 class Reserved(Answer):

@@ -153,6 +153,9 @@ class Pool(Answer):
     cap: int
     used: Annotated[int, Field(description="Held by jobs of the queue, stopping ones included.")]
     stopping: Annotated[int, Field(description="Of those used: on the way to be free.")]
+    beyond_least: Annotated[
+        int, Field(description="Of those used: held by elastic jobs beyond their least size, which these could give.")
+    ]
     held: Annotated[int, Field(description="Kept for jobs that they were freed for.")]
     foreign: Annotated[int, Field(description="Held by training jobs that did not come from the queue, where counted.")]
     warm: Annotated[int, Field(description="Kept by SageMaker in warm pools of ended jobs, those being ended too.")]

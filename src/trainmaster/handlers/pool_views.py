@@ -113,6 +113,7 @@ def _pool_view(pool: Pool, snapshot: Snapshot, usage: Usage, waiting: Waiting, w
         cap=pool.cap,
         used=usage.used,
         stopping=usage.stopping,
+        beyond_least=usage.beyond_least,
         held=usage.held,
         foreign=usage.foreign,
         warm=usage.warm,

@@ -205,6 +205,7 @@ def _holder_view(holder: Holder) -> foresight_model.Holder:
         expected_end=holder.until,
         overdue=holder.overdue,
         stopping=holder.stopping,
+        giving_back=holder.giving_back,
     )
 
 

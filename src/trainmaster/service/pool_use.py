@@ -30,7 +30,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How a pool stands, in instances; nothing is free where nothing may start."""
+    """How a pool stands, in instances; nothing is free where nothing may start.
+
+    `stopping` are those on the way to be free, `beyond_least` those that elastic jobs hold beyond their least size.
+    """
 
     used: int
     stopping: int
@@ -38,6 +41,7 @@ class Usage:
     foreign: int
     free: int
     warm: int = 0
+    beyond_least: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,8 @@ class Leaving:
 def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
     """How each pool of a snapshot stands."""
     used = total(job.units for job in snapshot.active)
-    stopping = total(job.units for job in snapshot.active if job.stopping)
+    stopping = total(job.freeing for job in snapshot.active)
+    beyond = total(map(_beyond_least, snapshot.active))
     held = total(job.hold.units for job in snapshot.waiting if job.hold is not None and job.hold.until > now)
     warm = total(pool.units for pool in counting(snapshot.warm, snapshot.active))
     taken = total([used, warm, snapshot.foreign])
@@ -88,10 +93,18 @@ def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
             held=held.get(name, 0),
             foreign=snapshot.foreign.get(name, 0),
             warm=warm.get(name, 0),
+            beyond_least=beyond.get(name, 0),
             free=max(pool.cap - taken.get(name, 0), 0) if not pool.draining else 0,
         )
         for name, pool in snapshot.pools.items()
     }
+
+
+def _beyond_least(job: Job) -> Units:
+    """What an elastic job could give back and run on."""
+    if job.elastic is None or job.stopping:
+        return {}
+    return {pool: max(count - job.elastic.least, 0) for pool, count in job.staying.items()}
 
 
 def state_of(pool: Pool, usage: Usage) -> State:

@@ -5,18 +5,28 @@ from __future__ import annotations
 from trainmaster.domain import lifecycle
 from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.clock import clock
-from trainmaster.domain.elastic import Elastic, Hook, Resizing
+from trainmaster.domain.elastic import Elastic, Hook, Member, Resizing
 from trainmaster.domain.job import Job
 
 
 def waits_for(job: Job) -> str:
     """What comes next in the resize that is under way. Raises `IllegalTransition` where none is."""
     attempt, elastic, under_way = lifecycle.current(job), lifecycle.elastic_of(job), lifecycle.resizing_of(job)
-    text = _next(attempt, elastic, under_way)
-    if under_way.grows:
-        return f"{text}; the growth is given up at {clock(under_way.until)}"
     whom = f", for {under_way.freed_for}" if under_way.freed_for else ""
-    return text + whom
+    limit = _limit(job, attempt, elastic.hook, under_way)
+    return _next(attempt, elastic, under_way) + whom + (f"; {limit} at {clock(under_way.until)}" if limit else "")
+
+
+def _limit(job: Job, attempt: Attempt, hook: Hook, under_way: Resizing) -> str:
+    """What happens where it has not come by its time; empty where that is past, or nothing will."""
+    if under_way.grows:
+        return "the growth is given up"
+    if hook is Hook.MEMBERS:
+        return "who has not left by then is stopped" if any(map(_drains, attempt.members)) else ""
+    if hook is Hook.CUSTOM:
+        gives_all = under_way.freed_for and job.preemptible
+        return "without an answer it is stopped as a whole" if gives_all else "without an answer it keeps its size"
+    return "" if attempt.stop_asked_at is None else "SageMaker ends it by force"
 
 
 def _next(attempt: Attempt, elastic: Elastic, under_way: Resizing) -> str:
@@ -33,7 +43,7 @@ def _next(attempt: Attempt, elastic: Elastic, under_way: Resizing) -> str:
 
 def _members(attempt: Attempt, under_way: Resizing) -> str:
     coming = sum(member.started_at is None and not member.leaving for member in attempt.members)
-    draining = sum(member.drain_asked_at is not None and member.left_at is None for member in attempt.members)
+    draining = sum(map(_drains, attempt.members))
     stopping = sum(member.left_at is not None for member in attempt.members)
     parts = [
         f"{count} of its members to {what}"
@@ -41,3 +51,7 @@ def _members(attempt: Attempt, under_way: Resizing) -> str:
         if count
     ]
     return f"waits for {', '.join(parts)}" if parts else f"is about to run with {under_way.after} instances"
+
+
+def _drains(member: Member) -> bool:
+    return member.drain_asked_at is not None and member.left_at is None

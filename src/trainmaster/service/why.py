@@ -48,6 +48,7 @@ class Holder:
         until: when it is expected to end.
         overdue: whether it has run for longer than was expected of it.
         stopping: whether it is on its way out.
+        giving_back: how many of these it gives back and runs on.
     """
 
     job: str
@@ -56,6 +57,7 @@ class Holder:
     until: datetime
     overdue: bool
     stopping: bool
+    giving_back: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,9 @@ def _holders(snapshot: Snapshot, now: datetime, job: Job) -> Iterator[Holder]:
     expect = Expectations(snapshot, now)
     for each in snapshot.active:
         for pool in sorted(each.units.keys() & set(job.demand.pools)):
-            yield Holder(each.name, pool, each.units[pool], expect.end(each), expect.overdue(each), each.stopping)
+            given = 0 if each.stopping else each.freeing.get(pool, 0)
+            end, overdue = expect.end(each), expect.overdue(each)
+            yield Holder(each.name, pool, each.units[pool], end, overdue, each.stopping, given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from typing import Any, cast
 import pytest
 from cli_terminal import Terminal
 
-from fake_api import FakeApi, a_rendezvous, a_view, an_attempt
+from fake_api import P5, FakeApi, a_pool, a_rendezvous, a_request, a_view, an_attempt
 from trainmaster.cli.render import plain, screen_table, wide_table
 from trainmaster.cli.sizes import rendezvous_line, size_of
 from trainmaster.cli.words import explanation
+from trainmaster.client.wording import sentence_of
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 
@@ -88,7 +89,7 @@ def test_show_has_the_size_the_resize_and_the_members(world: FakeApi, run: Termi
     world.add("job1", "resizing", trainingJobName="job1", elastic=elastic)
     lines = [" ".join(line.split()) for line in run("show", "job1").stdout.splitlines()]
     assert "Size 1 -> 3 (1-4)" in lines
-    assert "Resized by members that join and leave, 2 times so far" in lines
+    assert "Resized by members that join and leave, 2 times since it last started" in lines
     assert any(line.startswith("Resizing waits for 2 of its members to come to work") for line in lines)
     assert "job1-qstamp-1-m2 starting 2026-11-20 12:30:00" in lines
     assert not any("Rendezvous" in line for line in lines), "no node has come"
@@ -144,6 +145,77 @@ def test_why_says_what_a_resize_waits_for() -> None:
         "Resizes, 1 -> 3 instances: capacity is idle. It waits for 2 of its members to come to work; "
         "the growth is given up at 2026-11-20 13:15:00 UTC (in 15 minutes)."
     )
+
+
+@pytest.mark.parametrize(
+    ("size", "preemptible", "told"),
+    [
+        (2, True, "a job of higher priority may have it shrink, or preempt it."),
+        (2, False, "a job of higher priority may have it shrink, but not preempt it."),
+        (1, True, "a job of higher priority may preempt it."),
+        (1, False, "it is not preemptible."),
+    ],
+)
+def test_why_says_what_an_elastic_job_may_have_and_lose(size: int, preemptible: bool, told: str) -> None:
+    running = job(elastic=an_elastic(size=size), preemptible=preemptible)
+    assert explanation(running, NOW).endswith(f" It may have 1 to 4 instances: {told}")
+
+
+def test_why_says_who_gives_instances_back_and_runs_on() -> None:
+    holder = {"jobName": "wide", "pool": P5, "instances": 8, "expectedEnd": "2026-11-20T14:00:00Z"}
+    why = {"inTheWay": [holder | {"overdue": False, "stopping": False, "givingBack": 3}], "jobsInTheWay": 1}
+    waiting = cast("Any", a_view("job2", why=why | {"reserved": None, "advice": []}))
+    assert f"wide (8 x {P5}, giving 3 back now, the rest until about 2026-11-20 14:00" in explanation(waiting, NOW)
+
+
+def test_attempts_of_different_sizes_show_them(world: FakeApi, run: Terminal) -> None:
+    attempts = [an_attempt("job1", 1, outcome="resized"), an_attempt("job1", 2, units={P5: 3})]
+    world.add("job1", "running", attempts=attempts)
+    lines = [" ".join(line.split()) for line in run("show", "job1").stdout.splitlines()]
+    assert [f"1 job1 {P5} resized" in line or f"3 x {P5} active" in line for line in lines].count(True) == 2
+
+
+@pytest.mark.parametrize(
+    ("state", "elastic", "told"),
+    [
+        ("running", an_elastic(), "Running with 2 instances."),
+        ("resizing", an_elastic(resizing=a_resizing()), "Changing its size from 1 to 3 instances."),
+        ("resizing", an_elastic(), "Changing its size with 2 instances."),
+        ("pending", an_elastic(size=None), "Waiting in the queue."),
+    ],
+)
+def test_progress_says_how_many_instances_an_elastic_job_has(state: str, elastic: Any, told: str) -> None:
+    assert sentence_of(job(state=state, jobState=state, elastic=elastic)) == told
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"decision": "start", "wouldTake": {P5: 4}}, f"It would start at once on 4 x {P5}."),
+        (
+            {"reason": {"type": "Shrinks", "message": "shrinks a, b; kept", "shrinks": ["a", "b"]}},
+            "It would have a, b shrink and start in the freed capacity. It would be expected to start",
+        ),
+    ],
+)
+def test_a_plan_says_what_the_queue_chooses_and_who_would_shrink(
+    world: FakeApi, run: Terminal, tmp_path: Any, answer: Any, told: str
+) -> None:
+    world.planned = answer
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(a_request("job9")))
+    assert run("plan", str(file), "--max-instances", "8").stdout.startswith(told)
+
+
+def test_pools_have_a_column_of_what_elastic_jobs_could_give_only_where_there_is_any(
+    world: FakeApi, run: Terminal
+) -> None:
+    world.pools["pools"] = [a_pool(P5, 8, used=8, beyondLeast=6)]
+    heading, _, row = run("pools").stdout.splitlines()
+    assert heading.split()[:5] == ["Pool", "Cap", "Used", "Beyond", "Least"]
+    assert row.split()[:4] == [P5, "8", "8", "6"]
+    world.pools["pools"] = [a_pool(P5, 8, used=8)]
+    assert "Beyond" not in run("pools").stdout
 
 
 def test_why_says_that_a_resize_is_over_because_the_job_stops() -> None:

@@ -25,12 +25,21 @@ def warnings(request: Object, *, preemptible: bool | None = None) -> list[str]:
 
 
 def _asks_to_be_preemptible(request: Object) -> bool:
-    option = OPTION_PREFIX + "preemptible"
-    return not any(text(tag, "Key") == option and text(tag, "Value") == "false" for tag in entries(request, "Tags"))
+    return not _asks_for(request, "preemptible", "false")
+
+
+def _asks_for(request: Object, option: str, value: str) -> bool:
+    key = OPTION_PREFIX + option
+    return any(text(tag, "Key") == key and text(tag, "Value") == value for tag in entries(request, "Tags"))
 
 
 def _preemption(request: Object) -> Iterator[str]:
-    if not text(part(request, "CheckpointConfig"), "S3Uri"):
+    if not text(part(request, "CheckpointConfig"), "S3Uri") and _asks_for(request, "resize-by", "members"):
+        yield (
+            "This job may be preempted: unless its script writes checkpoints to S3 or a shared file system by itself, "
+            "it would begin again from nothing."
+        )
+    elif not text(part(request, "CheckpointConfig"), "S3Uri"):
         yield (
             "This job may be preempted and has no CheckpointConfig, so it would begin again from nothing: set "
             "CheckpointConfig.S3Uri and save checkpoints, or tag it 'trainmaster:preemptible' = 'false'."
