@@ -5,7 +5,7 @@ from __future__ import annotations
 import boto3
 import pytest
 from botocore.config import Config
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import NoRegionError, ReadTimeoutError
 
 from trainmaster.worker.dynamodb import KEPT, PATIENCE, Address, DynamoStateStore, client_of
 from trainmaster.worker.errors import Corrupt, Unreachable
@@ -113,6 +113,26 @@ def test_the_client_gives_up_in_seconds(monkeypatch):
     assert (client.meta.config.connect_timeout, client.meta.config.read_timeout) == (2, 4)
     assert isinstance(PATIENCE, Config)
     assert boto3.DEFAULT_SESSION is None, "a session of its own: the script may have set up another one"
+
+
+@pytest.mark.parametrize(
+    ("environ", "region"),
+    [
+        ({"AWS_REGION": "eu-west-2", "TRAINING_JOB_ARN": "arn:aws:sagemaker:eu-north-1:1:training-job/a"}, "eu-west-2"),
+        ({"TRAINING_JOB_ARN": "arn:aws-us-gov:sagemaker:us-gov-west-1:1:training-job/a"}, "us-gov-west-1"),
+    ],
+)
+def test_the_client_knows_the_region_of_a_container_where_boto3_does_not(monkeypatch, tmp_path, environ, region):
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    assert client_of(environ=environ).meta.region_name == region
+
+
+def test_a_client_without_any_region_says_so(monkeypatch, tmp_path):
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(NoRegionError):
+        client_of(environ={"TRAINING_JOB_ARN": "none"})
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ docs/reference/rendezvous.md. This must not look into the state, nor retry a wri
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -25,6 +26,7 @@ KEPT = 30 * 24 * 3600
 PATIENCE = Config(connect_timeout=2, read_timeout=4, retries={"mode": "standard", "total_max_attempts": 2})
 """Seconds for one try, and how many. The engine tries again itself; an agent that waits here sees no worker fail."""
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
+_ARN = re.compile(rf"arn:[a-z-]+:sagemaker:({_REGION.pattern}):")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,21 @@ class Address:
         return cls(table, region or None)
 
 
-def client_of(region: str | None = None) -> Any:
-    """A client that answers or gives up in seconds; credentials and endpoints are boto3's usual ones."""
-    return boto3.session.Session().client("dynamodb", region_name=region, config=PATIENCE)
+def client_of(region: str | None = None, environ: Mapping[str, str] | None = None) -> Any:
+    """A client that answers or gives up in seconds; credentials and endpoints are boto3's usual ones.
+
+    Without a region it is boto3's own, else the container's, which boto3 does not look for: AWS_REGION, or that of
+    TRAINING_JOB_ARN, which SageMaker always sets.
+    """
+    session = boto3.session.Session()
+    given = os.environ if environ is None else environ
+    region = region or session.region_name or given.get("AWS_REGION") or _region_in(given.get("TRAINING_JOB_ARN", ""))
+    return session.client("dynamodb", region_name=region, config=PATIENCE)
+
+
+def _region_in(arn: str) -> str | None:
+    found = _ARN.match(arn)
+    return found and found[1]
 
 
 class DynamoStateStore:

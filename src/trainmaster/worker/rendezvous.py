@@ -155,4 +155,4 @@ def _table(environ: Mapping[str, str]) -> StateStore:
     from trainmaster.worker.dynamodb import DynamoStateStore, client_of
 
     run, table = required(environ, "TRAINMASTER_RUN"), required(environ, "TRAINMASTER_TABLE")
-    return DynamoStateStore(client_of(), table, run)
+    return DynamoStateStore(client_of(environ=environ), table, run)
