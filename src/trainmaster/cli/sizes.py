@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainmaster.cli.times import stamp, told, with_moments
+from trainmaster.cli.times import later, stamp, told, with_moments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +39,11 @@ def size_facts(job: JobView, now: datetime) -> list[tuple[str, str]]:
     if elastic is None:
         return []
     resizing, since = elastic["resizing"], elastic["sizedAt"]
-    lacks = f"{elastic['wanted']} wanted, since {told(elastic['faultySince'], now)}" if elastic["faultySince"] else ""
+    lacks = ""
+    if elastic["faultySince"]:
+        until = later(elastic["faultySince"], elastic["faultyScaleDownTimeoutSeconds"])
+        begun = told(elastic["faultySince"], now)
+        lacks = f"{elastic['wanted']} wanted, since {begun}; waits for a replacement until {told(until, now)}"
     return [
         ("Size", size_of(job) + (f", since {told(since, now)}" if since and not resizing else "")),
         ("Resized", f"{_BY[elastic['hook']]} {elastic['target'] or ''}".rstrip() + _times(elastic["resizes"])),
@@ -96,4 +100,4 @@ def _bounds(elastic: ElasticView) -> str:
 def _times(resizes: int) -> str:
     """How often, as the API counts it: a job that was preempted begins anew."""
     times = "once" if resizes == 1 else f"{resizes} times"
-    return f", {times} since it last started" if resizes else ""
+    return f", {times} since it last left the queue" if resizes else ""

@@ -30,6 +30,11 @@ def told(iso: str, now: datetime) -> str:
     return f"{stamp(iso)} UTC ({distance(parse(iso) - now)})"
 
 
+def later(iso: str, seconds: float) -> str:
+    """So many seconds after a moment, as the API would write it."""
+    return (parse(iso) + timedelta(seconds=seconds)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def with_moments(text: str, now: datetime) -> str:
     """A text of the API whose ISO moments are told for people."""
     return _ISO.sub(lambda found: told(found[0], now), text)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.cli.outlook import deadline_sentence, start_sentence, story_sentences
 from trainmaster.cli.render import demand_of, place_of, text_of
-from trainmaster.cli.times import parse, span, with_moments
+from trainmaster.cli.times import later, parse, span, with_moments
 
 if TYPE_CHECKING:
     from trainmaster.client.views import AttemptView, HistoryEntry, JobDetail
@@ -103,7 +103,9 @@ def _lacking(job: JobDetail) -> str:
     elastic = job.get("elastic")
     if not elastic or not elastic["faultySince"]:
         return ""
-    return f"It lacks a member since {elastic['faultySince']}: it had {elastic['wanted']} instances before."
+    until = later(elastic["faultySince"], elastic["faultyScaleDownTimeoutSeconds"])
+    lacks = f"It lacks a member since {elastic['faultySince']}: it had {elastic['wanted']} instances before."
+    return f"{lacks} It waits for a replacement until {until}, and then goes on with what is left."
 
 
 def _preempting(job: JobDetail, _: datetime) -> Iterator[str]:

@@ -152,16 +152,16 @@ def _among(
     if not values:
         least = least if least is not None else replicas or None
         return least, most, replicas or least or 1
-    if least is not None and least < values[0]:
-        reader.note(f"the sizes are the discrete values, the least of them {values[0]}", *_POLICY, "minReplicas")
+    if least is not None and least < min(values):
+        reader.note(f"the sizes are the discrete values, the least of them {min(values)}", *_POLICY, "minReplicas")
         least = None
-    if most is not None and most > values[-1]:
-        reader.note(f"the sizes are the discrete values, the largest of them {values[-1]}", *_POLICY, "maxReplicas")
+    if most is not None and most > max(values):
+        reader.note(f"the sizes are the discrete values, the largest of them {max(values)}", *_POLICY, "maxReplicas")
         most = None
     if replicas not in values and replicas:
-        why = f"the sizes are the discrete values, so the job asks for {values[0]}"
+        why = f"the sizes are the discrete values, so the job asks for {min(values)}"
         reader.note(why, "spec", "replicaSpecs", 0, "replicas")
-    return least, most, replicas if replicas in values else values[0]
+    return least, most, replicas if replicas in values else min(values)
 
 
 def _values(reader: Reader) -> list[int]:

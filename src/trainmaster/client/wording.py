@@ -44,7 +44,8 @@ def _size(job: JobView) -> str:
     resizing = elastic["resizing"]
     if resizing:
         return f" from {resizing['from']} to {resizing['to']} instances"
-    return f" with {elastic['size']} instances" if elastic["size"] else ""
+    size = elastic["size"]
+    return f" with {size} instance{'s' if size > 1 else ''}" if size else ""
 
 
 def _position(job: JobView) -> str:

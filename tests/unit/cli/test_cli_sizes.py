@@ -25,6 +25,7 @@ def an_elastic(**changes: Any) -> dict[str, Any]:
         "instanceStep": 1,
         "instanceValues": None,
         "hook": "members",
+        "faultyScaleDownTimeoutSeconds": 300.0,
         "target": None,
         "size": 2,
         "sizedAt": "2026-11-20T12:30:00Z",
@@ -89,7 +90,7 @@ def test_show_has_the_size_the_resize_and_the_members(world: FakeApi, run: Termi
     world.add("job1", "resizing", trainingJobName="job1", elastic=elastic)
     lines = [" ".join(line.split()) for line in run("show", "job1").stdout.splitlines()]
     assert "Size 1 -> 3 (1-4)" in lines
-    assert "Resized by members that join and leave, 2 times since it last started" in lines
+    assert "Resized by members that join and leave, 2 times since it last left the queue" in lines
     assert any(line.startswith("Resizing waits for 2 of its members to come to work") for line in lines)
     assert "job1-qstamp-1-m2 starting 2026-11-20 12:30:00" in lines
     assert not any("Rendezvous" in line for line in lines), "no node has come"
@@ -108,7 +109,8 @@ def test_show_has_the_nodes_of_the_rendezvous(world: FakeApi, run: Terminal) -> 
     assert "Rendezvous job1: round 3, formed, 1 restarts" in lines
     assert "0 job1/algo-1 member 41" in lines
     assert "job1-qstamp-1-m1/algo-1 waiting 2" in lines
-    assert any(line.startswith("Lacks A Member 3 wanted, since 2026-11-20 12:40:00 UTC") for line in lines)
+    [lacks] = [line for line in lines if line.startswith("Lacks A Member 3 wanted, since 2026-11-20 12:40:00 UTC")]
+    assert "; waits for a replacement until 2026-11-20 12:45:00 UTC" in lacks
     assert json.loads(run("show", "job1", "--json").stdout)["rendezvous"]["round"] == 3
 
 
@@ -179,6 +181,7 @@ def test_attempts_of_different_sizes_show_them(world: FakeApi, run: Terminal) ->
     ("state", "elastic", "told"),
     [
         ("running", an_elastic(), "Running with 2 instances."),
+        ("running", an_elastic(size=1), "Running with 1 instance."),
         ("resizing", an_elastic(resizing=a_resizing()), "Changing its size from 1 to 3 instances."),
         ("resizing", an_elastic(), "Changing its size with 2 instances."),
         ("pending", an_elastic(size=None), "Waiting in the queue."),
@@ -228,3 +231,4 @@ def test_why_says_that_a_member_is_lacking() -> None:
     lacking = an_elastic(faultySince="2026-11-20T12:58:00Z", wanted=3)
     told = explanation(job(elastic=lacking), NOW)
     assert "It lacks a member since 2026-11-20 12:58:00 UTC (2 minutes ago): it had 3 instances before." in told
+    assert "It waits for a replacement until 2026-11-20 13:03:00 UTC (in 3 minutes), and then goes on" in told

@@ -273,6 +273,15 @@ class TestSizes:
         ]
         assert [*option_problems(made.request, options_of(made.request))] == []
 
+    def test_discrete_values_in_any_order_are_told_by_their_least_and_largest(self):
+        policy = {"minReplicas": 1, "maxReplicas": 9, "replicaDiscreteValues": [8, 4]}
+        made = converted(manifest(elasticPolicy=policy), BASE)
+        assert made.request["ResourceConfig"]["InstanceCount"] == 4
+        assert named(made)["spec.elasticPolicy.minReplicas"].endswith("the least of them 4")
+        assert named(made)["spec.elasticPolicy.maxReplicas"].endswith("the largest of them 8")
+        # That the list is not in order, the queue says: it may be a mistake.
+        assert tags(made) == {"instance-values": "8+4"}
+
     def test_hyperpods_command_line_gives_a_period_that_counts_nothing(self):
         run = {"restartPolicy": {"evalPeriodSeconds": 3600, "scaleUpSnoozeTimeInSeconds": 60}}
         made = converted(manifest(elasticPolicy={"maxReplicas": 4}, runPolicy=run), BASE)
