@@ -42,8 +42,8 @@ def _size(job: JobView) -> str:
     if not elastic or job["jobState"] not in ("running", "resizing"):
         return ""
     resizing = elastic["resizing"]
-    if resizing:
-        return f" from {resizing['from']} to {resizing['to']} instances"
+    if job["jobState"] == "resizing":
+        return "" if not resizing else f" from {resizing['from']} to {resizing['to']} instances"
     size = elastic["size"]
     return f" with {size} instance{'s' if size > 1 else ''}" if size else ""
 

@@ -183,7 +183,7 @@ def test_attempts_of_different_sizes_show_them(world: FakeApi, run: Terminal) ->
         ("running", an_elastic(), "Running with 2 instances."),
         ("running", an_elastic(size=1), "Running with 1 instance."),
         ("resizing", an_elastic(resizing=a_resizing()), "Changing its size from 1 to 3 instances."),
-        ("resizing", an_elastic(), "Changing its size with 2 instances."),
+        ("resizing", an_elastic(), "Changing its size."),
         ("pending", an_elastic(size=None), "Waiting in the queue."),
     ],
 )
