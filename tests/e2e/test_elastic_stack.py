@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import statistics
+import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from deployed_stack import eventually
@@ -15,6 +18,7 @@ from trainmaster.local.demo.elastic import ElasticStory
 from trainmaster.local.demo.elastic_requests import ELASTIC, STEPS, URGENT, Requests
 from trainmaster.local.demo.picture import draw
 from trainmaster.local.demo.queue import Queue
+from trainmaster.local.stack.address import plain_environment
 
 MEMBERS, RESTARTED = "ml.c5.xlarge", "ml.c5.2xlarge"
 """Instance types of pools that no other test uses."""
@@ -93,6 +97,33 @@ def test_a_job_of_members_grows_makes_room_and_grows_back_without_losing_a_step(
 
     draw(record, tmp_path / "story.png")
     assert (tmp_path / "story.png").read_bytes().startswith(PNG)
+
+
+@pytest.mark.slow
+def test_a_killed_elastic_demo_leaves_no_container_running(checkout):
+    command = [sys.executable, "-m", "trainmaster", "demo", "--elastic"]
+    with subprocess.Popen(
+        command, cwd=checkout.root, env=plain_environment(os.environ), stdout=subprocess.PIPE, text=True
+    ) as demo:
+        for line in demo.stdout:
+            if "has started" in line:
+                break
+        running = containers()
+        demo.kill()
+    assert len(running) >= 3, "the entry point, torchrun and the script"
+    eventually(lambda: not running & containers())
+
+
+def containers():
+    """The processes that were started for the elastic job, by their number."""
+    found = set()
+    for process in Path("/proc").iterdir():
+        try:
+            if f"TRAINING_JOB_NAME={ELASTIC}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                found.add(process.name)
+        except OSError:
+            continue
+    return found
 
 
 def _instances_at(held, moment):
