@@ -55,7 +55,8 @@ def _told(answer: PlanView, request: Mapping[str, Any], now: datetime) -> str:
     reason = text_of(answer["reason"])
     lines = {
         "start": f"It would start at once{_where(answer, request)}.",
-        "preempt": f"It would preempt {', '.join(answer['wouldPreempt'])} and start in the freed capacity.",
+        "preempt": f"It would preempt {', '.join(answer['wouldPreempt'])}{_besides(answer)} and start in the freed "
+        "capacity.",
         "wait": _waiting(answer, reason),
     }
     parts = [lines[answer["decision"]]]
@@ -67,10 +68,21 @@ def _told(answer: PlanView, request: Mapping[str, Any], now: datetime) -> str:
 
 def _waiting(answer: PlanView, reason: str) -> str:
     """That it would wait, and why; of a job that only waits for what others give it, that."""
-    told = answer["reason"]
-    if told is not None and told["type"] == "Shrinks" and isinstance(given := told.get("shrinks"), list):
-        return f"It would have {', '.join(map(str, given))} shrink and start in the freed capacity."
+    given = _shrunk(answer)
+    if given and answer["reason"] is not None and answer["reason"]["type"] == "Shrinks":
+        return f"It would have {given} shrink and start in the freed capacity."
     return f"It would wait{_place(answer)}: {reason.rstrip('.')}."
+
+
+def _besides(answer: PlanView) -> str:
+    given = _shrunk(answer)
+    return f", have {given} shrink," if given else ""
+
+
+def _shrunk(answer: PlanView) -> str:
+    """The elastic jobs that would give instances."""
+    given = answer["reason"].get("shrinks") if answer["reason"] is not None else None
+    return ", ".join(map(str, given)) if isinstance(given, list) else ""
 
 
 def _where(answer: PlanView, request: Mapping[str, Any]) -> str:

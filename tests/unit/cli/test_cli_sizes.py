@@ -199,6 +199,14 @@ def test_progress_says_how_many_instances_an_elastic_job_has(state: str, elastic
             {"reason": {"type": "Shrinks", "message": "shrinks a, b; kept", "shrinks": ["a", "b"]}},
             "It would have a, b shrink and start in the freed capacity. It would be expected to start",
         ),
+        (
+            {
+                "decision": "preempt",
+                "wouldPreempt": ["c"],
+                "reason": {"type": "Preempts", "message": "preempts c", "shrinks": ["a"]},
+            },
+            "It would preempt c, have a shrink, and start in the freed capacity.",
+        ),
     ],
 )
 def test_a_plan_says_what_the_queue_chooses_and_who_would_shrink(
