@@ -12,10 +12,10 @@ import os
 import time
 from datetime import timedelta
 
+import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-import torch
 from trainmaster.worker import training
 from trainmaster.worker.batch import Order, part_of
 from trainmaster.worker.checkpoints import Checkpoints, Mark

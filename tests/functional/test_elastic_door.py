@@ -57,6 +57,11 @@ class TestTheJob:
         with pytest.raises(NeverFits):
             admitted(asking(9, max_instances="100"))
 
+    def test_whose_members_come_and_go_is_taken_to_write_its_checkpoints_itself(self):
+        job = admitted(asking(1, {"VpcConfig": VPC}, max_instances="2", resize_by="members")).job
+        assert job.checkpointed
+        assert not admitted(asking(1, max_instances="2")).job.checkpointed
+
 
 @pytest.mark.parametrize(
     ("request_", "field"),

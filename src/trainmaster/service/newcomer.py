@@ -10,7 +10,7 @@ import json
 from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity import Demand
-from trainmaster.domain.elastic import Elastic
+from trainmaster.domain.elastic import Elastic, Hook
 from trainmaster.domain.job import Change, Job, JobState
 from trainmaster.domain.request import Options
 from trainmaster.domain.request.fields import part, text, whole
@@ -53,7 +53,7 @@ def newcomer(  # noqa: PLR0913 - all that a job is made of
         keep_alive=bool(whole(part(request, "ResourceConfig"), "KeepAlivePeriodInSeconds")),
         fit=fit_of(request, ours=demand.ours),
         image=_image(request),
-        checkpointed=bool(text(part(request, "CheckpointConfig"), "S3Uri")),
+        checkpointed=_keeps_its_work(request, elastic),
         wishes=options.wishes,
         not_before=options.not_before,
         deadline=options.deadline,
@@ -66,6 +66,13 @@ def newcomer(  # noqa: PLR0913 - all that a job is made of
         submitted_by=caller,
         history=(Change(now, None, JobState.PENDING, "submitted" if caller is None else f"submitted by {caller}"),),
     )
+
+
+def _keeps_its_work(request: Request, elastic: Elastic | None) -> bool:
+    """Whether it writes checkpoints; members that come and go write theirs themselves (one prefix of `CheckpointConfig`
+    cannot serve several training jobs at once)."""
+    by_itself = elastic is not None and elastic.hook is Hook.MEMBERS
+    return by_itself or bool(text(part(request, "CheckpointConfig"), "S3Uri"))
 
 
 def _image(request: Request) -> str:
