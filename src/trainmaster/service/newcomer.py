@@ -69,8 +69,10 @@ def newcomer(  # noqa: PLR0913 - all that a job is made of
 
 
 def _keeps_its_work(request: Request, elastic: Elastic | None) -> bool:
-    """Whether it writes checkpoints; members that come and go write theirs themselves (one prefix of `CheckpointConfig`
-    cannot serve several training jobs at once)."""
+    """Whether it writes checkpoints.
+
+    Members that come and go write theirs themselves: one prefix of `CheckpointConfig` cannot serve several at once.
+    """
     by_itself = elastic is not None and elastic.hook is Hook.MEMBERS
     return by_itself or bool(text(part(request, "CheckpointConfig"), "S3Uri"))
 
