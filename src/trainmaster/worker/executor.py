@@ -29,6 +29,8 @@ _LOSSES_AT_ONCE = 2
 """Writes that may be lost in a row before the node steps back; what it lost to is fresh enough for one more try."""
 _CONFLICT_PAUSE = 0.05
 _LONGEST_CONFLICT_PAUSE = 1.0
+_SHORTEST_PAUSE = 0.01
+"""Between two reads; clocks need not agree on what is due to the last digit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,9 +187,13 @@ class Executor:
         return view
 
     def _patience(self, view: View) -> float:
-        """Seconds until there may be news: all wait for a world that is being formed, few beside one that works."""
+        """Seconds until there may be news: all wait for a world that is being formed, few beside one that works.
+
+        A wait that this node times itself ends on time: looks that are a third of a second apart would be late.
+        """
         beside = view.state.complete and view.node is not None and view.node.role is not Role.MEMBER
-        return self.settings.poll if beside else min(self.settings.brisk, self.settings.poll)
+        usual = self.settings.poll if beside else min(self.settings.brisk, self.settings.poll)
+        return min(usual, max(view.until_due, _SHORTEST_PAUSE))
 
     def _back_off(self) -> float:
         self._failures += 1

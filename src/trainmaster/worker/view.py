@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 
 from trainmaster.worker.control import Control
 from trainmaster.worker.liveness import Mark, Watch, pace
@@ -132,6 +133,18 @@ class View:
             return self.elapsed[Mark.LOST] >= self.settings.faulty_wait
         stays = any(self.state.nodes[name].rank is not None for name in self.candidates)
         return stays or self.elapsed[Mark.LEGAL] >= self.settings.last_call
+
+    @property
+    def until_due(self) -> float:
+        """Seconds until a wait that this node times may be over, at the earliest; infinite where all are."""
+        limits = {
+            Mark.LEGAL: self.settings.last_call,
+            Mark.LOST: self.settings.faulty_wait,
+            Mark.FORMING: self.settings.straggler_wait,
+            Mark.GROWTH: self.settings.gather,
+        }
+        left = (limit - self.elapsed[mark] for mark, limit in limits.items())
+        return min((seconds for seconds in left if seconds > 0), default=inf)
 
 
 def lost(state: State) -> bool:

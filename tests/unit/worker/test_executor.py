@@ -60,6 +60,18 @@ def test_two_nodes_meet(row, clock):
     assert one.step(join(clock)).action is Action.FINISH
 
 
+def test_the_last_call_ends_on_time_however_far_apart_looks_are(row, clock):
+    one, two = executor(row, clock, "a"), executor(row, clock, "b")
+    for node in (one, one, two):
+        node.step(join(clock))
+    began = clock.now
+    while (step := two.step(join(clock))).action in {Action.SYNC, Action.KEEP_ALIVE}:
+        clock.sleep(step.pause)
+    assert step.action is Action.MARK_RENDEZVOUS_COMPLETE
+    assert clock.now - began == pytest.approx(SETTINGS.last_call, abs=0.02)
+    assert SETTINGS.last_call % SETTINGS.brisk > 0.1, "else looks would be on time anyway"
+
+
 def test_a_lost_write_is_decided_anew_on_what_won(row, clock):
     one, two = executor(row, clock, "a"), executor(row, clock, "b")
     one.step(join(clock))
