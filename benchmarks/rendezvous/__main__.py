@@ -38,7 +38,7 @@ from benchmarks.world import TABLE, make_table
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
 from trainmaster.adapters.dynamodb_table import Table
-from trainmaster.local.stack.processes import free_port
+from trainmaster.local.stack.processes import ended_by_signals, free_port
 
 RESULTS = ROOT / "benchmarks" / "results"
 WIDTH = 200
@@ -117,7 +117,7 @@ def main(arguments: list[str]) -> int:
         raise SystemExit("torch is missing: run `make .venv-torch/.stamp`")
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     terms = {name: getattr(options, name) for name in ("repeats", "latency", "limit")}
-    with Watch(console) as watch:
+    with ended_by_signals(), Watch(console) as watch:
         found: dict[str, Any] = {
             "machine": machine.describe(),
             "options": terms,

@@ -1,4 +1,4 @@
-"""Torchrun, saying when it is about to look for others, which is once it has imported torch."""
+"""Torchrun, saying when it has imported torch; it begins once it is told to, so that several begin at once."""
 
 from __future__ import annotations
 
@@ -16,4 +16,6 @@ if __name__ == "__main__":
     line = {"what": "agent", "pid": os.getpid(), "started": STARTED, "imported": time.monotonic()}
     with open(os.environ["BENCH_SAYS"], "a") as file:  # noqa: PTH123  # no further import before torchrun begins
         file.write(json.dumps(line) + "\n")
+    while not os.path.exists(os.environ["BENCH_GATE"]):  # noqa: PTH110  # as above
+        time.sleep(0.01)
     sys.exit(main())

@@ -24,9 +24,10 @@ class Agent:
         number: its address is 127.0.0.`number`.
         system, place: how it is started.
         folder: for what it writes.
+        gate: the file that it waits for before it begins.
     """
 
-    def __init__(self, number: int, system: System, place: Place, folder: Path) -> None:
+    def __init__(self, number: int, system: System, place: Place, folder: Path, gate: Path) -> None:
         self.number = number
         self.lines: list[dict[str, Any]] = []
         self._says = folder / f"{number}.jsonl"
@@ -35,7 +36,7 @@ class Agent:
         with (folder / f"{number}.log").open("wb") as log:
             self.process = subprocess.Popen(
                 command(system, place, number),
-                env=environ(system, place, self._says),
+                env=environ(system, place, self._says, gate),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -57,7 +58,7 @@ class Agent:
 
     @property
     def imported(self) -> float | None:
-        """When it began to look for others."""
+        """When it had imported torch."""
         return next((line["imported"] for line in self.lines if line["what"] == "agent"), None)
 
     @property
@@ -104,11 +105,6 @@ class Group:
             agent.look()
             agent.kill()
 
-    def start(self, *numbers: int) -> None:
-        """Start agents, all at once."""
-        for number in numbers:
-            self.agents[number] = Agent(number, self.system, self.place, self._folder)
-
     def look(self) -> list[dict[str, Any]]:
         """Everything that was ever said."""
         for agent in self.agents.values():
@@ -119,17 +115,22 @@ class Group:
         """Agents that have not ended."""
         return [agent for agent in self.agents.values() if agent.code is None]
 
-    def looking(self, *numbers: int, limit: float = 120.0) -> float:
-        """When the last of these agents began to look for others; waits for it. Raises TimeoutError."""
+    def start(self, *numbers: int, limit: float = 120.0) -> float:
+        """Start agents, and have them begin all at once when all have imported torch: when that was.
+
+        Raises TimeoutError.
+        """
+        gate = self._folder / f"gate-{'-'.join(map(str, numbers))}"
+        for number in numbers:
+            self.agents[number] = Agent(number, self.system, self.place, self._folder, gate)
         until = time.monotonic() + limit
-        while True:
-            self.look()
-            at = [self.agents[number].imported for number in numbers]
-            if None not in at:
-                return max(moment for moment in at if moment is not None)
+        while any(self.agents[number].imported is None for number in numbers):
             if time.monotonic() > until:
                 raise TimeoutError("an agent does not start")
             time.sleep(LOOK)
+            self.look()
+        gate.touch()
+        return time.monotonic()
 
     def first(self) -> Agent:
         """The agent whose worker is the first rank."""

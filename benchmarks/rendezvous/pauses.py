@@ -20,14 +20,12 @@ class Pause:
         imports: how long the last of its workers to come took to import torch; without the import it could not have
             come later than by that.
         meets: from the last worker's import to that step: the process group is made.
-        charged: restarts that torchrun has counted on any node of the new world.
     """
 
     took: float
     still: float
     imports: float
     meets: float
-    charged: int
 
     def figures(self) -> dict[str, float]:
         """For the results."""
@@ -64,7 +62,6 @@ def pause(lines: Collection[Line], event: float, size: int, known: Collection[in
         still=began - before,
         imports=last["imported"] - last["started"],
         meets=began - last["imported"],
-        charged=max(line["charged"] for line in members),
     )
 
 

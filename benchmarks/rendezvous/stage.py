@@ -55,7 +55,7 @@ class Stage:
         Raises `Over` where there is none within the limit, or nobody is left.
         """
         before = self.group.look()
-        known, charged = worlds(before), self._charged()
+        known, charged = worlds(before), self._charges()
         at = event()
         requests = self.wire.requests
         while (found := pause(self.group.look(), at, size, known)) is None:
@@ -64,7 +64,8 @@ class Stage:
                 raise Over
             time.sleep(LOOK)
         used = {"requests": self.wire.requests - requests} if self.ours else {}
-        self.keep(case, "went on", **found.figures() | {"charged": max(self._charged() - charged, 0)}, **used)
+        grown = max(count - charged.get(who, 0) for who, count in self._charges().items())
+        self.keep(case, "went on", **found.figures() | {"charged": grown}, **used)
         self.settle()
 
     def keep(self, case: str, outcome: str, **figures: Any) -> None:
@@ -78,12 +79,7 @@ class Stage:
 
     def looks(self, *numbers: int) -> Callable[[], float]:
         """The event: so many agents have been started and begin to look for others."""
-
-        def event() -> float:
-            self.group.start(*numbers)
-            return self.group.looking(*numbers)
-
-        return event
+        return lambda: self.group.start(*numbers)
 
     def dies(self, agent: Agent) -> Callable[[], float]:
         """The event: an agent is lost with all its processes."""
@@ -139,9 +135,11 @@ class Stage:
         """Whether two worlds have ever worked at once."""
         return at_once(self.group.look())
 
-    def _charged(self) -> int:
-        """Restarts that the job has been charged so far: the engine's own count, else torchrun's highest."""
+    def _charges(self) -> dict[int, int]:
+        """Restarts that have been charged so far: by our engine to the job (0), else by torchrun to each agent."""
         if self.ours:
             group = self._groups.group(self.group.place.run)
-            return group.restarts if group is not None else 0
-        return max((line["charged"] for line in self.group.look() if line["what"] == "world"), default=0)
+            return {0: group.restarts if group is not None else 0}
+        self.group.look()
+        seen = {number: agent.world() for number, agent in self.group.agents.items()}
+        return {number: world["charged"] for number, world in seen.items() if world is not None}

@@ -97,8 +97,15 @@ def command(system: System, place: Place, number: int) -> list[str]:
     ]
 
 
-def environ(system: System, place: Place, says: Path) -> dict[str, str]:
-    """What an agent and its workers find in their environment."""
+def environ(system: System, place: Place, says: Path, gate: Path) -> dict[str, str]:
+    """What an agent and its workers find in their environment.
+
+    Args:
+        system: the engine that it meets under.
+        place: where.
+        says: the file that it writes to.
+        gate: the file that it waits for before it begins.
+    """
     return {
         **{name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
         "AWS_ENDPOINT_URL_DYNAMODB": f"http://127.0.0.1:{place.dynamodb}",
@@ -107,6 +114,7 @@ def environ(system: System, place: Place, says: Path) -> dict[str, str]:
         "AWS_DEFAULT_REGION": "us-east-1",
         "OMP_NUM_THREADS": "1",
         "BENCH_SAYS": str(says),
+        "BENCH_GATE": str(gate),
         **system.environ,
     }
 

@@ -17,15 +17,8 @@ from benchmarks.rendezvous.wire import Operations, Wire
 # -- what workers say ------------------------------------------------------------------------------------------------
 
 
-def world(number, size, *, started=0.0, imported=1.0, charged=0):
-    return {
-        "what": "world",
-        "world": number,
-        "size": size,
-        "started": started,
-        "imported": imported,
-        "charged": charged,
-    }
+def world(number, size, *, started=0.0, imported=1.0):
+    return {"what": "world", "world": number, "size": size, "started": started, "imported": imported}
 
 
 def step(number, at):
@@ -33,14 +26,14 @@ def step(number, at):
 
 
 BEFORE = [world(1, 3), step(1, 9.9), step(1, 10.0)]
-AFTER = [world(2, 2, started=12.0, imported=13.0), world(2, 2, started=12.5, imported=15.0, charged=1)]
+AFTER = [world(2, 2, started=12.0, imported=13.0), world(2, 2, started=12.5, imported=15.0)]
 
 
 def test_a_pause_is_from_the_event_to_the_first_step_of_the_next_world_of_that_size():
     assert pause([*BEFORE, *AFTER], 9.95, 2, {1}) is None, "nothing was trained yet"
     found = pause([*BEFORE, *AFTER, step(2, 15.5), step(2, 15.6)], 9.95, 2, {1})
     assert found.figures() == pytest.approx(
-        {"took": 5.55, "still": 5.5, "imports": 2.5, "meets": 0.5, "charged": 1, "without_import": 3.05}
+        {"took": 5.55, "still": 5.5, "imports": 2.5, "meets": 0.5, "without_import": 3.05}
     )
 
 
@@ -128,8 +121,8 @@ def test_defaults_are_each_engines_own_and_equal_settings_are_ours(tmp_path):
     (equal,) = [option for option in command(C10D_EQUAL, PLACE, 2) if "rdzv-conf" in option]
     assert ours == "--rdzv-conf=job=r-m2,host=algo-1"
     assert "keep_alive_interval=2,keep_alive_max_attempt=4,last_call_timeout=5" in equal
-    assert "TORCH_DISABLE_SHARE_RDZV_TCP_STORE" not in environ(C10D, PLACE, tmp_path)
-    assert environ(C10D_OWN, PLACE, tmp_path)["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] == "1"
+    assert "TORCH_DISABLE_SHARE_RDZV_TCP_STORE" not in environ(C10D, PLACE, tmp_path, tmp_path)
+    assert environ(C10D_OWN, PLACE, tmp_path, tmp_path)["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] == "1"
 
 
 def test_the_engines_take_turns_and_each_is_first_as_often():
