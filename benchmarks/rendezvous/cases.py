@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from benchmarks.rendezvous.group import Agent
 from benchmarks.rendezvous.stage import Stage
-from benchmarks.rendezvous.systems import C10D, C10D_EQUAL, OURS, SYSTEMS, System
+from benchmarks.rendezvous.systems import C10D, OURS, SYSTEMS, System
 
 OUTAGE = 60.0
 FEWER, ALL, ADD, CRASH = "first start, one more may come", "first start, all come", "add a node", "a worker crashes"
@@ -124,15 +124,13 @@ def _of(stage: Stage, *numbers: int) -> Agent:
     return stage.group.agents[next(number for number in reversed(numbers) if number != first)]
 
 
-_EITHER_STORE = (OURS, C10D, C10D_EQUAL)
-"""Where neither a newcomer comes nor rank 0 changes, c10d's stores are alike."""
 CHAINS = {
     "life": Chain(_life, host=1),
     "drain": Chain(_drain, host=4),
     "first": Chain(_first, host=4),
     "spare": Chain(_spare, host=2, least=2, most=2),
-    "term": Chain(_term, host=2, systems=_EITHER_STORE),
-    "host": Chain(_host, host=2, systems=_EITHER_STORE),
+    "term": Chain(_term, host=2),
+    "host": Chain(_host, host=2),
     "freeze": Chain(_freeze, host=2, systems=(OURS, C10D)),
     "outage": Chain(_outage, host=2, cut=True, systems=(OURS, C10D)),
 }
