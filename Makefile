@@ -129,9 +129,9 @@ bench-rendezvous: .venv/.stamp .venv-torch/.stamp $(DYNOXIDE) ## Measure pauses 
 
 .PHONY: test
 test: install-all ## Run the tests
-	@# The stack's tests mostly wait, as those of the SDKs do: side by side they take the time of one. The output of
-	@# the SDKs' comes when each has ended.
-	$(MAKE) --jobs=2 --output-sync=line test-unit test-stack
+	@# The stack's tests mostly wait, as those of the SDKs do: side by side they take the time of one. The lines of the
+	@# first two are mixed, so that something is seen for ten minutes; the output of the SDKs' comes when each has ended.
+	$(MAKE) --jobs=2 test-unit test-stack
 	$(MAKE) --jobs=2 --output-sync=target test-sdk2 test-sdk3 test-torch
 
 .PHONY: test-all
