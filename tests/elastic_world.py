@@ -151,7 +151,10 @@ class ElasticWorld(World):
 
     def _to_resize(self, name: str, size: int) -> bool:
         job = self.desk.store.find(name)
-        return job is not None and job.state is JobState.RUNNING and not job.stop_asked and self.size(name) != size
+        if job is None or job.attempt is None or job.state is not JobState.RUNNING or job.stop_asked:
+            return False
+        # Of one whose own training job has ended nobody decides any more.
+        return job.attempt.base_ended_at is None and self.size(name) != size
 
     def play_nodes(self) -> None:
         """Nodes of training jobs at work take part, until some seconds after they were asked to leave."""
