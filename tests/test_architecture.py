@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -181,3 +182,9 @@ def test_nobody_patches():
             text = path.read_text()
             for word in ("mock.patch", "@patch", "monkeypatch.setattr", "MagicMock"):
                 assert word not in text, f"{path}: {word}"
+
+
+def test_no_two_test_modules_have_one_name():
+    """They are no packages, so pytest imports only the first of two, and fails."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, times in names.items() if times > 1] == []

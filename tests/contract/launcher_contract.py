@@ -166,7 +166,6 @@ class Creates:
         create(bench)
         assert create(bench, "job1-qstamp-1-m1", queue_job="job1") is Created.NEW
         assert bench.tags_of("job1-qstamp-1-m1") == bench.tags_of("job1")
-        assert create(bench, "job1-qstamp-1-m1", queue_job="job1") is Created.ALREADY_THERE
 
     def test_a_request_that_is_none_is_refused(self, bench: Bench):
         with pytest.raises(RequestRefused):
@@ -187,6 +186,10 @@ class KeepsNamesUnique:
     def test_our_own_attempt_is_already_there(self, bench: Bench):
         create(bench)
         assert create(bench) is Created.ALREADY_THERE
+
+    def test_so_is_a_member_of_it(self, bench: Bench):
+        create(bench, "job1-qstamp-1-m1", queue_job="job1")
+        assert create(bench, "job1-qstamp-1-m1", queue_job="job1") is Created.ALREADY_THERE
 
     def test_it_is_already_there_when_it_has_ended_too(self, bench: Bench):
         create(bench)

@@ -161,6 +161,7 @@ POOL = {
     "cap": 2,
     "used": 2,
     "stopping": 0,
+    "beyondLeast": 0,
     "held": 0,
     "foreign": 0,
     "warm": 0,
@@ -195,6 +196,7 @@ def test_a_submission_says_whom_it_would_preempt_and_what_to_beware_of(busy):
         "type": "Preempts",
         "message": "preempts job1; the capacity is kept for it until 2026-11-21T13:00:00Z",
         "victims": ["job1"],
+        "shrinks": [],
         "until": "2026-11-21T13:00:00Z",
     }
     (warning,) = reply.body["warnings"]
@@ -278,6 +280,7 @@ def test_a_request_as_large_as_sagemaker_takes_is_taken(world):
                     "type": "Preempts",
                     "message": "preempts job1; the capacity is kept for it until 2026-11-21T13:00:00Z",
                     "victims": ["job1"],
+                    "shrinks": [],
                     "until": "2026-11-21T13:00:00Z",
                 },
                 "wouldPreempt": ["job1"],

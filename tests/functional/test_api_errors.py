@@ -359,7 +359,8 @@ def test_every_error_of_the_domain_has_a_status():
         return {base}.union(*(kinds(each) for each in base.__subclasses__()))
 
     abstract = {errors.TrainmasterError, errors.Refused}
-    for kind in kinds(errors.TrainmasterError) - abstract:
+    # The worker's own, which other tests may have imported, never come to an answer.
+    for kind in {each for each in kinds(errors.TrainmasterError) if each.__module__ == errors.__name__} - abstract:
         assert any(base in STATUS for base in kind.__mro__), kind
 
 

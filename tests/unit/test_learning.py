@@ -328,7 +328,7 @@ class Context:
 def an_application(store, aws, *, session=None, **settings):
     found = Application(Settings(queue="sagemaker-queue", table="sagemaker-queue", **settings), session)
     found.clock = aws
-    found.__dict__.update(store=store, launcher=None, checkpoints=None, publisher=None)
+    found.__dict__.update(store=store, launcher=None, checkpoints=None, publisher=None, groups=None, askers={})
     return found
 
 
