@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import sys
 from collections.abc import Iterator
@@ -47,11 +46,9 @@ def main(arguments: list[str]) -> int:
     with Watch(console) as watch:
         found: Figures = {"machine": machine.describe(), "runs": []}
         watch.begin("traces")
-        # By spawning: a fork of a process with threads (the bar's) may hang (Python's library, multiprocessing).
-        with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
-            for one in watch.over_results(pool.imap(measured, asked), len(asked)):
-                found["runs"].append(one)
-                watch.say(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
+        for one in watch.over_cores(measured, asked, options.processes):
+            found["runs"].append(one)
+            watch.say(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
     found["machine"]["load_after"] = machine.load()
     sheet = foretold(found["runs"])
     console.print(as_table(sheet))

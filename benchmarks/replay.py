@@ -12,9 +12,7 @@ One process for each core, one trace and policy at a time. It must not know any 
 from __future__ import annotations
 
 import argparse
-import json
 import logging
-import multiprocessing
 import os
 import sys
 from collections.abc import Iterator
@@ -26,8 +24,9 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import ROOT, machine
+from benchmarks.keeping import shown_and_kept
 from benchmarks.replay_sheets import JUDGES, sheets
-from benchmarks.showing import REPLAY_MARKS, as_table, written
+from benchmarks.showing import REPLAY_MARKS
 from benchmarks.watching import Watch
 from trainmaster.local.replay.baselines import BASELINES
 from trainmaster.local.replay.queue import RESTART_SECONDS
@@ -35,7 +34,6 @@ from trainmaster.local.replay.running import POLICIES, play
 from trainmaster.local.replay.trace import TraceJob, chosen, read_trace
 
 TRACES = ROOT / "benchmarks" / "traces"
-RESULTS = ROOT / "benchmarks" / "results"
 SHIPPED = ("backfill", "least-attained-service")
 CAP = 128
 SPEED_JOBS = 15_000
@@ -89,16 +87,14 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
 def run_all(options: argparse.Namespace, watch: Watch) -> list[Figures]:
     """Every task, on all cores."""
     size = {(file, share): sum(job.share == share for job in trace(file)) for file, share in _places(options)}
-    # By spawning: a fork of a process with threads (the bar's) may hang (Python's library, multiprocessing).
     ordered = sorted(
         tasks(options), key=lambda task: (task.policy.startswith("baseline"), -size[task.file, task.share])
     )
     watch.begin("traces")
-    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
-        found = []
-        for one in watch.over_results(pool.imap_unordered(measured, ordered), len(ordered)):
-            watch.say(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
-            found.append(one)
+    found = []
+    for one in watch.over_cores(measured, ordered, options.processes):
+        watch.say(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
+        found.append(one)
     return sorted(found, key=lambda one: (one["trace"], one["vc"], POLICIES.index(one["policy"])))
 
 
@@ -124,23 +120,8 @@ def main(arguments: list[str]) -> int:
             "speed": [] if options.no_speed else speeds(options, watch),
             "runs": run_all(options, watch),
         }
-    found["machine"]["load_after"] = machine.load()
-    for sheet in sheets(found):
-        console.print(as_table(sheet))
-    _keep(found, options, console)
+    shown_and_kept(found, sheets(found), options, console, name="replay", marks=REPLAY_MARKS)
     return 0
-
-
-def _keep(found: Figures, options: argparse.Namespace, console: Console) -> None:
-    text = json.dumps(found, indent=1) + "\n"
-    if options.json is not None:
-        options.json.write_text(text)
-    if options.save:
-        RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / f"{machine.label(found['machine'])}-replay.json"
-        path.write_text(text)
-        written(found["machine"], sheets(found), path, REPLAY_MARKS)
-        console.print(f"kept in {path.relative_to(ROOT)} and benchmarks/README.md")
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
@@ -9,6 +10,7 @@ from typing import Self, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -54,12 +56,14 @@ class Watch:
             yield thing
             self._progress.advance(self._task)
 
-    def over_results(self, results: Iterator[T], total: int) -> Iterator[T]:
-        """Results as they come, one step of the bar for each."""
-        self._progress.update(self._task, total=total, completed=0)
-        for result in results:
-            yield result
-            self._progress.advance(self._task)
+    def over_cores(self, work: Callable[[S], T], things: Sequence[S], processes: int | None) -> Iterator[T]:
+        """What the work makes of each thing, in order, one step of the bar for each; so many processes at once."""
+        self._progress.update(self._task, total=len(things), completed=0)
+        # By spawning: a fork of a process with threads (the bar's) may hang (Python's library, multiprocessing).
+        with multiprocessing.get_context("spawn").Pool(processes) as pool:
+            for result in pool.imap(work, things):
+                yield result
+                self._progress.advance(self._task)
 
     def _finish(self) -> None:
         for task in self._progress.tasks:

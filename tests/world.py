@@ -32,7 +32,7 @@ from trainmaster.handlers.manager import consume, metrics
 from trainmaster.local.memory import MemoryStore
 from trainmaster.local.memory_groups import MemoryGroups
 from trainmaster.local.memory_table import MemoryTable
-from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
+from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
 from trainmaster.ports import Asker, Groups, Store
 from trainmaster.service import Door, submit
 from trainmaster.service.change import Desk
@@ -43,6 +43,15 @@ EPOCH = datetime.fromisoformat("2026-11-21T12:00:00+00:00")
 TICK = timedelta(seconds=60)
 VISIBILITY = timedelta(seconds=120)
 SWALLOWED = timedelta(minutes=5)
+BRISK = Profile(
+    seeking_seconds=1,
+    starting_seconds=5,
+    downloading_seconds=2,
+    uploading_seconds=2,
+    stopping_seconds=5,
+    pending_seconds=60,
+)
+"""Short ways to and from training, so that a run has few ticks in which nothing happens."""
 
 
 class Killed(BaseException):

@@ -11,8 +11,6 @@ One process for each core, one trace, policy, curve and cost at a time. It must 
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
 import os
 import sys
 from collections.abc import Iterator
@@ -22,16 +20,16 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import ROOT, machine
+from benchmarks import machine
 from benchmarks.elastic.pictures import draw
 from benchmarks.elastic.playing import ORDERS, PAPERS, POLICIES, TRACES, Task, measured, trace
 from benchmarks.elastic.sheets import sheets
 from benchmarks.elastic.workload import CURVES
-from benchmarks.showing import ELASTIC_MARKS, as_table, written
+from benchmarks.keeping import RESULTS, shown_and_kept
+from benchmarks.showing import ELASTIC_MARKS
 from benchmarks.watching import Watch
 from trainmaster.domain.elastic import Hook
 
-RESULTS = ROOT / "benchmarks" / "results"
 NAMED = ("ee9e8c", "cluster02", "7f04ca")
 """Loads of 0.91, 0.67 and 0.49 on 128 GPUs: elasticity matters where somebody waits, or something is idle."""
 COSTS = (5.0, 300.0)
@@ -59,12 +57,10 @@ def run_all(options: argparse.Namespace, watch: Watch) -> list[dict[str, Any]]:
     """Every task, on all cores."""
     ordered = list(tasks(options))
     watch.begin("elastic")
-    # By spawning: a fork of a process with threads (the bar's) may hang (Python's library, multiprocessing).
-    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
-        found = []
-        for one in watch.over_results(pool.imap_unordered(measured, ordered), len(ordered)):
-            watch.say(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
-            found.append(one)
+    found = []
+    for one in watch.over_cores(measured, ordered, options.processes):
+        watch.say(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
+        found.append(one)
     return sorted(found, key=_place)
 
 
@@ -83,24 +79,9 @@ def main(arguments: list[str]) -> int:
             "options": terms,
             "runs": run_all(options, watch),
         }
-    found["machine"]["load_after"] = machine.load()
-    for sheet in sheets(found):
-        console.print(as_table(sheet))
-    _keep(found, options, console)
+    pictures = lambda: draw(found["runs"], options.cap, RESULTS / "elastic")  # noqa: E731 -- one line
+    shown_and_kept(found, sheets(found), options, console, name="elastic", marks=ELASTIC_MARKS, draw=pictures)
     return 0
-
-
-def _keep(found: dict[str, Any], options: argparse.Namespace, console: Console) -> None:
-    text = json.dumps(found) + "\n"
-    if options.json is not None:
-        options.json.write_text(text)
-    if options.save:
-        RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / f"{machine.label(found['machine'])}-elastic.json"
-        path.write_text(text)
-        draw(found["runs"], options.cap, RESULTS / "elastic")
-        written(found["machine"], sheets(found), path, ELASTIC_MARKS)
-        console.print(f"kept in {path.relative_to(ROOT)} and benchmarks/README.md")
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:

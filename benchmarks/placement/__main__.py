@@ -11,7 +11,6 @@ One process for each core, one cell, policy and seed at a time. It must not know
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import sys
@@ -20,16 +19,16 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import ROOT, machine
+from benchmarks import machine
+from benchmarks.keeping import RESULTS, shown_and_kept
 from benchmarks.placement import expansion
 from benchmarks.placement.experiments import EXPERIMENTS, NODES, POLICIES
 from benchmarks.placement.measuring import measure
 from benchmarks.placement.pictures import draw
 from benchmarks.placement.sheets import sheets
-from benchmarks.showing import PLACEMENT_MARKS, as_table, written
+from benchmarks.showing import PLACEMENT_MARKS
 from benchmarks.watching import Watch
 
-RESULTS = ROOT / "benchmarks" / "results"
 SEEDS = 30
 WIDTH = 200
 """Of tables that go to a file or a pipe."""
@@ -47,24 +46,9 @@ def main(arguments: list[str]) -> int:
             "expansion": expansion.measure(),
             "cells": measure(options, watch),
         }
-    found["machine"]["load_after"] = machine.load()
-    for sheet in sheets(found):
-        console.print(as_table(sheet))
-    _keep(found, options, console)
+    pictures = lambda: draw(found["cells"], RESULTS / "placement")  # noqa: E731 -- one line
+    shown_and_kept(found, sheets(found), options, console, name="placement", marks=PLACEMENT_MARKS, draw=pictures)
     return 0
-
-
-def _keep(found: dict[str, Any], options: argparse.Namespace, console: Console) -> None:
-    text = json.dumps(found, indent=1) + "\n"
-    if options.json is not None:
-        options.json.write_text(text)
-    if options.save:
-        folder = RESULTS / "placement"
-        draw(found["cells"], folder)
-        path = RESULTS / f"{machine.label(found['machine'])}-placement.json"
-        path.write_text(text)
-        written(found["machine"], sheets(found), path, PLACEMENT_MARKS)
-        console.print(f"kept in {path.relative_to(ROOT)}, {folder.relative_to(ROOT)} and benchmarks/README.md")
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:

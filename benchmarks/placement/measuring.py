@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import multiprocessing
 from functools import cache
 from typing import Any
 
@@ -35,11 +34,9 @@ def measure(options: argparse.Namespace, watch: Watch) -> list[dict[str, Any]]:
     tasks = [(c.key, policy, seed) for c in ordered for policy in options.policy for seed in range(_seeds(c, options))]
     runs: dict[Task, dict[str, float]] = {}
     watch.begin("runs")
-    # By spawning: a fork of a process with threads (the bar's) may hang (Python's library, multiprocessing).
-    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
-        for task, figures in watch.over_results(pool.imap_unordered(one, tasks), len(tasks)):
-            watch.say(f"{task[0]}, {task[1]}")
-            runs[task] = figures
+    for task, figures in watch.over_cores(one, tasks, options.processes):
+        watch.say(f"{task[0]}, {task[1]}")
+        runs[task] = figures
     return [
         summed(c, {p: [runs[c.key, p, seed] for seed in range(_seeds(c, options))] for p in options.policy})
         for c in chosen

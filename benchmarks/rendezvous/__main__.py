@@ -24,15 +24,16 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
-from benchmarks import ROOT, machine
+from benchmarks import machine
 from benchmarks.engine import engine
+from benchmarks.keeping import shown_and_kept
 from benchmarks.rendezvous.cases import CHAINS
 from benchmarks.rendezvous.group import Group
 from benchmarks.rendezvous.sheets import sheets
 from benchmarks.rendezvous.stage import Over, Stage
 from benchmarks.rendezvous.systems import PYTHON, SYSTEMS, Place, System
 from benchmarks.rendezvous.wire import Wire
-from benchmarks.showing import RENDEZVOUS_MARKS, as_table, written
+from benchmarks.showing import RENDEZVOUS_MARKS
 from benchmarks.watching import Watch
 from benchmarks.world import TABLE, make_table
 from trainmaster.adapters.clock import SystemClock
@@ -40,7 +41,6 @@ from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
 from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.local.stack.processes import ended_by_signals, free_port
 
-RESULTS = ROOT / "benchmarks" / "results"
 WIDTH = 200
 """Of tables that go to a file or a pipe."""
 
@@ -123,23 +123,8 @@ def main(arguments: list[str]) -> int:
             "options": terms,
             "runs": run_all(options, watch),
         }
-    found["machine"]["load_after"] = machine.load()
-    for sheet in sheets(found):
-        console.print(as_table(sheet))
-    _keep(found, options, console)
+    shown_and_kept(found, sheets(found), options, console, name="rendezvous", marks=RENDEZVOUS_MARKS)
     return 0
-
-
-def _keep(found: dict[str, Any], options: argparse.Namespace, console: Console) -> None:
-    text = json.dumps(found) + "\n"
-    if options.json is not None:
-        options.json.write_text(text)
-    if options.save:
-        RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / f"{machine.label(found['machine'])}-rendezvous.json"
-        path.write_text(text)
-        written(found["machine"], sheets(found), path, RENDEZVOUS_MARKS)
-        console.print(f"kept in {path.relative_to(ROOT)} and benchmarks/README.md")
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:

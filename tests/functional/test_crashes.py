@@ -7,7 +7,6 @@ At the end nothing may be lost, started twice or over a cap.
 from __future__ import annotations
 
 import itertools
-import logging
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,29 +20,14 @@ from builders import G5, P5
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.job import ENDED
-from trainmaster.local.simulator import Profile
 from trainmaster.service import cancel
-from world import Faults, World, dynamodb_client, make_table
+from world import BRISK, Faults, World, dynamodb_client, make_table
 
 CHUNKS = 8
-# Short ways to and from training, so that a run has few ticks in which nothing happens.
-BRISK = Profile(
-    seeking_seconds=1,
-    starting_seconds=5,
-    downloading_seconds=2,
-    uploading_seconds=2,
-    stopping_seconds=5,
-    pending_seconds=60,
-)
 CAPS = {P5: 2, G5: 4}
 
 
-@pytest.fixture(autouse=True)
-def quiet():
-    """Thousands of warnings about injected trouble say nothing."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 @contextmanager

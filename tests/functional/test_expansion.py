@@ -7,7 +7,6 @@ its calls, or another may overtake it there.
 from __future__ import annotations
 
 import itertools
-import logging
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -22,24 +21,15 @@ from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
 from trainmaster.domain.policy import Expansion
 from trainmaster.domain.reasons import Infeasible
-from trainmaster.local.simulator import Profile
 from trainmaster.service import explain
 from trainmaster.service.run_pass import run_pass
-from world import Faults, World, a_request, dynamodb_client, make_table
+from world import BRISK, Faults, World, a_request, dynamodb_client, make_table
 
 G5 = "ml.g5.2xlarge"
 G6 = "ml.g6.2xlarge"
 IDLE = timedelta(minutes=10)
 ON = Expansion(enabled=True, types=(G5,), retire_after=IDLE)
 SHORT = Expansion(enabled=True, types=(G5, G6), retire_after=timedelta(seconds=90))
-BRISK = Profile(
-    seeking_seconds=1,
-    starting_seconds=5,
-    downloading_seconds=2,
-    uploading_seconds=2,
-    stopping_seconds=5,
-    pending_seconds=60,
-)
 
 
 def a_request_by_resources(name: str, instances: int = 1, asked: str = "accelerators=1", **more: Any) -> dict[str, Any]:
@@ -84,13 +74,6 @@ def on_dynamodb(**arguments: Any):
         client = dynamodb_client()
         make_table(client)
         yield World(client, profile=BRISK, pools="ml.m5.large=2", **arguments)
-
-
-@pytest.fixture
-def quiet():
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture

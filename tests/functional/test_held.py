@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -439,13 +438,6 @@ STORIES: dict[str, tuple[Callable[[World], list[str]], dict[str, set[str]]]] = {
     "short": (short, SHORT),
     "long": (long, LONG),
 }
-
-
-@pytest.fixture
-def quiet():
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def told(story: str, **faults: Any) -> World:

@@ -10,7 +10,6 @@ over DynamoDB, call by call.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,31 +24,17 @@ from elastic_world import BY_DECREE, EAGER, ElasticWorld
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.job import ENDED, JobState
 from trainmaster.domain.policy import Policy
-from trainmaster.local.simulator import Profile
 from trainmaster.service import cancel
-from world import dynamodb_client, make_table
+from world import BRISK, dynamodb_client, make_table
 
 CAP = 4
 HOOKS = ("restart", "members", "custom")
 CHUNKS = 4
 SAMPLE = 16
 """The usual run tries one call of so many."""
-BRISK = Profile(
-    seeking_seconds=1,
-    starting_seconds=5,
-    downloading_seconds=2,
-    uploading_seconds=2,
-    stopping_seconds=5,
-    pending_seconds=60,
-)
 
 
-@pytest.fixture(autouse=True)
-def quiet():
-    """Thousands of warnings about injected trouble say nothing."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 @contextmanager

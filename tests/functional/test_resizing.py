@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import timedelta
 from typing import Any
 
@@ -14,28 +13,16 @@ from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
 from trainmaster.domain.job import JobState
 from trainmaster.domain.policy import Policy
-from trainmaster.local.simulator import Profile
 from trainmaster.service import cancel
 from trainmaster.service.resizing.contract import Answer
 from trainmaster.service.resizing.contract import Outcome as Answers
 from trainmaster.service.resizing.custom import answer_resize
+from world import BRISK
 
 HOOKS = ("restart", "members", "custom")
-BRISK = Profile(
-    seeking_seconds=1,
-    starting_seconds=5,
-    downloading_seconds=2,
-    uploading_seconds=2,
-    stopping_seconds=5,
-    pending_seconds=60,
-)
 
 
-@pytest.fixture(autouse=True)
-def quiet():
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def a_world(*, policy: Policy = EAGER, cap: int = 4, **arguments: Any) -> ElasticWorld:

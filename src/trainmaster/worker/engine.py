@@ -201,6 +201,10 @@ class Engine:
             except Exception as trouble:  # noqa: BLE001 - a thread that ends here would make this node dead to all
                 _log.warning("no beat this time: %s: %s", type(trouble).__name__, trouble)
 
+    def wait(self, seconds: float) -> None:
+        """Wait as this node waits."""
+        self._sleep(seconds)
+
     # ------------------------------------------------------------ helpers
 
     def _run(self, operator: Operator, patience: float) -> Generator[float, None, View]:

@@ -6,7 +6,6 @@ ever read. Its address is in the rendezvous' state. This must not decide who is 
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 
 from torch.distributed import DistError, TCPStore
@@ -53,7 +52,7 @@ class Meeting:
         while here < self._world.size:
             if self._engine.should_rejoin():
                 raise RoundLost(f"round {self._world.round} has ended before all had come")
-            time.sleep(_LOOK)
+            self._engine.wait(_LOOK)
             here = self.store.add(_ARRIVED, 0)
 
     def all_done(self) -> bool:
@@ -67,7 +66,7 @@ class Meeting:
                 asked = self._engine.asked()
                 if asked.rejoin or asked.closed is not None:
                     return False
-                time.sleep(_LOOK)
+                self._engine.wait(_LOOK)
                 done = self.store.add(_DONE, 0)
         except DistError:
             # Its host has ended: it had seen all others end, or it is lost and they go on.
