@@ -56,7 +56,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", type=_experiments, default=list(EXPERIMENTS), help=f"some of {','.join(EXPERIMENTS)}")
     parser.add_argument("--nodes", type=_numbers, default=list(NODES), help="sizes of clusters, as 4,40")
     parser.add_argument("--policy", action="append", choices=POLICIES, help="only these")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each; what takes long has fewer")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--save", action="store_true", help="keep figures and pictures in benchmarks/results")

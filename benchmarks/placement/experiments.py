@@ -22,8 +22,6 @@ MOST_ACTIONS = 100_000
 NODES = (4, 40, 400)
 GANG_LOAD = 1.3
 """More than the pools can hold, so that gangs wait, and how well they are packed says when the last one ends."""
-FEW_SEEDS = 3
-"""Of what takes long: a node is a pool that a pass looks at for every job."""
 Make = Callable[[Random, Cluster], Load]
 
 
@@ -38,7 +36,6 @@ class Cell:
         make: makes the load from a seed's draws.
         policy: settings besides the placement. Tasks start as Ray's do, whoever fits; where gangs wait, the default
             order keeps them from starving.
-        seeds: most seeds.
     """
 
     experiment: str
@@ -49,7 +46,6 @@ class Cell:
     cluster: Cluster
     make: Make
     policy: Policy = Policy(reservations=0, most_actions=MOST_ACTIONS)  # noqa: RUF009 -- a frozen value
-    seeds: int = 30
 
     @property
     def key(self) -> str:
@@ -107,13 +103,12 @@ def _figure_4(name: str) -> Iterator[Cell]:
 
 
 def _figure_5(name: str) -> Iterator[Cell]:
-    for nodes, setting, parallelism, seeds in (
-        (4, Setting.UNEQUAL, 10, 30),
-        *((40, Setting.UNEQUAL, parallelism, 30) for parallelism in (10, 50, 100, 200, 300)),
-        (40, Setting.UNEQUAL, 700, FEW_SEEDS),
-        (40, Setting.SHARED, 100, 30),
-        (40, Setting.COUNTERS, 100, 30),
-        (400, Setting.UNEQUAL, 1000, FEW_SEEDS),
+    for nodes, setting, parallelism in (
+        (4, Setting.UNEQUAL, 10),
+        *((40, Setting.UNEQUAL, parallelism) for parallelism in (10, 50, 100, 200, 300, 700)),
+        (40, Setting.SHARED, 100),
+        (40, Setting.COUNTERS, 100),
+        (400, Setting.UNEQUAL, 1000),
     ):
         yield Cell(
             experiment=name,
@@ -123,7 +118,6 @@ def _figure_5(name: str) -> Iterator[Cell]:
             x=parallelism,
             cluster=cluster(nodes, setting),
             make=lambda rng, _, many=parallelism: loads.unequal_at_once(rng, many),  # type: ignore[misc]
-            seeds=seeds,
         )
 
 
@@ -163,11 +157,11 @@ def _table_3(name: str) -> Iterator[Cell]:
 
 
 def _gangs(name: str) -> Iterator[Cell]:
-    for nodes, count, two_types, seeds in (
-        (4, 120, False, 30),
-        (4, 120, True, 30),
-        (40, 240, True, 30),
-        (400, 1400, True, FEW_SEEDS),
+    for nodes, count, two_types in (
+        (4, 120, False),
+        (4, 120, True),
+        (40, 240, True),
+        (400, 1400, True),
     ):
         yield Cell(
             experiment=name,
@@ -180,7 +174,6 @@ def _gangs(name: str) -> Iterator[Cell]:
                 rng, many, where.slots, GANG_LOAD, two_types=both
             ),
             policy=Policy(most_actions=MOST_ACTIONS),
-            seeds=seeds,
         )
 
 

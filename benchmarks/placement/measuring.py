@@ -31,22 +31,17 @@ def measure(options: argparse.Namespace, watch: Watch) -> list[dict[str, Any]]:
     chosen = cells(tuple(options.only), tuple(options.nodes))
     # The longest first, so that no core is left with one at the end.
     ordered = sorted(chosen, key=lambda cell: -cell.nodes * cell.x)
-    tasks = [(c.key, policy, seed) for c in ordered for policy in options.policy for seed in range(_seeds(c, options))]
+    tasks = [(c.key, policy, seed) for c in ordered for policy in options.policy for seed in range(options.seeds)]
     runs: dict[Task, dict[str, float]] = {}
     watch.begin("runs")
     for task, figures in watch.over_cores(one, tasks, options.processes):
         watch.say(f"{task[0]}, {task[1]}")
         runs[task] = figures
     return [
-        summed(c, {p: [runs[c.key, p, seed] for seed in range(_seeds(c, options))] for p in options.policy})
-        for c in chosen
+        summed(c, {p: [runs[c.key, p, seed] for seed in range(options.seeds)] for p in options.policy}) for c in chosen
     ]
 
 
 @cache
 def _all() -> dict[str, Cell]:
     return {cell.key: cell for cell in cells(tuple(EXPERIMENTS), NODES)}
-
-
-def _seeds(cell: Cell, options: argparse.Namespace) -> int:
-    return min(cell.seeds, options.seeds)

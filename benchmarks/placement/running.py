@@ -19,7 +19,7 @@ from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.job import ENDED, Job, JobState
 from trainmaster.domain.policy import Policy
 from trainmaster.domain.request import Options
-from trainmaster.domain.resolving import resolved
+from trainmaster.domain.resolving import Offers, resolved
 from trainmaster.domain.resources import Resources
 from trainmaster.local.memory import MemoryStore
 from trainmaster.local.memory_table import MemoryTable
@@ -168,7 +168,7 @@ class Run:
         asked = (task.resources, task.units)
         if asked not in self._demands:
             bare = Demand((), ours=True, resources=task.resources, instances=task.units)
-            self._demands[asked] = resolved(bare, self._cluster.pools, self._store.settings().catalogue)
+            self._demands[asked] = resolved(bare, Offers(self._cluster.pools, self._store.settings().catalogue))
         return newcomer(request, Options(), self._demands[asked], ROLE, time)
 
     def _observe_changes(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from trainmaster.domain.capacity import Pool, Units
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.job import Job
-from trainmaster.domain.resolving import resolved
+from trainmaster.domain.resolving import Offers, resolved
 
 FIRST = 32
 """Waiting jobs that are read of every lane."""
@@ -28,7 +28,7 @@ def heads_wanted(
     Every job takes at least one unit, so no more can start than units are free, are being freed, or could be taken
     from jobs of lower priority, in the pools that the lane's jobs can run in.
     """
-    names = resolved(head.demand, pools, catalogue).pools
+    names = resolved(head.demand, Offers(pools, catalogue)).pools
     within_reach = {name: pools[name].cap - foreign.get(name, 0) for name in names if name in pools}
     for job in active:
         if not (job.stopping or (job.priority < head.priority and job.preemptible)):

@@ -7,40 +7,62 @@ choose among the pools: that is `planner/spill.py`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from trainmaster.domain.capacity import Demand, Kind, Pool, Units, covers
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand, Retire, Snapshot
+from trainmaster.domain.resources import InstanceType
 
 
-def candidates(demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue) -> Iterator[str]:
-    """The pools whose type covers what a demand by resource asks of an instance, by name; listed ones left out.
+@dataclass(frozen=True)
+class Offers:
+    """The pools that whoever asks for resources may get, each with what an instance of it has.
+
+    Worked out once a pass: with many pools and many distinct demands it was three quarters of a plan's work.
 
     Spot pools and training plans are for jobs that name them: who asks for resources has not said that it may be
-    interrupted, or end with a plan. Pools that the manager made are for jobs that no other could hold: people have
-    bounded with their caps what all the rest may cost.
+    interrupted, or end with a plan.
+    """
+
+    pools: Mapping[str, Pool]
+    catalogue: Catalogue
+
+    @cached_property
+    def kinds(self) -> tuple[tuple[Pool, InstanceType], ...]:
+        """In the order of their names."""
+        ordered = (pool for _, pool in sorted(self.pools.items()) if pool.kind is Kind.ON_DEMAND)
+        return tuple((pool, self.catalogue.of_pool(pool)) for pool in ordered)
+
+    @cached_property
+    def caps(self) -> Units:
+        """Of the pools that are here to stay."""
+        return {name: pool.cap for name, pool in self.pools.items() if not (pool.made_for or pool.draining)}
+
+
+def candidates(demand: Demand, offers: Offers) -> Iterator[str]:
+    """The pools whose type covers what a demand by resource asks of an instance, by name; listed ones left out.
+
+    Pools that the manager made are for jobs that no other could hold: people have bounded with their caps what all the
+    rest may cost.
     """
     asked, own = demand.resources, demand.alternatives[: demand.listed]
     listed = {name for units in own for name in units}
     covering = [
-        pool
-        for name, pool in sorted(pools.items())
-        if pool.kind is Kind.ON_DEMAND and name not in listed
-        if asked is not None and asked.covered_by(catalogue.of_pool(pool))
+        pool for pool, kind in offers.kinds if pool.name not in listed and asked is not None and asked.covered_by(kind)
     ]
     possible = [*own, *({pool.name: demand.instances} for pool in covering)]
-    caps = {name: pool.cap for name, pool in pools.items() if not (pool.made_for or pool.draining)}
-    settled = any(covers(caps, units) for units in possible)
+    settled = any(covers(offers.caps, units) for units in possible)
     yield from (pool.name for pool in covering if not (settled and pool.made_for))
 
 
-def resolved(demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue) -> Demand:
+def resolved(demand: Demand, offers: Offers) -> Demand:
     """The demand with all alternatives that it has among these pools; the same for one that names its pools itself."""
     if demand.resources is None:
         return demand
-    found: list[Units] = [{name: demand.instances} for name in candidates(demand, pools, catalogue)]
+    found: list[Units] = [{name: demand.instances} for name in candidates(demand, offers)]
     alternatives = (*demand.alternatives[: demand.listed], *found)
     return demand if alternatives == demand.alternatives else replace(demand, alternatives=alternatives)
 
@@ -49,11 +71,11 @@ def resolve(snapshot: Snapshot) -> Snapshot:
     """The snapshot with the demands of all jobs resolved against its pools; the same where none is by resource."""
     if not [job for job in (*snapshot.active, *snapshot.waiting) if job.demand.resources is not None]:
         return snapshot
-    known: dict[Hashable, Demand] = {}
+    offers, known = Offers(snapshot.pools, snapshot.catalogue), dict[Hashable, Demand]()
     return replace(
         snapshot,
-        active=tuple(_resolved(job, snapshot, known) for job in snapshot.active),
-        waiting=tuple(_resolved(job, snapshot, known) for job in snapshot.waiting),
+        active=tuple(_resolved(job, offers, known) for job in snapshot.active),
+        waiting=tuple(_resolved(job, offers, known) for job in snapshot.waiting),
     )
 
 
@@ -70,13 +92,13 @@ def with_changes(snapshot: Snapshot, changes: Sequence[Expand | Retire]) -> Snap
     return resolve(replace(snapshot, pools=pools))
 
 
-def _resolved(job: Job, snapshot: Snapshot, known: dict[Hashable, Demand]) -> Job:
+def _resolved(job: Job, offers: Offers, known: dict[Hashable, Demand]) -> Job:
     """The job with its demand resolved; equal demands of a deep queue are worked out once, into `known`."""
     asked = job.demand
     if asked.resources is None:
         return job
     key = (asked.resources, asked.instances, *(tuple(units.items()) for units in asked.alternatives[: asked.listed]))
     if key not in known:
-        known[key] = resolved(asked, snapshot.pools, snapshot.catalogue)
+        known[key] = resolved(asked, offers)
     demand = known[key]
     return job if demand.alternatives == asked.alternatives else replace(job, demand=demand)

@@ -15,7 +15,7 @@ from trainmaster.domain.errors import JobNotFound, UnreadableGroup
 from trainmaster.domain.job import ENDED, WAITING, Job
 from trainmaster.domain.listing import Filter
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.resolving import resolved
+from trainmaster.domain.resolving import Offers, resolved
 from trainmaster.handlers import elastic_model, models, views
 from trainmaster.handlers.elastic_views import rendezvous_view
 from trainmaster.handlers.pool_views import standing
@@ -92,7 +92,8 @@ def _standings_in(snapshot: Snapshot, desk: Desk, jobs: Iterable[Job]) -> dict[s
     now, jobs = desk.clock.now(), list(jobs)
     waiting = [job for job in jobs if job.state in WAITING]
     explained = explain(desk.store, now, waiting, snapshot) if waiting else {}
-    demands = {job.name: resolved(job.demand, snapshot.pools, snapshot.catalogue) for job in waiting}
+    offers = Offers(snapshot.pools, snapshot.catalogue)
+    demands = {job.name: resolved(job.demand, offers) for job in waiting}
     standings = {
         name: replace(views.standing_of(explanation), demand=demands[name]) for name, explanation in explained.items()
     }

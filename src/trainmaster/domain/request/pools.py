@@ -18,7 +18,7 @@ from trainmaster.domain.request.fields import entries, part, shown, text, whole
 from trainmaster.domain.request.meaning import DEFAULT_RUNTIME
 from trainmaster.domain.request.resources import CONFIG, GROUPS, PREFERENCES, demand_of, instances_of, listed_types
 from trainmaster.domain.request.tags import OPTION_PREFIX, gives, option_field
-from trainmaster.domain.resolving import resolved
+from trainmaster.domain.resolving import Offers, resolved
 from trainmaster.domain.resources import InstanceType, Resources
 
 Object = Mapping[str, object]
@@ -87,7 +87,7 @@ def _by_resources(request: Object, listed: Demand, asked: Resources, pools: Pool
                 hint="Name only what covers it, or nothing: the queue finds the pools that do.",
             )
     demand = replace(listed, ours=True, resources=asked, listed=len(listed.alternatives))
-    return resolved(demand, pools, catalogue)
+    return resolved(demand, Offers(pools, catalogue))
 
 
 def for_pool(request: Mapping[str, Any], pool: Pool, instances: int) -> dict[str, Any]:
