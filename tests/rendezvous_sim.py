@@ -27,15 +27,15 @@ from trainmaster.worker.world import World
 SETTINGS = Settings(
     least=1,
     most=64,
-    interval=2.0,
-    attempts=4,
+    interval=1.0,
+    attempts=5,
     poll=1.0,
     last_call=3.0,
     gather=2.0,
     faulty_wait=5.0,
     straggler_wait=25.0,
     join_timeout=100_000.0,
-    backoff=4.0,
+    backoff=2.0,
 )
 LATENCY = (0.002, 0.03)
 

@@ -17,7 +17,7 @@ DEFAULTS = (C10D.name, C10D_OWN.name)
 EQUAL = (C10D_EQUAL.name,)
 EXPECTED = {
     "goals": (
-        "A silent node is dead to us after 8 s (2 s by 4) and to c10d after 15 s, and then c10d waits its last call of "
+        "A silent node is dead to us after 5 s (1 s by 5) and to c10d after 15 s, and then c10d waits its last call of "
         "30 s for more nodes, which we do not wait for after a loss. What is left is the same for both: agents look "
         "once a second, stop workers, start Python and import torch. Ratios are of medians, without the import."
     ),

@@ -36,7 +36,7 @@ class System:
 
 
 _OWN_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-_OUR_DEFAULTS = {"keep_alive_interval": "2", "keep_alive_max_attempt": "4", "last_call_timeout": "5"}
+_OUR_DEFAULTS = {"keep_alive_interval": "1", "keep_alive_max_attempt": "5", "last_call_timeout": "5"}
 OURS = System("trainmaster", ours=True)
 C10D = System("c10d")
 C10D_OWN = System("c10d, own store", environ=_OWN_STORE)

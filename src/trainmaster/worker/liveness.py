@@ -15,8 +15,8 @@ from enum import Enum, auto
 
 from trainmaster.worker.state import Node
 
-NODES_AT_FULL_PACE = 16
-"""So many nodes beat once an interval; 64 with an interval of 2 s would write 32 times a second, and lose as often."""
+NODES_AT_FULL_PACE = 8
+"""So many nodes beat once an interval; 64 with an interval of 1 s would write 64 times a second, and lose as often."""
 
 
 def pace(nodes: int) -> float:

@@ -33,15 +33,16 @@ class Settings:
         straggler_wait: how long a new world waits for a node of the old one that lives but does not come.
         join_timeout: how long a node waits for a world, while none works.
         close_timeout: how long leaving and closing are tried.
-        backoff: longest pause between two tries of a table that does not answer.
+        backoff: longest pause between two tries of a table that does not answer; well below the expiry, or whoever
+            tries again last after an outage would be dead to whoever tried first.
     """
 
     least: int
     most: int
     sizes: tuple[int, ...] = ()
     grace: float = 600.0
-    interval: float = 2.0
-    attempts: int = 4
+    interval: float = 1.0
+    attempts: int = 5
     poll: float = 1.0
     brisk: float = 0.3
     last_call: float = 5.0
@@ -50,7 +51,7 @@ class Settings:
     straggler_wait: float = 60.0
     join_timeout: float = 600.0
     close_timeout: float = 30.0
-    backoff: float = 5.0
+    backoff: float = 2.0
 
     def __post_init__(self) -> None:
         """Raises `InvalidRequest` for what no group could work with."""

@@ -13,7 +13,17 @@ from trainmaster.worker.state import Node, Role, State, Why
 from trainmaster.worker.view import View
 
 MEMBER, WAITING, SPARE, LEAVING = Role.MEMBER, Role.WAITING, Role.SPARE, Role.LEAVING
-SETTINGS = Settings(least=2, most=4, last_call=5.0, gather=3.0, faulty_wait=30.0, straggler_wait=60.0, backoff=2.0)
+SETTINGS = Settings(
+    least=2,
+    most=4,
+    interval=2.0,
+    attempts=4,
+    last_call=5.0,
+    gather=3.0,
+    faulty_wait=30.0,
+    straggler_wait=60.0,
+    backoff=2.0,
+)
 
 
 def identity(job):

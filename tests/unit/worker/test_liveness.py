@@ -61,16 +61,16 @@ class TestLargeGroups:
         return [(now, {"x": 7} | dict.fromkeys(beside, now)) for now in times]
 
     def test_they_beat_less_often(self):
-        assert [pace(nodes) for nodes in (1, 16, 32, 64)] == [1.0, 1.0, 2.0, 4.0]
+        assert [pace(nodes) for nodes in (1, 8, 16, 64)] == [1.0, 1.0, 2.0, 8.0]
 
     def test_and_are_given_more_time(self):
-        assert not watching(self.reads(*range(0, 32, 2))).dead()
-        assert watching(self.reads(*range(0, 34, 2))).dead() == {"x"}
+        assert not watching(self.reads(*range(0, 64, 2))).dead()
+        assert watching(self.reads(*range(0, 66, 2))).dead() == {"x"}
 
     def test_whoever_is_left_of_one_is_not_dead_at_once(self):
-        large = self.reads(*range(0, 24, 2))
-        assert not watching([*large, *self.reads(24, others=False)]).dead()
-        assert watching([*large, *self.reads(*range(24, 60, 2), others=False)]).dead() == {"x"}
+        large = self.reads(*range(0, 48, 2))
+        assert not watching([*large, *self.reads(48, others=False)]).dead()
+        assert watching([*large, *self.reads(*range(48, 116, 2), others=False)]).dead() == {"x"}
 
 
 class TestMarks:
