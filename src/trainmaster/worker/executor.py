@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from trainmaster.worker.actions import CHANGES, Action, apply
 from trainmaster.worker.control import Control, read_control
 from trainmaster.worker.errors import Closed, Drained, RendezvousTrouble, RoundLost, TimedOut, Unreachable
-from trainmaster.worker.liveness import Watch
+from trainmaster.worker.liveness import Watch, pace
 from trainmaster.worker.names import Identity
 from trainmaster.worker.operators import Operator
 from trainmaster.worker.settings import Settings
@@ -192,7 +192,8 @@ class Executor:
         A wait that this node times itself ends on time: looks that are a third of a second apart would be late.
         """
         beside = view.state.complete and view.node is not None and view.node.role is not Role.MEMBER
-        usual = self.settings.poll if beside else min(self.settings.brisk, self.settings.poll)
+        brisk = self.settings.brisk * pace(len(view.state.nodes))
+        usual = self.settings.poll if beside else min(brisk, self.settings.poll)
         return min(usual, max(view.until_due, _SHORTEST_PAUSE))
 
     def _back_off(self) -> float:

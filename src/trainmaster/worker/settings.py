@@ -26,7 +26,8 @@ class Settings:
         interval: between two beats of a node.
         attempts: a node is dead to whoever has seen its count stand still for `interval` times this.
         poll: between two reads of a node that waits beside a world, and the least between two of one that works.
-        brisk: between two reads of one that waits for a world that is being formed, or its endpoint; at most `poll`.
+        brisk: between two reads of one that waits for a world that is being formed, or its endpoint, in a small group;
+            at most `poll`.
         last_call: how long a world of a legal size waits for more nodes than have come, unless the expected number has.
         gather: how long a newcomer may wait for others before a world that works is asked to take it in.
         faulty_wait: after a loss, how long a smaller world waits for a replacement.
@@ -44,7 +45,7 @@ class Settings:
     interval: float = 1.0
     attempts: int = 5
     poll: float = 1.0
-    brisk: float = 0.3
+    brisk: float = 0.1
     last_call: float = 5.0
     gather: float = 5.0
     faulty_wait: float = 0.0

@@ -18,6 +18,7 @@ SETTINGS = Settings(
     most=4,
     interval=2.0,
     attempts=4,
+    brisk=0.3,
     last_call=5.0,
     gather=3.0,
     faulty_wait=30.0,
