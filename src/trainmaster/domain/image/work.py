@@ -1,0 +1,106 @@
+"""What a queued image job is to do, and how far a run of it has come.
+
+A run is an attempt's work at its endpoint, as a training job is for other jobs: it has a name, and reports are about
+it. It must not know where regions are kept, nor who works on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from trainmaster.domain.image.cutting import Region
+
+RUN_PREFIX = "image:"
+"""What names of runs begin with; no SageMaker name can have a colon."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageWork:
+    """What the queue has to know of an image job.
+
+    Attributes:
+        endpoint: `Endpoint.key`.
+        variant: chosen once, when the job entered; "" of an HTTP endpoint.
+        regions: how many there are.
+        tiles: of all regions.
+        workers: requests that each region makes at once.
+        load: requests that all its regions make at once.
+        left: the same of the regions that are not done: what its next attempt asks for.
+        done, failed: regions that are.
+    """
+
+    endpoint: str
+    variant: str
+    regions: int
+    tiles: int
+    workers: int
+    load: int
+    left: int
+    done: int = 0
+    failed: int = 0
+
+
+class RegionState(StrEnum):
+    """Where a region is."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionRecord:
+    """A region of a job, or, with `MERGE` as its number, the merging of all.
+
+    Attributes:
+        tries: how often a worker has begun with it.
+        worker: who is at it; "" for nobody.
+        beat_at: when that worker last said that it lives, UTC.
+        tiles_done: of its tiles.
+        features: found so far.
+        reason: why it failed last; "" where it has not.
+    """
+
+    region: Region
+    state: RegionState = RegionState.PENDING
+    tries: int = 0
+    worker: str = ""
+    beat_at: datetime | None = None
+    tiles_done: int = 0
+    features: int = 0
+    reason: str = ""
+
+
+MERGE = -1
+"""The number of the last step: the regions' results become the image's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A job's regions as they stand.
+
+    Attributes:
+        job: the job's name.
+        attempt: number of the attempt that works on them.
+        stopped: whether its workers are to leave off.
+        records: by number; the merging is the last.
+    """
+
+    job: str
+    attempt: int
+    stopped: bool = False
+    records: Sequence[RegionRecord] = ()
+
+
+def run_name(training_job_name: str) -> str:
+    """The name of an image job's attempt, from what a training job would be called."""
+    return RUN_PREFIX + training_job_name
+
+
+def is_run(name: str) -> bool:
+    """Whether a name is that of an image job's attempt."""
+    return name.startswith(RUN_PREFIX)

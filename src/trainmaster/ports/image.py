@@ -1,0 +1,141 @@
+"""What image jobs need from outside, as Protocols in the words of the domain; the errors are those of `domain.errors`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from trainmaster.domain.image.cutting import Region, Window
+from trainmaster.domain.image.endpoint import Endpoint
+from trainmaster.domain.image.work import RegionRecord, Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What an image's header says.
+
+    Attributes:
+        width, height: pixels.
+        georeferenced: whether pixels can be turned into longitude and latitude.
+        part: what of the image is asked for: its bounds, or those of the region of interest within them.
+    """
+
+    width: int
+    height: int
+    georeferenced: bool
+    part: Window
+
+
+class Headers(Protocol):
+    """Images' headers, read from where the images are."""
+
+    def read(self, url: str, *, role: str | None = None, interest: str | None = None) -> Header:
+        """The header; only its bytes are read.
+
+        Args:
+            url: `s3://bucket/key` or `http(s)://...`.
+            role: IAM role ARN under which it is read; None for our own.
+            interest: region of interest as WKT, longitude and latitude. Without georeference it counts as none.
+
+        Raises `InvalidRequest` for an image that cannot be read, and for an interest outside of it; `Throttled`,
+        `Unavailable` where trying again may help.
+        """
+        ...
+
+
+class Endpoints(Protocol):
+    """SageMaker endpoints, as AWS describes them."""
+
+    def describe(self, key: str, *, role: str | None = None) -> Endpoint:
+        """How an endpoint is now, with its tags; `described_at` and `pressure` are left to the caller.
+
+        Raises `InvalidRequest` where there is none of that name; `Throttled`, `Unavailable`, `NotPermitted`.
+        """
+        ...
+
+
+class KnownEndpoints(Protocol):
+    """What the queue remembers of endpoints; snapshots bring along those that their jobs need."""
+
+    def known(self, keys: Collection[str]) -> Mapping[str, Endpoint]:
+        """Those that are remembered, by key, strongly consistent."""
+        ...
+
+    def remember(self, endpoint: Endpoint, before: Endpoint | None) -> bool:
+        """Keep it in place of `before` (None: nothing); False where something else has been kept meanwhile."""
+        ...
+
+
+class Runs(Protocol):
+    """The regions of image jobs, one record each, and who works on them.
+
+    Everything is guarded by what was read: a message that comes twice, a worker that was thought dead and a stop that
+    comes late never make two workers finish one region.
+    """
+
+    def lay_out(self, job: str, attempt: int, regions: Sequence[Region]) -> Run:
+        """Write the regions, and the merging, that are not there yet; from now on this attempt works on them.
+
+        Those that are done stay done; failed ones are tried anew; nothing is stopped any more. The same again changes
+        nothing.
+        """
+        ...
+
+    def run(self, job: str) -> Run | None:
+        """How a job's regions stand, strongly consistent; None where none were laid out."""
+        ...
+
+    def stop(self, job: str, attempt: int) -> None:
+        """Ask this attempt's workers to leave off; nothing where another attempt works already."""
+        ...
+
+    def begin(
+        self, job: str, attempt: int, number: int, worker: str, now: datetime, *, dead_before: datetime
+    ) -> RegionRecord | None:
+        """Take a region for a worker: one that is pending, or whose worker has been silent since `dead_before`.
+
+        None where it is done or failed, somebody is at it, the attempt is not the one that works, or it is stopped.
+        The merging is taken only once all regions are done or failed.
+        """
+        ...
+
+    def beat(self, job: str, number: int, worker: str, now: datetime, tiles_done: int) -> bool:
+        """Say that the worker lives; False where the region is not its own any more, or is to be left off."""
+        ...
+
+    def finish(self, job: str, number: int, worker: str, now: datetime, *, features: int) -> int | None:
+        """The region is done: how many are neither done nor failed now; None where it was not this worker's any more."""
+        ...
+
+    def leave(
+        self, job: str, number: int, worker: str, now: datetime, *, reason: str, final: bool, tiles_done: int = 0
+    ) -> int | None:
+        """Give a region back, to be tried again, or for good where `final`; answers as `finish` does."""
+        ...
+
+    def forget(self, job: str) -> None:
+        """Remove all records of a job that has ended."""
+        ...
+
+
+class RegionQueue(Protocol):
+    """How workers learn of regions."""
+
+    def dispatch(self, job: str, attempt: int, numbers: Sequence[int], *, after: float = 0.0) -> None:
+        """Have each of these worked on, `after` so many seconds. Telling twice is harmless. Raises `Throttled`,
+        `Unavailable`."""
+        ...
+
+
+class ImageIntake(Protocol):
+    """Where requests wait to be read, and where those go that cannot be."""
+
+    def send(self, body: str) -> None:
+        """Have a request taken in."""
+        ...
+
+    def set_aside(self, body: str, reason: str, *, attributes: Mapping[str, Any] | None = None) -> None:
+        """Put a request where people find it, in the form in which it came, with the reason beside it."""
+        ...
