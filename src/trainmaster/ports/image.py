@@ -1,4 +1,4 @@
-"""What image jobs need from outside, as Protocols in the words of the domain; the errors are those of `domain.errors`."""
+"""What image jobs need from outside, as Protocols in the words of the domain, with the errors of `domain.errors`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from trainmaster.domain.image.cutting import Region, Window
 from trainmaster.domain.image.endpoint import Endpoint
-from trainmaster.domain.image.work import RegionRecord, Run
+from trainmaster.domain.image.work import Claim, RegionRecord, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +91,7 @@ class Runs(Protocol):
         """Ask this attempt's workers to leave off; nothing where another attempt works already."""
         ...
 
-    def begin(
-        self, job: str, attempt: int, number: int, worker: str, now: datetime, *, dead_before: datetime
-    ) -> RegionRecord | None:
+    def begin(self, claim: Claim, now: datetime, *, dead_before: datetime) -> RegionRecord | None:
         """Take a region for a worker: one that is pending, or whose worker has been silent since `dead_before`.
 
         None where it is done or failed, somebody is at it, the attempt is not the one that works, or it is stopped.
@@ -101,18 +99,19 @@ class Runs(Protocol):
         """
         ...
 
-    def beat(self, job: str, number: int, worker: str, now: datetime, tiles_done: int) -> bool:
+    def beat(self, claim: Claim, now: datetime, *, tiles_done: int) -> bool:
         """Say that the worker lives; False where the region is not its own any more, or is to be left off."""
         ...
 
-    def finish(self, job: str, number: int, worker: str, now: datetime, *, features: int) -> int | None:
-        """The region is done: how many are neither done nor failed now; None where it was not this worker's any more."""
+    def finish(self, claim: Claim, now: datetime, *, features: int) -> int | None:
+        """The region is done: how many regions are neither done nor failed now.
+
+        None where it was not this worker's any more.
+        """
         ...
 
-    def leave(
-        self, job: str, number: int, worker: str, now: datetime, *, reason: str, final: bool, tiles_done: int = 0
-    ) -> int | None:
-        """Give a region back, to be tried again, or for good where `final`; answers as `finish` does."""
+    def leave(self, claim: Claim, now: datetime, *, reason: str, final: bool) -> int | None:
+        """Give a region back, to be tried again, or as failed for good where `final`; answers as `finish` does."""
         ...
 
     def forget(self, job: str) -> None:
@@ -124,8 +123,10 @@ class RegionQueue(Protocol):
     """How workers learn of regions."""
 
     def dispatch(self, job: str, attempt: int, numbers: Sequence[int], *, after: float = 0.0) -> None:
-        """Have each of these worked on, `after` so many seconds. Telling twice is harmless. Raises `Throttled`,
-        `Unavailable`."""
+        """Have each of these worked on, `after` so many seconds; telling twice is harmless.
+
+        Raises `Throttled`, `Unavailable`.
+        """
         ...
 
 

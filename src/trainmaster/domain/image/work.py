@@ -75,6 +75,32 @@ class RegionRecord:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a run has come.
+
+    Attributes:
+        done, failed: regions that are.
+        left: requests that those which are neither make at once.
+        tiles_done: of all regions.
+    """
+
+    done: int = 0
+    failed: int = 0
+    left: int = 0
+    tiles_done: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A worker's right to one region, or to the merging, of one attempt."""
+
+    job: str
+    attempt: int
+    number: int
+    worker: str
+
+
 MERGE = -1
 """The number of the last step: the regions' results become the image's."""
 
