@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from trainmaster.domain.image.cutting import Region, Window
 from trainmaster.domain.image.endpoint import Endpoint
@@ -133,10 +133,21 @@ class RegionQueue(Protocol):
 class ImageIntake(Protocol):
     """Where requests wait to be read, and where those go that cannot be."""
 
-    def send(self, body: str) -> None:
-        """Have a request taken in."""
+    def send(self, body: str, *, caller: str | None = None) -> None:
+        """Have a request taken in, for this caller (an IAM ARN, message attribute `Caller`).
+
+        Raises `TooLarge`, `Throttled`, `Unavailable`, `NotPermitted`.
+        """
         ...
 
-    def set_aside(self, body: str, reason: str, *, attributes: Mapping[str, Any] | None = None) -> None:
-        """Put a request where people find it, in the form in which it came, with the reason beside it."""
+    def set_aside(self, body: str, reason: str, *, attributes: Mapping[str, str] | None = None) -> None:
+        """Put a request where people find it, in the form in which it came.
+
+        Args:
+            body: the request.
+            reason: why it cannot be taken in or done, message attribute `Reason`.
+            attributes: further message attributes, such as `Field`: the path of the field at fault.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        """
         ...
