@@ -106,3 +106,25 @@ def pool_name(endpoint: str, variant: str) -> str:
 def is_endpoint_pool(name: str) -> bool:
     """Whether a pool's units are an endpoint's concurrent requests."""
     return name.startswith(POOL_PREFIX)
+
+
+def pool_parts(name: str) -> tuple[str, str]:
+    """The key of the endpoint and the variant that a pool's name has: what `pool_name` made it of.
+
+    SageMaker's names have no slash; URLs do, and no variants.
+    """
+    rest = name.removeprefix(POOL_PREFIX)
+    if is_url(rest):
+        return rest, ""
+    key, _, variant = rest.partition("/")
+    return key, variant
+
+
+def is_url(name: str) -> bool:
+    """Whether a model's name is a URL; schemes have no case (RFC 3986, section 3.1)."""
+    return name.lower().startswith(("http://", "https://"))
+
+
+def never_described(key: str) -> Endpoint:
+    """What is known of an endpoint that nobody has described yet."""
+    return Endpoint(key=key, http=is_url(key))

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from trainmaster.domain.image.endpoint import is_url
+
 
 class ProcessorType(StrEnum):
     """Who answers: a SageMaker endpoint, or a model behind a URL."""
@@ -59,7 +61,7 @@ class Processor:
     @property
     def is_http(self) -> bool:
         """Whether a URL is called, whatever the type says (guide, "HTTP Endpoints"); schemes have no case."""
-        return self.type_ is ProcessorType.HTTP or self.name.lower().startswith(("http://", "https://"))
+        return self.type_ is ProcessorType.HTTP or is_url(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
