@@ -78,8 +78,9 @@ class Runs(Protocol):
     def lay_out(self, job: str, attempt: int, regions: Sequence[Region]) -> Run:
         """Write the regions, and the merging, that are not there yet; from now on this attempt works on them.
 
-        Those that are done stay done; failed ones are tried anew; nothing is stopped any more. The same again changes
-        nothing.
+        Those that are done stay done; failed ones are tried anew; nothing is stopped any more. The same attempt again
+        changes nothing, nor does one before it. Of a job that was forgotten, nothing is laid out: then there are no
+        records.
         """
         ...
 
@@ -111,7 +112,10 @@ class Runs(Protocol):
         ...
 
     def leave(self, claim: Claim, now: datetime, *, reason: str, final: bool) -> int | None:
-        """Give a region back, to be tried again, or as failed for good where `final`; answers as `finish` does."""
+        """Give a region back, to be tried again, or as failed for good where `final`; answers as `finish` does.
+
+        Without a reason the worker only ran out of time: its try is not counted.
+        """
         ...
 
     def forget(self, job: str) -> None:

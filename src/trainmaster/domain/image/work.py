@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from trainmaster.domain.image.cutting import Region
+from trainmaster.domain.image.cutting import Cut, Region, Window
 
 RUN_PREFIX = "image:"
 """What names of runs begin with; no SageMaker name can have a colon."""
@@ -24,6 +24,8 @@ class ImageWork:
     Attributes:
         endpoint: `Endpoint.key`.
         variant: chosen once, when the job entered; "" of an HTTP endpoint.
+        part: what of the image is asked for, as its header told when the job entered.
+        cut: how that is cut; with `part` it says what the regions are, whatever the deployment's settings are later.
         regions: how many there are.
         tiles: of all regions.
         workers: requests that each region makes at once.
@@ -34,6 +36,8 @@ class ImageWork:
 
     endpoint: str
     variant: str
+    part: Window
+    cut: Cut
     regions: int
     tiles: int
     workers: int

@@ -1,0 +1,115 @@
+"""The regions of image jobs in memory, for tests, replays and the simulator; implements `ports.image.Runs`.
+
+It passes the contract suite of the real one. It must not work on regions itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from trainmaster.domain.image import claims
+from trainmaster.domain.image.cutting import Region
+from trainmaster.domain.image.work import MERGE, Claim, RegionRecord, Run
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A job's run. One that was forgotten has no records, and is stopped for ever."""
+
+    attempt: int
+    stopped: bool = False
+    records: dict[int, RegionRecord] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class MemoryRuns:
+    """Runs by job, under one lock."""
+
+    _runs: dict[str, _Kept] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def lay_out(self, job: str, attempt: int, regions: Sequence[Region]) -> Run:
+        """Write the regions that are not there yet; see `ports.image.Runs`."""
+        with self._lock:
+            kept = self._runs.get(job)
+            if kept is None:
+                records = {record.region.number: record for record in claims.laid_out(regions)}
+                kept = self._runs[job] = _Kept(attempt, records=records)
+            elif kept.records and attempt > kept.attempt:
+                kept.attempt, kept.stopped = attempt, False
+                kept.records = {number: claims.afresh(record) for number, record in kept.records.items()}
+            return _run(job, kept)
+
+    def run(self, job: str) -> Run | None:
+        """How a job's regions stand; see `ports.image.Runs`."""
+        with self._lock:
+            kept = self._runs.get(job)
+            return _run(job, kept) if kept is not None and kept.records else None
+
+    def stop(self, job: str, attempt: int) -> None:
+        """Ask this attempt's workers to leave off; see `ports.image.Runs`."""
+        with self._lock:
+            kept = self._runs.get(job)
+            if kept is not None and kept.attempt == attempt:
+                kept.stopped = True
+
+    def begin(self, claim: Claim, now: datetime, *, dead_before: datetime) -> RegionRecord | None:
+        """Take a region for a worker; see `ports.image.Runs`."""
+        with self._lock:
+            kept, record = self._found(claim)
+            if kept is None or record is None or kept.stopped:
+                return None
+            waits_for = claims.unsettled(kept.records.values())
+            after = claims.taken(record, claim, now, dead_before=dead_before, unsettled=waits_for)
+            if after is not None:
+                kept.records[claim.number] = after
+            return after
+
+    def beat(self, claim: Claim, now: datetime, *, tiles_done: int) -> bool:
+        """Say that the worker lives; see `ports.image.Runs`."""
+        with self._lock:
+            kept, record = self._found(claim)
+            if kept is None or record is None or not claims.owns(claim, record):
+                return False
+            kept.records[claim.number] = claims.beaten(record, now, tiles_done=tiles_done)
+            return not kept.stopped
+
+    def finish(self, claim: Claim, now: datetime, *, features: int) -> int | None:
+        """The region is done; see `ports.image.Runs`."""
+        with self._lock:
+            kept, record = self._found(claim)
+            if kept is None or record is None or not claims.owns(claim, record):
+                return None
+            kept.records[claim.number] = claims.finished(record, now, features=features)
+            return claims.unsettled(kept.records.values())
+
+    def leave(self, claim: Claim, now: datetime, *, reason: str, final: bool) -> int | None:
+        """Give a region back; see `ports.image.Runs`."""
+        with self._lock:
+            kept, record = self._found(claim)
+            if kept is None or record is None or not claims.owns(claim, record):
+                return None
+            kept.records[claim.number] = claims.left(record, now, reason=reason, final=final)
+            return claims.unsettled(kept.records.values())
+
+    def forget(self, job: str) -> None:
+        """Remove all records of a job that has ended; see `ports.image.Runs`."""
+        with self._lock:
+            if job in self._runs:
+                self._runs[job].records.clear()
+                self._runs[job].stopped = True
+
+    def _found(self, claim: Claim) -> tuple[_Kept | None, RegionRecord | None]:
+        """The run of the claim's attempt and the record that it is about."""
+        kept = self._runs.get(claim.job)
+        if kept is None or kept.attempt != claim.attempt:
+            return None, None
+        return kept, kept.records.get(claim.number)
+
+
+def _run(job: str, kept: _Kept) -> Run:
+    ordered = sorted(kept.records.items(), key=lambda item: (item[0] == MERGE, item[0]))
+    return Run(job=job, attempt=kept.attempt, stopped=kept.stopped, records=tuple(record for _, record in ordered))

@@ -1,0 +1,325 @@
+"""What every implementation of `ports.image.Runs` does.
+
+A subclass gives `runs`. Two workers are `one` and `another`; time is what the tests say it is.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from trainmaster.domain.image.cutting import Region, Window
+from trainmaster.domain.image.work import MERGE, Claim, RegionState
+
+NOW = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
+DEAD_BEFORE = NOW - timedelta(seconds=120)
+LATER = NOW + timedelta(seconds=300)
+
+
+def regions(count=3, tiles=4):
+    return [Region(number=n, window=Window(n * 100, 0, 100, 80), tiles=tiles) for n in range(count)]
+
+
+def claim(number, worker="one", attempt=1, job="scene"):
+    return Claim(job=job, attempt=attempt, number=number, worker=worker)
+
+
+def begin(runs, *args, at=NOW, **kwargs):
+    return runs.begin(claim(*args, **kwargs), at, dead_before=at - timedelta(seconds=120))
+
+
+def done(runs, number, *, at=NOW, features=1, **kwargs):
+    assert begin(runs, number, at=at, **kwargs) is not None
+    return runs.finish(claim(number, **kwargs), at, features=features)
+
+
+def states(run):
+    return [record.state for record in run.records]
+
+
+def record(runs, number):
+    return next(each for each in runs.run("scene").records if each.region.number == number)
+
+
+class RunsContract:
+    def test_there_is_no_run_of_which_no_regions_were_laid_out(self, runs):
+        assert runs.run("scene") is None
+        assert begin(runs, 0) is None
+        assert not runs.beat(claim(0), NOW, tiles_done=1)
+        assert runs.finish(claim(0), NOW, features=1) is None
+        assert runs.leave(claim(0), NOW, reason="", final=False) is None
+        runs.stop("scene", 1)
+        runs.forget("scene")
+        assert runs.run("scene") is None
+
+    def test_regions_are_laid_out_in_order_and_the_merging_is_the_last(self, runs):
+        run = runs.lay_out("scene", 1, regions(3))
+        assert run == runs.run("scene")
+        assert (run.job, run.attempt, run.stopped) == ("scene", 1, False)
+        assert [each.region for each in run.records[:-1]] == regions(3)
+        assert run.records[-1].region.number == MERGE
+        assert set(states(run)) == {RegionState.PENDING}
+
+    def test_thousands_of_regions_are_laid_out_and_read(self, runs):
+        many = regions(2_500)
+        runs.lay_out("scene", 1, many)
+        assert [each.region for each in runs.run("scene").records[:-1]] == many
+        assert done(runs, 2_499) == 2_499
+        runs.forget("scene")
+        assert runs.run("scene") is None
+
+    def test_laying_out_again_changes_nothing(self, runs):
+        runs.lay_out("scene", 1, regions(3))
+        done(runs, 1)
+        begin(runs, 2)
+        before = runs.run("scene")
+        assert runs.lay_out("scene", 1, regions(3)) == before
+        assert runs.run("scene") == before
+
+    def test_a_stop_stays_when_the_same_attempt_is_laid_out_again(self, runs):
+        runs.lay_out("scene", 1, regions())
+        runs.stop("scene", 1)
+        assert runs.lay_out("scene", 1, regions()).stopped
+
+    def test_another_attempt_keeps_what_is_done_and_tries_the_rest_anew(self, runs):
+        runs.lay_out("scene", 1, regions(4))
+        done(runs, 0, features=7)
+        begin(runs, 1)
+        runs.leave(claim(1), NOW, reason="broken tile", final=True)
+        begin(runs, 2)
+        runs.stop("scene", 1)
+        run = runs.lay_out("scene", 2, regions(4))
+        assert run == runs.run("scene")
+        assert (run.attempt, run.stopped) == (2, False)
+        assert states(run) == [RegionState.DONE, *[RegionState.PENDING] * 4]
+        assert run.records[0].features == 7
+        assert {(each.tries, each.worker, each.reason) for each in run.records[1:]} == {(0, "", "")}
+
+    def test_an_attempt_that_has_been_followed_by_another_changes_nothing_any_more(self, runs):
+        runs.lay_out("scene", 1, regions())
+        begin(runs, 0)
+        run = runs.lay_out("scene", 2, regions())
+        assert not runs.beat(claim(0), NOW, tiles_done=1)
+        assert runs.finish(claim(0), NOW, features=1) is None
+        assert runs.leave(claim(0), NOW, reason="late", final=True) is None
+        assert begin(runs, 1) is None
+        runs.stop("scene", 1)
+        assert runs.lay_out("scene", 1, regions()) == run == runs.run("scene")
+
+    def test_a_worker_takes_a_region_that_nobody_has(self, runs):
+        runs.lay_out("scene", 1, regions())
+        taken = begin(runs, 1)
+        assert taken == record(runs, 1)
+        assert taken.region == regions()[1]
+        assert (taken.state, taken.tries, taken.worker, taken.beat_at) == (RegionState.RUNNING, 1, "one", NOW)
+
+    def test_a_message_that_comes_twice_gives_the_region_to_one_only(self, runs):
+        """W3: a second delivery starts nothing a second time."""
+        runs.lay_out("scene", 1, regions())
+        begin(runs, 0)
+        assert begin(runs, 0) is None
+        assert begin(runs, 0, "another") is None
+        assert record(runs, 0).worker == "one"
+
+    def test_there_is_no_region_beyond_the_last(self, runs):
+        runs.lay_out("scene", 1, regions(3))
+        assert begin(runs, 3) is None
+
+    def test_what_is_done_or_failed_is_not_taken_again(self, runs):
+        runs.lay_out("scene", 1, regions())
+        done(runs, 0)
+        begin(runs, 1)
+        runs.leave(claim(1), NOW, reason="no", final=True)
+        assert begin(runs, 0, "another", at=LATER) is None
+        assert begin(runs, 1, "another", at=LATER) is None
+
+    def test_a_worker_that_is_silent_loses_its_region(self, runs):
+        runs.lay_out("scene", 1, regions())
+        begin(runs, 0)
+        taken = begin(runs, 0, "another", at=LATER)
+        assert (taken.worker, taken.tries) == ("another", 2)
+
+    def test_a_worker_that_beats_keeps_its_region(self, runs):
+        runs.lay_out("scene", 1, regions())
+        begin(runs, 0)
+        assert runs.beat(claim(0), LATER, tiles_done=2)
+        assert begin(runs, 0, "another", at=LATER) is None
+        kept = record(runs, 0)
+        assert (kept.worker, kept.beat_at, kept.tiles_done) == ("one", LATER, 2)
+
+    def test_a_worker_thought_dead_that_finishes_late_finishes_nothing(self, runs):
+        runs.lay_out("scene", 1, regions())
+        begin(runs, 0)
+        begin(runs, 0, "another", at=LATER)
+        assert not runs.beat(claim(0), LATER, tiles_done=3)
+        assert runs.finish(claim(0), LATER, features=5) is None
+        assert runs.leave(claim(0), LATER, reason="late", final=True) is None
+        assert record(runs, 0).state is RegionState.RUNNING
+        assert runs.finish(claim(0, "another"), LATER, features=6) == 2
+        assert record(runs, 0).features == 6
+
+    def test_what_is_finished_says_so_and_how_many_are_left(self, runs):
+        runs.lay_out("scene", 1, regions(2))
+        assert done(runs, 0, at=LATER, features=3) == 1
+        assert done(runs, 1) == 0
+        ended = record(runs, 0)
+        assert (ended.state, ended.features, ended.tiles_done) == (RegionState.DONE, 3, 4)
+        assert (ended.worker, ended.beat_at, ended.tries) == ("", LATER, 1)
+
+    def test_what_is_finished_twice_counts_once(self, runs):
+        runs.lay_out("scene", 1, regions(3))
+        assert done(runs, 0) == 2
+        assert runs.finish(claim(0), NOW, features=1) is None
+        assert done(runs, 1) == 1
+
+    def test_a_region_given_back_is_there_for_others_with_its_reason(self, runs):
+        runs.lay_out("scene", 1, regions(2))
+        begin(runs, 0)
+        runs.beat(claim(0), NOW, tiles_done=3)
+        assert runs.leave(claim(0), NOW, reason="endpoint gone", final=False) == 2
+        back = record(runs, 0)
+        assert (back.state, back.worker, back.tries, back.reason) == (RegionState.PENDING, "", 1, "endpoint gone")
+        assert back.tiles_done == 3
+        assert begin(runs, 0, "another").tries == 2
+
+    def test_running_out_of_time_is_no_try(self, runs):
+        runs.lay_out("scene", 1, regions(2))
+        for _ in range(4):
+            begin(runs, 0)
+            runs.leave(claim(0), NOW, reason="", final=False)
+        assert record(runs, 0).tries == 0
+
+    def test_a_region_that_fails_for_good_is_not_left_over(self, runs):
+        runs.lay_out("scene", 1, regions(2))
+        begin(runs, 0)
+        assert runs.leave(claim(0), NOW, reason="x" * 5_000, final=True) == 1
+        assert record(runs, 0).state is RegionState.FAILED
+        assert record(runs, 0).reason == "x" * 1024
+
+    def test_the_merging_waits_for_all_regions(self, runs):
+        runs.lay_out("scene", 1, regions(2))
+        done(runs, 0)
+        begin(runs, 1)
+        assert begin(runs, MERGE) is None
+        runs.leave(claim(1), NOW, reason="no", final=True)
+        assert begin(runs, MERGE).region.number == MERGE
+        assert runs.finish(claim(MERGE), NOW, features=9) == 0
+        assert record(runs, MERGE).features == 9
+
+    def test_the_merging_of_another_attempt_waits_for_what_that_one_tries_anew(self, runs):
+        runs.lay_out("scene", 1, regions(2))
+        done(runs, 0)
+        begin(runs, 1)
+        runs.leave(claim(1), NOW, reason="no", final=True)
+        runs.lay_out("scene", 2, regions(2))
+        assert begin(runs, MERGE, attempt=2) is None
+        assert done(runs, 1, attempt=2) == 0
+        assert begin(runs, MERGE, attempt=2) is not None
+
+    def test_nobody_begins_or_goes_on_with_what_is_stopped(self, runs):
+        runs.lay_out("scene", 1, regions(3))
+        begin(runs, 0)
+        runs.stop("scene", 1)
+        runs.stop("scene", 1)
+        assert runs.run("scene").stopped
+        assert begin(runs, 1) is None
+        assert not runs.beat(claim(0), NOW, tiles_done=2)
+        assert record(runs, 0).state is RegionState.RUNNING
+
+    def test_what_was_all_but_done_when_it_was_stopped_still_counts(self, runs):
+        runs.lay_out("scene", 1, regions(3))
+        begin(runs, 0)
+        begin(runs, 1)
+        runs.stop("scene", 1)
+        assert runs.finish(claim(0), NOW, features=1) == 2
+        assert runs.leave(claim(1), NOW, reason="", final=False) == 2
+        assert states(runs.run("scene")) == [RegionState.DONE, *[RegionState.PENDING] * 3]
+
+    def test_what_was_forgotten_is_not_laid_out_by_a_late_call(self, runs):
+        runs.lay_out("scene", 1, regions(3))
+        begin(runs, 0)
+        runs.forget("scene")
+        runs.forget("scene")
+        assert runs.run("scene") is None
+        assert runs.finish(claim(0), NOW, features=1) is None
+        assert begin(runs, 1) is None
+        for attempt in (1, 2):
+            assert runs.lay_out("scene", attempt, regions(3)).records == ()
+        assert runs.run("scene") is None
+        assert begin(runs, 1) is None
+
+    def test_jobs_have_nothing_to_do_with_each_other(self, runs):
+        runs.lay_out("scene", 1, regions(2))
+        runs.lay_out("scene2", 4, regions(3))
+        done(runs, 0, job="scene2", attempt=4)
+        runs.stop("scene2", 4)
+        runs.forget("scene2")
+        assert states(runs.run("scene")) == [RegionState.PENDING] * 3
+
+    def test_of_many_workers_one_begins_a_region_and_each_region_is_finished_once(self, runs):
+        count, workers = 6, 5
+        runs.lay_out("scene", 1, regions(count))
+        begun, left = [], []
+
+        def work(worker, order):
+            for number in order:
+                if begin(runs, number, worker) is not None:
+                    begun.append(number)
+                    left.append(runs.finish(claim(number, worker), NOW, features=1))
+
+        _at_once(
+            [
+                lambda name=f"w{n}", order=random.Random(n).sample(range(count), count): work(name, order)
+                for n in range(workers)
+            ]
+        )
+        assert sorted(begun) == list(range(count))
+        assert None not in left
+        assert 0 in left, "whoever is the last knows it"
+
+    def test_laid_out_by_two_at_once_it_is_laid_out_once(self, runs):
+        many = regions(230)
+        _at_once([lambda: runs.lay_out("scene", 1, many)] * 3)
+        run = runs.run("scene")
+        assert [each.region for each in run.records[:-1]] == many
+        assert done(runs, 0) == 229
+
+    def test_whoever_begins_while_it_is_stopped_is_seen_or_does_not_begin(self, runs):
+        """Otherwise a stopped run's capacity would be given away while a worker goes on."""
+        for number in range(6):
+            job, took, seen = f"scene-{number}", [], []
+            runs.lay_out(job, 1, regions(1))
+
+            def stop(job=job, seen=seen):
+                runs.stop(job, 1)
+                seen.append(runs.run(job).records[0].state)
+
+            _at_once([lambda job=job, took=took: took.append(begin(runs, 0, job=job)), stop])
+            assert took == [None] or seen == [RegionState.RUNNING]
+
+    def test_a_record_is_read_as_it_was_written(self, runs):
+        awkward = [replace(regions(1)[0], window=Window(2**31, 7, 10_240, 1), tiles=10_000)]
+        runs.lay_out("scène/1#x", 1, awkward)
+        taken = begin(runs, 0, "w#1 é", job="scène/1#x", at=NOW + timedelta(microseconds=3))
+        assert runs.run("scène/1#x").records[0] == taken
+        assert taken.beat_at == NOW + timedelta(microseconds=3)
+        assert taken.region == awkward[0]
+
+
+def _at_once(tasks):
+    errors = []
+
+    def guarded(task):
+        try:
+            task()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(task,)) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
