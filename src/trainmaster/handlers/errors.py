@@ -92,7 +92,7 @@ def trouble_of(error: Exception, request_id: str) -> Trouble:
     if isinstance(error, errors.Refused):
         return _refused(error)
     if isinstance(error, RequestValidationError):
-        return _refused(_first_problem(error.errors()))
+        return _refused(first_problem(error.errors()))
     if isinstance(error, RequestUnsupportedContentType):
         return _MEDIA_TYPE
     if isinstance(error, errors.ServiceTrouble):
@@ -165,11 +165,14 @@ def _places(error: Exception) -> list[str]:
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
 
 
-def _first_problem(problems: Sequence[Mapping[str, Any]]) -> errors.InvalidRequest:
-    """A problem that pydantic found, in our words; its own never repeat the value."""
+def first_problem(problems: Sequence[Mapping[str, Any]], *, inside: int = 1) -> errors.InvalidRequest:
+    """A problem that pydantic found, in our words; its own never repeat the value.
+
+    `inside` are the parts that its places have before a body's own: `body`, where Powertools has read it.
+    """
     problem = problems[0]
     kind, where = str(problem["type"]), tuple(problem["loc"])
-    field = path_of(where[1:])
+    field = path_of(where[inside:])
     if kind == "missing" and field is None:
         return no_body()
     name = field or "The body"

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from urllib.parse import urlsplit, urlunsplit
 
 POOL_PREFIX = "endpoint/"
 """What names of such pools begin with; no pool that people set can be called so."""
+_ARN_PARTS = 5
+"""Colons of an ARN at least; the fourth part behind the first is the account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +126,21 @@ def pool_parts(name: str) -> tuple[str, str]:
 def is_url(name: str) -> bool:
     """Whether a model's name is a URL; schemes have no case (RFC 3986, section 3.1)."""
     return name.lower().startswith(("http://", "https://"))
+
+
+def key_of(name: str, *, role: str | None = None, account: str = "") -> str:
+    """The key of the endpoint that a request names.
+
+    Args:
+        name: of the endpoint, or the model's URL.
+        role: IAM role ARN under which it is reached, whose account is the endpoint's.
+        account: our own AWS account.
+    """
+    if is_url(name):
+        url = urlsplit(name)
+        return urlunsplit((url.scheme, url.netloc.rpartition("@")[2].lower(), url.path, "", ""))
+    owner = role.split(":")[4] if role is not None and role.count(":") >= _ARN_PARTS else ""
+    return name if owner in ("", account) else f"{owner}:{name}"
 
 
 def never_described(key: str) -> Endpoint:
