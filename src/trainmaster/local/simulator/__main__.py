@@ -25,6 +25,7 @@ from trainmaster.local.simulator.clock import WallClock
 from trainmaster.local.simulator.delivery import event_courier, log_courier
 from trainmaster.local.simulator.engine import Account
 from trainmaster.local.simulator.events import AWS_SOURCE
+from trainmaster.local.simulator.invocations import Invocations
 from trainmaster.local.simulator.runner import CommandRunner, LogSink
 from trainmaster.local.simulator.script import PREFIX, profile_from
 from trainmaster.local.simulator.server import serve
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     with _simulator(options) as simulator:
-        server = serve(simulator, options.host, options.port)
+        server = serve(simulator, options.host, options.port, _invocations(options))
         thread = threading.Thread(target=server.serve_forever, name="simulator-server", daemon=True)
         thread.start()
         sys.stdout.write(f"ready http://{options.host}:{server.server_port}\n")
@@ -90,6 +91,12 @@ def _simulator(options: argparse.Namespace) -> Iterator[SageMakerSimulator]:
         yield simulator
 
 
+def _invocations(options: argparse.Namespace) -> Invocations | None:
+    if not options.model_server:
+        return None
+    return Invocations(options.model_server, options.account, options.region, options.instance_concurrency)
+
+
 def _runner(
     options: argparse.Namespace, clock: WallClock, logs: LogSink | None, stack: contextlib.ExitStack
 ) -> CommandRunner:
@@ -131,6 +138,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--events-bus", default="default", metavar="NAME")
     add("--event-source", default=AWS_SOURCE, help="a source that the bus accepts")
     add("--logs-endpoint", metavar="URL", help="the CloudWatch Logs for the output of commands")
+    add("--model-server", metavar="URL", help="what answers InvokeEndpoint, at URL/ENDPOINT/VARIANT; none: moto does")
+    add("--instance-concurrency", type=int, metavar="N", help="requests that an endpoint's instance takes at once")
     add("--account", default=Account().number)
     add("--region", default=Account().region)
     return parser

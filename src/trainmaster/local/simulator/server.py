@@ -10,19 +10,20 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
+from trainmaster.local.simulator.invocations import Invocations, endpoint_of, headers_of
 from trainmaster.local.simulator.protocol import TARGET_PREFIX, Reply
 from trainmaster.local.simulator.simulator import SageMakerSimulator
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-REASONS = {200: "OK", 400: "Bad Request", 500: "Internal Server Error", 503: "Service Unavailable"}
 TAGGING = frozenset({"AddTags", "ListTags", "DeleteTags"})
 TRAINING_JOB = ":training-job/"
 
@@ -33,14 +34,21 @@ class Application:
     Args:
         simulator: answers the training operations.
         others: answers everything else.
+        invocations: answers InvokeEndpoint; None where no model is served.
     """
 
-    def __init__(self, simulator: SageMakerSimulator, others: WSGIApplication) -> None:
+    def __init__(
+        self, simulator: SageMakerSimulator, others: WSGIApplication, invocations: Invocations | None = None
+    ) -> None:
         self._simulator = simulator
         self._others = others
+        self._invocations = invocations
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
+        endpoint = endpoint_of(environ["REQUEST_METHOD"], environ.get("PATH_INFO", ""))
+        if endpoint is not None and self._invocations is not None:
+            return _send(self._invocations.answer(endpoint, headers_of(environ), _body(environ)), start_response)
         operation = environ.get("HTTP_X_AMZ_TARGET", "")
         if not operation.startswith(TARGET_PREFIX):
             return self._others(environ, start_response)
@@ -70,9 +78,11 @@ def moto_application() -> WSGIApplication:
     return one_at_a_time
 
 
-def serve(simulator: SageMakerSimulator, host: str = "127.0.0.1", port: int = 0) -> BaseWSGIServer:
+def serve(
+    simulator: SageMakerSimulator, host: str = "127.0.0.1", port: int = 0, invocations: Invocations | None = None
+) -> BaseWSGIServer:
     """A threaded server that listens already; the caller runs `serve_forever` and `shutdown`. Port 0: any free one."""
-    application = Application(simulator, moto_application())
+    application = Application(simulator, moto_application(), invocations)
     return make_server(host, port, application, threaded=True, request_handler=_QuietHandler)
 
 
@@ -104,5 +114,5 @@ def _about_training(operation: str, body: bytes) -> bool:
 
 def _send(reply: Reply, start_response: StartResponse) -> list[bytes]:
     headers = [*reply.headers.items(), ("Content-Length", str(len(reply.body)))]
-    start_response(f"{reply.status} {REASONS.get(reply.status, 'Error')}", headers)
+    start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", headers)
     return [reply.body]

@@ -1,0 +1,151 @@
+"""InvokeEndpoint of the simulator, over HTTP, by a real boto3 client and a real model server."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from trainmaster.local.simulator.invocations import Invocations
+from trainmaster.local.simulator.server import serve
+from trainmaster.local.simulator.simulator import SageMakerSimulator
+
+ACCOUNT, REGION = "123456789012", "us-east-1"
+AT_ONCE = 3
+
+
+class Model(ThreadingHTTPServer):
+    """Answers with who it was asked as; `gate` holds its answers back."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        self.gate = threading.Event()
+        self.gate.set()
+        self.status = 200
+        self.asked = Counter()
+        super().__init__(("127.0.0.1", 0), Answers)
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Answers(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.asked[self.path] += 1
+        assert self.server.gate.wait(30)
+        answer = f"{self.path} {self.headers['Content-Type']} ".encode() + body
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(answer)))
+        self.send_header("Content-Type", "text/plain")
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_):
+        """Nobody reads it."""
+
+
+@pytest.fixture
+def model():
+    server = Model()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.gate.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def served(model):
+    invocations = Invocations(model.url, ACCOUNT, REGION, per_instance=1)
+    with SageMakerSimulator() as simulator:
+        server = serve(simulator, invocations=invocations)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", invocations
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def client(service, url):
+    once = Config(retries={"total_max_attempts": 1}, max_pool_connections=20)
+    keys = {"aws_access_key_id": ACCOUNT, "aws_secret_access_key": "x"}
+    return boto3.client(service, endpoint_url=url, region_name=REGION, config=once, **keys)
+
+
+def endpoint(url, name, *variants):
+    sagemaker = client("sagemaker", url)
+    sagemaker.create_model(ModelName=name, ExecutionRoleArn=f"arn:aws:iam::{ACCOUNT}:role/x", PrimaryContainer={})
+    described = [{"ModelName": name, **variant} for variant in variants]
+    sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=described)
+    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
+    return client("sagemaker-runtime", url)
+
+
+def on_instances(name, weight=1.0, count=1):
+    instances = {"InstanceType": "ml.m5.xlarge", "InitialInstanceCount": count}
+    return {"VariantName": name, "InitialVariantWeight": weight, **instances}
+
+
+def serverless(name, most):
+    return {"VariantName": name, "ServerlessConfig": {"MemorySizeInMB": 2048, "MaxConcurrency": most}}
+
+
+def test_an_invocation_reaches_the_model_as_its_variant(served, model):
+    runtime = endpoint(served[0], "cats", on_instances("blue"))
+    answer = runtime.invoke_endpoint(EndpointName="cats", ContentType="image/png", Body=b"tile")
+    assert answer["Body"].read() == b"/cats/blue image/png tile"
+    assert answer["InvokedProductionVariant"] == "blue"
+
+
+def test_a_variant_that_is_named_is_taken_and_others_by_weight(served, model):
+    runtime = endpoint(served[0], "two", on_instances("heavy", 0.7), on_instances("light", 0.3))
+    for _ in range(10):
+        runtime.invoke_endpoint(EndpointName="two", TargetVariant="light", Body=b"x")
+    assert model.asked == {"/two/light": 10}
+    for _ in range(200):
+        runtime.invoke_endpoint(EndpointName="two", Body=b"x")
+    assert 100 <= model.asked["/two/heavy"] <= 175
+
+
+@pytest.mark.parametrize(("asked", "code"), [({"TargetVariant": "green"}, "ValidationError"), ({}, "ModelError")])
+def test_what_cannot_be_answered_is_told_as_the_service_does(served, model, asked, code):
+    runtime = endpoint(served[0], "bad", on_instances("blue"))
+    model.status = 500
+    with pytest.raises(ClientError) as caught:
+        runtime.invoke_endpoint(EndpointName="bad", Body=b"x", **asked)
+    assert caught.value.response["Error"]["Code"] == code
+
+
+def test_an_endpoint_that_is_not_there_is_refused(served):
+    with pytest.raises(ClientError) as caught:
+        client("sagemaker-runtime", served[0]).invoke_endpoint(EndpointName="none", Body=b"x")
+    assert caught.value.response["Error"]["Code"] == "ValidationError"
+
+
+@pytest.mark.parametrize("variant", [serverless("only", AT_ONCE), on_instances("only", count=AT_ONCE)])
+def test_a_variant_that_is_full_throttles_and_the_most_at_once_is_counted(served, model, variant):
+    runtime = endpoint(served[0], "full", variant)
+    model.gate.clear()
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        answers = [threads.submit(runtime.invoke_endpoint, EndpointName="full", Body=b"x") for _ in range(AT_ONCE)]
+        while model.asked["/full/only"] < AT_ONCE:
+            threading.Event().wait(0.01)
+        with pytest.raises(ClientError) as caught:
+            runtime.invoke_endpoint(EndpointName="full", Body=b"x")
+        model.gate.set()
+        assert [answer.result()["ResponseMetadata"]["HTTPStatusCode"] for answer in answers] == [200] * AT_ONCE
+    assert caught.value.response["Error"]["Code"] == "ThrottlingException"
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 429
+    assert served[1].most_at_once() == {"full/only": AT_ONCE}
