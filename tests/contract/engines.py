@@ -18,7 +18,9 @@ import boto3
 from botocore.config import Config
 
 from builders import a_pool, pools_of
+from trainmaster.adapters.clock import SystemClock
 from trainmaster.adapters.dynamodb import DynamoStore
+from trainmaster.adapters.dynamodb_runs import DynamoRuns
 from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.policy import Policy
@@ -64,6 +66,10 @@ class DynamoEngine:
         table = Table(client or self.client, self.name, threading.Event().wait)
         default = pools_of(*(pools or [a_pool()]))
         return DynamoStore(table, default_pools=default, parameter=parameter, policy=policy)
+
+    def runs(self, client: Any = None) -> DynamoRuns:
+        """Image jobs' regions in that table."""
+        return DynamoRuns(Table(client or self.client, self.name, threading.Event().wait), SystemClock())
 
     def rows(self) -> list[dict[str, Any]]:
         """All there is in the table; tests may scan."""

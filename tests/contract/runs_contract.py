@@ -6,7 +6,7 @@ A subclass gives `runs`. Two workers are `one` and `another`; time is what the t
 from __future__ import annotations
 
 import random
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -263,18 +263,14 @@ class RunsContract:
         runs.lay_out("scene", 1, regions(count))
         begun, left = [], []
 
-        def work(worker, order):
-            for number in order:
+        def work(worker):
+            # Each in an order of its own, so that they meet in the middle.
+            for number in random.Random(worker).sample(range(count), count):
                 if begin(runs, number, worker) is not None:
                     begun.append(number)
                     left.append(runs.finish(claim(number, worker), NOW, features=1))
 
-        _at_once(
-            [
-                lambda name=f"w{n}", order=random.Random(n).sample(range(count), count): work(name, order)
-                for n in range(workers)
-            ]
-        )
+        _at_once([lambda worker=f"w{n}": work(worker) for n in range(workers)])
         assert sorted(begun) == list(range(count))
         assert None not in left
         assert 0 in left, "whoever is the last knows it"
@@ -309,17 +305,7 @@ class RunsContract:
 
 
 def _at_once(tasks):
-    errors = []
-
-    def guarded(task):
-        try:
-            task()
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(task,)) for task in tasks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors, errors
+    """All in threads of their own; raises what any of them met."""
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        for ended in [pool.submit(task) for task in tasks]:
+            ended.result()

@@ -1,6 +1,6 @@
 """Capacity in units: what pools have and what jobs ask of them.
 
-A unit is one instance. It must not know jobs, states or AWS.
+A unit is one instance; in the pool of an endpoint's variant it is one concurrent request. It must not know jobs, states or AWS.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from enum import StrEnum
 from functools import cached_property
 
 from trainmaster.domain import instances
+from trainmaster.domain.image.endpoint import is_endpoint_pool
 from trainmaster.domain.resources import Resources
 
 Units = Mapping[str, int]
-"""Instances by pool name."""
+"""Instances by pool name; concurrent requests in a pool of kind `ENDPOINT`."""
 
 
 RECLAIMED_BEFORE = timedelta(minutes=30)
@@ -24,11 +25,12 @@ RECLAIMED_BEFORE = timedelta(minutes=30)
 
 
 class Kind(StrEnum):
-    """How SageMaker gives a pool's instances."""
+    """How SageMaker gives a pool's instances; `ENDPOINT` is what a model's endpoint takes, which the queue finds out."""
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
     TRAINING_PLAN = "training-plan"
+    ENDPOINT = "endpoint"
 
 
 class PlanStatus(StrEnum):
@@ -110,12 +112,14 @@ class Pool:
 
     @property
     def instance_type(self) -> str:
-        """The ML instance type that the pool's units are of."""
-        return self.type_ or self.name
+        """The ML instance type that the pool's units are of; "" of an endpoint's."""
+        return "" if self.kind is Kind.ENDPOINT else self.type_ or self.name
 
     @cached_property
     def accelerators(self) -> int:
-        """Accelerators of one unit."""
+        """Accelerators of one unit; a request has none."""
+        if self.kind is Kind.ENDPOINT:
+            return 0
         return self.accelerators_per_unit or instances.accelerators_of(self.instance_type)
 
     @property
@@ -176,6 +180,13 @@ class Demand:
         return repr((self.named, self.ours, self.resources, self.instances))
 
 
+def counted(count: int, pool: str) -> str:
+    """So many units of a pool, in words."""
+    if not is_endpoint_pool(pool):
+        return f"{count} x {pool}"
+    return f"{count} request{'s' if count != 1 else ''} at {pool}"
+
+
 def total(parts: Iterable[Units]) -> dict[str, int]:
     """Sum of units, pool by pool."""
     result: dict[str, int] = {}
@@ -201,6 +212,11 @@ def worst_case(alternatives: Iterable[Units]) -> dict[str, int]:
         for name, count in units.items():
             result[name] = max(result.get(name, 0), count)
     return result
+
+
+def in_settings(pools: Mapping[str, Pool]) -> dict[str, Pool]:
+    """The pools that are kept with the settings; those of endpoints are found out anew by every reading."""
+    return {name: pool for name, pool in pools.items() if pool.kind is not Kind.ENDPOINT}
 
 
 def reclaimed_at(units: Units, pools: Mapping[str, Pool]) -> datetime | None:

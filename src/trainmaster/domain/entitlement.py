@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from trainmaster.domain.capacity import Pool, Units, total
+from trainmaster.domain.capacity import Pool, Units, in_settings, total
+from trainmaster.domain.image.endpoint import is_endpoint_pool
 from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Policy, Share
 
 
@@ -46,7 +47,12 @@ class Entitlement:
         return max(own - self.share.lends.get(pool, own), 0)
 
     def bound(self, pool: str) -> Bound | None:
-        """The tightest bound on what it holds of a pool; None where only the pool itself bounds it."""
+        """The tightest bound on what it holds of a pool; None where only the pool itself bounds it.
+
+        Endpoints are nobody's own: settings do not name them, and no share is kept from what it could not be given.
+        """
+        if is_endpoint_pool(pool):
+            return None
         bounds = []
         if self.share.lending is not Lending.LEND_AND_BORROW:
             bounds.append(Bound(self.own(pool), "own units"))
@@ -99,4 +105,5 @@ class Entitlements:
     def _rest(self) -> dict[str, int]:
         """What no configured share owns. Jobs from outside take of it first, since guarantees come before the rest."""
         owned = total(share.nominal for share in self.policy.shares.values())
-        return {name: max(self._usable(name) - owned.get(name, 0), 0) for name in self.pools}
+        pools = in_settings(self.pools)
+        return {name: max(self._usable(name) - owned.get(name, 0), 0) for name in pools}

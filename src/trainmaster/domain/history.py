@@ -16,6 +16,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from trainmaster.domain.attempt import Outcome
+from trainmaster.domain.image.demand import pool_of
 from trainmaster.domain.job import ENDED, Job
 
 FIRST_EDGE = 30.0
@@ -37,6 +38,10 @@ SHORTEST_WAIT = 60.0
 """Seconds: shorter waits are one bucket; there are four for each doubling above."""
 
 ALL = "*"
+IMAGES = "@"
+"""What kinds of image jobs begin with, and the widest of them: no share's name does."""
+MOST_IMAGE_KINDS = 16
+"""The same of image jobs as `MOST_KINDS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,13 +214,13 @@ class History:
         kinds = dict(self.kinds)
         for kind in kinds_of(job):
             kinds[kind] = kinds.pop(kind, _EMPTY).after(seconds)
-        while len(kinds) > MOST_KINDS:
-            del kinds[next(iter(kinds))]
-        return kinds
+        return _kept(kinds)
 
     def _startups_after(self, job: Job) -> Mapping[str, float]:
         attempt = job.attempt
         if attempt is None or attempt.started_at is None or attempt.outcome is Outcome.RETURNED:
+            return self.startups
+        if job.image_work is not None:
             return self.startups
         took = (attempt.started_at - attempt.created_at).total_seconds()
         key = types_of(job)
@@ -261,13 +266,30 @@ def _bucket_at(parts: _Parts, left: float, first: int, given: float) -> tuple[in
 
 
 def kinds_of(job: Job) -> tuple[str, ...]:
-    """The kinds that a job belongs to, narrowest first."""
+    """The kinds that a job belongs to, narrowest first; image jobs and training jobs have none in common."""
+    if job.image_work is not None:
+        return _image_kinds(pool_of(job.image_work), job.image_work.load)
     return _kinds(job.share, job.image, types_of(job), job.demand.size)
 
 
 @lru_cache(maxsize=4096)
 def _kinds(share: str, image: str, types: str, count: int) -> tuple[str, ...]:
     return (f"{share}|{_short(image)}|{types}|{count}", f"|{types}|{count.bit_length()}", ALL)
+
+
+@lru_cache(maxsize=4096)
+def _image_kinds(pool: str, load: int) -> tuple[str, ...]:
+    where = f"{IMAGES}{hashlib.sha256(pool.encode()).hexdigest()[:8]}"
+    return (f"{where}|{load.bit_length()}", where, IMAGES)
+
+
+def _kept(kinds: dict[str, Sketch]) -> dict[str, Sketch]:
+    """As many kinds as are remembered; image jobs, of which there may be thousands an hour, push out only their own."""
+    images = [kind for kind in kinds if kind.startswith(IMAGES)]
+    others = [kind for kind in kinds if not kind.startswith(IMAGES)]
+    for kind in (*images[:-MOST_IMAGE_KINDS], *others[:-MOST_KINDS]):
+        del kinds[kind]
+    return kinds
 
 
 def _short(image: str) -> str:

@@ -16,6 +16,8 @@ from functools import cached_property
 from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.capacity import Demand, Units
 from trainmaster.domain.elastic import Elastic
+from trainmaster.domain.image.demand import wanted
+from trainmaster.domain.image.work import ImageWork
 from trainmaster.domain.policy import FailureClass
 
 PRIORITY_LIMIT = 1_000_000
@@ -131,6 +133,7 @@ class Job:
         failures: failures by class so far.
         held_by: who holds it; None where only `not_before` or `after` do, or nothing does.
         elastic: within which bounds it may be resized; its demand is that of its least size. None for other jobs.
+        image_work: what it is to do at an endpoint, and how far it has come. None for training jobs.
     """
 
     name: str
@@ -169,6 +172,7 @@ class Job:
     failures: Mapping[FailureClass, int] = field(default_factory=dict)
     held_by: str | None = None
     elastic: Elastic | None = None
+    image_work: ImageWork | None = None
 
     @cached_property
     def lane(self) -> str:
@@ -176,8 +180,11 @@ class Job:
 
         Jobs of another size, of another group, that have run already, or that are due on another day, have lanes of
         their own: a pass reads the heads of lanes, and what blocks one kind of job must not hide the others behind it.
+        An image job's is that of what its work leaves, since its demand is cut to what its endpoint takes.
         """
-        size, served = self.demand.size.bit_length() - 1, _octaves(self.served)
+        work = self.image_work
+        asks, served = (self.demand.size, self.served) if work is None else (wanted(work), 0.0)
+        size, served = asks.bit_length() - 1, _octaves(served)
         kind = (f"~{size}" if size > 0 else "") + (f"+{served}" if served else "")
         due = f"^{self.deadline:%Y-%m-%d}" if self.deadline is not None else ""
         return f"{self.share}/{self.demand.lane}{kind}{due}" + (f"@{self.group}" if self.group else "")

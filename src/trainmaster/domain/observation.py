@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from trainmaster.domain.image.work import Progress
 from trainmaster.domain.policy import FailureClass
 
 
@@ -70,6 +71,7 @@ class Observation:
         warm: how its warm pool stands; None where the report does not tell.
         warm_until: when the warm pool that it has left ends by itself.
         interruptions: how often its spot instances have been taken away so far.
+        progress: how far the run of an image job has come; None where the report does not tell.
     """
 
     training_job_name: str
@@ -83,6 +85,7 @@ class Observation:
     warm: Warm | None = None
     warm_until: datetime | None = None
     interruptions: int = 0
+    progress: Progress | None = None
 
     @property
     def terminal(self) -> bool:

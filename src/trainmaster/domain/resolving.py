@@ -12,6 +12,7 @@ from functools import cached_property
 
 from trainmaster.domain.capacity import Demand, Kind, Pool, Units, covers
 from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.image.demand import demand_of, pool_of
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand, Retire, Snapshot
 from trainmaster.domain.resources import InstanceType
@@ -68,8 +69,11 @@ def resolved(demand: Demand, offers: Offers) -> Demand:
 
 
 def resolve(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with the demands of all jobs resolved against its pools; the same where none is by resource."""
-    if not [job for job in (*snapshot.active, *snapshot.waiting) if job.demand.resources is not None]:
+    """The snapshot with the demands of all jobs resolved against its pools; the same where none depends on them.
+
+    Those of image jobs are cut to what their endpoints take, so that a larger image starts where nothing else runs.
+    """
+    if not [job for job in (*snapshot.active, *snapshot.waiting) if _depends_on_pools(job)]:
         return snapshot
     offers, known = Offers(snapshot.pools, snapshot.catalogue), dict[Hashable, Demand]()
     return replace(
@@ -92,9 +96,17 @@ def with_changes(snapshot: Snapshot, changes: Sequence[Expand | Retire]) -> Snap
     return resolve(replace(snapshot, pools=pools))
 
 
+def _depends_on_pools(job: Job) -> bool:
+    return job.demand.resources is not None or job.image_work is not None
+
+
 def _resolved(job: Job, offers: Offers, known: dict[Hashable, Demand]) -> Job:
     """The job with its demand resolved; equal demands of a deep queue are worked out once, into `known`."""
     asked = job.demand
+    if job.image_work is not None:
+        pool = offers.pools.get(pool_of(job.image_work))
+        cut = demand_of(job.image_work, None if pool is None else pool.cap)
+        return job if cut == asked else replace(job, demand=cut)
     if asked.resources is None:
         return job
     key = (asked.resources, asked.instances, *(tuple(units.items()) for units in asked.alternatives[: asked.listed]))

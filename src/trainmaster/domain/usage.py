@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.charging import charged_until
+from trainmaster.domain.image.endpoint import is_endpoint_pool
 from trainmaster.domain.job import Job
 from trainmaster.domain.policy import DEFAULT_SHARE, Budget, Policy
 
@@ -105,8 +106,17 @@ def spent(units: Mapping[str, int], since: datetime, until: datetime, pools: Map
 
 
 def accelerators_of(units: Mapping[str, int], pools: Mapping[str, Pool]) -> int:
-    """Accelerators of these units; one each where a pool is gone."""
-    return sum(count * (pools[name].accelerators if name in pools else 1) for name, count in units.items())
+    """Accelerators of these units: one each where a pool is gone, none of requests at an endpoint.
+
+    So image jobs are charged nothing: neither budgets nor what shares have used know them.
+    """
+    return sum(count * _accelerators(name, pools) for name, count in units.items())
+
+
+def _accelerators(name: str, pools: Mapping[str, Pool]) -> int:
+    if name in pools:
+        return pools[name].accelerators
+    return 0 if is_endpoint_pool(name) else 1
 
 
 def faded_seconds(since: datetime, now: datetime, half_life: timedelta) -> float:

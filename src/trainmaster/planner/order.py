@@ -137,7 +137,12 @@ def in_order(jobs: Iterable[Job]) -> list[Job]:
 
 
 def gpus_of(job: Job, pools: Mapping[str, Pool]) -> int:
-    """Accelerators of the job's largest alternative, or that it asks for; a pool that is gone counts one a unit."""
+    """Accelerators of the job's largest alternative, or that it asks for; a pool that is gone counts one a unit.
+
+    An image job has none of its own, and counts as the smallest of jobs.
+    """
+    if job.image_work is not None:
+        return 1
     asked = job.demand.resources
     widest = 0 if asked is None else job.demand.instances * max(asked.accelerators, 1)
     for units in job.demand.alternatives:

@@ -16,6 +16,7 @@ from trainmaster.domain.capacity import Units
 from trainmaster.domain.job import PRIORITY_LIMIT, Job, JobState
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Preemption
+from trainmaster.domain.usage import accelerators_of
 from trainmaster.planner.reach import Newcomer, Reach, Shelves
 from trainmaster.planner.shelves import Candidate, Permits, Standing
 from trainmaster.planner.victims import best_set, in_turn, spared
@@ -221,7 +222,8 @@ def _candidate(job: Job, snapshot: Snapshot, now: datetime, standing: Standing) 
     startup = history.startup(job) if history.startups else 0.0
     pools, attempt = snapshot.pools, job.attempt
     units = job.units if attempt is None or attempt.resizing is None else job.staying
-    accelerators = sum(count * (pools[name].accelerators if name in pools else 1) for name, count in units.items())
+    # Of image jobs, which have no accelerators, those with the fewest requests go first.
+    accelerators = accelerators_of(units, pools) or sum(units.values())
     until = protected_until(job, snapshot.policy.preemption, startup, now)
     return Candidate(job, units, standing, lost_work(job, startup, now) * accelerators, until)
 

@@ -17,6 +17,7 @@ from datetime import datetime
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.entitlement import Entitlements
+from trainmaster.domain.image.endpoint import is_endpoint_pool
 from trainmaster.domain.job import Job, held_for
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Order
@@ -70,7 +71,10 @@ class Shares:
         return self.holdings.changes
 
     def dominant(self, job: Job) -> float:
-        """The largest part of any pool that the share would have with the job, where it needs least (DRF)."""
+        """The largest part of any pool that the share would have with the job, where it needs least (DRF).
+
+        Requests at endpoints and instances are never compared: each job is measured against others of its kind.
+        """
         return min((self._part(job, units) for units in job.demand.alternatives), default=0.0)
 
     def within_own(self, job: Job, units: Units) -> bool:
@@ -195,7 +199,11 @@ class Shares:
         self.holdings.grow(job, units)
 
     def _part(self, job: Job, units: Units) -> float:
-        held = {pool: self._beside(job, pool) for pool in (*self.holdings.all_of(job.share), *units)}
+        held = {
+            pool: self._beside(job, pool)
+            for pool in (*self.holdings.all_of(job.share), *units)
+            if is_endpoint_pool(pool) is (job.image_work is not None)
+        }
         pools = self.snapshot.pools
         return max(
             (count + units.get(pool, 0)) / pools[pool].cap if pool in pools and pools[pool].cap > 0 else math.inf

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from trainmaster.domain.image.endpoint import is_endpoint_pool
 from trainmaster.domain.job import Job
 from trainmaster.domain.usage import accelerators_of, faded_seconds
 
@@ -158,9 +159,11 @@ class _Table:
         return self.shares.now - job.entry_time <= self.shares.snapshot.policy.patience
 
     def _usage(self, line: _Line) -> Key:
-        """Weighted usage, then what the share holds."""
-        holds = accelerators_of(self.shares.holdings.all_of(line.share), self.shares.snapshot.pools)
-        return (*_weighed(line.used + (holds - line.active) * self.advance, line.weight), holds)
+        """Weighted usage, then what the share holds; requests, which nobody is charged for, last."""
+        units = self.shares.holdings.all_of(line.share)
+        holds = accelerators_of(units, self.shares.snapshot.pools)
+        requests = sum(count for pool, count in units.items() if is_endpoint_pool(pool))
+        return (*_weighed(line.used + (holds - line.active) * self.advance, line.weight), holds, requests)
 
 
 def _weighed(part: float, weight: float) -> tuple[float, float]:

@@ -110,8 +110,9 @@ def _on_time(hands: Hands, job: Job, pools: Mapping[str, Pool]) -> Job:
 
 
 def _may_lose_work(job: Job) -> bool:
-    """Whether anybody would ask how much of its work a preemption loses."""
-    return job.state is JobState.RUNNING and job.preemptible and job.checkpointed and not job.stopping
+    """Whether anybody would ask how much of its work a preemption loses; an image job tells by itself."""
+    keeps = job.checkpointed and job.image_work is None
+    return job.state is JobState.RUNNING and job.preemptible and keeps and not job.stopping
 
 
 def _look(hands: Hands, job: Job) -> Job:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Pool, Units
+from trainmaster.domain.capacity import Pool, Units, in_settings
 from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand, Plan, Retire, Snapshot
@@ -62,10 +62,10 @@ def with_note(job: Job, units: Units, pools: Mapping[str, Pool], now: datetime) 
 def _commit(hands: Hands, snapshot: Snapshot, pools: Mapping[str, Pool]) -> bool:
     """Whether nobody has changed the pools, or the rules by which they are made, since the pass read them."""
     now = hands.store.settings()
-    if dict(now.pools) != dict(snapshot.pools) or now.policy.expansion != snapshot.policy.expansion:
+    if dict(now.pools) != in_settings(snapshot.pools) or now.policy.expansion != snapshot.policy.expansion:
         return False
     try:
-        hands.store.set_settings(pools=list(pools.values()), version=now.version)
+        hands.store.set_settings(pools=list(in_settings(pools).values()), version=now.version)
     except VersionConflict:
         return False
     return True

@@ -1,11 +1,25 @@
 """How an image is cut: into regions, which are dispatched one by one, and those into tiles, which a model sees.
 
+There are as many regions as ModelRunner would make (its toolkit's VariableOverlapTilingStrategy): the overlap is
+widened until full tiles fill the image, and a region has as many of those, per axis, as fit into it. Three things are
+better here: tiles are spread evenly over the pixels that its rounding leaves, so that all of them are looked at; a part
+no larger than the overlap is one region of small tiles, where ModelRunner has no region at all and silently drops the
+job; and what would be cut into absurdly many pieces is refused.
+
 It must not read an image.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from trainmaster.domain.errors import InvalidRequest
+
+MOST_REGIONS = 10_000
+"""Of an image; each is a record, a message and a result. At the guide's sizes that is a million pixels each way."""
+MOST_TILES = 250_000
+"""Of a region; more are no work for one worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +37,7 @@ class Cut:
     """How an image is cut.
 
     Attributes:
-        region: most pixels of a region, per axis (`REGION_SIZE`).
+        region: pixels of a region, per axis (`REGION_SIZE`); more by a few, where otherwise these were left over.
         tile: pixels of a tile, per axis.
         overlap: pixels that neighbouring tiles share at least.
     """
@@ -46,3 +60,135 @@ class Region:
     number: int
     window: Window
     tiles: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Axis:
+    """One axis of a part: tiles `0..tiles - 1`, evenly spread from edge to edge, `each` of them to a region.
+
+    Attributes:
+        extent: pixels of the part.
+        tile: pixels of a tile; fewer than the tile of the cut where the part is smaller.
+    """
+
+    extent: int
+    tile: int
+    tiles: int
+    each: int
+
+    @property
+    def regions(self) -> int:
+        return _ceil(self.tiles, self.each)
+
+    def begin(self, tile: int) -> int:
+        return 0 if self.tiles == 1 else tile * (self.extent - self.tile) // (self.tiles - 1)
+
+    def span(self, region: int) -> tuple[int, int]:
+        """First pixel of a region, and how many it has."""
+        first = self.begin(region * self.each)
+        last = self.begin(min((region + 1) * self.each, self.tiles) - 1)
+        return first, last + self.tile - first
+
+
+def regions(part: Window, cut: Cut) -> tuple[Region, ...]:
+    """The regions of a part of an image, which cover it, neighbours overlapping as tiles do.
+
+    A part without enough pixels for one tile is cut all the same, into smaller tiles.
+
+    Raises `InvalidRequest` for a part without pixels, and for a cut that is none: see `region_count`.
+    """
+    across, down = _axes(part, cut)
+    found: list[Region] = []
+    for row in range(down.regions):
+        top, height = down.span(row)
+        for column in range(across.regions):
+            left, width = across.span(column)
+            window = Window(part.column + left, part.row + top, width, height)
+            found.append(Region(number=len(found), window=window, tiles=_tile_count(window, cut)))
+    return tuple(found)
+
+
+def region_count(part: Window, cut: Cut) -> int:
+    """How many regions a part has.
+
+    Raises `InvalidRequest` for a part without pixels, for tiles that are larger than a region, or not larger than their
+    overlap, and for more than `MOST_REGIONS` of them, or `MOST_TILES` in one.
+    """
+    across, down = _axes(part, cut)
+    return across.regions * down.regions
+
+
+def tiles(region: Window, cut: Cut) -> tuple[Window, ...]:
+    """The tiles of a region, in the order of rows, then columns: they cover it and overlap by what the cut says.
+
+    As few as possible, all of full size, evenly spread; a region that is smaller than a tile has smaller ones.
+    """
+    across = _spread(region.width, cut.tile[0], cut.overlap[0])
+    down = _spread(region.height, cut.tile[1], cut.overlap[1])
+    return tuple(
+        Window(region.column + across.begin(column), region.row + down.begin(row), across.tile, down.tile)
+        for row in range(down.tiles)
+        for column in range(across.tiles)
+    )
+
+
+def load(cut_into: Sequence[Region], workers: int) -> int:
+    """Requests that regions make at once, each by so many workers: none makes more than it has tiles."""
+    return sum(min(workers, region.tiles) for region in cut_into)
+
+
+def _axes(part: Window, cut: Cut) -> tuple[_Axis, _Axis]:
+    _check(part, cut)
+    sizes = [*zip((part.width, part.height), cut.region, cut.tile, cut.overlap, strict=True)]
+    # Only where both axes have room for one does ModelRunner count full tiles alone.
+    full = all(extent >= tile for extent, _, tile, _ in sizes)
+    across, down = (_axis(*each, full=full) for each in sizes)
+    if across.regions * down.regions > MOST_REGIONS:
+        wrong = f"The image would be cut into {across.regions * down.regions} regions, more than {MOST_REGIONS}."
+        hint = "Give larger tiles or a smaller overlap, or ask for a smaller part of the image (regionOfInterest)."
+        raise InvalidRequest(wrong, field="imageProcessorTileOverlap", hint=hint)
+    return across, down
+
+
+def _check(part: Window, cut: Cut) -> None:
+    if part.width < 1 or part.height < 1:
+        hint = "Give an image, or a regionOfInterest, that has some."
+        raise InvalidRequest("What is asked for of the image has no pixels.", field="imageUrls", hint=hint)
+    for region, tile, overlap in zip(cut.region, cut.tile, cut.overlap, strict=True):
+        if not 0 <= overlap < tile:
+            wrong = f"The overlap of tiles is {overlap} pixels, and the tiles have {tile}."
+            hint = "Give an overlap from 0 on that is less than imageProcessorTileSize."
+            raise InvalidRequest(wrong, field="imageProcessorTileOverlap", hint=hint)
+        if tile > region:
+            wrong = f"A tile of {tile} pixels does not fit into a region, which has {region}."
+            hint = f"Give at most {min(cut.region)}, or set a larger REGION_SIZE."
+            raise InvalidRequest(wrong, field="imageProcessorTileSize", hint=hint)
+    most = Window(0, 0, min(part.width, cut.region[0]), min(part.height, cut.region[1]))
+    if (found := _tile_count(most, cut)) > MOST_TILES:
+        wrong = f"A region would be cut into {found} tiles, more than {MOST_TILES}."
+        hint = "Give larger tiles or a smaller overlap."
+        raise InvalidRequest(wrong, field="imageProcessorTileSize", hint=hint)
+
+
+def _axis(extent: int, region: int, tile: int, overlap: int, *, full: bool) -> _Axis:
+    """ModelRunner's arithmetic: the widened overlap, how many tiles it makes, how many of these a region has."""
+    least = _ceil(extent - overlap, tile - overlap)
+    spare = overlap + least * (tile - overlap) - extent
+    widened = overlap if least <= 1 else overlap + _ceil(spare, least - 1)
+    stride = tile - widened
+    count = (extent - tile) // stride + 1 if full else _ceil(extent - widened, stride)
+    return _Axis(extent=extent, tile=min(tile, extent), tiles=max(1, count), each=(region - widened) // stride)
+
+
+def _spread(extent: int, tile: int, overlap: int) -> _Axis:
+    count = 1 + _ceil(max(0, extent - tile), tile - overlap)
+    return _Axis(extent=extent, tile=min(tile, extent), tiles=count, each=count)
+
+
+def _tile_count(window: Window, cut: Cut) -> int:
+    across, down = map(_spread, (window.width, window.height), cut.tile, cut.overlap)
+    return across.tiles * down.tiles
+
+
+def _ceil(pixels: int, by: int) -> int:
+    return -(-pixels // by)

@@ -3,6 +3,7 @@
     moves.py     what all of them share: one table of transitions, one version, one line of history
     running.py   starts, preemptions, stops
     resizing.py  from one size to another
+    imaging.py   what becomes of an image job as its regions finish
     waiting.py   holds, releases, parents, priorities, cancellations
     failures.py  what failed is tried again, or ends the job
     reports.py   what SageMaker says

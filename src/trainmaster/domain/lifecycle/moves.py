@@ -11,18 +11,24 @@ from typing import Any
 
 from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.errors import IllegalTransition
-from trainmaster.domain.job import TRANSITIONS, Change, Job, JobState
+from trainmaster.domain.image.demand import demand_of
+from trainmaster.domain.job import TRANSITIONS, WAITING, Change, Job, JobState
 
 CLOCK_TOLERANCE = timedelta(seconds=5)
 """How far SageMaker's clock and ours may differ before we call one of them the earlier."""
 
 
 def move(job: Job, state: JobState, now: datetime, reason: str, **changes: Any) -> Job:
-    """The job in another state. Raises `IllegalTransition` where the table does not have it."""
+    """The job in another state. Raises `IllegalTransition` where the table does not have it.
+
+    An image job that waits again asks for what its regions have left.
+    """
     if state not in TRANSITIONS[job.state]:
         raise IllegalTransition(f"job {job.name} is {job.state}; it cannot become {state}", field="jobState")
     number = number_of(job) if (attempt := changes.get("attempt")) is None else attempt.number
     line = Change(now, job.state, state, reason, number)
+    if state in WAITING and job.image_work is not None:
+        changes["demand"] = demand_of(changes.get("image_work", job.image_work))
     return touch(job, state=state, history=(*job.history, line), **changes)
 
 

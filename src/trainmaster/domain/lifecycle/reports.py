@@ -13,6 +13,7 @@ from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.elastic import Hook
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.lifecycle.failures import Retries, fail, failed_as, restarted_in_full
+from trainmaster.domain.lifecycle.imaging import noted, told
 from trainmaster.domain.lifecycle.moves import CLOCK_TOLERANCE, closed, current, end, move, note, touch
 from trainmaster.domain.lifecycle.resizing import (
     base_ended,
@@ -48,6 +49,12 @@ def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None 
         return None
     if seen.training_job_name != attempt.training_job_name:
         return _seen_member(job, seen, now)
+    known = told(job, seen)
+    after = _seen(known, current(known), seen, now, retries)
+    return noted(job, known, now) if after is None and known is not job else after
+
+
+def _seen(job: Job, attempt: Attempt, seen: Observation, now: datetime, retries: Retries | None) -> Job | None:
     # Members are created only once SageMaker is known to have the attempt.
     if seen.terminal and attempt.members and attempt.launched:
         return None if attempt.base_ended_at is not None else base_ended(job, now)
@@ -193,7 +200,8 @@ def _seen_in_progress(job: Job, attempt: Attempt, seen: Observation, now: dateti
     if job.state is JobState.STARTING and seen.at_work:
         known = replace(known, started_at=seen.started_at or now)
         others = {failure: times for failure, times in job.failures.items() if failure is not FailureClass.CAPACITY}
-        return move(job, JobState.RUNNING, now, "instances at work", attempt=known, returns=0, failures=others)
+        at_work = "instances at work" if job.image_work is None else "its regions are being worked on"
+        return move(job, JobState.RUNNING, now, at_work, attempt=known, returns=0, failures=others)
     if job.state is JobState.RESIZING and attempt.started_at is None and seen.at_work:
         if attempt.stop_asked_at is not None:
             # It has come too late: what was asked of it meanwhile holds.

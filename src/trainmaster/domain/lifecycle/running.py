@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from trainmaster.domain.attempt import Attempt, Outcome
-from trainmaster.domain.capacity import Units
+from trainmaster.domain.capacity import Units, counted
 from trainmaster.domain.elastic import Hook
 from trainmaster.domain.errors import IllegalTransition
+from trainmaster.domain.image.demand import begun
+from trainmaster.domain.image.work import run_name
 from trainmaster.domain.job import ACTIVE, Hold, Job, JobState
 from trainmaster.domain.lifecycle.moves import current, move, note, touch
 from trainmaster.domain.lifecycle.resizing import new_members, stops
@@ -26,7 +29,8 @@ def start(  # noqa: PLR0913 - all that a start decides
 ) -> Job:
     """The job takes capacity under a new attempt; its name is fixed before SageMaker is called.
 
-    A start that SageMaker refused for its limits left no training job behind, so its number is used again.
+    A start that SageMaker refused for its limits left no training job behind, so its number is used again. An image
+    job's attempt is a run, and is called so.
 
     Args:
         job: a waiting job.
@@ -39,9 +43,10 @@ def start(  # noqa: PLR0913 - all that a start decides
     last = job.attempt
     reuse = last is not None and last.outcome is Outcome.RETURNED and not last.launched
     number = 1 if last is None else last.number + (0 if reuse else 1)
+    name = attempt_name(job.name, number)
     attempt = Attempt(
         number=number,
-        training_job_name=attempt_name(job.name, number),
+        training_job_name=name if job.image_work is None else run_name(name),
         units=dict(units),
         choices=choices,
         created_at=now,
@@ -52,7 +57,9 @@ def start(  # noqa: PLR0913 - all that a start decides
         attempt = new_members(job, attempt, attempt.size - job.elastic.least, now)
     past = job.past if last is None or reuse else (*job.past, last)
     reason = _places(units, instance_type)
-    return move(job, JobState.STARTING, now, reason, attempt=attempt, past=past, hold=None, retry_at=None)
+    work = None if job.image_work is None else begun(job.image_work)
+    taken: dict[str, Any] = {"attempt": attempt, "past": past, "image_work": work}
+    return move(job, JobState.STARTING, now, reason, hold=None, retry_at=None, **taken)
 
 
 def launched(job: Job) -> Job:
@@ -108,5 +115,5 @@ def stop_sent(job: Job) -> Job:
 
 
 def _places(units: Units, instance_type: str) -> str:
-    places = ", ".join(f"{count} x {name}" for name, count in sorted(units.items()))
+    places = ", ".join(counted(count, name) for name, count in sorted(units.items()))
     return f"takes {places}" + (f" ({instance_type})" if instance_type and instance_type not in units else "")
