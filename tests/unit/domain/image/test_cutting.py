@@ -113,7 +113,7 @@ def test_regions_cover_the_part_and_are_numbered_by_rows(part, cut):
 @given(parts, cuts())
 def test_tiles_cover_their_region_at_full_size_and_are_as_many_as_it_says(part, cut):
     assume(cut.tile[0] - cut.overlap[0] >= 20 <= cut.tile[1] - cut.overlap[1])
-    for region in regions(part, cut)[:3]:
+    for region in regions_of(part, cut)[:3]:
         found = tiles(region.window, cut)
         assert len(found) == region.tiles
         size = min(cut.tile[0], part.width), min(cut.tile[1], part.height)
