@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.capacity import Demand
 from trainmaster.domain.elastic import Cause, Elastic, Hook, Member, Resizing, RestartBudget
+from trainmaster.domain.image.cutting import Cut, Window
+from trainmaster.domain.image.work import ImageWork, run_name
 from trainmaster.domain.job import Change, Hold, Job, JobState, ParentRule, Wishes
 from trainmaster.domain.policy import FailureClass
 from trainmaster.domain.resources import Resources
@@ -63,9 +65,24 @@ ELASTIC = dict[str, st.SearchStrategy[Any]](
     budget=st.builds(RestartBudget, **BUDGET),
 )
 
+pixels = st.tuples(st.integers(1, 100_000), st.integers(1, 100_000))
+IMAGE_WORK = dict[str, st.SearchStrategy[Any]](
+    endpoint=keys,
+    variant=st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+    part=st.builds(Window, *[st.integers(0, 100_000)] * 4),
+    cut=st.builds(Cut, region=pixels, tile=pixels, overlap=pixels),
+    regions=st.integers(0, 10_000),
+    tiles=st.integers(0, 10**9),
+    workers=st.integers(1, 64),
+    load=st.integers(0, 640_000),
+    left=st.integers(0, 640_000),
+    done=st.integers(0, 10_000),
+    failed=st.integers(0, 10_000),
+)
+
 ATTEMPT = dict[str, st.SearchStrategy[Any]](
     number=st.integers(1, 99),
-    training_job_name=names,
+    training_job_name=names | names.map(run_name) | st.sampled_from(["image:job1", "image:job1-qstamp-2"]),
     units=units,
     created_at=times,
     choices=st.lists(keys, max_size=3).map(tuple),
@@ -165,5 +182,6 @@ JOB = dict[str, st.SearchStrategy[Any]](
     failures=counts,
     held_by=st.none() | texts,
     elastic=st.none() | st.builds(Elastic, **ELASTIC),
+    image_work=st.none() | st.builds(ImageWork, **IMAGE_WORK),
 )
 jobs = st.builds(Job, **JOB)

@@ -6,7 +6,7 @@ It must not decide anything, nor know SageMaker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from trainmaster.adapters.dynamodb_browsing import browse
@@ -18,8 +18,9 @@ from trainmaster.adapters.dynamodb_catalogue import (
     cursors_of,
     cursors_row,
 )
+from trainmaster.adapters.dynamodb_endpoints import known_endpoints, remember
 from trainmaster.adapters.dynamodb_finding import find
-from trainmaster.adapters.dynamodb_lanes import heads
+from trainmaster.adapters.dynamodb_lanes import Lane, deepened, heads
 from trainmaster.adapters.dynamodb_moves import moves
 from trainmaster.adapters.dynamodb_records import RECORDS, booking, records_of
 from trainmaster.adapters.dynamodb_requests import read_request, request_rows
@@ -49,6 +50,8 @@ from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.charging import books
 from trainmaster.domain.errors import Fenced, Throttled, Unavailable
 from trainmaster.domain.heads import FIRST, heads_wanted
+from trainmaster.domain.image.endpoint import POOL_PREFIX, Endpoint
+from trainmaster.domain.image.known import Caps, default_caps, endpoint_pools, needed
 from trainmaster.domain.job import Job
 from trainmaster.domain.listing import Filter
 from trainmaster.domain.plan import Cursors, Snapshot
@@ -71,14 +74,21 @@ class DynamoStore:
         default_pools: the pools of the deployment's `Pools` parameter.
         parameter: that parameter as text. Pools set through the API hold until a deployment changes it.
         policy: the deployment's settings, until others are set.
+        caps: what endpoints take of image jobs' requests.
 
     Every verb raises `Throttled`, `Unavailable` and `NotPermitted` beyond what the port says.
     """
 
     def __init__(
-        self, table: Table, *, default_pools: Mapping[str, Pool], parameter: str, policy: Policy | None = None
+        self,
+        table: Table,
+        *,
+        default_pools: Mapping[str, Pool],
+        parameter: str,
+        policy: Policy | None = None,
+        caps: Caps = default_caps,
     ) -> None:
-        self._table = table
+        self._table, self._caps = table, caps
         self._deployed = Deployed(dict(default_pools), parameter, policy or Policy())
 
     def submit(self, job: Job, request: Request) -> Job:
@@ -186,17 +196,33 @@ class DynamoStore:
                 known[name] = dict(units)
         return known
 
+    def known(self, keys: Collection[str]) -> Mapping[str, Endpoint]:
+        """Those endpoints that are remembered; see `ports.image.KnownEndpoints`."""
+        return known_endpoints(self._table, keys)
+
+    def remember(self, endpoint: Endpoint, before: Endpoint | None) -> bool:
+        """Keep an endpoint in place of `before`; see `ports.image.KnownEndpoints`. Raises `TooLarge`."""
+        return remember(self._table, endpoint, before)
+
+    def _endpoint_pools(self, active: Sequence[Job], lanes: Sequence[Lane]) -> dict[str, Pool]:
+        """The pools of the endpoints that these jobs need; nothing is read where none is an image job."""
+        # All jobs of a lane need the same pools, which its key names.
+        first = [job_of(lane.rows[0]) for lane in lanes if POOL_PREFIX in lane.key]
+        asked = needed((*active, *first))
+        return endpoint_pools(asked, self.known(asked), self._caps) if asked else {}
+
     def _read(self, pass_number: int, *, consistent: bool) -> Snapshot:
         rows = {_key(row): row for row in self._table.every(STATE, consistent=consistent)}
         settings = self._deployed.in_force(rows.get(SETTINGS))
-        pools = settings.pools
-        foreign = foreign_units(foreign_of(_beginning(rows, FOREIGN_ROWS)), pools)
+        foreign = foreign_units(foreign_of(_beginning(rows, FOREIGN_ROWS)), settings.pools)
         catalogue = catalogue_of(rows.get(CATALOGUE))
         active = [job_of(row) for row in _beginning(rows, ACTIVE_ROWS)]
-        lanes = heads(
+        lanes = heads(self._table, FIRST, consistent=consistent)
+        pools = {**settings.pools, **self._endpoint_pools(active, lanes)}
+        lanes = deepened(
             self._table,
-            FIRST,
-            wanted=lambda head: heads_wanted(head, pools, active, foreign, catalogue),
+            lanes,
+            lambda head: heads_wanted(head, pools, active, foreign, catalogue),
             consistent=consistent,
         )
         waiting = [job_of(row) for lane in lanes for row in lane.rows]

@@ -6,7 +6,7 @@ lanes and with capacity, never with how many jobs wait. It must not write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from trainmaster.adapters.dynamodb_rows import WAIT, Row, job_of, lane_end, lane_of
@@ -32,22 +32,14 @@ class Lane:
     cut: bool
 
 
-def heads(
-    table: Table, first: int, *, wanted: Callable[[Job], int] | None = None, consistent: bool = True
-) -> list[Lane]:
-    """The first rows of every lane.
+def heads(table: Table, first: int, *, consistent: bool = True) -> list[Lane]:
+    """The first rows of every lane, so many of each."""
+    lanes = _skim(table, first, consistent=consistent)
+    return [Lane(key, rows[: first or 1], len(rows) > first) for key, rows in lanes]
 
-    Args:
-        table: where the lanes are.
-        first: how many rows of each.
-        wanted: how many of a lane that has more, given its first job.
-        consistent: whether reads are strongly consistent.
-    """
-    lanes = [
-        Lane(key, rows[: first or 1], len(rows) > first) for key, rows in _skim(table, first, consistent=consistent)
-    ]
-    if wanted is None:
-        return lanes
+
+def deepened(table: Table, lanes: Sequence[Lane], wanted: Callable[[Job], int], *, consistent: bool) -> list[Lane]:
+    """The lanes with as many rows of each that has more as are wanted, given its first job."""
     return [
         _deepened(table, lane, wanted(job_of(lane.rows[0])), consistent=consistent) if lane.cut else lane
         for lane in lanes

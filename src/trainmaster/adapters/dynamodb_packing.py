@@ -21,10 +21,12 @@ from trainmaster.adapters.dynamodb_packing_attempts import (
     since,
     span_seconds,
 )
+from trainmaster.adapters.dynamodb_packing_images import image_of, image_values
 from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.capacity import Demand
 from trainmaster.domain.document import document, value_of
 from trainmaster.domain.elastic import Elastic
+from trainmaster.domain.image.work import ImageWork
 from trainmaster.domain.job import Change, Hold, Job, JobState, ParentRule, Wishes
 from trainmaster.domain.policy import DEFAULT_SHARE, FailureClass
 from trainmaster.domain.resources import Resources
@@ -111,6 +113,7 @@ def _rules(job: Job) -> dict[str, Any]:
         "failures": dict(job.failures) or None,
         "heldBy": job.held_by,
         "elastic": None if job.elastic is None else document(job.elastic, sparse=True),
+        "images": None if job.image_work is None else image_values(job.image_work),
     }
 
 
@@ -156,6 +159,10 @@ def _read_wishes(value: list[Any], _name: str, _entry: datetime) -> Wishes:
 
 def _read_elastic(value: Mapping[str, Any], _name: str, _entry: datetime) -> Elastic:
     return value_of(Elastic, value)
+
+
+def _read_images(value: list[Any], _name: str, _entry: datetime) -> ImageWork:
+    return image_of(value)
 
 
 def _read_failures(value: Mapping[str, int], _name: str, _entry: datetime) -> Mapping[FailureClass, int]:
@@ -219,5 +226,6 @@ _READERS: Mapping[str, tuple[str, Callable[[Any, str, datetime], Any]]] = {
     "failures": ("failures", _read_failures),
     "heldBy": ("held_by", _same),
     "elastic": ("elastic", _read_elastic),
+    "images": ("image_work", _read_images),
     "history": ("history", _read_history),
 }

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.elastic import Cause, Member, Resizing
+from trainmaster.domain.image.work import run_name
 from trainmaster.domain.job import Job
 from trainmaster.domain.names import attempt_name, member_name
 
@@ -27,12 +28,13 @@ _SIZES = frozenset(("members", "joined", "resizing", "sized", "served", "resizes
 def attempt_values(attempt: Attempt, job: Job) -> dict[str, Any]:
     """The attempt's members that are not as usual."""
     entry = job.entry_time
-    name = attempt.training_job_name
+    name, follows = attempt.training_job_name, attempt_name(job.name, attempt.number)
     values = {
         "n": attempt.number,
         "units": dict(attempt.units),
         "at": since(entry, attempt.created_at),
-        "name": name if name != attempt_name(job.name, attempt.number) else None,
+        "name": name if name not in (follows, run_name(follows)) else None,
+        "run": True if name == run_name(follows) else None,
         "choices": list(attempt.choices) or None,
         "type": attempt.instance_type or None,
         "outcome": attempt.outcome.value if attempt.outcome is not Outcome.ACTIVE else None,
@@ -58,7 +60,7 @@ def attempt_of(value: Mapping[str, Any], name: str, entry: datetime) -> Attempt:
     get = value.get
     return Attempt(
         number=value["n"],
-        training_job_name=get("name") or attempt_name(name, value["n"]),
+        training_job_name=get("name") or _name_of(value, name),
         units=value["units"],
         created_at=entry + timedelta(seconds=value["at"]),
         choices=tuple(get("choices", ())),
@@ -78,6 +80,11 @@ def attempt_of(value: Mapping[str, Any], name: str, entry: datetime) -> Attempt:
         reason=get("reason"),
         **(_sizes_of(value, name, entry) if value.keys() & _SIZES else {}),
     )
+
+
+def _name_of(value: Mapping[str, Any], name: str) -> str:
+    follows = attempt_name(name, value["n"])
+    return run_name(follows) if "run" in value else follows
 
 
 def _sizes(attempt: Attempt, job: Job) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from trainmaster.domain.capacity import Pool, Units
 from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.image.demand import wanted
 from trainmaster.domain.job import Job
 from trainmaster.domain.resolving import Offers, resolved
 
@@ -35,5 +36,7 @@ def heads_wanted(
             for name, count in job.units.items():
                 if name in within_reach:
                     within_reach[name] -= count
-    could_start = sum(max(0, units) for units in within_reach.values())
+    # Jobs of a lane that work at endpoints all ask for at least half as much as the largest of them.
+    least = 1 if head.image_work is None else 1 << (wanted(head.image_work).bit_length() - 1)
+    could_start = -(-sum(max(0, units) for units in within_reach.values()) // least)
     return max(FIRST, min(MOST, could_start + SPARE))

@@ -38,10 +38,10 @@ SHORTEST_WAIT = 60.0
 """Seconds: shorter waits are one bucket; there are four for each doubling above."""
 
 ALL = "*"
-IMAGES = "@"
-"""What kinds of image jobs begin with, and the widest of them: no share's name does."""
+IMAGES = "@"  # what kinds of image jobs begin with, and the widest of them: no share's name does
 MOST_IMAGE_KINDS = 16
 """The same of image jobs as `MOST_KINDS`."""
+_WIDEST = frozenset({ALL, IMAGES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class History:
 
     def _tails_of(self, kinds: tuple[str, ...]) -> _Tails:
         """What is known of these kinds, and how much each has to show; put together once."""
-        known = [(self.kinds[kind].tail, 0.0 if kind == ALL else ENOUGH) for kind in kinds if kind in self.kinds]
+        known = [(self.kinds[kind].tail, 0.0 if kind in _WIDEST else ENOUGH) for kind in kinds if kind in self.kinds]
         self._tails[kinds] = known
         return known
 
@@ -218,9 +218,7 @@ class History:
 
     def _startups_after(self, job: Job) -> Mapping[str, float]:
         attempt = job.attempt
-        if attempt is None or attempt.started_at is None or attempt.outcome is Outcome.RETURNED:
-            return self.startups
-        if job.image_work is not None:
+        if attempt is None or attempt.started_at is None or attempt.outcome is Outcome.RETURNED or job.image_work:
             return self.startups
         took = (attempt.started_at - attempt.created_at).total_seconds()
         key = types_of(job)
@@ -279,7 +277,7 @@ def _kinds(share: str, image: str, types: str, count: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _image_kinds(pool: str, load: int) -> tuple[str, ...]:
-    where = f"{IMAGES}{hashlib.sha256(pool.encode()).hexdigest()[:8]}"
+    where = f"{IMAGES}{_short(pool)}"
     return (f"{where}|{load.bit_length()}", where, IMAGES)
 
 

@@ -65,7 +65,7 @@ class Usage:
         Ends may be told out of order: an account never goes back in time.
         """
         attempt, end, name = before.attempt, charged_until(before, after), after.share
-        if attempt is None or end is None:
+        if attempt is None or end is None or before.image_work is not None:
             return self
         share = policy.shares.get(name)
         at = max(end, self.accounts[name].at if name in self.accounts else end)

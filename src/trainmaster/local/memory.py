@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from trainmaster.domain.capacity import Pool, Units, foreign_units
@@ -16,6 +16,8 @@ from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.charging import books
 from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge, VersionConflict
 from trainmaster.domain.heads import FIRST, heads_wanted
+from trainmaster.domain.image.endpoint import Endpoint
+from trainmaster.domain.image.known import Caps, default_caps, endpoint_pools, needed
 from trainmaster.domain.job import Job
 from trainmaster.domain.listing import (
     NEVER,
@@ -50,6 +52,7 @@ class MemoryStore:
         parameter: that parameter as text; pools that were set hold until it changes.
         policy: the deployment's settings, until others are set.
         table: where everything is kept; hand the same to several stores.
+        caps: what endpoints take of image jobs' requests.
     """
 
     def __init__(
@@ -59,7 +62,9 @@ class MemoryStore:
         parameter: str = "",
         policy: Policy | None = None,
         table: MemoryTable | None = None,
+        caps: Caps = default_caps,
     ) -> None:
+        self._caps = caps
         self._default_pools = dict(default_pools)
         self._parameter = parameter
         self._policy = policy or Policy()
@@ -87,9 +92,10 @@ class MemoryStore:
         with self._lock:
             table = self._table
             settings = self.settings()
-            pools = settings.pools
             active = tuple(table.jobs[name] for name in sorted(table.active))
-            foreign = foreign_units(table.foreign, pools)
+            foreign = foreign_units(table.foreign, settings.pools)
+            asked = needed((*active, *(table.jobs[lane.first(1)[0][2]] for lane in table.lanes.values())))
+            pools = {**settings.pools, **endpoint_pools(asked, table.endpoints, self._caps)}
             heads: list[QueuePlace] = []
             cut: set[str] = set()
             for lane, places in table.lanes.items():
@@ -206,6 +212,19 @@ class MemoryStore:
                 self._table.foreign.pop(name, None)
             self._table.foreign.update({name: dict(units) for name, units in present.items()})
             return dict(self._table.foreign)
+
+    def known(self, keys: Collection[str]) -> Mapping[str, Endpoint]:
+        """Those endpoints that are remembered; see `ports.image.KnownEndpoints`."""
+        with self._lock:
+            return {key: self._table.endpoints[key] for key in keys if key in self._table.endpoints}
+
+    def remember(self, endpoint: Endpoint, before: Endpoint | None) -> bool:
+        """Keep an endpoint in place of `before`; see `ports.image.KnownEndpoints`."""
+        with self._lock:
+            if self._table.endpoints.get(endpoint.key) != before:
+                return False
+            self._table.endpoints[endpoint.key] = endpoint
+            return True
 
     def _jobs(self, names: Iterable[str]) -> Iterator[Job]:
         return (self._table.jobs[name] for name in names)

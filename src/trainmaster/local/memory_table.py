@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from trainmaster.domain.capacity import Pool, Units
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.document import Document
+from trainmaster.domain.image.endpoint import Endpoint
 from trainmaster.domain.job import ACTIVE, ENDED, WAITING, Job
 from trainmaster.domain.listing import EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
 from trainmaster.domain.plan import Cursors
@@ -40,6 +41,7 @@ class MemoryTable:
     records: Records = field(default_factory=Records)
     catalogue: Catalogue = field(default_factory=Catalogue)
     cursors: Cursors = field(default_factory=Cursors)
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)
     passes: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
 

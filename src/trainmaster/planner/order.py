@@ -73,6 +73,10 @@ class Ranking:
         """Sort key: priority down, patience, urgency, age, entry time up, name (article, "get pending jobs")."""
         return (-job.priority, not self.out_of_patience(job), *self._urgency(job), not self._aged(job), *job.order[1:])
 
+    def tier(self, job: Job) -> Turn:
+        """What of the job's turn goes before when it came: priority, patience, urgency, and age or level."""
+        return self.turn(job)[:5]
+
     def _aged(self, job: Job) -> bool:
         """Whether a large job goes before the smaller ones that came earlier: it has waited longer than most ever did.
 

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Plan, Reservation, Snapshot, Wait
+from trainmaster.domain.policy import Order
 from trainmaster.domain.resolving import resolve, with_changes
 from trainmaster.planner.alike import Alike
 from trainmaster.planner.deciding import Deciding, backing_off
 from trainmaster.planner.expand import changes
 from trainmaster.planner.figures import Figures
 from trainmaster.planner.growing import Growing
+from trainmaster.planner.loads import least_loaded_first
 from trainmaster.planner.place import Placer
 from trainmaster.planner.share import turns
 
@@ -84,6 +86,8 @@ class _Planning:
             ordered = [
                 job for run in runs for job in (run if figures.ranking.strict(run[0]) else figures.warm.first(run))
             ]
+        if self.snapshot.policy.order is not Order.FIFO:
+            ordered = least_loaded_first(ordered, self.snapshot, figures.ranking.tier)
         return turns(ordered, figures.shares)
 
     def consider(self, jobs: Iterable[Job]) -> None:

@@ -205,10 +205,11 @@ class Shares:
             if is_endpoint_pool(pool) is (job.image_work is not None)
         }
         pools = self.snapshot.pools
-        return max(
+        parts = (
             (count + units.get(pool, 0)) / pools[pool].cap if pool in pools and pools[pool].cap > 0 else math.inf
             for pool, count in held.items()
         )
+        return max(parts, default=0.0)
 
     def _beside(self, job: Job, pool: str) -> int:
         """What the share will hold beside the job."""

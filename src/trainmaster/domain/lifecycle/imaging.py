@@ -1,0 +1,48 @@
+"""What a report tells of an image job's regions: how many are done, and what the job gives back for that.
+
+Finished regions give their requests back at once, so that others start while the rest goes on. The history tells what
+people want to see of it, not each region. It must not read where regions are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from trainmaster.domain.image.demand import advanced, still_held
+from trainmaster.domain.image.work import ImageWork
+from trainmaster.domain.job import Job
+from trainmaster.domain.lifecycle.moves import current, note, touch
+from trainmaster.domain.observation import Observation
+
+
+def told(job: Job, seen: Observation) -> Job:
+    """The job with what the report tells of its regions, of the same version; itself where that is nothing new."""
+    work, progress = job.image_work, seen.progress
+    if work is None or progress is None:
+        return job
+    known = advanced(work, progress)
+    # One that comes late tells of fewer; what has been given back since is somebody else's.
+    late = progress.done + progress.failed < known.done + known.failed
+    attempt = current(job)
+    units = dict(attempt.units) if late else still_held(attempt.units, progress)
+    if known == work and units == attempt.units:
+        return job
+    return replace(job, image_work=known, attempt=replace(attempt, units=units))
+
+
+def noted(before: Job, after: Job, now: datetime) -> Job:
+    """The job after a report that told of its regions alone, with a line where people want one."""
+    words = "" if before.image_work is None or after.image_work is None else _words(before.image_work, after.image_work)
+    return note(after, now, words) if words else touch(after)
+
+
+def _words(before: ImageWork, after: ImageWork) -> str:
+    """When the first region has failed, and when the last one is done or failed; "" between."""
+    settled = after.done + after.failed
+    if settled == after.regions and before.done + before.failed < settled:
+        failed = f", {after.failed} failed" if after.failed else ""
+        return f"{after.done} of {after.regions} regions done{failed}; the results are being merged"
+    if after.failed and not before.failed:
+        return f"{after.failed} of {after.regions} regions failed so far"
+    return ""
