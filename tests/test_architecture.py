@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "ports": {"domain"},
     "service": {"domain", "planner", "ports", "service"},
     "adapters": {"domain", "ports", "adapters"},
-    "bootstrap": {"service", "adapters", "domain", "ports"},
+    "bootstrap": {"service", "adapters", "domain", "ports", "bootstrap"},
     "handlers": {"bootstrap", "service", "domain", "ports", "handlers"},
     "client": {"domain", "client"},
     "cli": {"client", "domain", "cli"},

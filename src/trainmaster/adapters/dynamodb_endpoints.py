@@ -6,7 +6,7 @@ A pass reads only those that its jobs need. It must not know what an endpoint ca
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from trainmaster.adapters.dynamodb_rows import Key, Row, keyed
 from trainmaster.adapters.dynamodb_table import ABSENT, MOST_GOT, Guard, Table

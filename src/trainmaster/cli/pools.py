@@ -166,7 +166,7 @@ def _changed(api: ApiClient, change: Callable[[Settings], Settings]) -> PoolsVie
 
 def _change_once(api: ApiClient, change: Callable[[Settings], Settings]) -> PoolsView:
     now = api.pools()
-    settings: Settings = {pool["name"]: pool["setting"] for pool in now["pools"]}
+    settings: Settings = {pool["name"]: pool["setting"] for pool in now["pools"] if pool["kind"] != Kind.ENDPOINT}
     return api.set_pools(change(settings).values(), now["version"])
 
 

@@ -68,7 +68,7 @@ def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
 def _type(pool: PoolView) -> str:
     """The type, with the kind where it is not on demand."""
     kind = {"on-demand": "", "training-plan": " plan"}.get(pool["kind"], f" {pool['kind']}")
-    return pool["instanceType"] + kind
+    return (pool["instanceType"] + kind).strip()
 
 
 def _kind(pool: PoolView) -> str:

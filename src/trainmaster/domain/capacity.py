@@ -1,6 +1,7 @@
 """Capacity in units: what pools have and what jobs ask of them.
 
-A unit is one instance; in the pool of an endpoint's variant it is one concurrent request. It must not know jobs, states or AWS.
+A unit is one instance; in the pool of an endpoint's variant it is one concurrent request. It must not know jobs,
+states or AWS.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ RECLAIMED_BEFORE = timedelta(minutes=30)
 
 
 class Kind(StrEnum):
-    """How SageMaker gives a pool's instances; `ENDPOINT` is what a model's endpoint takes, which the queue finds out."""
+    """How SageMaker gives a pool's instances; `ENDPOINT`: the pool is what a model's endpoint takes of requests."""
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from trainmaster.domain.capacity import Kind, PlanWindow, Pool
+from trainmaster.domain.image.endpoint import is_endpoint_pool
 from trainmaster.domain.request.fields import Problem, shown
 
 LARGEST_CAP = 1_000_000
@@ -95,7 +96,22 @@ def _plan_taken(pool: Pool, others: Iterable[Pool], path: str) -> Iterator[Probl
         yield Problem(f"{path}trainingPlanArn", wrong, "Give every training plan one pool.")
 
 
+def endpoint_problem(pool: Pool, path: str = "") -> Problem | None:
+    """What is wrong with a pool that is an endpoint's; None for any other."""
+    named = is_endpoint_pool(pool.name)
+    if not named and pool.kind is not Kind.ENDPOINT:
+        return None
+    wrong = (
+        "A pool of kind endpoint is what an endpoint takes of image jobs' requests: nobody sets, drains or removes it."
+    )
+    hint = "Change the endpoint, its tags (osml:instance-concurrency, osml:capacity-target-percentage), or its jobs."
+    return Problem(f"{path}{'name' if named else 'kind'}", wrong, hint)
+
+
 def _own_problems(pool: Pool, path: str) -> Iterator[Problem]:
+    if (problem := endpoint_problem(pool, path)) is not None:
+        yield problem
+        return
     yield from _name_problems(pool, path)
     yield from _plan_problems(pool, path)
     if not _TYPE.fullmatch(pool.instance_type):

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from trainmaster.domain.capacity import counted
 from trainmaster.domain.clock import clock
+from trainmaster.domain.image.endpoint import is_endpoint_pool
 from trainmaster.domain.reasons_of_rules import (
     BudgetSpent,
     Draining,
@@ -44,7 +46,7 @@ class WaitsForCapacity:
     def words(self) -> str:
         """The reason as a sentence."""
         missing = self.needed - self.free
-        text = f"waits for {missing} of {self.needed} x {self.pool}: {self.free} free for it now"
+        text = f"waits for {missing} of {counted(self.needed, self.pool)}: {self.free} free for it now"
         if self.expected is not None:
             text += f", expected by {clock(self.expected)}"
         if self.overdue is not None:
@@ -136,7 +138,8 @@ class KeptForOther:
     def words(self) -> str:
         """The reason as a sentence."""
         end = "" if self.until is None else f" until {clock(self.until)}"
-        return f"waits for {self.needed - self.free} of {self.needed} x {self.pool}: held for job {self.job}{end}"
+        asked = counted(self.needed, self.pool)
+        return f"waits for {self.needed - self.free} of {asked}: held for job {self.job}{end}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +210,8 @@ class CanNeverFit:
     def words(self) -> str:
         """The reason as a sentence."""
         end = f"; no pool is made for it: {self.expansion}" if self.expansion else ""
+        if is_endpoint_pool(self.pool):
+            return f"can never fit: nothing is known of {self.pool}"
         if self.cap == 0:
             return f"can never fit: there is no pool for {self.pool}{end}"
         return f"can never fit: needs {self.needed} x {self.pool}, the pool's cap is {self.cap}{end}"

@@ -119,10 +119,10 @@ class PoolChange(Asked):
 
 
 class Pool(Answer):
-    """How a pool stands, in instances."""
+    """How a pool stands, in instances; one of kind endpoint in concurrent requests, as long as image jobs need it."""
 
     name: str
-    instance_type: str
+    instance_type: Annotated[str, Field(description="Empty for a pool of kind endpoint.")]
     kind: Kind
     training_plan_arn: str | None
     plan_status: Annotated[
@@ -174,7 +174,11 @@ class Pool(Answer):
         ),
     ]
     setting: Annotated[
-        dict[str, Any], Field(description="The pool as `PUT /pools` takes it: only what somebody has set.")
+        dict[str, Any],
+        Field(
+            description="The pool as `PUT /pools` takes it: only what somebody has set. Empty for a pool of kind "
+            "endpoint, which nobody sets."
+        ),
     ]
 
 

@@ -46,12 +46,17 @@ def removal(desk: Desk, done: Removal) -> pool_model.Removal:
 
 
 def standing(in_force: QueueSettings, snapshot: Snapshot, now: datetime) -> list[pool_model.Pool]:
-    """How the pools in force stand, by name; they may be newer than the snapshot, and the caps are theirs."""
-    snapshot = replace(snapshot, pools=in_force.pools, policy=in_force.policy, catalogue=in_force.catalogue)
+    """How the pools in force stand, by name; they may be newer than the snapshot, and the caps are theirs.
+
+    Endpoints' pools are those of the snapshot: there are as many as image jobs wait for, or work at.
+    """
+    endpoints = {name: pool for name, pool in snapshot.pools.items() if pool.kind is Kind.ENDPOINT}
+    pools = {**in_force.pools, **endpoints}
+    snapshot = replace(snapshot, pools=pools, policy=in_force.policy, catalogue=in_force.catalogue)
     usage, waiting, weight = pool_usage(snapshot, now), waiting_for(snapshot), weights(snapshot)
     return [
         _pool_view(pool, snapshot, usage[name], waiting[name], weight.get(name, 0.0))
-        for name, pool in sorted(in_force.pools.items())
+        for name, pool in sorted(pools.items())
     ]
 
 
@@ -128,7 +133,9 @@ def _pool_view(pool: Pool, snapshot: Snapshot, usage: Usage, waiting: Waiting, w
 
 
 def _setting(pool: Pool) -> dict[str, Any]:
-    """The pool as `PUT /pools` takes it."""
+    """The pool as `PUT /pools` takes it; nothing of an endpoint's, which it does not take."""
+    if pool.kind is Kind.ENDPOINT:
+        return {}
     given = {
         "name": "" if pool.name == default_name(pool.instance_type, pool.kind) else pool.name,
         "kind": "" if pool.kind is Kind.ON_DEMAND else pool.kind.value,

@@ -13,7 +13,7 @@ from typing import Any
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import PoolInUse, PoolNotFound
 from trainmaster.domain.policy_problems import policy_problems
-from trainmaster.domain.pools import as_made, pool_problems, problems_of_one, with_windows
+from trainmaster.domain.pools import as_made, endpoint_problem, pool_problems, problems_of_one, with_windows
 from trainmaster.domain.request.fields import shown
 from trainmaster.ports import QueueSettings
 from trainmaster.service.change import Desk, change_settings
@@ -108,6 +108,8 @@ def _with(pool: Pool, pools: Mapping[str, Pool]) -> list[Pool]:
 
 
 def _existing(now: QueueSettings, name: str) -> Pool:
+    if (problem := endpoint_problem(Pool(name, 0))) is not None:
+        raise problem.refusal()
     if name not in now.pools:
         raise PoolNotFound(f"There is no pool {shown(name)}.", field="name", hint="GET /pools lists the pools.")
     return now.pools[name]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from trainmaster.domain.capacity import Demand, Pool
+from trainmaster.domain.capacity import Demand, Pool, in_settings
 from trainmaster.domain.job import PRIORITY_LIMIT, Job
 from trainmaster.domain.plan import Plan, Reservation, Snapshot
 from trainmaster.domain.reasons import (
@@ -192,7 +192,9 @@ def _higher(tried: _Tried) -> Iterator[Advice]:
 
 
 def _fewer(tried: _Tried) -> Iterator[Advice]:
-    """As many instances as are there, where that is fewer."""
+    """As many instances as are there, where that is fewer; how many requests it makes an image job's image says."""
+    if tried.job.image_work is not None:
+        return
     for pool, needed in _plain(tried.job):
         there = min(_free(tried, pool), needed - 1)
         if there > 0 and tried.outcome(_asking(tried.job, pool, there)) == _STARTS:
@@ -201,9 +203,11 @@ def _fewer(tried: _Tried) -> Iterator[Advice]:
 
 
 def _elsewhere(tried: _Tried) -> Iterator[Advice]:
-    """Other pools in which as many are free."""
+    """Other pools in which as many are free; an image job's model is where it is."""
+    if tried.job.image_work is not None:
+        return
     for _, needed in _plain(tried.job):
-        pools = [name for name in sorted(tried.snapshot.pools) if name not in tried.job.demand.pools]
+        pools = [name for name in sorted(in_settings(tried.snapshot.pools)) if name not in tried.job.demand.pools]
         roomy = [name for name in pools if _free(tried, name) >= needed]
         for pool in roomy[:MOST_TRIES]:
             if tried.outcome(_asking(tried.job, pool, needed)) == _STARTS:

@@ -1,0 +1,142 @@
+"""A deployment's settings, read from the environment into one frozen value that refuses what is unknown or wrong.
+
+It must not make anything: that is `bootstrap.Application`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainmaster.domain.capacity import Pool
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.image.endpoint import Limits
+from trainmaster.domain.image.settings import limits_in
+
+PREFIX = "TRAINMASTER_"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A deployment's settings; each is the environment variable of the same name in capitals, after `TRAINMASTER_`.
+
+    Attributes:
+        queue: the queue's name, which tags every attempt.
+        table: the DynamoDB table.
+        wake_queue_url: the SQS FIFO queue that feeds the manager.
+        dead_letter_queue_url: where messages go that cannot be handled.
+        pools: the deployment's pools, as `ml.p5.48xlarge=2,ml.g5.2xlarge=8`.
+        allowed_roles: role ARN patterns that the queue may pass, separated by commas.
+        role_mapping: JSON object, caller ARN pattern to list of role ARN patterns.
+        check_pass_role: whether IAM is asked if the caller may pass the role.
+        allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
+        hold_seconds: how long freed capacity is kept for the job that it was freed for.
+        learn_instance_types: whether the manager asks EC2, Service Quotas and the price list once a day.
+        image_queue_url: the SQS queue of image requests; "" where the deployment has no image jobs, as the next two.
+        image_dead_letter_queue_url: where image requests go that cannot be read, and those of jobs that have failed.
+        region_queue_url: the SQS queue of regions to work on.
+        limits: what endpoints are taken to hold, by the guide's own variables (`domain/image/settings.py`).
+    """
+
+    queue: str
+    table: str
+    wake_queue_url: str = ""
+    dead_letter_queue_url: str = ""
+    pools: str = ""
+    allowed_roles: tuple[str, ...] = ()
+    role_mapping: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    check_pass_role: bool = False
+    allow_non_preemptible: bool = True
+    hold_seconds: int = 3600
+    learn_instance_types: bool = False
+    image_queue_url: str = ""
+    image_dead_letter_queue_url: str = ""
+    region_queue_url: str = ""
+    limits: Limits = field(default_factory=Limits)
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> Settings:
+        """The settings in an environment. Raises `InvalidRequest` naming the variable that is unknown or wrong."""
+        given = {name.removeprefix(PREFIX): text for name, text in environ.items() if name.startswith(PREFIX)}
+        unknown = sorted(given.keys() - _READERS.keys())
+        if unknown:
+            field_ = PREFIX + unknown[0]
+            known = ", ".join(PREFIX + name for name in _READERS)
+            raise InvalidRequest(f"unknown setting {field_}", field=field_, hint=f"known: {known}")
+        for name in ("QUEUE", "TABLE"):
+            if not given.get(name):
+                raise InvalidRequest(f"{PREFIX}{name} is not set", field=PREFIX + name)
+        read = {name.lower(): _read(name, text) for name, text in given.items()}
+        return cls(**read, limits=limits_in(environ))
+
+
+def _read(name: str, text: str) -> Any:
+    try:
+        return _READERS[name](text)
+    except ValueError as error:
+        raise InvalidRequest(f"{PREFIX}{name} is wrong: {error}", field=PREFIX + name) from error
+
+
+def _switch(text: str) -> bool:
+    answer = {"true": True, "false": False}.get(text)
+    if answer is None:
+        raise ValueError(f"{text!r} is neither 'true' nor 'false'")
+    return answer
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _mapping(text: str) -> dict[str, tuple[str, ...]]:
+    parsed = json.loads(text or "{}")
+    if not isinstance(parsed, dict) or not all(
+        isinstance(roles, list) and all(isinstance(role, str) for role in roles) for roles in parsed.values()
+    ):
+        raise ValueError("it must be a JSON object from caller ARN patterns to lists of role ARN patterns")
+    return {caller: tuple(roles) for caller, roles in parsed.items()}
+
+
+def _seconds(text: str) -> int:
+    seconds = int(text)
+    if not 0 < seconds <= 7 * 86_400:
+        raise ValueError(f"{seconds} is not a number of seconds from 1 to a week")
+    return seconds
+
+
+def parse_pools(text: str) -> dict[str, Pool]:
+    """Pools from `ml.p5.48xlarge=2,ml.g5.2xlarge=8`. Raises ValueError saying which part is wrong."""
+    pools: dict[str, Pool] = {}
+    for part in _listed(text):
+        name, equals, cap = part.partition("=")
+        if not equals or not cap.strip().isdecimal() or not name.strip().startswith("ml."):
+            raise ValueError(f"{part!r} is not of the form ml.TYPE=CAP")
+        if name.strip() in pools:
+            raise ValueError(f"{name.strip()} is given twice")
+        pools[name.strip()] = Pool(name.strip(), int(cap))
+    return pools
+
+
+def _pools(text: str) -> str:
+    parse_pools(text)
+    return text
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "QUEUE": str,
+    "TABLE": str,
+    "WAKE_QUEUE_URL": str,
+    "DEAD_LETTER_QUEUE_URL": str,
+    "POOLS": _pools,
+    "ALLOWED_ROLES": _listed,
+    "ROLE_MAPPING": _mapping,
+    "CHECK_PASS_ROLE": _switch,
+    "ALLOW_NON_PREEMPTIBLE": _switch,
+    "HOLD_SECONDS": _seconds,
+    "LEARN_INSTANCE_TYPES": _switch,
+    "IMAGE_QUEUE_URL": str,
+    "IMAGE_DEAD_LETTER_QUEUE_URL": str,
+    "REGION_QUEUE_URL": str,
+}
