@@ -25,6 +25,7 @@ from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.policy import Policy
 from trainmaster.local.memory import MemoryStore
+from trainmaster.local.memory_runs import MemoryRuns
 from trainmaster.local.memory_table import MemoryTable
 from trainmaster.ports import Store
 
@@ -45,6 +46,10 @@ class MemoryEngine:
     def open(self, *, pools: Iterable[Pool] = (), parameter: str = "two", policy: Policy | None = None) -> Store:
         default = pools_of(*(pools or [a_pool()]))
         return MemoryStore(table=self.table, default_pools=default, parameter=parameter, policy=policy)
+
+    def runs(self) -> MemoryRuns:
+        """Image jobs' regions."""
+        return MemoryRuns()
 
 
 class DynamoEngine:

@@ -44,6 +44,9 @@ def record(runs, number):
 
 
 class RunsContract:
+    many = 700
+    """Regions of a large image."""
+
     def test_there_is_no_run_of_which_no_regions_were_laid_out(self, runs):
         assert runs.run("scene") is None
         assert begin(runs, 0) is None
@@ -63,10 +66,10 @@ class RunsContract:
         assert set(states(run)) == {RegionState.PENDING}
 
     def test_thousands_of_regions_are_laid_out_and_read(self, runs):
-        many = regions(2_500)
+        many = regions(self.many)
         runs.lay_out("scene", 1, many)
         assert [each.region for each in runs.run("scene").records[:-1]] == many
-        assert done(runs, 2_499) == 2_499
+        assert done(runs, self.many - 1) == self.many - 1
         runs.forget("scene")
         assert runs.run("scene") is None
 
@@ -276,11 +279,11 @@ class RunsContract:
         assert 0 in left, "whoever is the last knows it"
 
     def test_laid_out_by_two_at_once_it_is_laid_out_once(self, runs):
-        many = regions(230)
+        many = regions(103)
         _at_once([lambda: runs.lay_out("scene", 1, many)] * 3)
         run = runs.run("scene")
         assert [each.region for each in run.records[:-1]] == many
-        assert done(runs, 0) == 229
+        assert done(runs, 0) == 102
 
     def test_whoever_begins_while_it_is_stopped_is_seen_or_does_not_begin(self, runs):
         """Otherwise a stopped run's capacity would be given away while a worker goes on."""
