@@ -41,7 +41,7 @@ def may_pass(caller: str, role: str, allowed: tuple[str, ...], mapping: Mapping[
     A role or caller that is not a well-formed ARN matches nothing, not even `*`: among others one with an empty,
     `.` or `..` part in its path, a wildcard, a blank or a control character.
     """
-    if not _well_formed(role, _ROLE) or not any(_glob(role, pattern) for pattern in allowed):
+    if not is_role(role) or not any(_glob(role, pattern) for pattern in allowed):
         return False
     if not mapping:
         return True
@@ -55,6 +55,11 @@ def may_use(caller: str, patterns: tuple[str, ...]) -> bool:
     The patterns are caller patterns as of `may_pass`: `*` does not run across `/` or `:`.
     """
     return not patterns or any(_matches_caller(caller, pattern) for pattern in patterns)
+
+
+def is_role(arn: str) -> bool:
+    """Whether it is the ARN of an IAM role."""
+    return _well_formed(arn, _ROLE)
 
 
 def is_caller_pattern(pattern: str) -> bool:

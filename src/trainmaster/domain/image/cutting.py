@@ -153,7 +153,7 @@ def _axes(part: Window, cut: Cut) -> tuple[_Axis, _Axis]:
 def _check(part: Window, cut: Cut) -> None:
     if part.width < 1 or part.height < 1:
         hint = "Give an image, or a regionOfInterest, that has some."
-        raise InvalidRequest("What is asked for of the image has no pixels.", field="imageUrls", hint=hint)
+        raise InvalidRequest("What is asked for of the image has no pixels.", field="imageUrls[0]", hint=hint)
     for region, tile, overlap in zip(cut.region, cut.tile, cut.overlap, strict=True):
         if not 0 <= overlap < tile:
             wrong = f"The overlap of tiles is {overlap} pixels, and the tiles have {tile}."

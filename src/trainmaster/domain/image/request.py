@@ -5,12 +5,24 @@ It must not read an image, nor know what endpoint there is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+from urllib.parse import urlsplit
 
 from trainmaster.domain.image.endpoint import is_url
+from trainmaster.domain.names import MAX_NAME, STAMP
+from trainmaster.domain.request.fields import Problem, shown
+from trainmaster.domain.request.values import job_names
+from trainmaster.domain.roles import is_role
+
+# EndpointName (CreateEndpoint, API reference).
+_ENDPOINT = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", re.ASCII)
+# S3's bucket names, old ones among them, and ARNs, which stand for them in its API (developer guide, "access points").
+_BUCKET = re.compile(r"[A-Za-z0-9._-]{3,255}|arn:aws[a-z-]*:s3[a-z0-9:/._-]+", re.ASCII)
 
 
 class ProcessorType(StrEnum):
@@ -124,3 +136,81 @@ class ImageRequest:
     def target_variant(self) -> str | None:
         """The variant that it names itself; an empty text counts as none."""
         return str(self.parameters.get("TargetVariant") or "") or None
+
+
+_MEANINGLESS = frozenset({(TileFormat.NITF, Compression.LZW), (TileFormat.GEOTIFF, Compression.J2K)})
+"""No such tile can be written; JPEG and PNG have a compression of their own, whatever is asked."""
+
+
+def problems(request: ImageRequest) -> Iterator[Problem]:
+    """Everything wrong with what a request means; its form is checked where it is read (`handlers/image_model.py`)."""
+    yield from _name_problems(request.job_id)
+    yield from _url_problems("imageUrls[0]", request.image_url, ("s3", "http", "https"))
+    yield from _processor_problems(request.processor)
+    yield from _tile_problems(request)
+    yield from _role_problems("imageReadRole", request.image_read_role)
+    for index, output in enumerate(request.outputs):
+        if not _BUCKET.fullmatch(output.bucket):
+            wrong = f"{shown(output.bucket)} is no name of a bucket."
+            yield Problem(f"outputs[{index}].bucket", wrong, "Give the bucket alone; what follows goes into prefix.")
+    yield from _distillation_problems(request.distillation)
+
+
+def _name_problems(name: str) -> Iterator[Problem]:
+    """It becomes a job's name, so the same names are legal."""
+    if job_names(name) != (name,):
+        hint = f"Use letters, digits and single '-' between them, at most {MAX_NAME}, and not '{STAMP}'."
+        yield Problem("jobId", f"{shown(name)} cannot be a job's name.", hint)
+
+
+def _url_problems(field_: str, url: str, schemes: tuple[str, ...]) -> Iterator[Problem]:
+    kinds = " or ".join(f"{scheme}://" for scheme in schemes)
+    try:
+        parts = urlsplit(url)
+        whole = bool(parts.hostname) and (parts.scheme != "s3" or len(parts.path) > 1)
+    except ValueError:
+        yield Problem(field_, f"{shown(url)} is no URL.", f"Give one that begins with {kinds}.")
+        return
+    if parts.scheme not in schemes or not url.isprintable():
+        yield Problem(field_, f"{shown(url)} cannot be read.", f"Give a URL that begins with {kinds}.")
+    elif not whole:
+        hint = "Give s3://bucket/key." if parts.scheme == "s3" else f"Name the host behind {kinds}."
+        yield Problem(field_, f"{shown(url)} is not all of a URL.", hint)
+
+
+def _processor_problems(processor: Processor) -> Iterator[Problem]:
+    if processor.is_http:
+        yield from _url_problems("imageProcessor.name", processor.name, ("http", "https"))
+    elif not _ENDPOINT.fullmatch(processor.name):
+        wrong = f"{shown(processor.name)} is no name of a SageMaker endpoint."
+        yield Problem("imageProcessor.name", wrong, "Give an endpoint's name, or a URL that begins with http(s)://.")
+    yield from _role_problems("imageProcessor.assumedRole", processor.assumed_role)
+
+
+def _role_problems(field_: str, role: str | None) -> Iterator[Problem]:
+    """ModelRunner's own requests have "" for none."""
+    if role and not is_role(role):
+        hint = "Give its ARN, such as arn:aws:iam::111122223333:role/reader."
+        yield Problem(field_, f"{shown(role)} is no IAM role.", hint)
+
+
+def _tile_problems(request: ImageRequest) -> Iterator[Problem]:
+    size, overlap = request.tile_size, request.tile_overlap
+    if size < 1:
+        yield Problem("imageProcessorTileSize", f"Tiles have {shown(size)} pixels per axis.", "Give 1 or more.")
+    elif not 0 <= overlap < size:
+        wrong = f"The overlap of tiles is {shown(overlap)} pixels, and the tiles have {shown(size)}."
+        yield Problem("imageProcessorTileOverlap", wrong, f"Give a whole number from 0 to {size - 1}.")
+    if (request.tile_format, request.tile_compression) in _MEANINGLESS:
+        wrong = f"No {request.tile_format} tile is compressed as {request.tile_compression}."
+        hint = "NITF takes NONE, JPEG and J2K; GTIFF takes NONE, JPEG and LZW."
+        yield Problem("imageProcessorTileCompression", wrong, hint)
+
+
+def _distillation_problems(rules: Distillation) -> Iterator[Problem]:
+    path = "postProcessing[0].algorithm"
+    for member, number in (("iouThreshold", rules.iou), ("skipBoxThreshold", rules.skip_box)):
+        if not 0 <= number <= 1:
+            yield Problem(f"{path}.{member}", f"{member} is {shown(number)}.", "Give a number from 0 to 1.")
+    if not 0 < rules.sigma < math.inf:
+        yield Problem(f"{path}.sigma", f"sigma is {shown(rules.sigma)}.", "Give a number more than 0; 0.1 is usual.")

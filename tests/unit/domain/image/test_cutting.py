@@ -153,7 +153,7 @@ def test_w12_an_image_no_larger_than_the_overlap_is_one_region_of_small_tiles():
 def test_w12_a_part_without_pixels_is_refused(part):
     with pytest.raises(InvalidRequest, match="no pixels") as refused:
         regions(part, a_cut())
-    assert refused.value.field == "imageUrls"
+    assert refused.value.field == "imageUrls[0]"
 
 
 @pytest.mark.parametrize(
@@ -202,3 +202,8 @@ def test_the_load_is_regions_times_workers_where_tiles_are_many():
 def test_w9_a_region_that_is_done_gives_its_load_back():
     found = regions(whole(50_000, 50_000), a_cut(4_096, 128))
     assert load(found[1:], 4) == load(found, 4) - 4
+
+
+def test_a_region_of_interest_has_fewer_regions_than_the_whole_image():
+    interest = Window(10_000, 10_000, 9_000, 12_000)
+    assert region_count(interest, a_cut()) == 2 < region_count(whole(40_000, 30_000), a_cut())
