@@ -19,8 +19,9 @@ MAY_IMPORT = {
     "ports": {"domain"},
     "service": {"domain", "planner", "ports", "service"},
     "adapters": {"domain", "ports", "adapters"},
-    "bootstrap": {"service", "adapters", "domain", "ports", "bootstrap"},
-    "handlers": {"bootstrap", "service", "domain", "ports", "handlers"},
+    "imaging": {"domain", "ports", "adapters", "imaging"},
+    "bootstrap": {"service", "adapters", "domain", "ports", "bootstrap", "imaging"},
+    "handlers": {"bootstrap", "service", "domain", "ports", "handlers", "imaging"},
     "client": {"domain", "client"},
     "cli": {"client", "domain", "cli"},
     "worker": {"domain", "worker"},
@@ -132,6 +133,30 @@ def test_the_worker_shares_the_errors_with_the_queue_and_needs_boto3_or_torch_at
         for name in imports(path):
             assert name.split(".")[0] in allowed, f"{path.name}: {name}"
             assert own(name) != "domain" or name.startswith("trainmaster.domain.errors."), f"{path.name}: {name}"
+
+
+NEEDS_GDAL = {"rasterio", "numpy", "shapely"}
+
+
+def test_images_need_no_adapter_but_the_translation_of_errors_and_are_imported_late():
+    """What runs without the layer of GDAL (ADR 0017) must not import it, not even by way of others."""
+    for path in MODULES:
+        if layer(path) == "imaging":
+            taken = {name for name in imports(path) if own(name) == "adapters"}
+            assert all(name.startswith("trainmaster.adapters.aws_errors.") for name in taken), f"{path.name}: {taken}"
+        else:
+            assert not {name.split(".")[0] for name in imports(path)} & NEEDS_GDAL, path
+            at_top = [name for name in top_imports(path) if own(name) == "imaging"]
+            assert not at_top or path.name == "regions.py", f"{path.name}: {at_top}"
+
+
+def top_imports(path: Path) -> Iterator[str]:
+    """What a module imports as soon as it is imported itself."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
 def reads_environment(path: Path) -> bool:

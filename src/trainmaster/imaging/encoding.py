@@ -1,0 +1,134 @@
+"""Tiles as models get them: NITF, JPEG, PNG or GeoTIFF, encoded in memory, with their georeference where one fits in.
+
+It must not read images, nor write files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import rasterio.shutil
+import rasterio.warp
+from rasterio.control import GroundControlPoint
+from rasterio.enums import ColorInterp
+from rasterio.errors import CRSError, RasterioError
+from rasterio.io import MemoryFile
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.image.request import Compression, TileFormat
+from trainmaster.imaging.georeference import WGS84, applied
+from trainmaster.imaging.pixels import Chip, Pixels, Placing, eight_bits
+
+CONTENT_TYPES = {
+    TileFormat.NITF: "image/nitf",
+    TileFormat.JPEG: "image/jpeg",
+    TileFormat.PNG: "image/png",
+    TileFormat.GEOTIFF: "image/tiff",
+}
+"""What a tile is called where the request names no `ContentType`."""
+
+_DRIVERS = {
+    TileFormat.NITF: "NITF",
+    TileFormat.JPEG: "JPEG",
+    TileFormat.PNG: "PNG",
+    TileFormat.GEOTIFF: "GTiff",
+}
+# The guide for model developers, "imageProcessorTileCompression"; JPEG and PNG have their own.
+_OPTIONS: dict[tuple[TileFormat, Compression], dict[str, Any]] = {
+    (TileFormat.NITF, Compression.NONE): {"IC": "NC"},
+    (TileFormat.NITF, Compression.JPEG): {"IC": "C3"},
+    (TileFormat.NITF, Compression.J2K): {"IC": "C8"},
+    (TileFormat.GEOTIFF, Compression.NONE): {},
+    (TileFormat.GEOTIFF, Compression.LZW): {"COMPRESS": "LZW"},
+    (TileFormat.GEOTIFF, Compression.JPEG): {"COMPRESS": "JPEG"},
+}
+_BANDS = {TileFormat.JPEG: (1, 3), TileFormat.PNG: (1, 2, 3, 4)}
+_EIGHT_BITS_OR_SIXTEEN = (np.dtype(np.uint8), np.dtype(np.uint16))
+
+
+def check(form: TileFormat, compression: Compression) -> None:
+    """Raise `InvalidRequest` for a compression that a format does not have."""
+    if form in (TileFormat.NITF, TileFormat.GEOTIFF) and (form, compression) not in _OPTIONS:
+        allowed = ", ".join(sorted(each.value for known, each in _OPTIONS if known is form))
+        hint = f"{form} has: {allowed}"
+        raise InvalidRequest(f"no {form} has {compression}", field="imageProcessorTileCompression", hint=hint)
+
+
+def encode(chip: Chip, form: TileFormat, compression: Compression) -> bytes:
+    """A tile's bytes.
+
+    Georeference is kept in GeoTIFF as it is. NITF has the corners in whole metres or arc seconds (IGEOLO), and the
+    whole of a sensor model (RPC00B). Raises `InvalidRequest` for pixels that the format cannot have.
+    """
+    check(form, compression)
+    pixels = _fitting(chip, form, compression)
+    placing = chip.placing if form in (TileFormat.NITF, TileFormat.GEOTIFF) else Placing()
+    if form is TileFormat.NITF:
+        placing = _nitf_placing(placing, pixels)
+    try:
+        return _written(pixels, placing, chip, _DRIVERS[form], _OPTIONS.get((form, compression), {}))
+    except (RasterioError, CRSError, ValueError) as error:
+        kind = f"{len(pixels)} bands of {pixels.dtype.name}"
+        raise InvalidRequest(
+            f"{kind} do not go into {form} tiles: {error}", field="imageProcessorTileFormat"
+        ) from error
+
+
+def _fitting(chip: Chip, form: TileFormat, compression: Compression) -> Pixels:
+    """The pixels, in bands and bits that the format has."""
+    pixels = chip.pixels
+    if form in _BANDS and len(pixels) not in _BANDS[form]:
+        pixels = pixels[:3] if len(pixels) >= 3 else pixels[:1]
+    fits = form in (TileFormat.NITF, TileFormat.GEOTIFF) and compression is not Compression.JPEG
+    if fits or (form is TileFormat.PNG and pixels.dtype in _EIGHT_BITS_OR_SIXTEEN):
+        return pixels
+    return eight_bits(pixels, chip.scale)
+
+
+def _written(pixels: Pixels, placing: Placing, chip: Chip, driver: str, options: dict[str, Any]) -> bytes:
+    """By way of an image in memory: most drivers only copy."""
+    bands, height, width = pixels.shape
+    profile: dict[str, Any] = {"count": bands, "height": height, "width": width, "dtype": pixels.dtype}
+    if chip.nodata is not None and pixels.dtype == chip.pixels.dtype and driver == "GTiff":
+        profile["nodata"] = chip.nodata
+    if placing.transform is not None:
+        profile |= {"crs": placing.crs, "transform": placing.transform}
+    with ExitStack() as stack:
+        draft = stack.enter_context(MemoryFile(ext=".tif"))
+        with draft.open(driver="GTiff", **profile) as written:
+            written.write(pixels)
+            written.colorinterp = _colours(chip, bands)
+            if placing.gcps:
+                written.gcps = (list(placing.gcps), placing.gcps_crs)
+            if placing.rpcs is not None:
+                written.rpcs = placing.rpcs
+        source = stack.enter_context(draft.open())
+        tile = stack.enter_context(MemoryFile(ext=".tile"))
+        rasterio.shutil.copy(source, tile.name, driver=driver, **options)
+        return bytes(tile.getbuffer())
+
+
+def _colours(chip: Chip, bands: int) -> Sequence[ColorInterp]:
+    """As in the image, but palettes: a tile has none."""
+    kept = chip.colours[:bands]
+    return tuple(ColorInterp.gray if each is ColorInterp.palette else each for each in kept)
+
+
+def _nitf_placing(placing: Placing, pixels: Pixels) -> Placing:
+    """NITF's corners are in WGS 84, as longitude and latitude or as UTM; those of other systems are reprojected."""
+    if placing.transform is None or _is_nitfs(placing.crs):
+        return placing if not placing.gcps else Placing()
+    _, height, width = pixels.shape
+    middles = ((0.5, 0.5), (width - 0.5, 0.5), (width - 0.5, height - 0.5), (0.5, height - 0.5))
+    there = [applied(placing.transform, *each) for each in middles]
+    xs, ys = rasterio.warp.transform(placing.crs, WGS84, [x for x, _ in there], [y for _, y in there])
+    points = (GroundControlPoint(row, column, x, y) for (column, row), x, y in zip(middles, xs, ys, strict=True))
+    return Placing(gcps=tuple(points), gcps_crs=WGS84)
+
+
+def _is_nitfs(crs: Any) -> bool:
+    code = crs.to_epsg() or 0
+    return code == 4326 or 32601 <= code <= 32660 or 32701 <= code <= 32760

@@ -1,0 +1,146 @@
+"""Pixels to longitude and latitude, and back: by an affine transform, ground control points, or an RPC sensor model.
+
+Image coordinates are (x, y) in pixels from the upper left corner of the image's first pixel. It must not read pixels.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from rasterio.crs import CRS
+from rasterio.errors import CRSError
+from rasterio.io import DatasetReader
+from rasterio.transform import GCPTransformer, RPCTransformer
+from rasterio.warp import transform as reproject
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.image.cutting import Window
+
+WGS84 = CRS.from_epsg(4326)
+Numbers = NDArray[np.float64]
+LONGEST_INTEREST = 100_000
+"""Characters of a region of interest."""
+_INTEREST = "regionOfInterest"
+_POINTS_PER_SIDE = 32
+"""A straight line on the map is none in the image: a region of interest is looked at in so many places at least."""
+
+
+class Georeference:
+    """Where an image's pixels are; usable from several threads.
+
+    Args:
+        image: an open image that has one; see `georeference_of`.
+    """
+
+    def __init__(self, image: DatasetReader) -> None:
+        self._lock = threading.Lock()
+        self._affine = None if image.transform.is_identity else image.transform
+        gcps, gcps_crs = image.gcps
+        self._model: Any = None
+        self._crs = image.crs
+        if self._affine is None and gcps:
+            self._model, self._crs = GCPTransformer(gcps), gcps_crs
+        elif self._affine is None:
+            self._model, self._crs = RPCTransformer(image.rpcs), WGS84
+
+    def world(self, points: Numbers) -> Numbers:
+        """Longitude and latitude of points (n x 2) of the image, degrees."""
+        if self._affine is not None:
+            xs, ys = applied(self._affine, points[:, 0], points[:, 1])
+        else:
+            with self._lock:
+                xs, ys = self._model.xy(points[:, 1], points[:, 0], offset="ul")
+        return self._reprojected(xs, ys, self._crs, WGS84)
+
+    def image(self, points: Numbers) -> Numbers:
+        """The image's points (n x 2) at longitudes and latitudes, degrees."""
+        there = self._reprojected(points[:, 0], points[:, 1], WGS84, self._crs)
+        if self._affine is not None:
+            columns, rows = applied(~self._affine, there[:, 0], there[:, 1])
+        else:
+            with self._lock:
+                rows, columns = self._model.rowcol(there[:, 0], there[:, 1], op=_as_it_is)
+        return np.column_stack([np.asarray(columns, dtype=float), np.asarray(rows, dtype=float)])
+
+    @staticmethod
+    def _reprojected(xs: Any, ys: Any, source: CRS, target: CRS) -> Numbers:
+        xs, ys = np.atleast_1d(np.asarray(xs, dtype=float)), np.atleast_1d(np.asarray(ys, dtype=float))
+        if source != target:
+            xs, ys = reproject(source, target, xs, ys)
+        return np.column_stack([np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)])
+
+
+def applied(affine: Any, columns: Any, rows: Any) -> tuple[Any, Any]:
+    """Where an affine transform takes coordinates; written out, as releases of `affine` differ in the operator."""
+    return affine.a * columns + affine.b * rows + affine.c, affine.d * columns + affine.e * rows + affine.f
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def georeference_of(image: DatasetReader) -> Georeference | None:
+    """Where an image's pixels are; None where it does not say."""
+    gcps, gcps_crs = image.gcps
+    by_transform = image.crs is not None and not image.transform.is_identity
+    if by_transform or (gcps and gcps_crs is not None) or image.rpcs is not None:
+        try:
+            return Georeference(image)
+        except (CRSError, ValueError):
+            return None
+    return None
+
+
+def interest_window(interest: str, where: Georeference, width: int, height: int) -> Window:
+    """What of an image a region of interest covers: its bounds in pixels, cut to the image.
+
+    Args:
+        interest: WKT, longitude and latitude.
+        where: the image's georeference.
+        width: of the image, pixels.
+        height: of the image, pixels.
+
+    Raises `InvalidRequest` for text that is no WKT, coordinates that are none, and what lies outside the image.
+    """
+    points = where.image(_points_of(interest))
+    points = points[np.isfinite(points).all(axis=1)]
+    if not len(points):
+        raise _outside()
+    left, top = (max(0, math.floor(low + _SLACK)) for low in points.min(axis=0))
+    right, bottom = (math.ceil(high - _SLACK) for high in points.max(axis=0))
+    right, bottom = min(width, right), min(height, bottom)
+    if right <= left or bottom <= top:
+        raise _outside()
+    return Window(left, top, right - left, bottom - top)
+
+
+_SLACK = 1e-6
+"""Of a pixel: what reprojection leaves of a whole number is not to add a pixel."""
+
+
+def _outside() -> InvalidRequest:
+    return InvalidRequest("the region of interest lies outside the image", field=_INTEREST)
+
+
+def _points_of(interest: str) -> Numbers:
+    if len(interest) > LONGEST_INTEREST:
+        raise InvalidRequest(f"the region of interest has more than {LONGEST_INTEREST} characters", field=_INTEREST)
+    try:
+        shape = shapely.from_wkt(interest)
+    except (shapely.errors.ShapelyError, ValueError) as error:
+        raise InvalidRequest(f"the region of interest is no WKT: {error}", field=_INTEREST) from error
+    if shape is None or shape.is_empty:
+        raise InvalidRequest("the region of interest is empty", field=_INTEREST)
+    low_x, low_y, high_x, high_y = shape.bounds
+    if not (-180 <= low_x <= high_x <= 180 and -90 <= low_y <= high_y <= 90):
+        hint = "WKT coordinates are longitude first, then latitude, in degrees."
+        raise InvalidRequest("the region of interest is not on the earth", field=_INTEREST, hint=hint)
+    side = max(high_x - low_x, high_y - low_y)
+    if side:
+        shape = shapely.segmentize(shape, side / _POINTS_PER_SIDE)
+    return np.asarray(shapely.get_coordinates(shape), dtype=float)

@@ -1,0 +1,40 @@
+"""Images' headers, read from where the images are; implements `ports.image.Headers`.
+
+Only a header's bytes are read: GDAL asks for ranges. It must not read pixels.
+"""
+
+from __future__ import annotations
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.image.cutting import Window
+from trainmaster.imaging.access import Access
+from trainmaster.imaging.georeference import georeference_of, interest_window
+from trainmaster.imaging.places import Resolver, addresses, place_of
+from trainmaster.ports.image import Header
+
+
+class RasterHeaders:
+    """Reads headers with rasterio.
+
+    Args:
+        access: opens images.
+        loopback: whether images may be on this machine: local stacks only.
+        resolve: asked for the addresses of a host.
+    """
+
+    def __init__(self, access: Access, *, loopback: bool = False, resolve: Resolver = addresses) -> None:
+        self._access = access
+        self._loopback = loopback
+        self._resolve = resolve
+
+    def read(self, url: str, *, role: str | None = None, interest: str | None = None) -> Header:
+        """The header of an image; see `ports.image.Headers.read`."""
+        place = place_of(url, loopback=self._loopback, resolve=self._resolve)
+        with self._access.under(place, role), self._access.open(place, role) as image:
+            if not image.count:
+                raise InvalidRequest(f"{url} has no bands", field="imageUrls")
+            where = georeference_of(image)
+            part = Window(0, 0, image.width, image.height)
+            if where is not None and interest is not None:
+                part = interest_window(interest, where, image.width, image.height)
+            return Header(width=image.width, height=image.height, georeferenced=where is not None, part=part)

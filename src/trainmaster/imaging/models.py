@@ -1,0 +1,217 @@
+"""Models: a tile goes in, GeoJSON features come out; behind a SageMaker endpoint, or behind a URL.
+
+Being told to slow down is an error of its own (`Throttled`), so that the endpoint's target can be lowered. It must not
+know of regions.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import httpx
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from trainmaster.adapters.aws_errors import AWS_ERRORS, AwsError, code_of, message_of, trouble
+from trainmaster.domain.errors import (
+    NotPermitted,
+    RequestRefused,
+    ServiceTrouble,
+    Throttled,
+    Unavailable,
+)
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+
+log = logging.getLogger(__name__)
+
+Feature = dict[str, Any]
+"""A GeoJSON Feature."""
+
+PASSED_ON = frozenset(
+    {
+        "Accept",
+        "ContentType",
+        "CustomAttributes",
+        "EnableExplanations",
+        "InferenceComponentName",
+        "InferenceId",
+        "SessionId",
+        "TargetContainerHostname",
+        "TargetModel",
+        "TargetVariant",
+    }
+)
+"""Members of `imageProcessorParameters` that InvokeEndpoint takes; others are left out, as ModelRunner does."""
+ANSWER_TIME = 60
+"""Seconds that a model has for an answer (SageMaker, "InvokeEndpoint")."""
+LONGEST_REASON = 500
+_SLOW_DOWN = frozenset({"ServiceUnavailable", "ServiceUnavailableException", "ModelNotReadyException"})
+"""What SageMaker says of a model that is too busy or still loading, beside the throttles of all AWS services."""
+_BUSY = frozenset({429, 503})
+_SERVER_ERROR = 500
+_REFUSED, _FORBIDDEN, _TIMEOUT = 400, frozenset({401, 403}), 408
+
+
+class Model(Protocol):
+    """What finds features in tiles; called by several threads at once."""
+
+    def features(self, tile: bytes) -> list[Feature]:
+        """What it finds, in the tile's own pixels.
+
+        Raises `Throttled` where it asks us to slow down, `Unavailable` where trying again may help, `NotPermitted` and
+        `RequestRefused` where it will not.
+        """
+        ...
+
+
+def runtime_config(connections: int) -> Config:
+    """How InvokeEndpoint is tried again: adaptively, so that all threads slow down together."""
+    retries: Any = {"mode": "adaptive", "total_max_attempts": 4}
+    most = max(10, connections)
+    return Config(retries=retries, max_pool_connections=most, connect_timeout=5, read_timeout=ANSWER_TIME + 5)
+
+
+class SageMakerModel:
+    """A model behind a SageMaker endpoint.
+
+    Args:
+        client: a boto3 client of `sagemaker-runtime`, made with `runtime_config`, under the role that may invoke.
+        endpoint: its name.
+        parameters: of the request (`imageProcessorParameters`).
+        variant: the one that was chosen; "" for none.
+        content_type: of tiles, where the parameters do not say.
+    """
+
+    def __init__(
+        self, client: BaseClient, endpoint: str, parameters: Mapping[str, Any], *, variant: str, content_type: str
+    ) -> None:
+        known = {
+            name: str(value) for name, value in parameters.items() if name in PASSED_ON and value not in (None, "")
+        }
+        self._client: Any = client
+        self._asked = {"ContentType": content_type} | known | ({"TargetVariant": variant} if variant else {})
+        self._endpoint = endpoint
+
+    def features(self, tile: bytes) -> list[Feature]:
+        """What the endpoint finds in a tile; see `Model.features`."""
+        try:
+            answer = self._client.invoke_endpoint(EndpointName=self._endpoint, Body=tile, **self._asked)
+            said = answer["Body"].read()
+        except AWS_ERRORS as error:
+            raise _trouble(error) from error
+        return features_of(said)
+
+
+def _trouble(error: AwsError) -> ServiceTrouble:
+    """`ModelError` is what the container itself answered: its own status tells what it means."""
+    code = code_of(error)
+    text = f"{code}: {message_of(error)}"[:LONGEST_REASON]
+    if code in _SLOW_DOWN:
+        return Throttled(text)
+    if code == "ModelError" and isinstance(error, ClientError):
+        status = int(str(error.response.get("OriginalStatusCode") or _SERVER_ERROR))
+        return trouble_of_status(status, text)
+    return trouble(error)
+
+
+def trouble_of_status(status: int, text: str) -> ServiceTrouble:
+    """What a model's HTTP status means."""
+    if status in _BUSY:
+        return Throttled(text)
+    if status in _FORBIDDEN:
+        return NotPermitted(text)
+    if status >= _SERVER_ERROR or status == _TIMEOUT:
+        return Unavailable(text)
+    return RequestRefused(text)
+
+
+class HttpModel:
+    """A model behind a URL, which takes a tile as the body of a POST.
+
+    Args:
+        client: has the time-outs, and as many connections as there are threads; it must not follow redirects.
+        url: of the model.
+        content_type: of tiles.
+    """
+
+    def __init__(self, client: httpx.Client, url: str, *, content_type: str) -> None:
+        self._client = client
+        self._url = url
+        self._headers = {"Content-Type": content_type, "Accept": "application/geo+json, application/json"}
+
+    def features(self, tile: bytes) -> list[Feature]:
+        """What the model finds in a tile; see `Model.features`."""
+        try:
+            answer = self._client.post(self._url, content=tile, headers=self._headers)
+        except httpx.HTTPError as error:
+            raise Unavailable(f"{type(error).__name__}: {error}") from error
+        if answer.status_code != httpx.codes.OK:
+            text = f"the model answered with HTTP status {answer.status_code}: {answer.text[:LONGEST_REASON]}"
+            raise trouble_of_status(answer.status_code, text)
+        return features_of(answer.content)
+
+
+def http_client(connections: int) -> httpx.Client:
+    """A client for models behind URLs."""
+    limits = httpx.Limits(max_connections=max(10, connections))
+    return httpx.Client(timeout=httpx.Timeout(ANSWER_TIME, connect=5), limits=limits, follow_redirects=False)
+
+
+def features_of(said: bytes) -> list[Feature]:
+    """The features of a GeoJSON FeatureCollection. Raises `RequestRefused` for anything else."""
+    try:
+        found = json.loads(said, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise RequestRefused(f"the model's answer is no JSON: {error}") from error
+    features = found.get("features") if isinstance(found, dict) else None
+    if not isinstance(features, list) or not all(isinstance(each, dict) for each in features):
+        raise RequestRefused("the model's answer is no GeoJSON FeatureCollection")
+    return features
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+class Patient:
+    """A model that is asked again after a while where that may help.
+
+    Args:
+        model: the one that is asked.
+        wait: lets seconds pass; True where whoever waits is to give up.
+        spread: a number from 0 to 1, so that threads do not come back together.
+        tries: how often it is asked in all.
+        first: seconds before the second try; doubled each time.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        wait: Callable[[float], bool],
+        spread: Callable[[], float],
+        tries: int = 5,
+        first: float = 1.0,
+    ) -> None:
+        self._model = model
+        self._wait = wait
+        self._spread = spread
+        self._tries = tries
+        self._first = first
+
+    def features(self, tile: bytes) -> list[Feature]:
+        """What the model finds, or the trouble of the last try; see `Model.features`."""
+        for number in range(self._tries):
+            try:
+                return self._model.features(tile)
+            except (Throttled, Unavailable) as error:
+                pause = self._first * 2**number * (0.5 + self._spread())
+                if number + 1 == self._tries or self._wait(pause):
+                    raise
+                log.info("the model is asked again", extra={"cause": str(error), "seconds": round(pause, 1)})
+        raise AssertionError("a model is asked once at least")

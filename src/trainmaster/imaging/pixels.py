@@ -1,0 +1,172 @@
+"""An image's pixels: its windows, as arrays, with where they are on earth and how they become eight bits.
+
+It must not encode tiles (`encoding.py` does) nor know what a model is.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rasterio.control import GroundControlPoint
+from rasterio.enums import ColorInterp
+from rasterio.errors import RasterioError
+from rasterio.io import DatasetReader
+from rasterio.rpc import RPC
+from rasterio.windows import Window as RasterWindow
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.image.cutting import Window
+from trainmaster.imaging.access import Access
+from trainmaster.imaging.georeference import Georeference, georeference_of
+from trainmaster.imaging.places import Place
+
+Pixels = NDArray[Any]
+"""Bands x rows x columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Where the pixels of a tile are on earth, in whichever way its image says it.
+
+    Attributes:
+        crs, transform: of an affine transform; None where there is none.
+        gcps, gcps_crs: ground control points.
+        rpcs: a sensor model.
+    """
+
+    crs: Any = None
+    transform: Any = None
+    gcps: tuple[GroundControlPoint, ...] = ()
+    gcps_crs: Any = None
+    rpcs: RPC | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How pixels become eight bits: the same for all tiles of an image, so that no seams appear.
+
+    Attributes:
+        low, high: the values that become 0 and 255.
+    """
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """What was read of a window: pixels and all that belongs to them."""
+
+    pixels: Pixels
+    placing: Placing
+    scale: Scale | None
+    colours: tuple[ColorInterp, ...]
+    nodata: float | None
+
+
+class Image:
+    """One image, read by several threads; each reads with a handle of its own, as GDAL wants it.
+
+    Args:
+        access: opens it.
+        place: where it is.
+        role: IAM role ARN under which it is read; None for our own.
+    """
+
+    def __init__(self, access: Access, place: Place, role: str | None) -> None:
+        self._access = access
+        self._place = place
+        self._role = role
+        self._idle: queue.SimpleQueue[DatasetReader] = queue.SimpleQueue()
+        with self._handle() as image:
+            self.width, self.height = int(image.width), int(image.height)
+            self.driver = str(image.driver)
+            self.georeference: Georeference | None = georeference_of(image)
+            self._scale = scale_of(image)
+
+    def read(self, window: Window) -> Chip:
+        """The pixels of a window. Raises as `Access.open` does, and `InvalidRequest` for a window beyond the image."""
+        if window.column + window.width > self.width or window.row + window.height > self.height:
+            raise InvalidRequest(f"{self._place.url} is smaller than when it was submitted", field="imageUrls")
+        there = RasterWindow(window.column, window.row, window.width, window.height)
+        with self._handle() as image:
+            try:
+                pixels = image.read(window=there)
+            except RasterioError as error:
+                raise self._access.why(self._place, self._role, str(error)) from error
+            return Chip(pixels, placing_of(image, window), self._scale, tuple(image.colorinterp), image.nodata)
+
+    def close(self) -> None:
+        """Close what is not in use."""
+        while True:
+            try:
+                self._idle.get_nowait().close()
+            except queue.Empty:
+                return
+
+    @contextmanager
+    def _handle(self) -> Iterator[DatasetReader]:
+        with self._access.under(self._place, self._role):
+            try:
+                image = self._idle.get_nowait()
+            except queue.Empty:
+                image = self._access.open(self._place, self._role)
+            yield image
+            self._idle.put(image)
+
+
+def placing_of(image: DatasetReader, window: Window) -> Placing:
+    """Where a window of an image is: the image's own georeference, moved to the window's corner."""
+    gcps, gcps_crs = image.gcps
+    if image.crs is not None and not image.transform.is_identity:
+        there = RasterWindow(window.column, window.row, window.width, window.height)
+        return Placing(crs=image.crs, transform=image.window_transform(there))
+    if gcps:
+        moved = (
+            GroundControlPoint(each.row - window.row, each.col - window.column, each.x, each.y, each.z, each.id)
+            for each in gcps
+        )
+        return Placing(gcps=tuple(moved), gcps_crs=gcps_crs)
+    if image.rpcs is not None:
+        given = image.rpcs.to_dict()
+        given["line_off"] -= window.row
+        given["samp_off"] -= window.column
+        return Placing(rpcs=RPC(**given))
+    return Placing()
+
+
+def scale_of(image: DatasetReader) -> Scale | None:
+    """How an image's pixels become eight bits: by what its header says that they are; None where it does not say.
+
+    The bits in use (NBITS) come first, then statistics, then what the type can hold.
+    """
+    kind = np.dtype(image.dtypes[0])
+    bits = image.tags(1, ns="IMAGE_STRUCTURE").get("NBITS")
+    if bits is not None and kind.kind in "ui":
+        return Scale(0.0, float(2 ** int(bits) - 1))
+    told = image.tags(1)
+    if "STATISTICS_MINIMUM" in told and "STATISTICS_MAXIMUM" in told:
+        return Scale(float(told["STATISTICS_MINIMUM"]), float(told["STATISTICS_MAXIMUM"]))
+    if kind.kind not in "ui":
+        return None
+    return Scale(float(np.iinfo(kind).min), float(np.iinfo(kind).max))
+
+
+def eight_bits(pixels: Pixels, scale: Scale | None) -> NDArray[np.uint8]:
+    """Pixels in eight bits. Raises `InvalidRequest` where nothing says what their range is."""
+    if pixels.dtype == np.uint8:
+        return pixels
+    if scale is None or pixels.dtype.kind == "c":
+        kind = pixels.dtype.name
+        hint = "Use NITF or GTIFF without JPEG compression, or put statistics into the image's header."
+        raise InvalidRequest(f"{kind} pixels have no range", field="imageProcessorTileFormat", hint=hint)
+    span = max(scale.high - scale.low, 1e-12)
+    spread = (pixels.astype(np.float64) - scale.low) * (255.0 / span)
+    found: NDArray[np.uint8] = np.nan_to_num(np.clip(np.rint(spread), 0, 255)).astype(np.uint8)
+    return found

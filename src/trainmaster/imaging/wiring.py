@@ -1,0 +1,111 @@
+"""Makes what reads images, asks models and writes results, from one boto3 session.
+
+It must not read the environment: `bootstrap.py` does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import boto3
+import httpx
+from botocore.config import Config
+
+from trainmaster.imaging.access import Access, is_loopback
+from trainmaster.imaging.encoding import CONTENT_TYPES
+from trainmaster.imaging.headers import RasterHeaders
+from trainmaster.imaging.models import HttpModel, Model, Patient, SageMakerModel, http_client, runtime_config
+from trainmaster.imaging.pixels import Image
+from trainmaster.imaging.places import check_host, place_of
+from trainmaster.imaging.results import Results
+from trainmaster.imaging.roles import Roles
+from trainmaster.imaging.task import Task
+from trainmaster.ports import Clock
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_CONNECTIONS = 64
+
+
+class Imaging:
+    """The parts of one Lambda environment that deal with images, each made when it is first needed.
+
+    This machine's own addresses are allowed in URLs where boto3 itself was told to find S3 there: a local stack.
+
+    Args:
+        session: whose clients are used.
+        clock: the time.
+        rng: spreads tries that follow on trouble.
+    """
+
+    def __init__(self, session: boto3.Session, clock: Clock, rng: random.Random | None = None) -> None:
+        self._session = session
+        self._clock = clock
+        self._rng = rng or random.Random()  # noqa: S311 - spreads tries, guards nothing
+
+    @cached_property
+    def headers(self) -> RasterHeaders:
+        """Reads images' headers."""
+        return RasterHeaders(self._access, loopback=self._loopback)
+
+    def image(self, task: Task) -> Image:
+        """The job's image; see `worker.Workshop`."""
+        place = place_of(task.request.image_url, loopback=self._loopback)
+        return Image(self._access, place, task.request.image_read_role)
+
+    def model(self, task: Task, wait: Callable[[float], bool]) -> Model:
+        """The job's model; see `worker.Workshop`."""
+        return Patient(self._plain_model(task), wait=wait, spread=self._rng.random)
+
+    def results(self, task: Task) -> Results:
+        """Where the job's results are; see `worker.Workshop`."""
+        name = place_of(task.request.image_url, loopback=True).name
+        return Results(self._s3, task.request.job_id, name, task.request.outputs)
+
+    def _plain_model(self, task: Task) -> Model:
+        request = task.request
+        content_type = str(request.parameters.get("ContentType") or CONTENT_TYPES[request.tile_format])
+        if request.processor.is_http:
+            check_host(request.processor.name, field="imageProcessor.name", loopback=self._loopback)
+            return HttpModel(self._http, request.processor.name, content_type=content_type)
+        session = self._roles.session(request.processor.assumed_role)
+        client = session.client("sagemaker-runtime", config=runtime_config(task.workers))
+        return SageMakerModel(
+            client,
+            request.processor.name,
+            request.parameters,
+            variant=task.variant,
+            content_type=content_type,
+        )
+
+    @cached_property
+    def _access(self) -> Access:
+        return Access(self._roles, s3_endpoint=self._s3.meta.endpoint_url, http=self._http)
+
+    @cached_property
+    def _roles(self) -> Roles:
+        patience = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=2, read_timeout=10)
+        return Roles(self._session, self._session.client("sts", config=patience), self._clock)
+
+    @cached_property
+    def _s3(self) -> S3Client:
+        patience = Config(
+            retries={"mode": "standard", "total_max_attempts": 5},
+            max_pool_connections=_CONNECTIONS,
+            connect_timeout=5,
+            read_timeout=60,
+        )
+        return self._session.client("s3", config=patience)
+
+    @cached_property
+    def _http(self) -> httpx.Client:
+        return http_client(_CONNECTIONS)
+
+    @property
+    def _loopback(self) -> bool:
+        return is_loopback(urlsplit(self._s3.meta.endpoint_url).hostname)
