@@ -57,6 +57,23 @@ class Recorder:
         self.aside.append((message, reason))
 
 
+class SentImages:
+    """An image queue that keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str | None]] = []
+        self.aside: list[tuple[str, str, Mapping[str, str]]] = []
+        self.failing: Exception | None = None
+
+    def send(self, body: str, *, caller: str | None = None) -> None:
+        self.sent.append((body, caller))
+
+    def set_aside(self, body: str, reason: str, *, attributes: Mapping[str, str] | None = None) -> None:
+        if self.failing is not None:
+            raise self.failing
+        self.aside.append((body, reason, dict(attributes or {})))
+
+
 class CountingStore:
     """The in-memory store, counting its calls; `failing` makes the named one raise."""
 
@@ -162,6 +179,8 @@ class ApiWorld:
         self.application.publisher = self.publisher
         self.groups = MemoryGroups()
         self.application.groups = self.groups
+        self.image_queue = SentImages()
+        self.application.image_queue = self.image_queue
         self.app = build_app(self.application)
 
     def event(self, *args: Any, **kwargs: Any) -> Reply:

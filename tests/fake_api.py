@@ -41,6 +41,7 @@ def a_view(name: str, state: str = "pending", priority: int = 0, **changes: Any)
     """What the API says of a job."""
     return {
         "jobName": name,
+        "kind": "training",
         "jobState": state,
         "priority": priority,
         "share": "default",
@@ -60,6 +61,7 @@ def a_view(name: str, state: str = "pending", priority: int = 0, **changes: Any)
         "trainingJobName": None,
         "attempts": [],
         "elastic": None,
+        "image": None,
         "history": [{"at": ENTERED, "from": None, "to": "pending", "reason": f"submitted by {ANN}", "attempt": None}],
         "jobDetails": a_request(name),
         "why": None,

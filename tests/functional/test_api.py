@@ -64,6 +64,7 @@ def a_view(name, **changes):
     """A pending job of one P5 as the API shows it."""
     return {
         "jobName": name,
+        "kind": "training",
         "jobState": "pending",
         "priority": 0,
         "share": "default",
@@ -83,6 +84,7 @@ def a_view(name, **changes):
         "trainingJobName": None,
         "attempts": [],
         "elastic": None,
+        "image": None,
     } | changes
 
 

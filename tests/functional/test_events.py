@@ -69,6 +69,7 @@ def load(path):
 
 
 STATUS = {
+    "api-add-image-job": 202,
     "api-add-job": 202,
     "api-add-job-by-resources": 202,
     "api-answer-resize": 200,

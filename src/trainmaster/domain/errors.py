@@ -13,6 +13,7 @@
     │   ├── PoolNotFound        no pool of that name
     │   ├── PoolInUse           jobs, shares or warm pools need the pool
     │   ├── NameTaken           the name belongs to another request
+    │   ├── NotOffered          this deployment does not take such jobs
     │   ├── IllegalTransition   the job is in a state that does not allow it
     │   └── VersionConflict     somebody else changed it first
     └── ServiceTrouble          an AWS service did not do it; the cause is kept
@@ -93,6 +94,10 @@ class PoolInUse(Refused):
 
 class NameTaken(Refused):
     """The name belongs to a job with another request."""
+
+
+class NotOffered(Refused):
+    """This deployment has been made without what such jobs need."""
 
 
 class IllegalTransition(Refused):

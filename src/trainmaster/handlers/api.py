@@ -27,6 +27,8 @@ from trainmaster.domain.job import ACTIVE, Job
 from trainmaster.domain.listing import Filter
 from trainmaster.handlers import elastic_model, models, pages, pool_model, pool_views, views
 from trainmaster.handlers.errors import unexpected
+from trainmaster.handlers.image_model import ImageJobRequest
+from trainmaster.handlers.images import received
 from trainmaster.handlers.openapi import OPERATIONS, document, methods_by_rule
 from trainmaster.handlers.parameters import (
     LISTED,
@@ -45,6 +47,7 @@ from trainmaster.handlers.parameters import (
 from trainmaster.handlers.resolver import Resolver, caller_of, request_id_of
 from trainmaster.handlers.settings import Settings, in_force
 from trainmaster.ports import Groups
+from trainmaster.ports.image import ImageIntake
 from trainmaster.service.change import Desk, cancel, change, set_policy
 from trainmaster.service.door import Door
 from trainmaster.service.pools import change_pool, put_pool, remove_pool, set_pools
@@ -77,6 +80,10 @@ class Parts(Protocol):
     @property
     def groups(self) -> Groups:
         """The rendezvous of elastic jobs."""
+
+    @property
+    def image_queue(self) -> ImageIntake | None:
+        """Where requests for image jobs wait to be looked at; None where the deployment takes none."""
 
 
 @logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_REST, log_event=False)
@@ -127,6 +134,7 @@ class Routes:
         """The routes by the names of their operations."""
         return {
             "addJob": self.add_job,
+            "addImageJob": self.add_image_job,
             "listJobs": self.list_jobs,
             "getJob": self.get_job,
             "getRendezvous": self.get_rendezvous,
@@ -152,6 +160,10 @@ class Routes:
         """
         made = submit(self._parts.desk, self._parts.door, request.root, self._caller)
         return _json(views.submission_view(made), HTTPStatus.ACCEPTED if made.new else HTTPStatus.OK)
+
+    def add_image_job(self, request: Annotated[ImageJobRequest, Body()]) -> Response[str]:
+        """Checks the request; its image's header is read next. A refusal then goes to the image dead-letter queue."""
+        return _json(*received(self._parts.desk.store, self._parts.image_queue, request.root, self._caller))
 
     def plan(self, request: Request) -> Response[str]:
         """Checks the request as a submission would, and says what would come of it and for whom. Nothing is stored."""

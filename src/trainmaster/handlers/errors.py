@@ -40,6 +40,7 @@ STATUS: Mapping[type[errors.TrainmasterError], HTTPStatus] = {
     errors.PoolInUse: HTTPStatus.CONFLICT,
     errors.NameTaken: HTTPStatus.CONFLICT,
     errors.IllegalTransition: HTTPStatus.CONFLICT,
+    errors.NotOffered: HTTPStatus.CONFLICT,
     errors.VersionConflict: HTTPStatus.CONFLICT,
     errors.Throttled: HTTPStatus.TOO_MANY_REQUESTS,
     errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -15,6 +15,7 @@ from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.job import PRIORITY_LIMIT, JobState
 from trainmaster.handlers.elastic_model import Elastic
 from trainmaster.handlers.foresight_model import AtLeast, Deadline, Earliest, Expected, Latest, Position, Why
+from trainmaster.handlers.image_views import Image, Kind
 from trainmaster.handlers.pool_model import Pool
 from trainmaster.handlers.reason_model import Reason
 from trainmaster.handlers.shapes import Answer, Asked
@@ -102,6 +103,7 @@ class Job(Answer):
     """A job as the queue sees it."""
 
     job_name: str
+    kind: Kind
     job_state: JobState
     priority: int
     share: str
@@ -129,6 +131,7 @@ class Job(Answer):
     training_job_name: Annotated[str | None, Field(description="The newest attempt's name on SageMaker.")]
     attempts: Annotated[list[Attempt], Field(description="Oldest first.")]
     elastic: Annotated[Elastic | None, Field(description="Null for a job of a fixed size.")]
+    image: Annotated[Image | None, Field(description="Null for a training job.")]
 
 
 class Submission(Job):
@@ -152,7 +155,7 @@ class JobDetail(Job):
     """A job with its history and the request that was submitted."""
 
     history: Annotated[list[Change], Field(description="Oldest first.")]
-    job_details: Annotated[dict[str, Any], Field(description="The CreateTrainingJob request as submitted.")]
+    job_details: Annotated[dict[str, Any], Field(description="The request as submitted.")]
     why: Annotated[Why | None, Field(description="Where it was asked for, of a waiting job that a pass looks at.")]
 
 

@@ -13,14 +13,14 @@ from typing import Any
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayRestResolver
 from pydantic import BaseModel
 
-from trainmaster.handlers import elastic_model, foresight_model, models, pool_model
+from trainmaster.handlers import elastic_model, foresight_model, image_views, models, pool_model
 from trainmaster.handlers.settings import SettingsInForce
 
 API_VERSION = "1.0.0"
 _SCHEMAS = "#/components/schemas/"
 _POWERTOOLS_OWN = ("HTTPValidationError", "ResponseValidationError", "ValidationError")
 _DESCRIPTION = """\
-A priority queue for Amazon SageMaker training jobs.
+A priority queue for Amazon SageMaker training jobs, and for image jobs on models' endpoints.
 
 Every route needs a request signed by IAM (Signature Version 4, service `execute-api`). Bodies and answers are JSON
 objects in UTF-8; times are ISO 8601 in UTC. Every answer that is no success has the shape `Error`.
@@ -57,7 +57,7 @@ _REFUSALS = {
     403: "`RoleNotAllowed`, `ShareNotAllowed`: the caller may not pass this role, or not use this share.",
     404: "`JobNotFound`, `PoolNotFound`: the queue knows no job, or has no pool, of this name.",
     409: (
-        "`NameTaken`, `IllegalTransition`, `VersionConflict`, `PoolInUse` or `BudgetExhausted`: "
+        "`NameTaken`, `IllegalTransition`, `VersionConflict`, `PoolInUse`, `BudgetExhausted` or `NotOffered`: "
         "what is there does not allow it."
     ),
     413: "`TooLarge`: more than the queue can store.",
@@ -79,6 +79,16 @@ OPERATIONS: Mapping[str, Operation] = {
             200: ("The same request had been submitted before; this is how it stands.", models.Submission),
         },
         _SUBMIT,
+    ),
+    "addImageJob": Operation(
+        "POST",
+        "/image-jobs",
+        "Submit an image job",
+        {
+            202: ("Its image is looked at, and then it waits in the queue.", image_views.Received),
+            200: ("The same request had been submitted before; this is how it stands.", image_views.Received),
+        },
+        (403, 409, 413, 415),
     ),
     "listJobs": Operation("GET", "/jobs", "List jobs", {200: ("One page.", models.Jobs)}),
     "getJob": Operation("GET", "/jobs/<name>", "Show a job", {200: ("The job.", models.JobDetail)}, (404,)),

@@ -19,6 +19,7 @@ from trainmaster.domain.plan import Expand
 from trainmaster.domain.reasons import Reason
 from trainmaster.handlers import foresight_model, models, reason_model
 from trainmaster.handlers.elastic_views import elastic_view
+from trainmaster.handlers.image_views import image_view, kind_of
 from trainmaster.ports import Request
 from trainmaster.service.consequences import Consequences, Delay
 from trainmaster.service.explain import Explanation
@@ -173,6 +174,7 @@ def _members(job: Job, standing: Standing | None) -> dict[str, Any]:
     demand = standing.demand or job.demand
     return {
         "job_name": job.name,
+        "kind": kind_of(job),
         "job_state": job.state,
         "priority": job.priority,
         "share": job.share,
@@ -194,6 +196,7 @@ def _members(job: Job, standing: Standing | None) -> dict[str, Any]:
         "training_job_name": None if job.attempt is None else job.attempt.training_job_name,
         "attempts": [_attempt_view(attempt) for attempt in job.attempts],
         "elastic": elastic_view(job),
+        "image": image_view(job),
     }
 
 

@@ -1,0 +1,243 @@
+"""A request for an image job becomes a waiting job: its image looked at, its endpoint and variant known, stored once.
+
+In two steps, so that what takes time happens for many requests at once: `look_at` asks AWS and the image, `enter`
+stores. A request that is there already is never looked at again, so what it was told once stays true whatever has
+become of its image or endpoint. It must not read images or messages itself.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from trainmaster.domain.capacity import Demand
+from trainmaster.domain.errors import InvalidRequest, NameTaken, NotPermitted, ServiceTrouble
+from trainmaster.domain.image.cutting import Cut, load, regions
+from trainmaster.domain.image.demand import pool_of
+from trainmaster.domain.image.endpoint import Endpoint, Limits, key_of
+from trainmaster.domain.image.request import ImageRequest
+from trainmaster.domain.image.variant import choose_variant
+from trainmaster.domain.image.work import ImageWork
+from trainmaster.domain.job import Change, Job, JobState
+from trainmaster.domain.policy import Policy
+from trainmaster.ports import Clock, Request, Store
+from trainmaster.ports.image import Endpoints, Header, Headers, ImageIntake, KnownEndpoints
+from trainmaster.service.newcomer import digest_of
+from trainmaster.service.share_door import check_budget, check_share
+
+SHARE_FIELD = "trainmaster.share"
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What taking requests in needs.
+
+    Attributes:
+        account: AWS account of the deployment; endpoints of others are told apart by theirs.
+        vouching: unique id of the IAM role whose word on who asks is believed: the API's; "" for nobody's.
+    """
+
+    store: Store
+    headers: Headers
+    endpoints: Endpoints
+    known: KnownEndpoints
+    clock: Clock
+    limits: Limits
+    account: str = ""
+    vouching: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as it came.
+
+    Attributes:
+        request: what it asks for.
+        body: the same as JSON values, kept as they came.
+        caller: IAM ARN of who asks; None where nobody vouches for one.
+        since: when it was asked, UTC; its job's entry time.
+    """
+
+    request: ImageRequest
+    body: Request
+    caller: str | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A request's job.
+
+    Attributes:
+        job: as it is stored, or would be.
+        new: False where the same request had been taken in before.
+    """
+
+    job: Job
+    new: bool
+
+
+def there_already(store: Store, asked: Asked) -> Job | None:
+    """The job that this very request has made; None where there is none of its name. Raises `NameTaken`."""
+    there = store.find(asked.request.job_id)
+    if there is not None and there.digest != digest_of(asked.body):
+        raise _taken(there.name)
+    return there
+
+
+def look_at(intake: Intake, asked: Asked, policy: Policy) -> Taken:
+    """The job that the request has made, or would make; nothing is stored but what the endpoint is like.
+
+    Several threads may do this at once. Raises `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, each naming the field;
+    `ServiceTrouble` where trying again may help.
+    """
+    there = there_already(intake.store, asked)
+    if there is not None:
+        return Taken(there, new=False)
+    request = asked.request
+    _check_share(asked, policy)
+    endpoint = _endpoint(intake, request)
+    variant = choose_variant(endpoint, request.target_variant, request.job_id)
+    header = _header(intake, request)
+    return Taken(_job(intake, asked, _work(intake.limits, request, header, endpoint, variant)), new=True)
+
+
+def enter(intake: Intake, asked: Asked, looked_at: Taken, policy: Policy) -> Taken:
+    """Store what `look_at` has made, unless it is there already.
+
+    Raises `BudgetExhausted`, `NameTaken`, `TooLarge`, `ServiceTrouble`.
+    """
+    if not looked_at.new:
+        return looked_at
+    job = looked_at.job
+    check_budget(intake.store, intake.clock, job, asked.body, policy, field=SHARE_FIELD)
+    stored = intake.store.submit(job, asked.body)
+    if stored.digest != job.digest:
+        raise _taken(stored.name)
+    return Taken(stored, stored is job)
+
+
+def receive(store: Store, queue: ImageIntake, asked: Asked, policy: Policy) -> Job | None:
+    """Have a request looked at and entered by those who can read images; the job, where it has made one before.
+
+    Raises `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, `TooLarge`, `ServiceTrouble`.
+    """
+    there = there_already(store, asked)
+    if there is None:
+        _check_share(asked, policy)
+        queue.send(json.dumps(asked.body, separators=(",", ":")), caller=asked.caller)
+    return there
+
+
+def _check_share(asked: Asked, policy: Policy) -> None:
+    """Raises `InvalidRequest` for a share that does not exist, `ShareNotAllowed` for one of others."""
+    check_share(asked.body, asked.request.share, asked.caller, policy, field=SHARE_FIELD)
+
+
+def _header(intake: Intake, request: ImageRequest) -> Header:
+    try:
+        return intake.headers.read(request.image_url, role=request.image_read_role, interest=request.region_of_interest)
+    except InvalidRequest as error:
+        raise _named(error, "imageUrls[0]") from error
+
+
+def _endpoint(intake: Intake, request: ImageRequest) -> Endpoint:
+    """What is known of the endpoint: as remembered, or described now where that is old or nothing."""
+    processor = request.processor
+    key = key_of(processor.name, role=processor.assumed_role, account=intake.account)
+    remembered = intake.known.known([key]).get(key)
+    now = intake.clock.now()
+    if remembered is not None and _is_fresh(remembered, intake.limits, now):
+        return remembered
+    try:
+        found = _described(intake, request, key)
+    except NotPermitted as error:
+        if remembered is None:
+            raise _unreachable(request, error) from error
+        return remembered
+    except ServiceTrouble:
+        if remembered is None or remembered.described_at is None:
+            raise
+        return remembered
+    kept = remembered.pressure if remembered is not None else {}
+    seen = replace(found, described_at=now, tried_at=now, role=processor.assumed_role, pressure=kept)
+    intake.known.remember(seen, remembered)
+    return seen
+
+
+def _described(intake: Intake, request: ImageRequest, key: str) -> Endpoint:
+    if request.processor.is_http:
+        return Endpoint(key=key, http=True)
+    try:
+        return intake.endpoints.describe(key, role=request.processor.assumed_role)
+    except InvalidRequest as error:
+        raise _named(error, "imageProcessor.name") from error
+
+
+def _is_fresh(endpoint: Endpoint, limits: Limits, now: datetime) -> bool:
+    seen = endpoint.described_at
+    return seen is not None and (endpoint.http or (now - seen).total_seconds() < limits.fresh_for)
+
+
+def _work(limits: Limits, request: ImageRequest, header: Header, endpoint: Endpoint, variant: str) -> ImageWork:
+    square = (request.tile_size, request.tile_size)
+    overlap = (request.tile_overlap, request.tile_overlap)
+    cut = Cut(region=limits.region_size, tile=square, overlap=overlap)
+    workers = endpoint.tile_workers or limits.tile_workers
+    found = regions(header.part, cut)
+    all_at_once = load(found, workers)
+    return ImageWork(
+        endpoint=endpoint.key,
+        variant=variant,
+        part=header.part,
+        cut=cut,
+        regions=len(found),
+        tiles=sum(region.tiles for region in found),
+        workers=workers,
+        load=all_at_once,
+        left=all_at_once,
+    )
+
+
+def _job(intake: Intake, asked: Asked, work: ImageWork) -> Job:
+    request, now = asked.request, intake.clock.now()
+    pool = pool_of(work)
+    entered = now if asked.since is None else min(asked.since, now)
+    submitted = "submitted" if asked.caller is None else f"submitted by {asked.caller}"
+    return Job(
+        name=request.job_id,
+        entry_time=entered,
+        priority=request.priority,
+        share=request.share,
+        demand=Demand(({pool: work.load},)),
+        digest=digest_of(asked.body),
+        # What was done of an image before its job stepped aside stays done.
+        checkpointed=True,
+        image=pool,
+        image_work=work,
+        submitted_by=asked.caller,
+        history=(Change(now, None, JobState.PENDING, submitted),),
+    )
+
+
+def _named(error: InvalidRequest, field: str) -> InvalidRequest:
+    """The same refusal with the field of the request at fault, where it has none."""
+    return type(error)(error.message, field=error.field or field, hint=error.hint)
+
+
+def _unreachable(request: ImageRequest, error: NotPermitted) -> InvalidRequest:
+    role = request.processor.assumed_role
+    who = "The queue's own role" if role is None else f"The role {role}"
+    return InvalidRequest(
+        f"{who} does not let the queue describe the endpoint {request.processor.name}: {error}",
+        field="imageProcessor.name" if role is None else "imageProcessor.assumedRole",
+        hint="It needs sagemaker:DescribeEndpoint and sagemaker:ListTags, and the queue sts:AssumeRole where it is not "
+        "its own.",
+    )
+
+
+def _taken(name: str) -> NameTaken:
+    return NameTaken(
+        f"The name {name} belongs to a job with another request.", field="jobId", hint="Choose another jobId."
+    )

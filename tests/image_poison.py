@@ -1,0 +1,56 @@
+"""Requests for image jobs of which one member is wrong, and that member's path.
+
+Among them all for which a whole cycle of ModelRunner's scheduler fails (facts, W1). It must not hold anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+SQUARE = "POLYGON ((1 1, 1 2, 2 2, 2 1, 1 1))"
+
+POISON: Mapping[str, tuple[dict[str, Any], str]] = {
+    "no processor": ({"imageProcessor": None}, "imageProcessor"),
+    "a processor that is a text": ({"imageProcessor": "ships"}, "imageProcessor"),
+    "a processor without a name": ({"imageProcessor": {"type": "SM_ENDPOINT"}}, "imageProcessor.name"),
+    "an empty name": ({"imageProcessor": {"name": ""}}, "imageProcessor.name"),
+    "an unknown type": ({"imageProcessor": {"name": "ships", "type": "CARRIER_PIGEON"}}, "imageProcessor.type"),
+    "the type NONE": ({"imageProcessor": {"name": "ships", "type": "NONE"}}, "imageProcessor.type"),
+    "no image": ({"imageUrls": []}, "imageUrls"),
+    "no images at all": ({"imageUrls": None}, "imageUrls"),
+    "an image that is no text": ({"imageUrls": [7]}, "imageUrls[0]"),
+    "an unknown format": ({"imageProcessorTileFormat": "BMP"}, "imageProcessorTileFormat"),
+    "an unknown compression": ({"imageProcessorTileCompression": "ZIP"}, "imageProcessorTileCompression"),
+    "a tile size that is a word": ({"imageProcessorTileSize": "large"}, "imageProcessorTileSize"),
+    "a tile size that is a switch": ({"imageProcessorTileSize": True}, "imageProcessorTileSize"),
+    "a tile of nothing": ({"imageProcessorTileSize": 0}, "imageProcessorTileSize"),
+    "an overlap below nothing": ({"imageProcessorTileOverlap": -1}, "imageProcessorTileOverlap"),
+    "an overlap as large as the tile": ({"imageProcessorTileOverlap": 1024}, "imageProcessorTileOverlap"),
+    "a region that is no WKT": ({"regionOfInterest": "the harbour"}, "regionOfInterest"),
+    "a region that is an object": ({"regionOfInterest": {"type": "Polygon"}}, "regionOfInterest"),
+    "a role that is none": ({"imageReadRole": "reader"}, "imageReadRole"),
+    "a model's role that is none": (
+        {"imageProcessor": {"name": "ships", "assumedRole": "model"}},
+        "imageProcessor.assumedRole",
+    ),
+    "a stream": ({"outputs": [{"type": "S3", "bucket": "b"}, {"type": "Kinesis", "stream": "s"}]}, "outputs[1].type"),
+    "an unknown output": ({"outputs": [{"type": "Fax", "bucket": "b"}]}, "outputs[0].type"),
+    "an output to nowhere": ({"outputs": [{"type": "S3", "prefix": "p"}]}, "outputs[0].bucket"),
+    "outputs that are an object": ({"outputs": {"type": "S3", "bucket": "b"}}, "outputs"),
+    "an unknown step": ({"postProcessing": [{"step": "PAINT"}]}, "postProcessing[0].step"),
+    "an unknown algorithm": (
+        {"postProcessing": [{"step": "FEATURE_DISTILLATION", "algorithm": {"algorithmType": "MAGIC"}}]},
+        "postProcessing[0].algorithm.algorithmType",
+    ),
+    "two distillations": ({"postProcessing": [{"step": "FEATURE_DISTILLATION"}] * 2}, "postProcessing"),
+    "no job": ({"jobId": None}, "jobId"),
+    "a name that no job can have": ({"jobId": "../../etc"}, "jobId"),
+    "a name that is reserved": ({"jobId": "a-qstamp-2"}, "jobId"),
+    "a name that is too long": ({"jobId": "a" * 64}, "jobId"),
+    "properties that are no objects": ({"featureProperties": ["red"]}, "featureProperties[0]"),
+    "an unknown wish": ({"trainmaster": {"prioritty": 5}}, "trainmaster.prioritty"),
+    "a priority that is a text": ({"trainmaster": {"priority": "5"}}, "trainmaster.priority"),
+    "a priority beyond all others": ({"trainmaster": {"priority": 10**9}}, "trainmaster.priority"),
+    "a share that breaks keys": ({"trainmaster": {"share": "a/b#c"}}, "trainmaster.share"),
+}
