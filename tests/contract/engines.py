@@ -23,6 +23,7 @@ from trainmaster.adapters.dynamodb import DynamoStore
 from trainmaster.adapters.dynamodb_runs import DynamoRuns
 from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.domain.capacity import Pool
+from trainmaster.domain.image.known import Caps, default_caps
 from trainmaster.domain.policy import Policy
 from trainmaster.local.memory import MemoryStore
 from trainmaster.local.memory_runs import MemoryRuns
@@ -36,16 +37,30 @@ _names = itertools.count(1)
 class Engine(Protocol):
     """Opens stores on one table."""
 
-    def open(self, *, pools: Iterable[Pool] = (), parameter: str = "two", policy: Policy | None = None) -> Store: ...
+    def open(
+        self,
+        *,
+        pools: Iterable[Pool] = (),
+        parameter: str = "two",
+        policy: Policy | None = None,
+        caps: Caps = default_caps,
+    ) -> Store: ...
 
 
 class MemoryEngine:
     def __init__(self) -> None:
         self.table = MemoryTable()
 
-    def open(self, *, pools: Iterable[Pool] = (), parameter: str = "two", policy: Policy | None = None) -> Store:
+    def open(
+        self,
+        *,
+        pools: Iterable[Pool] = (),
+        parameter: str = "two",
+        policy: Policy | None = None,
+        caps: Caps = default_caps,
+    ) -> Store:
         default = pools_of(*(pools or [a_pool()]))
-        return MemoryStore(table=self.table, default_pools=default, parameter=parameter, policy=policy)
+        return MemoryStore(table=self.table, default_pools=default, parameter=parameter, policy=policy, caps=caps)
 
     def runs(self) -> MemoryRuns:
         """Image jobs' regions."""
@@ -66,11 +81,12 @@ class DynamoEngine:
         pools: Iterable[Pool] = (),
         parameter: str = "two",
         policy: Policy | None = None,
+        caps: Caps = default_caps,
         client: Any = None,
     ) -> Store:
         table = Table(client or self.client, self.name, threading.Event().wait)
         default = pools_of(*(pools or [a_pool()]))
-        return DynamoStore(table, default_pools=default, parameter=parameter, policy=policy)
+        return DynamoStore(table, default_pools=default, parameter=parameter, policy=policy, caps=caps)
 
     def runs(self, client: Any = None) -> DynamoRuns:
         """Image jobs' regions in that table."""

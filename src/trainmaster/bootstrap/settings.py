@@ -13,7 +13,7 @@ from typing import Any
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.image.endpoint import Limits
-from trainmaster.domain.image.settings import limits_in
+from trainmaster.domain.image.limits import limits_of
 
 PREFIX = "TRAINMASTER_"
 
@@ -37,7 +37,7 @@ class Settings:
         image_queue_url: the SQS queue of image requests; "" where the deployment has no image jobs, as the next two.
         image_dead_letter_queue_url: where image requests go that cannot be read, and those of jobs that have failed.
         region_queue_url: the SQS queue of regions to work on.
-        limits: what endpoints are taken to hold, by the guide's own variables (`domain/image/settings.py`).
+        limits: what endpoints are taken to hold, by the guide's own variables (`domain/image/limits.py`).
     """
 
     queue: str
@@ -69,7 +69,7 @@ class Settings:
             if not given.get(name):
                 raise InvalidRequest(f"{PREFIX}{name} is not set", field=PREFIX + name)
         read = {name.lower(): _read(name, text) for name, text in given.items()}
-        return cls(**read, limits=limits_in(environ))
+        return cls(**read, limits=limits_of(environ))
 
 
 def _read(name: str, text: str) -> Any:
