@@ -22,7 +22,7 @@ LARGEST_MESSAGE = 262_144
 LONGEST_REASON = 1024
 REASON = "reason"
 _ATTRIBUTE_OVERHEAD = len(REASON) + len("String")
-_NOT_SQS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+NOT_SQS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that SQS does not take (SendMessage, `MessageBody`)."""
 
 
@@ -74,6 +74,6 @@ class SqsPublisher:
 def _attributes(message: str, reason: str) -> dict[str, Any]:
     """The reason as far as there is room beside the message; none where there is no room at all."""
     room = LARGEST_MESSAGE - len(message.encode(errors="replace")) - _ATTRIBUTE_OVERHEAD
-    clean = _NOT_SQS.sub("?", reason) or "unknown"
+    clean = NOT_SQS.sub("?", reason) or "unknown"
     cut = clean.encode()[: min(LONGEST_REASON, max(0, room))].decode(errors="ignore")
     return {REASON: {"DataType": "String", "StringValue": cut}} if cut else {}

@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from trainmaster.domain.image.cutting import Cut, Region, Window
+from trainmaster.domain.names import STAMP
 
 RUN_PREFIX = "image:"
 """What names of runs begin with; no SageMaker name can have a colon."""
@@ -129,6 +130,17 @@ class Run:
 def run_name(training_job_name: str) -> str:
     """The name of an image job's attempt, from what a training job would be called."""
     return RUN_PREFIX + training_job_name
+
+
+def run_of(job: str, attempt: int) -> str:
+    """The name of a job's attempt; never cut, as SageMaker's names are, so that it tells both."""
+    return run_name(job if attempt == 1 else f"{job}{STAMP}{attempt}")
+
+
+def run_parts(run: str) -> tuple[str, int]:
+    """The job and the number of the attempt that a run's name tells; no job's name has the stamp in it."""
+    job, _, number = run.removeprefix(RUN_PREFIX).partition(STAMP)
+    return job, int(number) if number.isdecimal() else 1
 
 
 def is_run(name: str) -> bool:

@@ -11,7 +11,7 @@ from trainmaster.domain.capacity import Units, counted
 from trainmaster.domain.elastic import Hook
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.image.demand import begun
-from trainmaster.domain.image.work import run_name
+from trainmaster.domain.image.work import run_of
 from trainmaster.domain.job import ACTIVE, Hold, Job, JobState
 from trainmaster.domain.lifecycle.moves import current, move, note, touch
 from trainmaster.domain.lifecycle.resizing import new_members, stops
@@ -43,10 +43,10 @@ def start(  # noqa: PLR0913 - all that a start decides
     last = job.attempt
     reuse = last is not None and last.outcome is Outcome.RETURNED and not last.launched
     number = 1 if last is None else last.number + (0 if reuse else 1)
-    name = attempt_name(job.name, number)
+    name = attempt_name(job.name, number) if job.image_work is None else run_of(job.name, number)
     attempt = Attempt(
         number=number,
-        training_job_name=name if job.image_work is None else run_name(name),
+        training_job_name=name,
         units=dict(units),
         choices=choices,
         created_at=now,

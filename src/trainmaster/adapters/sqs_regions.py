@@ -1,0 +1,64 @@
+"""The queue of regions to work on, on SQS, as `ports.image.RegionQueue`.
+
+It must not receive anything: Lambda's event source does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.adapters.aws_errors import translated
+from trainmaster.domain.errors import Throttled, Unavailable
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+MOST_MESSAGES = 10
+"""Of one SendMessageBatch (SQS API reference)."""
+LONGEST_DELAY = 900
+"""Seconds that a message can be kept back (SendMessage, `DelaySeconds`)."""
+_TRIES = 3
+
+
+class SqsRegions:
+    """Sends to a standard queue, ten messages a call.
+
+    Args:
+        client: a boto3 SQS client.
+        queue_url: the workers' queue.
+        sleep: waits that many seconds before what was not taken is sent again.
+    """
+
+    def __init__(self, client: SQSClient, queue_url: str, sleep: Callable[[float], None]) -> None:
+        self._client = client
+        self._queue_url = queue_url
+        self._sleep = sleep
+
+    def dispatch(self, job: str, attempt: int, numbers: Sequence[int], *, after: float = 0.0) -> None:
+        """Have each of these worked on; see `ports.image.RegionQueue`. Raises `NotPermitted` too."""
+        delay = min(max(0, round(after)), LONGEST_DELAY)
+        for first in range(0, len(numbers), MOST_MESSAGES):
+            self._send([_entry(job, attempt, number, delay) for number in numbers[first : first + MOST_MESSAGES]])
+
+    def _send(self, entries: list[dict[str, Any]]) -> None:
+        """A batch's answer tells for each message whether the queue has it; the others are sent again."""
+        for number in range(_TRIES):
+            if number:
+                self._sleep(0.1 * 2**number)
+            with translated():
+                answer = self._client.send_message_batch(QueueUrl=self._queue_url, Entries=entries)  # type: ignore[arg-type]
+            failed = {each["Id"]: each for each in answer.get("Failed", [])}
+            entries = [entry for entry in entries if entry["Id"] in failed]
+            if not entries:
+                return
+        why = "; ".join(sorted({f"{each['Code']}: {each.get('Message', '')}" for each in failed.values()}))
+        throttled = any("hrottl" in each["Code"] or "OverLimit" in each["Code"] for each in failed.values())
+        raise (Throttled if throttled else Unavailable)(f"SQS did not take {len(entries)} regions: {why}")
+
+
+def _entry(job: str, attempt: int, number: int, delay: int) -> dict[str, Any]:
+    body = json.dumps({"job": job, "attempt": attempt, "region": number}, separators=(",", ":"))
+    entry = {"Id": f"r{number}" if number >= 0 else "merge", "MessageBody": body}
+    return entry | ({"DelaySeconds": delay} if delay else {})

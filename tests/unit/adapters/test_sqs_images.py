@@ -1,0 +1,124 @@
+"""What goes to the queues of image jobs: requests, what is set aside, regions."""
+
+from __future__ import annotations
+
+import json
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from trainmaster.adapters.sqs import LARGEST_MESSAGE
+from trainmaster.adapters.sqs_images import SqsImages
+from trainmaster.adapters.sqs_regions import SqsRegions
+from trainmaster.domain.errors import Throttled, TooLarge, Unavailable
+from trainmaster.domain.image.work import MERGE
+
+ARN = "arn:aws:iam::111122223333:user/ada"
+
+
+@pytest.fixture
+def sqs():
+    with mock_aws():
+        yield boto3.client("sqs", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test")
+
+
+@pytest.fixture
+def queues(sqs):
+    return [sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("images", "dead")]
+
+
+@pytest.fixture
+def images(sqs, queues):
+    return SqsImages(sqs, *queues)
+
+
+def received(sqs, url):
+    found = []
+    while messages := sqs.receive_message(
+        QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=0, MessageAttributeNames=["All"]
+    ).get("Messages"):
+        found += messages
+    return found
+
+
+def told(message):
+    return {name: each["StringValue"] for name, each in message.get("MessageAttributes", {}).items()}
+
+
+def test_a_request_is_sent_as_it_is_with_its_caller(sqs, queues, images):
+    images.send('{"jobId": "a"}', caller=ARN)
+    images.send('{"jobId": "b"}')
+    first, second = received(sqs, queues[0])
+    assert (first["Body"], told(first)) == ('{"jobId": "a"}', {"Caller": ARN})
+    assert (second["Body"], told(second)) == ('{"jobId": "b"}', {})
+
+
+def test_a_request_that_the_queue_cannot_take_is_too_large(sqs, queues, images):
+    with pytest.raises(TooLarge):
+        images.send("x" * (LARGEST_MESSAGE - 10), caller=ARN)
+    assert received(sqs, queues[0]) == []
+
+
+def test_what_is_set_aside_is_as_it_came_with_the_reason_beside_it(sqs, queues, images):
+    """W10: what is in the dead-letter queue can be mended and sent again, and says why it is there."""
+    body = '{"jobId":\t"a" }'
+    images.set_aside(body, "no such image\x00", attributes={"Field": "imageUrls[0]"})
+    (message,) = received(sqs, queues[1])
+    assert message["Body"] == body
+    assert told(message) == {"Reason": "no such image?", "Field": "imageUrls[0]"}
+
+
+def test_a_large_request_is_set_aside_with_as_much_of_the_reason_as_there_is_room_for(sqs, queues, images):
+    images.set_aside("x" * (LARGEST_MESSAGE - 20), "a long reason")
+    images.set_aside("x" * LARGEST_MESSAGE, "a long reason")
+    first, second = received(sqs, queues[1])
+    assert told(first) == {"Reason": "a long r"}
+    assert told(second) == {}
+
+
+class Batches:
+    """An SQS client whose answers are played: for each call, what it did not take, by id."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.sent = []
+
+    def send_message_batch(self, QueueUrl, Entries):  # noqa: N803 - boto3's names
+        self.sent.append([entry["Id"] for entry in Entries])
+        failed = self.answers.pop(0) if self.answers else {}
+        return {"Successful": [], "Failed": [{"Id": key, "Code": code} for key, code in failed.items()]}
+
+
+def test_regions_are_dispatched_ten_at_a_time(sqs, queues):
+    SqsRegions(sqs, queues[0], lambda seconds: None).dispatch("scene", 2, [*range(23), MERGE])
+    bodies = [json.loads(message["Body"]) for message in received(sqs, queues[0])]
+    assert sorted(body["region"] for body in bodies) == [MERGE, *range(23)]
+    assert {(body["job"], body["attempt"]) for body in bodies} == {("scene", 2)}
+
+
+def test_nothing_to_dispatch_asks_nobody():
+    client = Batches()
+    SqsRegions(client, "url", lambda seconds: None).dispatch("scene", 1, [])
+    assert client.sent == []
+
+
+def test_a_delay_is_at_most_what_sqs_takes(sqs, queues):
+    SqsRegions(sqs, queues[0], lambda seconds: None).dispatch("scene", 1, [0], after=5_000)
+    assert received(sqs, queues[0]) == []
+    waiting = sqs.get_queue_attributes(QueueUrl=queues[0], AttributeNames=["ApproximateNumberOfMessagesDelayed"])
+    assert waiting["Attributes"]["ApproximateNumberOfMessagesDelayed"] == "1"
+
+
+def test_only_what_was_not_taken_is_sent_again():
+    client, pauses = Batches({"r1": "InternalError", "r11": "x"}, {"r1": "InternalError"}), []
+    SqsRegions(client, "url", pauses.append).dispatch("scene", 1, range(3))
+    assert client.sent == [["r0", "r1", "r2"], ["r1"], ["r1"]]
+    assert pauses == [0.2, 0.4]
+
+
+@pytest.mark.parametrize(("code", "error"), [("InternalError", Unavailable), ("RequestThrottled", Throttled)])
+def test_what_is_never_taken_is_told(code, error):
+    client = Batches(*[{"r0": code}] * 3)
+    with pytest.raises(error, match="1 regions"):
+        SqsRegions(client, "url", lambda seconds: None).dispatch("scene", 1, [0, 1])
