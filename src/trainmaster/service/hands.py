@@ -16,6 +16,7 @@ from trainmaster.domain.job import ENDED, Job
 from trainmaster.domain.policy import Policy
 from trainmaster.ports import Asker, Checkpoints, Clock, Groups, Launcher, Store
 from trainmaster.service import held
+from trainmaster.service.images.launcher import ImageLauncher
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,7 @@ class Hands:
         groups: the rendezvous of elastic jobs; None where there is none, so that members are stopped unasked.
         askers: those who ask others to resize a job, `FUNCTION` and `EVENT`.
         table: the table that nodes meet in, which they are told.
+        images: the runs of image jobs; None where the deployment has none.
     """
 
     store: Store
@@ -45,6 +47,7 @@ class Hands:
     groups: Groups | None = None
     askers: Mapping[str, Asker] = field(default_factory=dict)
     table: str = ""
+    images: ImageLauncher | None = None
 
     @property
     def retries(self) -> lifecycle.Retries:
@@ -58,6 +61,8 @@ def commit(hands: Hands, before: Job, after: Job) -> Job:
         return hands.store.find(before.name) or before
     if after.state in ENDED:
         held.follow(hands.store, after, hands.clock.now())
+        if after.image_work is not None and hands.images is not None:
+            hands.images.ended(after)
     return after
 
 

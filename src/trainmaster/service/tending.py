@@ -24,11 +24,13 @@ def finish_unfinished(hands: Hands, active: tuple[Job, ...]) -> tuple[Job, ...]:
 def check_silent(hands: Hands, active: tuple[Job, ...]) -> tuple[Job, ...]:
     """Ask SageMaker about the jobs whose turn it is: events may have been lost.
 
-    Whose turn it is follows from the minute and the name alone, so that nothing needs to be written down.
+    Whose turn it is follows from the minute and the name alone, so that nothing needs to be written down. Image jobs'
+    always is: nobody else tells of workers that have died.
     """
     now = hands.clock.now()
     minute = int(now.timestamp()) // 60
-    training_jobs = sum(len(job.attempt.training_job_names) for job in active if job.attempt is not None)
+    asked_of = (job.attempt for job in active if job.image_work is None)
+    training_jobs = sum(len(attempt.training_job_names) for attempt in asked_of if attempt is not None)
     rounds = max(1, training_jobs // MOST_CHECKS)
     return each(hands, active, lambda h, job: _look_at_all(h, job) if _is_due(job, minute, rounds) else job)
 
@@ -51,6 +53,8 @@ def go_on(hands: Hands, job: Job) -> Job:
 def _is_due(job: Job, minute: int, rounds: int) -> bool:
     if job.attempt is None or not job.attempt.launched:
         return False
+    if job.image_work is not None:
+        return True
     quiet = job.state is JobState.RUNNING and not job.stopping and job.attempt.faulty_since is None
     period = rounds * (_QUIET_MINUTES if quiet else _BUSY_MINUTES)
     return (minute + sum(job.name.encode())) % period == 0
@@ -61,6 +65,8 @@ def _look_at_all(hands: Hands, job: Job) -> Job:
     attempt = job.attempt
     if attempt is None:
         return job
+    if job.image_work is not None and hands.images is not None:
+        hands.images.tend(job)
     launched = [member.training_job_name for member in attempt.members if member.launched]
     for name in (attempt.training_job_name, *launched):
         job = look_at(hands, job, name)

@@ -1,0 +1,117 @@
+"""How a run of regions stands as a whole: what is to be said of it, and which of its regions are to be dispatched.
+
+It must not read a clock, nor know where regions are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from trainmaster.domain.image.claims import SETTLED, is_dead, unsettled
+from trainmaster.domain.image.work import MERGE, ImageWork, Progress, RegionRecord, RegionState, Run, run_of
+from trainmaster.domain.observation import Observation, Status
+
+AT_WORK, STARTING = "Training", "Starting"
+"""`SecondaryStatus` of a training job whose instances are at work, and of one whose are not."""
+
+
+def observed(run: Run, work: ImageWork, dead_before: datetime) -> Observation:
+    """What there is to say of a run.
+
+    Args:
+        run: as it stands.
+        work: its job's.
+        dead_before: whoever has been silent since then is not at work.
+    """
+    regions, merging = run.records[:-1], run.records[-1]
+    failed = [record for record in regions if record.state is RegionState.FAILED]
+    status = _status(run, dead_before, failed=bool(failed))
+    begun = any(record.tries for record in run.records)
+    return Observation(
+        training_job_name=run_of(run.job, run.attempt),
+        job_name=run.job,
+        status=status,
+        secondary=(AT_WORK if begun else STARTING) if status is Status.IN_PROGRESS else "",
+        failure_reason=_reason(failed, len(regions), merging) if status is Status.FAILED else None,
+        progress=progress(regions, work.workers),
+    )
+
+
+def progress(regions: Iterable[RegionRecord], workers: int) -> Progress:
+    """How far regions have come, each of which makes at most so many requests at once."""
+    records = tuple(regions)
+    open_ = [record.region.tiles for record in records if record.state not in SETTLED]
+    return Progress(
+        done=sum(record.state is RegionState.DONE for record in records),
+        failed=sum(record.state is RegionState.FAILED for record in records),
+        left=sum(min(workers, tiles) for tiles in open_),
+        tiles_done=sum(record.tiles_done for record in records),
+    )
+
+
+def dispatchable(run: Run) -> tuple[int, ...]:
+    """The regions that nobody has begun; the merging once no region is left."""
+    return tuple(record.region.number for record in _open(run) if record.state is RegionState.PENDING)
+
+
+def exhausted(run: Run, dead_before: datetime, attempts: int) -> tuple[int, ...]:
+    """The regions whose worker has died, and which have been tried often enough."""
+    return tuple(
+        record.region.number for record in _open(run) if is_dead(record, dead_before) and record.tries >= attempts
+    )
+
+
+def silent(run: Run, now: datetime, since: datetime, dead_after: timedelta, attempts: int) -> tuple[int, ...]:
+    """The regions of which nothing is heard, to be dispatched again: after minutes 2, 4, 8 and so on of silence.
+
+    Those that a dead worker has; and, where nobody has been at work for long, those that nobody has begun: as long as
+    somebody is, they wait in the workers' queue. Ever more seldom, for that queue keeps what it has while no worker
+    comes.
+
+    Args:
+        run: as it stands.
+        now: UTC.
+        since: when the attempt began.
+        dead_after: how long a worker may be silent.
+        attempts: tries of a region; one that a worker has died of more often is not tried again.
+    """
+    heard = [record.beat_at for record in run.records if record.beat_at is not None]
+    last = max([*heard, since])
+    lost = []
+    for record in _open(run):
+        if record.state is RegionState.RUNNING:
+            quiet = now - (record.beat_at or since)
+            again = record.tries < attempts
+        else:
+            quiet, again = now - last, True
+        if again and quiet >= dead_after and _is_power_of_two(int(quiet / timedelta(minutes=1))):
+            lost.append(record.region.number)
+    return tuple(lost)
+
+
+def _open(run: Run) -> Sequence[RegionRecord]:
+    """What is neither done nor failed, and can be begun."""
+    if unsettled(run.records):
+        return [record for record in run.records if record.region.number != MERGE and record.state not in SETTLED]
+    return [record for record in run.records if record.state not in SETTLED]
+
+
+def _status(run: Run, dead_before: datetime, *, failed: bool) -> Status:
+    merging = run.records[-1]
+    if merging.state in SETTLED:
+        return Status.FAILED if failed or merging.state is RegionState.FAILED else Status.COMPLETED
+    if not run.stopped:
+        return Status.IN_PROGRESS
+    alive = any(each.state is RegionState.RUNNING and not is_dead(each, dead_before) for each in run.records)
+    return Status.STOPPING if alive else Status.STOPPED
+
+
+def _reason(failed: Sequence[RegionRecord], count: int, merging: RegionRecord) -> str:
+    if merging.state is RegionState.FAILED:
+        return f"the regions' results could not be merged: {merging.reason or 'no reason was given'}"
+    return f"{len(failed)} of {count} regions failed: {failed[0].reason or 'no reason was given'}"
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0

@@ -1,0 +1,141 @@
+"""An image job's attempt as a run of regions, in the verbs by which training jobs are created, stopped and asked after.
+
+So image jobs are started, preempted, stopped and observed as training jobs are. Each verb can be repeated. What workers
+that died have left is dispatched again by `tend`, with every tick. It must not plan, nor work on regions.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from trainmaster.domain.attempt import Attempt
+from trainmaster.domain.errors import ServiceTrouble
+from trainmaster.domain.image.cutting import regions
+from trainmaster.domain.image.endpoint import Limits
+from trainmaster.domain.image.standing import dispatchable, exhausted, observed, silent
+from trainmaster.domain.image.work import MERGE, Claim, ImageWork, Run, run_parts
+from trainmaster.domain.job import Job, JobState
+from trainmaster.domain.observation import Observation
+from trainmaster.ports import Clock, Created, Store
+from trainmaster.ports.image import ImageIntake, RegionQueue, Runs
+
+log = logging.getLogger(__name__)
+
+DEAD_AFTER: Final = timedelta(seconds=120)
+"""A worker that is silent for so long has died; workers say that they live several times as often."""
+MANAGER: Final = "manager"
+"""Who takes a region that is to be failed because its workers die."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageLauncher:
+    """Runs of image jobs.
+
+    Args:
+        store: tells what a run's job is to do.
+        runs: the regions, and who is at which.
+        queue: how workers learn of regions.
+        intake: where the requests of jobs go that have failed.
+        clock: the time.
+        limits: the deployment's settings.
+    """
+
+    store: Store
+    runs: Runs
+    queue: RegionQueue
+    intake: ImageIntake
+    clock: Clock
+    limits: Limits
+
+    def create(self, job: Job, attempt: Attempt) -> Created:
+        """Lay the job's regions out and have them worked on.
+
+        What an earlier call laid out stays; what is not begun of it is dispatched again, as that call may have ended
+        before it did. Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        """
+        work = _work(job)
+        run = self.runs.lay_out(job.name, attempt.number, regions(work.part, work.cut))
+        if run.attempt != attempt.number:
+            return Created.ALREADY_THERE
+        if not run.stopped:
+            self.queue.dispatch(job.name, run.attempt, dispatchable(run))
+        return Created.ALREADY_THERE if any(record.tries for record in run.records) else Created.NEW
+
+    def stop(self, run_name: str) -> bool:
+        """Have the run's workers leave off; False where none is at work (any more), so that it has ended.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        """
+        job, number = run_parts(run_name)
+        self.runs.stop(job, number)
+        seen = self.describe(run_name)
+        return seen is not None and not seen.terminal
+
+    def describe(self, run_name: str) -> Observation | None:
+        """How the run stands; None where there is none. Raises `Throttled`, `Unavailable`, `NotPermitted`."""
+        name, number = run_parts(run_name)
+        run = self.runs.run(name)
+        if run is None or run.attempt != number:
+            return None
+        job = self.store.find(name)
+        return None if job is None else observed(run, _work(job), self._dead_before())
+
+    def tend(self, job: Job) -> None:
+        """Dispatch again what dead workers have left, or what was never begun; fail what they die of.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        """
+        attempt = job.attempt
+        run = None if attempt is None else self.runs.run(job.name)
+        if attempt is None or run is None or run.stopped or run.attempt != attempt.number:
+            return
+        now = self.clock.now()
+        failed = [self._fail(run, number) for number in exhausted(run, self._dead_before(), self.limits.attempts)]
+        if any(left == 0 for left in failed):
+            self.queue.dispatch(run.job, run.attempt, [MERGE])
+        if lost := silent(run, now, attempt.created_at, DEAD_AFTER, self.limits.attempts):
+            log.warning("regions are dispatched again", extra={"job": run.job, "regions": len(lost)})
+            self.queue.dispatch(run.job, run.attempt, lost)
+
+    def ended(self, job: Job) -> None:
+        """Whoever has ended the job: of a failed one the request is set aside; its regions are forgotten.
+
+        Trouble is only logged: the job has ended all the same, its request stays in the queue's own memory, and rows of
+        regions expire.
+        """
+        try:
+            if job.state is JobState.FAILED:
+                self._set_aside(job)
+            self.runs.forget(job.name)
+        except ServiceTrouble as error:
+            log.warning("could not clear up after an image job", extra={"job": job.name, "cause": str(error)})
+
+    def _set_aside(self, job: Job) -> None:
+        reason = (job.attempt.reason if job.attempt is not None else None) or job.history[-1].reason
+        body = json.dumps(self.store.request_of(job.name), separators=(",", ":"), ensure_ascii=False)
+        self.intake.set_aside(body, reason, attributes={"Attempts": str(len(job.attempts))})
+
+    def _fail(self, run: Run, number: int) -> int | None:
+        """Fail a region whose workers have died too often; how many are left then, None where one lives after all."""
+        claim = Claim(job=run.job, attempt=run.attempt, number=number, worker=MANAGER)
+        now = self.clock.now()
+        taken = self.runs.begin(claim, now, dead_before=self._dead_before())
+        if taken is None:
+            return None
+        died = f"{taken.tries - 1} workers died at it"
+        reason = f"{died}; before that: {taken.reason}" if taken.reason else died
+        left = self.runs.leave(claim, now, reason=reason, final=True)
+        return None if number == MERGE else left
+
+    def _dead_before(self) -> datetime:
+        return self.clock.now() - DEAD_AFTER
+
+
+def _work(job: Job) -> ImageWork:
+    if job.image_work is None:
+        raise ValueError(f"{job.name} is no image job")
+    return job.image_work
