@@ -100,15 +100,16 @@ def test_equal_queues_give_equal_plans_in_whatever_order_they_were_read(queue, s
     assert plan_of(replace(queue, active=tuple(active), waiting=tuple(waiting))) == plan_of(queue)
 
 
+CAPS = {"ships": 8, "cars": 3, "trees": 20}
+
+
 class Endpoints(RuleBasedStateMachine):
     """Two managers, each with its own plan and at its own pace, over one table; people submit, runs report and end."""
-
-    CAPS = {"ships": 8, "cars": 3, "trees": 20}
 
     @initialize(order=orders)
     def begin(self, order):
         def caps(endpoint, named):
-            return {pool_name(endpoint.key, each): self.CAPS[endpoint.key] for each in named}
+            return {pool_name(endpoint.key, each): CAPS[endpoint.key] for each in named}
 
         table = MemoryTable()
         self.stores = [
@@ -137,6 +138,15 @@ class Endpoints(RuleBasedStateMachine):
         snapshot = self.stores[which].begin_pass()
         found = schedule(snapshot, self.now(), random.Random(snapshot.pass_number))
         self.plans[which] = (snapshot.pass_number, [*found.preemptions, *found.starts])
+
+    @rule(endpoint=st.sampled_from(ENDPOINTS), load=loads, overtaken_first=st.booleans())
+    def race(self, endpoint, load, overtaken_first):
+        """Both plan, and between the two something comes that only the later one has read; then both carry out."""
+        self.plan(0)
+        self.submit(endpoint, load, priority=2)
+        self.plan(1)
+        for which in (0, 1) if overtaken_first else (1, 0):
+            self.carry_out(which, 99)
 
     @rule(which=st.integers(0, 1), count=st.integers(1, 4))
     def carry_out(self, which, count):
@@ -172,7 +182,7 @@ class Endpoints(RuleBasedStateMachine):
     def w4_no_endpoint_is_ever_asked_for_more_than_it_takes(self):
         if not hasattr(self, "stores"):
             return
-        for name, cap in self.CAPS.items():
+        for name, cap in CAPS.items():
             held = [job for job in self.active if job.image_work.endpoint == name]
             pool = pool_name(name, "blue")
             assert sum(job.units[pool] for job in held) <= cap

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 import builders as b
-from image_builders import an_endpoint_pool, an_image_job, an_image_work, a_running_image
+from image_builders import a_running_image, an_endpoint_pool, an_image_job, an_image_work
 from trainmaster.domain.capacity import Demand
 from trainmaster.domain.history import History
 from trainmaster.domain.image.endpoint import pool_name
