@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from trainmaster.adapters.dynamodb import DynamoStore
     from trainmaster.adapters.dynamodb_table import Table
     from trainmaster.domain.observation import Observation
+    from trainmaster.imaging.task import Queue as WorkerQueue
+    from trainmaster.imaging.wiring import Imaging
+    from trainmaster.ports.image import RegionQueue
     from trainmaster.service.catalogue import Learner
 
 __all__ = ["PREFIX", "Application", "Settings", "application", "parse_pools"]
@@ -138,6 +141,36 @@ class Application:
 
         function = FunctionAsker(lambda: self._client("lambda", tries=1))
         return {FUNCTION: function, EVENT: EventAsker(lambda: self._client("events"))}
+
+    @cached_property
+    def region_queue(self) -> RegionQueue:
+        """How workers learn of regions, on SQS."""
+        from trainmaster.adapters.sqs_regions import SqsRegions
+
+        return SqsRegions(self._client("sqs"), self.settings.region_queue_url, self.clock.sleep)
+
+    @cached_property
+    def workers(self) -> WorkerQueue:
+        """What those who work on regions of images share with the queue."""
+        from trainmaster.adapters.dynamodb_runs import DynamoRuns
+        from trainmaster.adapters.sqs_progress import SqsProgress
+        from trainmaster.imaging.task import Queue as WorkerQueue
+
+        return WorkerQueue(
+            runs=DynamoRuns(self._table, self.clock),
+            regions=self.region_queue,
+            endpoints=self.store,
+            tell=SqsProgress(self._client("sqs"), self.settings.wake_queue_url, self.clock).tell,
+            clock=self.clock,
+            attempts=self.settings.limits.attempts,
+        )
+
+    @cached_property
+    def imaging(self) -> Imaging:
+        """Reads images, asks models, writes results; needs the layer with GDAL (ADR 0017)."""
+        from trainmaster.imaging.wiring import Imaging
+
+        return Imaging(self._session, self.clock)
 
     def observation_of(self, event: Mapping[str, Any]) -> Observation | None:
         """What an EventBridge event says of a training job; None where it is about something else.

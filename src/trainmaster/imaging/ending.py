@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from trainmaster.domain.errors import InvalidRequest, ServiceTrouble, Throttled
-from trainmaster.domain.image.work import MERGE, Claim, run_name
-from trainmaster.domain.names import attempt_name
+from trainmaster.domain.image.work import MERGE, Claim, run_of
 from trainmaster.imaging.task import Hold, Queue
 
 log = logging.getLogger(__name__)
@@ -98,9 +97,9 @@ def _go_on(queue: Queue, claim: Claim, left: int) -> None:
     """The last region has all merged, and the queue hears of each; where neither gets through, its tick finds out."""
     if left == 0 and claim.number != MERGE:
         _dispatch(queue, claim, [MERGE])
-    run = run_name(attempt_name(claim.job, claim.attempt))
+    run = run_of(claim.job, claim.attempt)
     try:
-        queue.tell(run)
+        queue.tell(run, claim.number)
     except ServiceTrouble:
         log.exception("the queue was not told of a region", extra={"run": run})
 

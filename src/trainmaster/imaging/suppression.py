@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,18 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
+class _Told:
+    """A feature and all that is compared of it, worked out once: there may be hundreds of thousands."""
+
+    feature: Feature
+    box: tuple[float, ...]
+    label: str
+    score: float
+    clipped: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Pairs:
     """Pairs of candidates of one class whose boxes overlap: `one[i]` and `other[i]` by `area[i]`."""
 
@@ -63,17 +75,17 @@ def suppressed(features: Sequence[Feature], clipped: Sequence[bool], how: Distil
         clipped: for each, whether a tile's edge may have cut it off.
         how: the algorithm and its thresholds.
     """
-    boxed = [(each, cut) for each, cut in zip(features, clipped, strict=True) if box_of(each) is not None]
-    nowhere = [each for each in features if box_of(each) is None]
-    boxed.sort(key=lambda pair: _standing(pair[0]))
+    told = [_told(each, cut) for each, cut in zip(features, clipped, strict=True)]
+    nowhere = sorted((each for each in told if not each.box), key=_position)
+    boxed = sorted((each for each in told if each.box), key=_standing)
     candidates = _candidates(boxed)
     whole = without_fragments(candidates)
-    candidates, kept = _chosen(candidates, whole), [boxed[i][0] for i in whole]
+    candidates, kept = _chosen(candidates, whole), [boxed[i] for i in whole]
     if how.algorithm is Suppression.SOFT_NMS:
         found = [_rescored(kept[i], score) for i, score in soft_nms(candidates, how.sigma, how.skip_box)]
     else:
         found = [kept[i] for i in nms(candidates, how.iou)]
-    return sorted(found, key=_position) + sorted(nowhere, key=_written)
+    return [each.feature for each in (*sorted(found, key=_position), *nowhere)]
 
 
 def without_fragments(candidates: Candidates) -> list[int]:
@@ -129,18 +141,23 @@ def soft_nms(candidates: Candidates, sigma: float, least: float) -> list[tuple[i
     return sorted(taken.items())
 
 
-def _candidates(boxed: Sequence[tuple[Feature, bool]]) -> Candidates:
-    classes = [class_and_score(feature) for feature, _ in boxed]
-    numbers = {name: number for number, name in enumerate(sorted({name for name, _ in classes}))}
-    boxes = np.array([box_of(feature) for feature, _ in boxed], dtype=np.float64).reshape(-1, 4)
+def _told(feature: Feature, clipped: bool) -> _Told:  # noqa: FBT001 - one of two columns
+    label, score = class_and_score(feature)
+    text = json.dumps(feature, sort_keys=True, default=str)
+    return _Told(feature, box_of(feature) or (), label, score, clipped, text)
+
+
+def _candidates(boxed: Sequence[_Told]) -> Candidates:
+    numbers = {name: number for number, name in enumerate(sorted({each.label for each in boxed}))}
+    boxes = np.array([each.box for each in boxed], dtype=np.float64).reshape(-1, 4)
     flat = boxes[:, 2:] - boxes[:, :2] <= 0
     boxes[:, :2] -= _POINT * flat
     boxes[:, 2:] += _POINT * flat
     return Candidates(
         boxes,
-        np.array([score for _, score in classes], dtype=np.float64),
-        np.array([numbers[name] for name, _ in classes], dtype=np.int64),
-        np.array([cut for _, cut in boxed], dtype=np.bool_),
+        np.array([each.score for each in boxed], dtype=np.float64),
+        np.array([numbers[each.label] for each in boxed], dtype=np.int64),
+        np.array([each.clipped for each in boxed], dtype=np.bool_),
     )
 
 
@@ -183,32 +200,25 @@ def _neighbours(count: int, one: NDArray[np.int64], other: NDArray[np.int64]) ->
     return near
 
 
-def _rescored(feature: Feature, score: float) -> Feature:
+def _rescored(told: _Told, score: float) -> _Told:
     """The feature with its class's new score; the one that the model gave is kept as `rawScore`."""
-    properties = feature["properties"]
+    properties = told.feature["properties"]
     classes = properties.get("featureClasses")
-    name, before = class_and_score(feature)
-    if not classes or score == before:
-        return feature
+    if not classes or score == told.score:
+        return told
     changed = [
         {**each, "rawScore": each.get("rawScore", each.get("score")), "score": score}
-        if isinstance(each, dict) and str(each.get("iri", "")) == name
+        if isinstance(each, dict) and str(each.get("iri", "")) == told.label
         else each
         for each in classes
     ]
-    return {**feature, "properties": {**properties, "featureClasses": changed}}
+    return replace(told, feature={**told.feature, "properties": {**properties, "featureClasses": changed}})
 
 
-def _standing(feature: Feature) -> tuple[Any, ...]:
+def _standing(told: _Told) -> tuple[Any, ...]:
     """Best first; equals by what they are."""
-    name, score = class_and_score(feature)
-    return (-score, name, box_of(feature), _written(feature))
+    return (-told.score, told.label, told.box, told.text)
 
 
-def _position(feature: Feature) -> tuple[Any, ...]:
-    box = box_of(feature) or (0.0, 0.0, 0.0, 0.0)
-    return (box[1], box[0], _written(feature))
-
-
-def _written(feature: Feature) -> str:
-    return json.dumps(feature, sort_keys=True, default=str)
+def _position(told: _Told) -> tuple[Any, ...]:
+    return (told.box[1::-1], told.text)

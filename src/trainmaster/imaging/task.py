@@ -44,7 +44,7 @@ class Queue:
         runs: who works on what.
         regions: how workers learn of more.
         endpoints: what is remembered of endpoints; None where nobody is to be told of throttling.
-        tell: says that a run, by its name, has come further.
+        tell: says that a run, by its name, has come further by this region; raises as `regions` does.
         clock: the time.
         attempts: tries of a region before it has failed for good.
     """
@@ -52,7 +52,7 @@ class Queue:
     runs: Runs
     regions: RegionQueue
     endpoints: KnownEndpoints | None
-    tell: Callable[[str], None]
+    tell: Callable[[str, int], None]
     clock: Clock
     attempts: int = 3
 
