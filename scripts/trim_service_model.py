@@ -20,6 +20,7 @@ from botocore.loaders import Loader
 OPERATIONS = (
     "AddTags",
     "CreateTrainingJob",
+    "DescribeEndpoint",
     "DescribeTrainingJob",
     "DescribeTrainingPlan",
     "ListTags",

@@ -20,6 +20,7 @@ from trainmaster.ports import Asker, Checkpoints, Clock, Groups, Launcher, Publi
 from trainmaster.service.change import Desk
 from trainmaster.service.door import Door
 from trainmaster.service.hands import EVENT, FUNCTION, Hands
+from trainmaster.service.images.metrics import Meter
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from trainmaster.domain.observation import Observation
     from trainmaster.imaging.task import Queue as WorkerQueue
     from trainmaster.imaging.wiring import Imaging
-    from trainmaster.ports.image import RegionQueue
+    from trainmaster.ports.image import Endpoints, ImageIntake, RegionQueue, Runs
     from trainmaster.service.catalogue import Learner
+    from trainmaster.service.images.endpoints import Refresher
+    from trainmaster.service.images.launcher import ImageLauncher
 
 __all__ = ["PREFIX", "Application", "Settings", "application", "parse_pools"]
 
@@ -59,7 +62,7 @@ class Application:
     def hands(self) -> Hands:
         """What the manager's use cases need."""
         hands = Hands(self.store, self.launcher, self.clock, table=self.settings.table)
-        return replace(hands, checkpoints=self.checkpoints, groups=self.groups, askers=self.askers)
+        return replace(hands, checkpoints=self.checkpoints, groups=self.groups, askers=self.askers, images=self.images)
 
     @cached_property
     def door(self) -> Door:
@@ -114,10 +117,65 @@ class Application:
 
     @cached_property
     def launcher(self) -> Launcher:
-        """SageMaker training jobs."""
+        """SageMaker training jobs, and image jobs' runs where the deployment has image jobs."""
         from trainmaster.adapters.sagemaker import SageMakerLauncher
 
-        return SageMakerLauncher(self._client("sagemaker"), self.settings.queue)
+        training = SageMakerLauncher(self._client("sagemaker"), self.settings.queue)
+        if self.images is None:
+            return training
+        from trainmaster.service.images.routing import RoutedLauncher
+
+        return RoutedLauncher(training, self.images)
+
+    @cached_property
+    def images(self) -> ImageLauncher | None:
+        """Image jobs' runs; None where the deployment has no image jobs."""
+        if not self.settings.region_queue_url or self.image_queue is None:
+            return None
+        from trainmaster.service.images.launcher import ImageLauncher
+
+        settings = self.settings
+        return ImageLauncher(self.store, self.runs, self.region_queue, self.image_queue, self.clock, settings.limits)
+
+    @cached_property
+    def runs(self) -> Runs:
+        """The regions of image jobs, on DynamoDB."""
+        from trainmaster.adapters.dynamodb_runs import DynamoRuns
+
+        return DynamoRuns(self._table, self.clock)
+
+    @cached_property
+    def image_queue(self) -> ImageIntake | None:
+        """The queue of image requests, on SQS; None where the deployment has no image jobs."""
+        settings = self.settings
+        if not settings.image_queue_url:
+            return None
+        from trainmaster.adapters.sqs_images import SqsImages
+
+        return SqsImages(self._client("sqs"), settings.image_queue_url, settings.image_dead_letter_queue_url)
+
+    @cached_property
+    def refresher(self) -> Refresher | None:
+        """What asks SageMaker after endpoints; None where the deployment has no image jobs."""
+        if self.images is None:
+            return None
+        from trainmaster.service.images.endpoints import Refresher
+
+        return Refresher(self.store, self.endpoints, self.clock, self.settings.limits)
+
+    @cached_property
+    def endpoints(self) -> Endpoints:
+        """SageMaker's endpoints, in other accounts under the roles that reach them."""
+        from trainmaster.adapters.sagemaker_endpoints import SageMakerEndpoints
+        from trainmaster.imaging.roles import Roles
+
+        roles = Roles(self._session, self._client("sts"), self.clock)
+        return SageMakerEndpoints(lambda role: self._client("sagemaker", session=roles.session(role)))
+
+    @cached_property
+    def meter(self) -> Meter:
+        """Takes the figures of passes with image jobs."""
+        return Meter()
 
     @cached_property
     def checkpoints(self) -> Checkpoints | None:
@@ -152,12 +210,11 @@ class Application:
     @cached_property
     def workers(self) -> WorkerQueue:
         """What those who work on regions of images share with the queue."""
-        from trainmaster.adapters.dynamodb_runs import DynamoRuns
         from trainmaster.adapters.sqs_progress import SqsProgress
         from trainmaster.imaging.task import Queue as WorkerQueue
 
         return WorkerQueue(
-            runs=DynamoRuns(self._table, self.clock),
+            runs=self.runs,
             regions=self.region_queue,
             endpoints=self.store,
             tell=SqsProgress(self._client("sqs"), self.settings.wake_queue_url, self.clock).tell,
@@ -204,12 +261,15 @@ class Application:
         # The runtime's boto3 may be older than the request's newest members, and the whole model is slow to load.
         return boto3.Session(botocore_session=use_trimmed_model(botocore.session.get_session()))
 
-    def _client(self, service: str, *, tries: int = 3, region: str | None = None) -> Any:
+    def _client(
+        self, service: str, *, tries: int = 3, region: str | None = None, session: Session | None = None
+    ) -> Any:
         """A client that tries three times and gives up early: every use case can be repeated as a whole."""
         from botocore.config import Config
 
         patience = Config(retries={"mode": "standard", "total_max_attempts": tries}, connect_timeout=2, read_timeout=10)
-        return self._session.client(service, region_name=region, config=patience)  # type: ignore[call-overload]
+        given = session or self._session
+        return given.client(service, region_name=region, config=patience)  # type: ignore[call-overload]
 
 
 @lru_cache(maxsize=1)

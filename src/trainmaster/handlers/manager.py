@@ -15,12 +15,16 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from trainmaster import bootstrap
 from trainmaster.domain.errors import InvalidRequest, ServiceTrouble
+from trainmaster.domain.image.work import is_run
+from trainmaster.handlers.image_metrics import tell_errors, tell_figures
 from trainmaster.service.carrying import PassReport
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
 from trainmaster.service.wake import wake
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from trainmaster.domain.observation import Observation
@@ -117,14 +121,22 @@ def _take_over(application: bootstrap.Application, message: dict[str, Any], work
         seen: Observation | None = application.observation_of(message)
         if seen is not None and observe(application.hands, seen):
             work.wanted = True
+    elif kind == "image" and isinstance(run := message.get("run"), str) and is_run(run):
+        seen = application.launcher.describe(run)
+        if seen is not None and observe(application.hands, seen):
+            work.wanted = True
     else:
-        raise InvalidRequest("the message is neither a wake, a tick nor an event", field="kind")
+        raise InvalidRequest("the message is neither a wake, a tick, an image job's news nor an event", field="kind")
 
 
 def _run_passes(application: bootstrap.Application, context: LambdaContext, *, tick: bool) -> None:
     for number in range(MOST_PASSES):
+        began = application.clock.now()
         report = run_pass(application.hands, tick=tick and number == 0)
         _tell(report)
+        _tell_of_images(application, report, began)
+        if tick and number == 0:
+            _refresh_endpoints(application, report)
         if not report.again:
             return
         if context.get_remaining_time_in_millis() < _ENOUGH_TIME:
@@ -134,6 +146,30 @@ def _run_passes(application: bootstrap.Application, context: LambdaContext, *, t
 
 _ENOUGH_TIME = 30_000
 """Milliseconds that a further pass may take, or asking about instance types."""
+
+
+def _tell_of_images(application: bootstrap.Application, report: PassReport, began: datetime) -> None:
+    """What the pass tells of image jobs, where it has met any."""
+    if application.images is None or report.snapshot is None:
+        return
+    now = application.clock.now()
+    took = (now - began).total_seconds() * 1000
+    figures = application.meter.figures(report.snapshot, report.plan, now, milliseconds=took)
+    if figures is not None:
+        tell_figures(figures)
+
+
+def _refresh_endpoints(application: bootstrap.Application, report: PassReport) -> None:
+    """Ask after the endpoints of the image jobs that a tick's pass has met; the next pass knows what was answered."""
+    snapshot = report.snapshot
+    if application.refresher is None or snapshot is None:
+        return
+    jobs = [job for job in (*snapshot.active, *snapshot.waiting) if job.image_work is not None]
+    try:
+        if jobs:
+            tell_errors(application.refresher.refresh(jobs))
+    except ServiceTrouble:
+        logger.exception("endpoints were not asked after; the next tick does it")
 
 
 def _tell(report: PassReport) -> None:

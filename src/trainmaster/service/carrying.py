@@ -29,6 +29,7 @@ class PassReport:
 
     Attributes:
         pass_number: its fence.
+        snapshot: what it planned upon; None where it did not come so far.
         fenced: whether a later pass overtook it.
         made: pools that were made or made larger.
         retired: pools that were removed.
@@ -39,6 +40,7 @@ class PassReport:
     """
 
     pass_number: int
+    snapshot: Snapshot | None = None
     plan: Plan = field(default_factory=Plan)
     started: list[str] = field(default_factory=list)
     preempted: list[str] = field(default_factory=list)

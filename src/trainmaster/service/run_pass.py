@@ -44,7 +44,7 @@ def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
     hands = replace(hands, policy=snapshot.policy, pools=snapshot.pools)
     report = PassReport(snapshot.pass_number)
     try:
-        snapshot = _looked(hands, snapshot, tick=tick)
+        snapshot = report.snapshot = _looked(hands, snapshot, tick=tick)
         report.plan = schedule(snapshot, hands.clock.now(), random.Random(snapshot.pass_number))  # noqa: S311 -- spreads choices, guards nothing
         snapshot = _change_pools(hands, snapshot, report)
         carry_out(replace(hands, pools=snapshot.pools), snapshot, report)

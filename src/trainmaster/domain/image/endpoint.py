@@ -62,6 +62,7 @@ class Endpoint:
         tried_at: when it was last asked, UTC.
         role: IAM role ARN under which it is described; None for our own.
         pressure: by variant.
+        tags_unread: whether its tags could not be read with it, so that what earlier ones said is still the best guess.
     """
 
     key: str
@@ -74,6 +75,7 @@ class Endpoint:
     tried_at: datetime | None = None
     role: str | None = None
     pressure: dict[str, Pressure] = field(default_factory=dict)
+    tags_unread: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

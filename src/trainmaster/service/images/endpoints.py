@@ -1,0 +1,110 @@
+"""Keeping what is known of endpoints fresh, beside the passes: with a tick, those that image jobs work at or wait for.
+
+A pass reads what is remembered, and never waits for SageMaker. Where SageMaker does not answer, what it said last
+holds. It must not say what an endpoint can take.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from trainmaster.domain.errors import InvalidRequest, ServiceTrouble
+from trainmaster.domain.image.endpoint import Endpoint, Limits, is_url, never_described
+from trainmaster.domain.image.known import needed
+from trainmaster.domain.job import Job
+from trainmaster.ports import Clock
+from trainmaster.ports.image import Endpoints, KnownEndpoints
+
+log = logging.getLogger(__name__)
+
+MOST_ASKED = 10
+"""Endpoints that one tick asks after; the others follow, those that were asked longest ago first."""
+_MEETINGS = 5
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Refresher:
+    """Asks after endpoints.
+
+    Args:
+        known: what is remembered of them.
+        endpoints: SageMaker.
+        clock: the time.
+        limits: how long a description counts as fresh.
+    """
+
+    known: KnownEndpoints
+    endpoints: Endpoints
+    clock: Clock
+    limits: Limits
+
+    def refresh(self, jobs: Iterable[Job]) -> tuple[str, ...]:
+        """Ask after the endpoints of these jobs that are not fresh; the keys of those that could not be described.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted` where even the memory does not answer.
+        """
+        keys = [key for key in needed(jobs) if not is_url(key)]
+        remembered = self.known.known(keys)
+        now = self.clock.now()
+        stale = [key for key in keys if not is_fresh(remembered.get(key), self.limits, now)]
+        stale.sort(key=lambda key: (_tried(remembered.get(key)), key))
+        return tuple(key for key in stale[:MOST_ASKED] if not self._ask(key, remembered.get(key)))
+
+    def _ask(self, key: str, before: Endpoint | None) -> bool:
+        """Describe one; whether SageMaker did."""
+        known = before or never_described(key)
+        try:
+            seen = self.endpoints.describe(key, role=known.role)
+        except (ServiceTrouble, InvalidRequest) as error:
+            log.warning("an endpoint cannot be described", extra={"endpoint": key, "cause": str(error)})
+            self._remember(key, None, before)
+            return False
+        self._remember(key, seen, before)
+        return True
+
+    def _remember(self, key: str, seen: Endpoint | None, before: Endpoint | None) -> None:
+        """Keep what was seen (None: nothing); workers write to the same memory when their requests are refused."""
+        for _ in range(_MEETINGS):
+            if self.known.remember(described(key, seen, before, self.clock.now()), before):
+                return
+            before = self.known.known([key]).get(key)
+
+
+def described(key: str, seen: Endpoint | None, before: Endpoint | None, now: datetime) -> Endpoint:
+    """What is to be remembered of an endpoint after it was asked for.
+
+    Args:
+        key: its key.
+        seen: what SageMaker said; None where it said nothing.
+        before: what was remembered.
+        now: UTC.
+    """
+    known = before or never_described(key)
+    if seen is None:
+        return replace(known, tried_at=now)
+    tags = known if seen.tags_unread else seen
+    return replace(
+        seen,
+        described_at=now,
+        tried_at=now,
+        role=seen.role or known.role,
+        pressure=known.pressure,
+        instance_concurrency=tags.instance_concurrency,
+        target=tags.target,
+        tile_workers=tags.tile_workers,
+    )
+
+
+def is_fresh(endpoint: Endpoint | None, limits: Limits, now: datetime) -> bool:
+    """Whether a description need not be asked for again."""
+    if endpoint is None or endpoint.described_at is None:
+        return False
+    return endpoint.http or (now - endpoint.described_at).total_seconds() < limits.fresh_for
+
+
+def _tried(endpoint: Endpoint | None) -> datetime:
+    return (endpoint.tried_at if endpoint is not None else None) or _NEVER
