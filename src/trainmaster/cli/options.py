@@ -18,8 +18,8 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="A CreateTrainingJob request in JSON, or a HyperPodPyTorchJob manifest in YAML or JSON; - reads standard "
-        "input.",
+        help="A CreateTrainingJob request in JSON, a HyperPodPyTorchJob manifest in YAML or JSON, or (for submit) a "
+        "request for an image job in JSON; - reads standard input.",
     ),
 ]
 Base = Annotated[

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 
+from trainmaster.cli.images import done_of
 from trainmaster.cli.outlook import starts_in
 from trainmaster.cli.render import position_of, text_of
 from trainmaster.client.views import ENDED
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from trainmaster.client.views import JobView
 
 _HEADINGS = ("", "Job Name", "State", "Position", "Starts", "Attempts", "Reason")
+_BAR_WIDTH = 20
 _STYLES = {"completed": "green", "failed": "red", "stopped": "red", "cancelled": "red", "running": "green"}
 
 
@@ -70,7 +72,7 @@ class Lines:
     def show(self, jobs: Sequence[JobView]) -> None:
         """Write a line for each job that has changed since."""
         for job in jobs:
-            news = (job["jobState"], position_of(job), text_of(job["reason"]), len(job["attempts"]))
+            news = (job["jobState"], position_of(job), text_of(job["reason"]), len(job["attempts"]), done_of(job))
             if self._last.get(job["jobName"]) != news:
                 self._last[job["jobName"]] = news
                 print(told(job), file=self._stream, flush=True)
@@ -112,11 +114,12 @@ class Moving:
         from rich.table import Table
 
         table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
-        for heading in _HEADINGS:
+        with_bars = any(job.get("image") for job in jobs)
+        for heading in (*_HEADINGS, *(["Regions", ""] if with_bars else [])):
             # Where room is short, those that may wrap give way; their cells are cut instead.
             table.add_column(heading, no_wrap=heading not in ("Job Name", "Reason"))
         for job in jobs:
-            table.add_row(self._mark(job), *_cells(job, self._now()))
+            table.add_row(self._mark(job), *_cells(job, self._now()), *(_bar(job) if with_bars else []))
         return table
 
     def _mark(self, job: JobView) -> Any:
@@ -137,6 +140,18 @@ def _cells(job: JobView, now: datetime) -> list[Text]:
         _text(str(len(job["attempts"]) or "")),
         _text(text_of(job["reason"]) or job["failureReason"] or "", "dim"),
     ]
+
+
+def _bar(job: JobView) -> list[Any]:
+    """How far an image job's regions are: a bar, and in figures; nothing for other jobs."""
+    from rich.progress_bar import ProgressBar
+
+    image = job.get("image")
+    if image is None:
+        return [_text(""), _text("")]
+    regions = image["regions"]
+    done = regions["done"] + regions["failed"]
+    return [ProgressBar(total=regions["total"], completed=done, width=_BAR_WIDTH), _text(done_of(job))]
 
 
 def _text(content: str, style: str = "") -> Text:

@@ -92,8 +92,8 @@ def wide_table(jobs: Sequence[JobView], now: datetime, paint: Paint = plain, wid
 
 
 def _sizes(jobs: Sequence[JobView]) -> tuple[Callable[[JobView], list[str]], list[str]]:
-    """A column of sizes where any job is elastic: what it has for a job, and its heading."""
-    if not any(job.get("elastic") for job in jobs):
+    """A column of sizes where any job is elastic or has regions: what it has for a job, and its heading."""
+    if not any(job.get("elastic") or job.get("image") for job in jobs):
         return (lambda _: []), []
     return (lambda job: [size_of(job)]), ["Size"]
 

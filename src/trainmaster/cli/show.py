@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainmaster.cli.images import image_facts
 from trainmaster.cli.options import Json, Name
 from trainmaster.cli.render import (
     as_json,
@@ -43,6 +44,8 @@ def show(
     json: Json = False,
 ) -> None:
     """Show a job with its attempts and its history; of an elastic job also its size, its members and their rendezvous.
+
+    Of an image job also its endpoint, and how far its regions are.
 
     With --request it prints the request in the form that submit takes.
     """
@@ -89,6 +92,7 @@ def _facts(job: JobDetail, paint: Paint, now: datetime) -> list[tuple[str, str]]
         ("Asks For", asks_of(job)),
         ("Demand", demand_of(job) if job["demand"] else ""),
         *size_facts(job, now),
+        *image_facts(job),
         ("Preemptible", "yes" if job["preemptible"] else "no"),
         ("Share", job["share"]),
         ("Entered", f"{stamp(job['entryTime'])} UTC"),

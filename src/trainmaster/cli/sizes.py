@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trainmaster.cli.images import done_of
 from trainmaster.cli.times import later, stamp, told, with_moments
 
 if TYPE_CHECKING:
@@ -24,10 +25,13 @@ _BY = {
 
 
 def size_of(job: JobView) -> str:
-    """What an elastic job has, and may have: `2 (1-4)`, `2 -> 4 (2,4,8)`; `(1-4)` while it holds nothing."""
+    """What an elastic job has, and may have: `2 (1-4)`, `2 -> 4 (2,4,8)`; `(1-4)` while it holds nothing.
+
+    Of an image job how many of its regions are done.
+    """
     elastic = job.get("elastic")
     if elastic is None:
-        return ""
+        return done_of(job)
     size, resizing = elastic["size"], elastic["resizing"]
     now = "" if size is None else str(size) if resizing is None else f"{resizing['from']} -> {resizing['to']}"
     return f"{now} ({_bounds(elastic)})".strip()

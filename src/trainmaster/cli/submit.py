@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from trainmaster.cli.elastic import elastic_options
+from trainmaster.cli.images import is_image_request, received_sentence, with_wishes
 from trainmaster.cli.options import Base, File, Instances, Json, Options, Priority, Resources
 from trainmaster.cli.render import as_json, warn
 from trainmaster.cli.request import cautions, not_honoured, options_of, read_job, with_tags
 from trainmaster.cli.times import with_moments
 from trainmaster.cli.tools import tools_of
-from trainmaster.cli.waiting import INTERVAL_SECONDS, Interval, Patience, Timeout, report, wait_for
+from trainmaster.cli.waiting import INTERVAL_SECONDS, Interval, Patience, Timeout, entered, report, wait_for
 from trainmaster.client.elastic import ElasticOptions
 from trainmaster.client.wording import sentence_of
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from trainmaster.cli.tools import Tools
     from trainmaster.client.views import Submission
 
 
@@ -38,16 +40,22 @@ def submit(  # noqa: PLR0913 - an option each
     timeout: Timeout = None,
     json: Json = False,
 ) -> None:
-    """Put a training job into the queue.
+    """Put a training job, or an image job, into the queue.
 
     The same request again gives the same answer; another request under a name that is taken is refused.
     Tags of the command line replace those of the request. Of a HyperPodPyTorchJob manifest every field that cannot be
-    honoured is named.
+    honoured is named. A request in ModelRunner's form (imageUrls, imageProcessor) is for an image job; --priority and
+    --option share=NAME are for those, too.
     """
     job = read_job(file, base)
-    request = with_tags(job.request, priority, options_of(option or (), resources, instances, elastic))
-    warn(cautions(job))
+    options = options_of(option or (), resources, instances, elastic)
     tools = tools_of(context)
+    if is_image_request(job.request):
+        wanted = with_wishes(job.request, priority, options)
+        _submit_image(tools, wanted, Patience(interval, timeout) if wait else None, json=json)
+        return
+    request = with_tags(job.request, priority, options)
+    warn(cautions(job))
     with tools.api() as api:
         submission = api.submit(request)
         if not json:
@@ -60,6 +68,26 @@ def submit(  # noqa: PLR0913 - an option each
         jobs, code = wait_for(tools, api, [submission["jobName"]], Patience(interval, timeout))
     if json:
         typer.echo(as_json(jobs[0] | not_honoured(job)))
+    else:
+        report(jobs)
+    raise typer.Exit(code)
+
+
+def _submit_image(tools: Tools, request: dict[str, Any], patience: Patience | None, *, json: bool) -> None:
+    """Send it, and wait for its end where there is patience for that."""
+    with tools.api() as api:
+        received = api.submit_image(request)
+        if not json:
+            typer.echo(received_sentence(received))
+        warn(received["warnings"])
+        if patience is None:
+            if json:
+                typer.echo(as_json(received))
+            return
+        entered(tools, api, received["jobName"], patience)
+        jobs, code = wait_for(tools, api, [received["jobName"]], patience)
+    if json:
+        typer.echo(as_json(jobs[0]))
     else:
         report(jobs)
     raise typer.Exit(code)

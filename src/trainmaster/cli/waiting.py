@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 INTERVAL_SECONDS = 5.0
 """How often the queue is asked, where nothing else is said."""
 
+ENTERS_WITHIN_SECONDS = 180.0
+"""How long an image may take to be looked at, before something is taken to be wrong."""
+_NOT_ENTERED = "{name} has not become a job yet"
+_WHERE = "Its image takes long to read, or it was refused: then it is in the image dead-letter queue, with the reason."
+
 Interval = Annotated[
     float, typer.Option("--interval", metavar="SECONDS", min=0.1, help="How often the queue is asked.")
 ]
@@ -51,6 +56,21 @@ def wait_for(tools: Tools, api: ApiClient, names: Sequence[str], patience: Patie
         typer.echo(f"No longer waiting; nothing was cancelled (`trainmaster cancel {names[0]}` does).", err=True)
         raise
     return jobs, _outcome(jobs)
+
+
+def entered(tools: Tools, api: ApiClient, name: str, patience: Patience) -> None:
+    """Wait until a request that was received has become a job. Raises ApiError where it does not for long."""
+    begun = tools.clock()
+    longest = ENTERS_WITHIN_SECONDS if patience.timeout is None else min(patience.timeout, ENTERS_WITHIN_SECONDS)
+    while True:
+        try:
+            api.job(name)
+        except NotFound:
+            if tools.clock() - begun >= longest:
+                raise NotFound(_NOT_ENTERED.format(name=name), type="NotEntered", hint=_WHERE) from None
+        else:
+            return
+        tools.sleep(patience.interval)
 
 
 def report(jobs: Sequence[JobDetail]) -> None:

@@ -14,6 +14,7 @@ from trainmaster.cli.words import explanation
 
 _MEMBERS = (
     *("jobName", "jobState", "priority", "position", "positionAtLeast", "reason", "deadline", "why", "elastic"),
+    *("kind", "image"),
     *("estimatedStart", "estimatedStartLow", "estimatedStartHigh"),
 )
 _WIDEST = 100

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from trainmaster.cli.outlook import deadline_sentence, start_sentence, story_sentences
 from trainmaster.cli.render import demand_of, place_of, text_of
 from trainmaster.cli.times import later, parse, span, with_moments
+from trainmaster.client.wording import regions_of
 
 if TYPE_CHECKING:
     from trainmaster.client.views import AttemptView, HistoryEntry, JobDetail
@@ -54,8 +55,9 @@ _ENTERS_LATER = {"NotBefore": "runs ", "WaitsForJobs": ""}
 
 def _starting(job: JobDetail, _: datetime) -> Iterator[str]:
     attempt = _newest(job)
-    yield f"{job['jobName']} is starting on {_on(job)}, as {_called(attempt)}, since {attempt['createdAt']}."
-    yield "If SageMaker finds no capacity for it, it waits again."
+    yield f"{job['jobName']} is starting on {_on(job)}, as {_called(job)}, since {attempt['createdAt']}."
+    if not job.get("image"):
+        yield "If SageMaker finds no capacity for it, it waits again."
     yield _stop_asked(job)
 
 
@@ -64,7 +66,8 @@ def _running(job: JobDetail, now: datetime) -> Iterator[str]:
     begun = attempt["startedAt"] or attempt["createdAt"]
     # The API's clock may be a little ahead of this one.
     for_long = f" for {span(max((now - parse(begun)).total_seconds(), 0))}" if begun else ""
-    yield f"{job['jobName']} has been running{for_long} on {_on(job)}, as {_called(attempt)}."
+    yield f"{job['jobName']} has been running{for_long} on {_on(job)}, as {_called(job)}."
+    yield _sentence(regions_of(job))
     yield _lacking(job)
     yield _stop_asked(job) or _may_lose(job)
     yield deadline_sentence(job)
@@ -111,7 +114,8 @@ def _lacking(job: JobDetail) -> str:
 def _preempting(job: JobDetail, _: datetime) -> Iterator[str]:
     yield f"{job['jobName']} is being stopped to make room{_when(job)}."
     yield _by_what(job)
-    yield f"Then it waits at the place of its entry time, {job['entryTime']}, to be resumed from its checkpoint."
+    on_with = "to go on with the regions that are left" if job.get("image") else "to be resumed from its checkpoint"
+    yield f"Then it waits at the place of its entry time, {job['entryTime']}, {on_with}."
     yield _stop_asked(job)
 
 
@@ -199,14 +203,18 @@ def _last_attempt(job: JobDetail) -> str:
     return _sentence(f"Attempt {last['number']}: {text_of(last['reason']) or last['outcome']}")
 
 
-def _called(attempt: AttemptView) -> str:
-    return f"{attempt['trainingJobName']} (attempt {attempt['number']})"
+def _called(job: JobDetail) -> str:
+    """The newest attempt; only those of training jobs have a name that people meet elsewhere."""
+    attempt = _newest(job)
+    number = f"attempt {attempt['number']}"
+    return number if job.get("image") else f"{attempt['trainingJobName']} ({number})"
 
 
 def _on(job: JobDetail) -> str:
     """What the newest attempt has, where the queue has chosen it; else what the job asks for."""
     attempt = _newest(job)
-    return place_of(attempt) if attempt.get("instanceType") or job.get("elastic") else demand_of(job)
+    chosen = attempt.get("instanceType") or job.get("elastic") or (job.get("image") and attempt["units"])
+    return place_of(attempt) if chosen else demand_of(job)
 
 
 def _newest(job: JobDetail) -> AttemptView:

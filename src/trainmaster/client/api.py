@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
-from urllib.parse import quote, urlencode
 
 import httpx
 
@@ -19,8 +18,10 @@ from trainmaster.client.answers import result_of
 from trainmaster.client.config import Address, find_address
 from trainmaster.client.elastic_views import RendezvousView
 from trainmaster.client.errors import Conflict, NotConfigured, NotFound, Unreachable
+from trainmaster.client.image_views import Received
 from trainmaster.client.pool_views import PoolSetting, PoolsView, PoolView, RemovalView
 from trainmaster.client.retry import Retry
+from trainmaster.client.routes import path_of, query_of
 from trainmaster.client.signing import SigV4
 from trainmaster.client.views import (
     JobDetail,
@@ -72,6 +73,13 @@ class ApiClient:
         """
         return cast("Submission", self._call("POST", "/add-job", body=request))
 
+    def submit_image(self, request: Mapping[str, Any]) -> Received:
+        """Send a request for an image job (ModelRunner's JSON); it becomes a job once its image has been looked at.
+
+        Raises Refused (InvalidRequest, TooLarge), Forbidden (ShareNotAllowed), Conflict (NameTaken, NotOffered).
+        """
+        return cast("Received", self._call("POST", "/image-jobs", body=request))
+
     def plan(self, request: Mapping[str, Any]) -> PlanView:
         """What would happen to the request if it were submitted now; stores nothing. Raises as `submit`."""
         return cast("PlanView", self._call("POST", "/plan", body=request))
@@ -79,11 +87,11 @@ class ApiClient:
     def job(self, name: str, *, why: bool = False) -> JobDetail:
         """A job with its attempts, history and request, and where asked for why it waits. Raises NotFound."""
         query = {"why": "true"} if why else None
-        return cast("JobDetail", self._call("GET", _path_of(name), query=query))
+        return cast("JobDetail", self._call("GET", path_of(name), query=query))
 
     def rendezvous(self, name: str) -> RendezvousView:
         """How the nodes of the job's newest attempt stand to each other. Raises NotFound."""
-        return cast("RendezvousView", self._call("GET", f"{_path_of(name)}/rendezvous"))
+        return cast("RendezvousView", self._call("GET", f"{path_of(name)}/rendezvous"))
 
     def jobs(
         self,
@@ -125,7 +133,7 @@ class ApiClient:
 
     def answer_resize(self, name: str, answer: Mapping[str, Any]) -> JobView:
         """Say that a job has been resized, or will not be: see `docs/how-to/custom-resize.md`. Raises Conflict."""
-        return cast("JobView", self._call("POST", f"{_path_of(name)}/resize", body=answer))
+        return cast("JobView", self._call("POST", f"{path_of(name)}/resize", body=answer))
 
     # -- pools
 
@@ -142,17 +150,17 @@ class ApiClient:
 
     def set_pool(self, name: str, setting: Mapping[str, Any]) -> PoolView:
         """Make this pool, or replace the one of its name; what is absent is as by default. Raises Refused, Conflict."""
-        return cast("PoolView", self._call("PUT", _path_of(name, "pools"), body=setting))
+        return cast("PoolView", self._call("PUT", path_of(name, "pools"), body=setting))
 
     def change_pool(self, name: str, **changes: Any) -> PoolView:
         """Change members of a pool (`cap=3`, `draining=True`); the others stay. Raises NotFound, Refused, Conflict."""
-        return cast("PoolView", self._call("PATCH", _path_of(name, "pools"), body=changes))
+        return cast("PoolView", self._call("PATCH", path_of(name, "pools"), body=changes))
 
     def remove_pool(self, name: str, *, force: bool = False) -> RemovalView:
         """Remove a pool. Raises NotFound; Conflict (PoolInUse) where it is needed and, mostly, not forced."""
         try:
             query = {"force": "true"} if force else None
-            return cast("RemovalView", self._call("DELETE", _path_of(name, "pools"), query=query))
+            return cast("RemovalView", self._call("DELETE", path_of(name, "pools"), query=query))
         except NotFound as error:
             if not error.retried:
                 raise
@@ -227,7 +235,7 @@ class ApiClient:
     ) -> JobView:
         """A change that may have happened on a try whose answer was lost: then a conflict is no error."""
         try:
-            return cast("JobView", self._call(method, _path_of(name), body=body))
+            return cast("JobView", self._call(method, path_of(name), body=body))
         except Conflict as error:
             if not error.retried or not done(job := self.job(name)):
                 raise
@@ -241,7 +249,7 @@ class ApiClient:
         query: Mapping[str, object] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> Any:
-        url = self.address.url + path + _query_of(query or {})
+        url = self.address.url + path + query_of(query or {})
         content = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         headers = {"content-type": "application/json"} if body is not None else {}
         response, tried = self._exchange(lambda: self._http.request(method, url, content=content, headers=headers))
@@ -273,16 +281,6 @@ def _unreachable(address: Address, error: Exception) -> Unreachable:
         hint="A PRIVATE API answers only inside its VPC (or through its VPC endpoint's name, with the API's id); "
         "check the URL, the endpoint's security group and your network.",
     )
-
-
-def _path_of(name: str, kind: str = "jobs") -> str:
-    return f"/{kind}/{quote(name, safe='')}"
-
-
-def _query_of(query: Mapping[str, object]) -> str:
-    """Encoded as Signature Version 4 wants it (a space is %20), so that what is signed is what is sent."""
-    given = {key: str(value) for key, value in query.items() if value is not None}
-    return "?" + urlencode(given, quote_via=quote, safe="-_.~") if given else ""
 
 
 def _is_so(job: JobView, priority: int | None, *, hold: bool | None) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final, Literal, TypedDict
 
 from trainmaster.client.elastic_views import ElasticView
+from trainmaster.client.image_views import ImageView
 from trainmaster.client.pool_views import PoolView
 
 JobState = Literal[
@@ -74,6 +75,7 @@ class JobView(TypedDict):
     """A job as the queue sees it; `trainingJobName` is the newest attempt's name on SageMaker."""
 
     jobName: str
+    kind: Literal["training", "image"]
     jobState: JobState
     priority: int
     share: str
@@ -95,6 +97,7 @@ class JobView(TypedDict):
     trainingJobName: str | None
     attempts: list[AttemptView]
     elastic: ElasticView | None
+    image: ImageView | None
 
 
 class Submission(JobView):
@@ -154,7 +157,7 @@ class WhyView(TypedDict):
 
 
 class JobDetail(JobView):
-    """A job with its history and the CreateTrainingJob request that was submitted; `why` where it was asked for."""
+    """A job with its history and the request that was submitted; `why` where it was asked for."""
 
     history: list[HistoryEntry]
     jobDetails: dict[str, Any]

@@ -24,16 +24,35 @@ _OPENINGS = {
     "stopped": "Stopped",
     "cancelled": "Cancelled while it waited in the queue",
 }
+_OF_IMAGES = {
+    "preempted": "Preempted, waiting in the queue to go on with the regions that are left",
+    "starting": "Leaving the queue: its regions are dispatched",
+    "preempting": "Being preempted; it will go on with the regions that are left",
+}
 
 
 def sentence_of(job: JobView) -> str:
     """The job's state and, while it waits, its position, estimated start and the reason for waiting."""
-    parts = [_OPENINGS.get(job["jobState"], job["jobState"]) + _size(job)]
+    image = job.get("image")
+    openings = _OPENINGS if image is None else _OPENINGS | _OF_IMAGES
+    parts = [openings.get(job["jobState"], job["jobState"]) + _size(job)]
+    if image is not None and job["jobState"] not in ("pending", "held", "completed", "cancelled"):
+        parts.append(regions_of(job))
     if job["jobState"] in ("pending", "preempted", "held"):
         parts += [_position(job), _start(job), _why(job.get("reason"))]
     if job["jobState"] == "failed":
         parts.append(job.get("failureReason") or "")
     return "; ".join(part for part in parts if part) + "."
+
+
+def regions_of(job: JobView) -> str:
+    """How far an image job's regions are: `12 of 30 regions done, 1 failed`; empty for other jobs."""
+    image = job.get("image")
+    if image is None:
+        return ""
+    regions = image["regions"]
+    failed = f", {regions['failed']} failed" if regions["failed"] else ""
+    return f"{regions['done']} of {regions['total']} regions done{failed}"
 
 
 def _size(job: JobView) -> str:

@@ -190,6 +190,8 @@ def test_why_as_json_has_the_facts_and_the_words(world: FakeApi, run: Terminal) 
         "deadline": None,
         "why": None,
         "elastic": None,
+        "kind": "training",
+        "image": None,
         **starts(None),
     }
 

@@ -1,0 +1,68 @@
+"""Image jobs on the command line: their requests, their endpoint, and how far their regions are.
+
+It must not ask the API or decide anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.errors import Refused
+from trainmaster.client.wording import regions_of
+
+if TYPE_CHECKING:
+    from trainmaster.client.image_views import Received
+    from trainmaster.client.views import JobView
+
+_OURS = "trainmaster"
+_OPTION_PREFIX = "trainmaster:"
+
+
+def is_image_request(request: Mapping[str, Any]) -> bool:
+    """Whether this is a request for an image job: it has ModelRunner's members, and none of a training job."""
+    return "TrainingJobName" not in request and ("imageUrls" in request or "imageProcessor" in request)
+
+
+def with_wishes(request: Mapping[str, Any], priority: int | None, options: Mapping[str, str]) -> dict[str, Any]:
+    """The request with what the command line asks for, which replaces what it has itself. Raises Refused."""
+    new: dict[str, Any] = {name.removeprefix(_OPTION_PREFIX): value for name, value in options.items()}
+    if priority is not None:
+        new["priority"] = priority
+    if not new:
+        return dict(request)
+    own = request.get(_OURS) or {}
+    if not isinstance(own, dict):
+        hint = 'Write it so: {"priority": 5, "share": "vision"}.'
+        raise Refused("The request's wishes are no object.", type="InvalidRequest", field=_OURS, hint=hint)
+    return {**request, _OURS: {**own, **new}}
+
+
+def received_sentence(received: Received) -> str:
+    """What has become of an image request."""
+    if received["state"] == "received":
+        return f"Received {received['jobName']}: its image is looked at, then it waits in the queue."
+    return f"{received['jobName']} is there already: {received['state']}."
+
+
+def done_of(job: JobView) -> str:
+    """How many of an image job's regions are done: `12/30 regions`; empty for other jobs."""
+    image = job.get("image")
+    if image is None:
+        return ""
+    regions = image["regions"]
+    failed = f", {regions['failed']} failed" if regions["failed"] else ""
+    return f"{regions['done']}/{regions['total']} regions{failed}"
+
+
+def image_facts(job: JobView) -> list[tuple[str, str]]:
+    """Names and values about an image job; none of any other."""
+    image = job.get("image")
+    if image is None:
+        return []
+    variant = f", variant {image['variant']}" if image["variant"] else ""
+    return [
+        ("Endpoint", image["endpoint"] + variant),
+        ("Regions", f"{regions_of(job)}, {image['tiles']} tiles in all"),
+        ("Load", f"{image['load']} requests at once, {image['loadLeft']} of them left"),
+    ]

@@ -1,0 +1,141 @@
+"""Image jobs in the API: requests are checked and sent on, jobs are shown, changed and cancelled like any other."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from api_world import ALICE, ApiWorld
+from builders import NOW
+from image_poison import POISON
+from image_world import API_ROLE, ImageWorld, a_record, an_image_request
+from trainmaster.domain import lifecycle
+from trainmaster.domain.image.demand import pool_of
+
+POOL = "endpoint/ships/AllTraffic"
+
+
+def with_a_job(*names: str, **members):
+    """An API over a store that has taken in image jobs."""
+    world, images = ApiWorld(), ImageWorld()
+    images.intake = replace(images.intake, store=world.memory, known=world.memory)
+    images.store = world.memory
+    for name in names or ("harbour-7",):
+        images.deliver(an_image_request(name, **members))
+    return world
+
+
+def test_a_request_is_sent_to_the_image_queue_as_it_is_with_its_caller():
+    world = ApiWorld()
+    body = an_image_request(jobName="no matter", colour="red", trainmaster={"priority": 3})
+    reply = world.post("/image-jobs", body)
+    assert (reply.status, reply.body) == (
+        202,
+        {
+            "jobName": "harbour-7",
+            "state": "received",
+            "warnings": ["colour means nothing here, and is left out."],
+        },
+    )
+    ((text, caller),) = world.image_queue.sent
+    assert (json.loads(text), caller) == (body, ALICE)
+    assert world.memory.find("harbour-7") is None
+
+
+@pytest.mark.parametrize(("members", "field"), POISON.values(), ids=POISON)
+def test_w1_what_the_intake_would_set_aside_for_its_form_is_refused_with_the_field(members, field):
+    world = ApiWorld()
+    reply = world.post("/image-jobs", an_image_request(**members))
+    assert reply.kind == (400, "InvalidRequest", field)
+    assert world.image_queue.sent == []
+
+
+def test_what_the_api_has_taken_the_intake_takes_and_knows_who_asked():
+    world, images = ApiWorld(), ImageWorld()
+    world.post("/image-jobs", an_image_request())
+    ((text, caller),) = world.image_queue.sent
+    images.deliver(a_record(0, text, f"{API_ROLE}:sagemaker-queue-api", Caller=caller))
+    assert images.store.find("harbour-7").submitted_by == ALICE
+
+
+def test_w3_the_same_request_again_tells_how_its_job_stands_and_is_not_sent_again():
+    world = with_a_job()
+    reply = world.post("/image-jobs", an_image_request())
+    assert (reply.status, reply.body["state"]) == (200, "pending")
+    assert world.image_queue.sent == []
+
+
+def test_w3_another_request_under_a_name_that_is_taken_is_refused():
+    world = with_a_job()
+    reply = world.post("/image-jobs", an_image_request(imageProcessorTileSize=512))
+    assert reply.kind == (409, "NameTaken", "jobId")
+    world.submit("train-1")
+    assert world.post("/image-jobs", an_image_request("train-1")).kind == (409, "NameTaken", "jobId")
+
+
+def test_where_image_jobs_are_off_a_request_is_refused_with_what_to_do():
+    world = ApiWorld()
+    world.application.image_queue = None
+    reply = world.post("/image-jobs", an_image_request())
+    assert reply.kind == (409, "NotOffered", None)
+    assert "ImageJobs" in reply.error["hint"]
+
+
+def test_a_share_that_does_not_exist_is_refused_at_once():
+    world = ApiWorld()
+    world.put("/settings", {"shares": {"vision": {}}})
+    reply = world.post("/image-jobs", an_image_request(trainmaster={"share": "vison"}))
+    assert reply.kind == (400, "InvalidRequest", "trainmaster.share")
+
+
+def test_a_waiting_image_job_is_shown_with_its_endpoint_its_load_and_its_regions():
+    world = with_a_job()
+    job = world.get("/jobs/harbour-7").body
+    assert (job["kind"], job["jobState"], job["demand"], job["pools"]) == ("image", "pending", [{POOL: 4}], [POOL])
+    assert job["image"] == {
+        "endpoint": "ships",
+        "variant": "AllTraffic",
+        "load": 4,
+        "loadLeft": 4,
+        "tiles": 9,
+        "regions": {"total": 1, "done": 0, "failed": 0},
+    }
+    assert job["jobDetails"] == an_image_request()
+    assert (job["position"], job["entryTime"]) == (1, "2026-11-21T12:00:00Z")
+
+
+def test_image_jobs_and_training_jobs_are_in_one_list_and_one_queue():
+    world = with_a_job("harbour-7", "harbour-8")
+    world.submit("train-1")
+    listed = {job["jobName"]: job["kind"] for job in world.get("/jobs").body["jobs"]}
+    assert listed == {"harbour-7": "image", "harbour-8": "image", "train-1": "training"}
+    queued = world.get("/queue").body["jobs"]
+    assert [job["jobName"] for job in queued] == ["harbour-7", "harbour-8", "train-1"]
+    (found,) = {job["jobName"] for job in world.get("/jobs", pool="ml.p5.48xlarge").body["jobs"]}
+    assert found == "train-1"
+
+
+def test_what_a_running_job_has_done_is_shown():
+    world = with_a_job()
+    job = world.memory.find("harbour-7")
+    started = lifecycle.start(job, {pool_of(job.image_work): 4}, (), NOW)
+    started = replace(started, image_work=replace(started.image_work, done=1, left=0))
+    assert world.memory.transition([(job, started)])
+    shown = world.get("/jobs/harbour-7").body
+    assert (shown["image"]["regions"]["done"], shown["image"]["loadLeft"]) == (1, 0)
+    assert world.delete("/jobs/harbour-7").status == 202
+
+
+def test_an_image_job_is_held_released_given_another_priority_and_cancelled():
+    world = with_a_job()
+    assert world.patch("/jobs/harbour-7", {"hold": True}).body["jobState"] == "held"
+    changed = world.patch("/jobs/harbour-7", {"hold": False, "priority": 9}).body
+    assert (changed["jobState"], changed["priority"], changed["kind"]) == ("pending", 9, "image")
+    assert world.delete("/jobs/harbour-7").body["jobState"] == "cancelled"
+
+
+def test_why_an_image_job_waits_is_told():
+    world = with_a_job()
+    assert world.event("GET", "/jobs/harbour-7", query={"why": "true"}).status == 200

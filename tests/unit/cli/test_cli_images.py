@@ -1,0 +1,160 @@
+"""Image jobs on the command line: submitted like any other, shown with their regions, waited for with a bar."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_terminal import NOW, Terminal
+from rich.console import Console
+
+from fake_api import FakeApi, a_view, an_attempt, an_image
+from trainmaster.cli.progress import Moving
+
+POOL = "endpoint/ships/AllTraffic"
+
+
+def a_body(**members: Any) -> dict[str, Any]:
+    processor = {"name": "ships", "type": "SM_ENDPOINT"}
+    return {"jobId": "harbour-7", "imageUrls": ["s3://images/a.tif"], "imageProcessor": processor} | members
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "image.json"
+    path.write_text(json.dumps(a_body()))
+    return path
+
+
+def running(world: FakeApi, done: int = 12, failed: int = 1) -> None:
+    attempt = an_attempt("harbour-7", units={POOL: 72}, trainingJobName="image:harbour-7")
+    world.add("harbour-7", "running", demand=[{POOL: 120}], attempts=[attempt], **an_image(done, failed))
+
+
+def test_submit_knows_an_image_request_by_its_members(world: FakeApi, run: Terminal, file: Path) -> None:
+    result = run("submit", str(file))
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "Received harbour-7: its image is looked at, then it waits in the queue.\n",
+    )
+    assert world.calls == [("POST", "/image-jobs", a_body())]
+
+
+def test_priority_and_share_of_the_command_line_replace_those_of_the_request(world: FakeApi, run: Terminal) -> None:
+    body = json.dumps(a_body(trainmaster={"priority": 1, "share": "old"}))
+    result = run("submit", "-", "--priority", "5", "--option", "share=vision", stdin=body)
+    assert result.exit_code == 0
+    assert world.calls[0][2]["trainmaster"] == {"priority": 5, "share": "vision"}
+
+
+def test_wishes_that_are_no_object_are_refused_before_anything_is_sent(world: FakeApi, run: Terminal) -> None:
+    result = run("submit", "-", "--priority", "5", stdin=json.dumps(a_body(trainmaster="fast")))
+    assert (result.exit_code, world.calls) == (2, [])
+    assert "field trainmaster" in result.stderr
+
+
+def test_what_is_not_honoured_is_told_beside_the_answer(world: FakeApi, run: Terminal) -> None:
+    result = run("submit", "-", "--json", stdin=json.dumps(a_body(colour="red")))
+    assert json.loads(result.stdout)["state"] == "received"
+    assert result.stderr == "Warning: colour means nothing here, and is left out.\n"
+
+
+def test_a_request_that_is_refused_is_told_with_its_field(world: FakeApi, run: Terminal) -> None:
+    result = run("submit", "-", stdin=json.dumps(a_body(imageUrls=[])))
+    assert result.exit_code == 2
+    assert result.stderr == "Error: InvalidRequest: imageUrls is missing (field imageUrls). Add it.\n"
+
+
+def test_the_same_request_again_tells_how_its_job_stands(world: FakeApi, run: Terminal, file: Path) -> None:
+    running(world)
+    assert run("submit", str(file)).stdout == "harbour-7 is there already: running.\n"
+
+
+def test_submit_waits_until_the_image_was_looked_at_and_then_for_the_end(
+    world: FakeApi, run: Terminal, file: Path
+) -> None:
+    run.meanwhile = [
+        lambda: None,
+        lambda: world.add("harbour-7", **an_image()),
+        lambda: running(world, done=0, failed=0),
+        lambda: running(world, done=30, failed=0),
+        lambda: world.end("harbour-7"),
+    ]
+    result = run("submit", str(file), "--wait")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-1] == "harbour-7: Completed."
+    assert result.stderr.splitlines() == [
+        "harbour-7: Waiting in the queue.",
+        "harbour-7: Running; 0 of 30 regions done.",
+        "harbour-7: Running; 30 of 30 regions done.",
+        "harbour-7: Completed.",
+    ]
+
+
+def test_a_request_that_never_becomes_a_job_is_told_where_to_look(run: Terminal, file: Path) -> None:
+    run.meanwhile = [lambda: None] * 100
+    result = run("submit", str(file), "--wait")
+    assert result.exit_code == 3
+    assert "image dead-letter queue" in result.stderr
+    assert run.seconds == 180
+
+
+def test_wait_tells_a_line_for_regions_that_are_done(world: FakeApi, run: Terminal) -> None:
+    running(world, done=12, failed=0)
+    run.meanwhile = [
+        lambda: running(world, done=29, failed=1),
+        lambda: world.end("harbour-7", "failed", "1 of 30 regions failed: the model answered 400"),
+    ]
+    result = run("wait", "harbour-7")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "harbour-7: Running; 12 of 30 regions done.",
+        "harbour-7: Running; 29 of 30 regions done, 1 failed.",
+        "harbour-7: Failed; 29 of 30 regions done, 1 failed; 1 of 30 regions failed: the model answered 400.",
+    ]
+
+
+def test_wait_draws_a_bar_of_regions_and_none_for_other_jobs() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
+    jobs = [a_view("harbour-7", "running", **an_image(done=15)), a_view("job1", "running")]
+    with console.capture() as captured:
+        console.print(Moving(console, lambda: NOW).picture(jobs))
+    head, image, training = captured.get().splitlines()
+    assert "Regions" in head
+    # Half of its 20 signs; without colours the rest is blank.
+    assert image.count("━") == 10
+    assert "15/30 regions" in image
+    assert "━" not in training
+
+
+def test_show_tells_the_endpoint_and_the_regions(world: FakeApi, run: Terminal) -> None:
+    running(world)
+    lines = {line.split("  ")[0].strip(): line for line in run("show", "harbour-7").stdout.splitlines()}
+    assert lines["Endpoint"].endswith("ships, variant AllTraffic")
+    assert lines["Regions"].endswith("12 of 30 regions done, 1 failed, 270 tiles in all")
+    assert lines["Load"].endswith("120 requests at once, 72 of them left")
+
+
+def test_ls_wide_has_a_column_for_regions_only_where_there_are_image_jobs(world: FakeApi, run: Terminal) -> None:
+    world.add("job1", "running", attempts=[an_attempt("job1")])
+    assert "regions" not in run("ls", "--wide").stdout
+    running(world, failed=0)
+    assert "12/30 regions" in run("ls", "--wide").stdout
+
+
+def test_why_tells_how_far_an_image_job_is(world: FakeApi, run: Terminal) -> None:
+    running(world)
+    text = run("why", "harbour-7").stdout
+    assert f"on 72 x {POOL}, as attempt 1. 12 of 30 regions done, 1 failed." in text
+    world.move("harbour-7", "preempting", "preempted for job4")
+    assert "to go on with the regions that are left" in run("why", "harbour-7").stdout
+    world.move("harbour-7", "starting", "decided")
+    assert "SageMaker" not in run("why", "harbour-7").stdout
+
+
+@pytest.mark.parametrize("command", [("cancel",), ("hold",), ("priority", "7")])
+def test_other_commands_know_no_difference(world: FakeApi, run: Terminal, command: tuple[str, ...]) -> None:
+    world.add("harbour-7", **an_image())
+    verb, *rest = command
+    assert run(verb, "harbour-7", *rest).exit_code == 0
