@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.elastic import Cause, Member, Resizing
-from trainmaster.domain.image.work import run_name
+from trainmaster.domain.image.work import run_of
 from trainmaster.domain.job import Job
 from trainmaster.domain.names import attempt_name, member_name
 
@@ -28,13 +28,13 @@ _SIZES = frozenset(("members", "joined", "resizing", "sized", "served", "resizes
 def attempt_values(attempt: Attempt, job: Job) -> dict[str, Any]:
     """The attempt's members that are not as usual."""
     entry = job.entry_time
-    name, follows = attempt.training_job_name, attempt_name(job.name, attempt.number)
+    name, run = attempt.training_job_name, run_of(job.name, attempt.number)
     values = {
         "n": attempt.number,
         "units": dict(attempt.units),
         "at": since(entry, attempt.created_at),
-        "name": name if name not in (follows, run_name(follows)) else None,
-        "run": True if name == run_name(follows) else None,
+        "name": name if name not in (attempt_name(job.name, attempt.number), run) else None,
+        "run": True if name == run else None,
         "choices": list(attempt.choices) or None,
         "type": attempt.instance_type or None,
         "outcome": attempt.outcome.value if attempt.outcome is not Outcome.ACTIVE else None,
@@ -83,8 +83,7 @@ def attempt_of(value: Mapping[str, Any], name: str, entry: datetime) -> Attempt:
 
 
 def _name_of(value: Mapping[str, Any], name: str) -> str:
-    follows = attempt_name(name, value["n"])
-    return run_name(follows) if "run" in value else follows
+    return run_of(name, value["n"]) if "run" in value else attempt_name(name, value["n"])
 
 
 def _sizes(attempt: Attempt, job: Job) -> dict[str, Any]:
