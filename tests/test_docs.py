@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.bootstrap import _READERS, PREFIX
+from trainmaster.bootstrap.settings import _READERS, PREFIX
 from trainmaster.domain.job import TRANSITIONS, JobState
 from trainmaster.domain.request.tags import OPTION_PREFIX, OPTIONS
 

@@ -10,6 +10,8 @@ from engines import ROOT
 from lives import a_life
 
 import builders as b
+from image_builders import a_running_image, an_endpoint
+from trainmaster.adapters.dynamodb_endpoints import endpoint_row
 from trainmaster.adapters.dynamodb_rows import job_text, row_of, warm_row
 from trainmaster.domain.job import Change, JobState, ParentRule, Wishes
 from trainmaster.domain.policy import FailureClass
@@ -76,8 +78,10 @@ def test_every_attribute_and_member_is_in_the_page(dynoxide_engine):
     full = row_of(everything)
     job = json.loads(job_text(full))
     warm = warm_row(WarmPool("job1", {b.P5: 1}, "fit", b.NOW, 1, "job2", b.NOW))
-    rows = [*dynoxide_engine.rows(), full, warm]
-    written = set().union(*map(names_in, rows), job["attempt"], *job["past"]) - {b.P5}
+    image = row_of(a_running_image())
+    at_work = json.loads(job_text(image))["attempt"]
+    rows = [*dynoxide_engine.rows(), full, warm, image, endpoint_row(an_endpoint(), 1)]
+    written = set().union(*map(names_in, rows), job["attempt"], at_work, *job["past"]) - {b.P5}
     page = (ROOT / "docs" / "reference" / "table.md").read_text()
     named = set(re.findall(r"`([a-zA-Z]+#?)(?:<[^`]*>)?`", page))
     assert written - named == set()
