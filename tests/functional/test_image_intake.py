@@ -138,6 +138,45 @@ def test_an_image_is_read_with_the_role_of_its_request():
     assert world.images.reads == [(f"{BUCKET}small.tif", role, None)]
 
 
+def test_a_role_for_reading_that_cannot_be_assumed_is_refused_by_its_field():
+    world = ImageWorld()
+    world.images.headers[f"{BUCKET}small.tif"] = NotPermitted("not authorized to perform sts:AssumeRole")
+    assert world.deliver(an_image_request(imageReadRole="arn:aws:iam::222222222222:role/reader")) == []
+    ((reason, field),) = world.reasons()
+    assert "cannot be assumed" in reason
+    assert field == "imageReadRole"
+
+
+def test_what_the_intake_itself_may_not_read_comes_again_once_somebody_permits_it():
+    world = ImageWorld()
+    world.images.headers[f"{BUCKET}small.tif"] = NotPermitted("a policy of ours is missing")
+    assert world.deliver(an_image_request()) == ["m0"]
+
+
+def errors_told(text):
+    """Values of the guide's metric `Errors` in what was written, by model; None for all."""
+    lines = [json.loads(line) for line in text.splitlines() if line.startswith('{"_aws"')]
+    told = [line for line in lines if line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "OSML/ModelRunner"]
+    return {line.get("ModelName"): line["Errors"] for line in told if "Errors" in line}
+
+
+def test_images_and_endpoints_that_fail_are_counted_by_model_and_wrong_requests_are_not(capsys):
+    world = ImageWorld()
+    world.endpoints.known["planes"] = Throttled("slow")
+    world.deliver(
+        "not JSON",
+        an_image_request("unreadable", imageUrls=[f"{BUCKET}nowhere.tif"]),
+        an_image_request("unknown", imageProcessor={"name": "planes"}),
+        an_image_request("good"),
+    )
+    told = errors_told(capsys.readouterr().out)
+    assert {model: values if isinstance(values, list) else [values] for model, values in told.items()} == {
+        None: [2.0],
+        "ships": [1.0],
+        "planes": [1.0],
+    }
+
+
 def test_w12_an_image_without_pixels_is_refused_instead_of_vanishing():
     world = ImageWorld()
     world.images.headers[f"{BUCKET}small.tif"] = a_header(0, 0)
@@ -361,6 +400,12 @@ def test_an_endpoint_is_described_once_and_remembered():
     assert world.endpoints.described == [("ships", None)]
     known = world.store.known(["ships"])["ships"]
     assert (known.described_at, known.tried_at) == (NOW, NOW)
+
+
+def test_many_requests_at_once_for_an_endpoint_that_is_not_known_ask_for_it_once():
+    world = ImageWorld()
+    world.deliver(*(an_image_request(f"job{number}") for number in range(10)))
+    assert world.endpoints.described == [("ships", None)]
 
 
 def test_an_old_description_is_made_anew_and_keeps_what_throttling_has_taught():

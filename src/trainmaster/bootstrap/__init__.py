@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from trainmaster.ports.image import Endpoints, ImageIntake, RegionQueue, Runs
     from trainmaster.service.catalogue import Learner
     from trainmaster.service.images.endpoints import Refresher
+    from trainmaster.service.images.intake import Intake
     from trainmaster.service.images.launcher import ImageLauncher
 
 __all__ = ["PREFIX", "Application", "Settings", "application", "parse_pools"]
@@ -153,6 +154,22 @@ class Application:
         from trainmaster.adapters.sqs_images import SqsImages
 
         return SqsImages(self._client("sqs"), settings.image_queue_url, settings.image_dead_letter_queue_url)
+
+    @cached_property
+    def intake(self) -> Intake:
+        """What taking image requests in needs; the layer with GDAL, too."""
+        from trainmaster.service.images.intake import Intake
+
+        return Intake(
+            store=self.store,
+            headers=self.imaging.headers,
+            endpoints=self.endpoints,
+            known=self.store,
+            clock=self.clock,
+            limits=self.settings.limits,
+            account=self.settings.account,
+            vouching=self.settings.api_role_id,
+        )
 
     @cached_property
     def refresher(self) -> Refresher | None:

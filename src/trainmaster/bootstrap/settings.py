@@ -37,6 +37,7 @@ class Settings:
         image_queue_url: the SQS queue of image requests; "" where the deployment has no image jobs, as the next two.
         image_dead_letter_queue_url: where image requests go that cannot be read, and those of jobs that have failed.
         region_queue_url: the SQS queue of regions to work on.
+        api_role_id: unique id of the API's IAM role, whose word on who asks for an image job is believed.
         limits: what endpoints are taken to hold, by the guide's own variables (`domain/image/limits.py`).
     """
 
@@ -54,6 +55,7 @@ class Settings:
     image_queue_url: str = ""
     image_dead_letter_queue_url: str = ""
     region_queue_url: str = ""
+    api_role_id: str = ""
     limits: Limits = field(default_factory=Limits)
 
     @classmethod
@@ -70,6 +72,11 @@ class Settings:
                 raise InvalidRequest(f"{PREFIX}{name} is not set", field=PREFIX + name)
         read = {name.lower(): _read(name, text) for name, text in given.items()}
         return cls(**read, limits=limits_of(environ))
+
+    @property
+    def account(self) -> str:
+        """The deployment's AWS account, as the address of its queue has it; "" where it has no image jobs."""
+        return self.image_queue_url.rpartition("/")[0].rpartition("/")[2]
 
 
 def _read(name: str, text: str) -> Any:
@@ -139,4 +146,5 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "IMAGE_QUEUE_URL": str,
     "IMAGE_DEAD_LETTER_QUEUE_URL": str,
     "REGION_QUEUE_URL": str,
+    "API_ROLE_ID": str,
 }

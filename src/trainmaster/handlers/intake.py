@@ -20,6 +20,7 @@ from trainmaster import bootstrap
 from trainmaster.domain.errors import Refused, ServiceTrouble
 from trainmaster.handlers.body import parse_body
 from trainmaster.handlers.errors import unexpected
+from trainmaster.handlers.image_metrics import tell_errors
 from trainmaster.handlers.image_model import read_request
 from trainmaster.service.images.intake import Asked, Intake, Taken, enter, look_at
 from trainmaster.service.wake import wake
@@ -94,6 +95,7 @@ class Batch:
     Attributes:
         entered: how many jobs are new.
         aside: how many requests were set aside.
+        failed: endpoints that could not be described, or whose images could not be read.
     """
 
     parts: Parts
@@ -101,6 +103,7 @@ class Batch:
     context: LambdaContext
     entered: int = 0
     aside: int = 0
+    failed: list[str] = field(default_factory=list)
     _looking: dict[str, Future[tuple[Asked, Taken]]] = field(default_factory=dict)
 
     def look(self, pool: ThreadPoolExecutor, records: list[dict[str, Any]]) -> None:
@@ -133,6 +136,7 @@ class Batch:
         """Wake the manager where there is something new for it, and say what was done."""
         metrics.add_metric(name="ImageJobsEntered", unit=MetricUnit.Count, value=self.entered)
         metrics.add_metric(name="ImageJobsSetAside", unit=MetricUnit.Count, value=self.aside)
+        tell_errors(self.failed)
         if not self.entered:
             return
         try:
@@ -142,7 +146,7 @@ class Batch:
 
     def _look(self, record: SQSRecord) -> tuple[Asked, Taken]:
         asked = self._asked(record)
-        return asked, look_at(self.parts.intake, asked, self.policy)
+        return asked, look_at(self.parts.intake, asked, self.policy, self.failed.append)
 
     def _asked(self, record: SQSRecord) -> Asked:
         body = parse_body(record.body)

@@ -8,14 +8,16 @@ become of its image or endpoint. It must not read images or messages itself.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from threading import Lock
 
 from trainmaster.domain.capacity import Demand
 from trainmaster.domain.errors import InvalidRequest, NameTaken, NotPermitted, ServiceTrouble
 from trainmaster.domain.image.cutting import Cut, load, regions
 from trainmaster.domain.image.demand import pool_of
-from trainmaster.domain.image.endpoint import Endpoint, Limits, key_of
+from trainmaster.domain.image.endpoint import Endpoint, Limits, key_of, never_described
 from trainmaster.domain.image.request import ImageRequest
 from trainmaster.domain.image.variant import choose_variant
 from trainmaster.domain.image.work import ImageWork
@@ -23,6 +25,7 @@ from trainmaster.domain.job import Change, Job, JobState
 from trainmaster.domain.policy import Policy
 from trainmaster.ports import Clock, Request, Store
 from trainmaster.ports.image import Endpoints, Header, Headers, ImageIntake, KnownEndpoints
+from trainmaster.service.images.endpoints import described, is_fresh
 from trainmaster.service.newcomer import digest_of
 from trainmaster.service.share_door import check_budget, check_share
 
@@ -36,6 +39,7 @@ class Intake:
     Attributes:
         account: AWS account of the deployment; endpoints of others are told apart by theirs.
         vouching: unique id of the IAM role whose word on who asks is believed: the API's; "" for nobody's.
+        asking: held while an endpoint is described, so that many requests for one endpoint ask once.
     """
 
     store: Store
@@ -46,6 +50,7 @@ class Intake:
     limits: Limits
     account: str = ""
     vouching: str = ""
+    asking: Lock = field(default_factory=Lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +91,11 @@ def there_already(store: Store, asked: Asked) -> Job | None:
     return there
 
 
-def look_at(intake: Intake, asked: Asked, policy: Policy) -> Taken:
+def look_at(intake: Intake, asked: Asked, policy: Policy, failed: Callable[[str], None] = lambda _: None) -> Taken:
     """The job that the request has made, or would make; nothing is stored but what the endpoint is like.
 
-    Several threads may do this at once. Raises `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, each naming the field;
+    Several threads may do this at once. `failed` is told the key of an endpoint that could not be described, or whose
+    image could not be read. Raises `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, each naming the field;
     `ServiceTrouble` where trying again may help.
     """
     there = there_already(intake.store, asked)
@@ -97,9 +103,14 @@ def look_at(intake: Intake, asked: Asked, policy: Policy) -> Taken:
         return Taken(there, new=False)
     request = asked.request
     _check_share(asked, policy)
-    endpoint = _endpoint(intake, request)
+    key = key_of(request.processor.name, role=request.processor.assumed_role, account=intake.account)
+    endpoint = _endpoint(intake, request, key, failed)
     variant = choose_variant(endpoint, request.target_variant, request.job_id)
-    header = _header(intake, request)
+    try:
+        header = _header(intake, request)
+    except (InvalidRequest, ServiceTrouble):
+        failed(key)
+        raise
     return Taken(_job(intake, asked, _work(intake.limits, request, header, endpoint, variant)), new=True)
 
 
@@ -140,44 +151,48 @@ def _header(intake: Intake, request: ImageRequest) -> Header:
         return intake.headers.read(request.image_url, role=request.image_read_role, interest=request.region_of_interest)
     except InvalidRequest as error:
         raise _named(error, "imageUrls[0]") from error
-
-
-def _endpoint(intake: Intake, request: ImageRequest) -> Endpoint:
-    """What is known of the endpoint: as remembered, or described now where that is old or nothing."""
-    processor = request.processor
-    key = key_of(processor.name, role=processor.assumed_role, account=intake.account)
-    remembered = intake.known.known([key]).get(key)
-    now = intake.clock.now()
-    if remembered is not None and _is_fresh(remembered, intake.limits, now):
-        return remembered
-    try:
-        found = _described(intake, request, key)
     except NotPermitted as error:
-        if remembered is None:
-            raise _unreachable(request, error) from error
-        return remembered
-    except ServiceTrouble:
-        if remembered is None or remembered.described_at is None:
+        if request.image_read_role is None:
             raise
+        wrong = f"The role {request.image_read_role} cannot be assumed: {error}"
+        hint = "It has to trust the queue's intake, which has to be allowed sts:AssumeRole for it (ImageRoleArns)."
+        raise InvalidRequest(wrong, field="imageReadRole", hint=hint) from error
+
+
+def _endpoint(intake: Intake, request: ImageRequest, key: str, failed: Callable[[str], None]) -> Endpoint:
+    """What is known of the endpoint: as remembered, or described now where that is old or nothing."""
+    remembered = _remembered(intake, key)
+    if remembered is not None and is_fresh(remembered, intake.limits, intake.clock.now()):
         return remembered
-    kept = remembered.pressure if remembered is not None else {}
-    seen = replace(found, described_at=now, tried_at=now, role=processor.assumed_role, pressure=kept)
-    intake.known.remember(seen, remembered)
-    return seen
+    with intake.asking:
+        # Whoever held the lock may have asked for the same one.
+        remembered, now = _remembered(intake, key), intake.clock.now()
+        if remembered is not None and is_fresh(remembered, intake.limits, now):
+            return remembered
+        try:
+            found = _described(intake, request, key)
+        except ServiceTrouble as error:
+            failed(key)
+            if remembered is not None and remembered.described_at is not None:
+                return remembered
+            raise _unreachable(request, error) if isinstance(error, NotPermitted) else error from error
+        seen = described(key, found, remembered, now)
+        intake.known.remember(seen, remembered)
+        return seen
+
+
+def _remembered(intake: Intake, key: str) -> Endpoint | None:
+    return intake.known.known([key]).get(key)
 
 
 def _described(intake: Intake, request: ImageRequest, key: str) -> Endpoint:
+    role = request.processor.assumed_role
     if request.processor.is_http:
-        return Endpoint(key=key, http=True)
+        return never_described(key)
     try:
-        return intake.endpoints.describe(key, role=request.processor.assumed_role)
+        return replace(intake.endpoints.describe(key, role=role), role=role)
     except InvalidRequest as error:
         raise _named(error, "imageProcessor.name") from error
-
-
-def _is_fresh(endpoint: Endpoint, limits: Limits, now: datetime) -> bool:
-    seen = endpoint.described_at
-    return seen is not None and (endpoint.http or (now - seen).total_seconds() < limits.fresh_for)
 
 
 def _work(limits: Limits, request: ImageRequest, header: Header, endpoint: Endpoint, variant: str) -> ImageWork:
@@ -221,9 +236,9 @@ def _job(intake: Intake, asked: Asked, work: ImageWork) -> Job:
     )
 
 
-def _named(error: InvalidRequest, field: str) -> InvalidRequest:
+def _named(error: InvalidRequest, path: str) -> InvalidRequest:
     """The same refusal with the field of the request at fault, where it has none."""
-    return type(error)(error.message, field=error.field or field, hint=error.hint)
+    return type(error)(error.message, field=error.field or path, hint=error.hint)
 
 
 def _unreachable(request: ImageRequest, error: NotPermitted) -> InvalidRequest:
