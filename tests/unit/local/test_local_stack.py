@@ -13,6 +13,7 @@ import pytest
 from trainmaster.local.stack.address import StackAddress, plain_environment
 from trainmaster.local.stack.build import _key, as_arguments, local_parameters
 from trainmaster.local.stack.checkout import Checkout, SetUpMissing
+from trainmaster.local.stack.layer import install_packages, layer_variables
 from trainmaster.local.stack.processes import DidNotStart, Guarded, ended_by_signals, free_port, listening, run
 
 SOON = 15.0
@@ -141,6 +142,7 @@ def test_a_client_is_told_the_queue_and_nothing_that_leads_to_aws():
     assert environment["TRAINMASTER_API_URL"] == "http://api"
     assert environment["AWS_ENDPOINT_URL"] == "http://aws"
     assert environment["AWS_ENDPOINT_URL_SAGEMAKER"] == "http://sagemaker"
+    assert environment["AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"] == "http://sagemaker"
     assert environment["AWS_SHARED_CREDENTIALS_FILE"] == "/dev/null"
 
 
@@ -148,6 +150,8 @@ def test_a_client_is_told_the_queue_and_nothing_that_leads_to_aws():
 def checkout(tmp_path):
     (tmp_path / "src" / "trainmaster").mkdir(parents=True)
     (tmp_path / "src" / "trainmaster" / "a.py").write_text("1")
+    (tmp_path / "layers" / "imaging").mkdir(parents=True)
+    (tmp_path / "layers" / "imaging" / "requirements.txt").write_text("gdal")
     (tmp_path / "template.yaml").write_text("Resources:")
     (tmp_path / "samconfig.toml").write_text(
         '[local.deploy.parameters]\nparameter_overrides = ["Runtime=python3.9", "Pools=ml.p5.48xlarge=2"]\n'
@@ -174,7 +178,44 @@ def test_a_build_is_kept_until_something_that_it_is_made_of_changes(checkout):
     assert _key(checkout, {**platform, "Pools": "ml.p5.48xlarge=3"}) == before
     assert _key(checkout, {**platform, "Architecture": "x86_64"}) != before
     (checkout.source / "trainmaster" / "a.py").write_text("2")
-    assert _key(checkout, platform) != before
+    changed = _key(checkout, platform)
+    assert changed != before
+    (checkout.imaging_layer / "requirements.txt").write_text("gdal>=3")
+    assert _key(checkout, platform) != changed
+
+
+MAKEFILE = """
+build-ImagingLayer:
+	mkdir -p "$(ARTIFACTS_DIR)/python"
+	echo "$(PYTHON_VERSION) $(ARCHITECTURE) $(BUILT)" >> "$(ARTIFACTS_DIR)/python/made"
+"""
+
+
+def test_the_layers_packages_are_installed_once_and_the_deployed_layer_leads_to_them(checkout):
+    (checkout.imaging_layer / "Makefile").write_text(MAKEFILE)
+    variables = layer_variables(checkout)
+    for _ in range(2):
+        install_packages(checkout, os.environ)
+    made = (Path(variables.pop("BUILT")) / "python" / "made").read_text()
+    assert made == f"{variables['PYTHON_VERSION']} {variables['ARCHITECTURE']} \n", "once, and as for AWS"
+
+    (checkout.imaging_layer / "requirements.txt").write_text("gdal>=3")
+    assert not Path(layer_variables(checkout)["BUILT"]).exists(), "other packages are another folder"
+
+
+def test_the_real_layer_holds_a_way_to_what_was_built_before(tmp_path):
+    said = [f"ARTIFACTS_DIR={tmp_path}/a", "PYTHON_VERSION=3.11", "BUILT=/b"]
+    make = ["make", "--directory", Checkout.here().imaging_layer, "build-ImagingLayer"]
+    run("make", [*make, *said], os.environ, tmp_path / "log")
+    site = tmp_path / "a" / "python" / "lib" / "python3.11" / "site-packages"
+    assert {path.name: path.read_text() for path in site.iterdir()} == {"imaging.pth": "/b/python\n"}
+
+
+def test_layers_packages_that_cannot_be_installed_are_told_and_not_kept(checkout):
+    (checkout.imaging_layer / "Makefile").write_text("build-ImagingLayer:\n\tmkdir $(ARTIFACTS_DIR) && exit 3\n")
+    with pytest.raises(DidNotStart, match="installing the layer's packages failed"):
+        install_packages(checkout, os.environ)
+    assert not Path(layer_variables(checkout)["BUILT"]).exists()
 
 
 def test_a_missing_environment_is_told_with_the_command_that_makes_it(checkout):

@@ -47,6 +47,7 @@ def aws_environment(aws_endpoint: str, sagemaker_endpoint: str) -> dict[str, str
         "AWS_REGION": REGION,
         "AWS_ENDPOINT_URL": aws_endpoint,
         "AWS_ENDPOINT_URL_SAGEMAKER": sagemaker_endpoint,
+        "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": sagemaker_endpoint,
         "AWS_CONFIG_FILE": "/dev/null",
         "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
         "AWS_EC2_METADATA_DISABLED": "true",

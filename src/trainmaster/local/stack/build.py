@@ -5,7 +5,6 @@ It must build in the scratch folder only, never in the checkout's own .aws-sam.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -14,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from trainmaster.local.stack.checkout import Checkout
+from trainmaster.local.stack.layer import key_of, layer_variables
 from trainmaster.local.stack.processes import run
 
 _KEPT_BUILDS = 3
@@ -55,19 +55,16 @@ def _build(checkout: Checkout, build: Path, overrides: Mapping[str, str], enviro
             "--config-env", "local", "--build-dir", f"{made}/build", "--cached",
             "--cache-dir", checkout.scratch / "cache", *as_arguments(overrides),
         ]  # fmt: skip
-        run("sam build", command, environment, Path(made) / "log")
+        run("sam build", command, {**environment, **layer_variables(checkout)}, Path(made) / "log")
         if not build.exists():
             (Path(made) / "build").rename(build)
 
 
 def _key(checkout: Checkout, overrides: Mapping[str, str]) -> str:
     """A name for what goes into a build: every source file, the template and the platform."""
-    digest = hashlib.sha256()
-    for path in sorted([*_sources(checkout.source), checkout.template, checkout.samconfig]):
-        digest.update(f"{path.relative_to(checkout.root)}\n".encode())
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    digest.update(f"{overrides['Runtime']} {overrides['Architecture']}".encode())
-    return digest.hexdigest()[:16]
+    sources = [*_sources(checkout.source), *_sources(checkout.imaging_layer)]
+    platform = f"{overrides['Runtime']} {overrides['Architecture']}"
+    return key_of(checkout, [*sources, checkout.template, checkout.samconfig], platform)
 
 
 def _sources(source: Path) -> Iterator[Path]:

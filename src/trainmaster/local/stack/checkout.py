@@ -45,6 +45,11 @@ class Checkout:
         return self.root / "src"
 
     @property
+    def imaging_layer(self) -> Path:
+        """SAM's ContentUri of the layer with GDAL, for image jobs."""
+        return self.root / "layers" / "imaging"
+
+    @property
     def scratch(self) -> Path:
         """Builds and logs of the local stack; git ignores it."""
         return self.root / ".local" / "stack"

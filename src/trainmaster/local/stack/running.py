@@ -18,6 +18,7 @@ import httpx
 from trainmaster.local.stack.address import ACCOUNT, REGION, StackAddress, aws_environment, plain_environment
 from trainmaster.local.stack.build import as_arguments, built_template, local_parameters
 from trainmaster.local.stack.checkout import Checkout
+from trainmaster.local.stack.layer import install_packages
 from trainmaster.local.stack.processes import Guarded, ended_by_signals, free_port, listening, run
 from trainmaster.local.stack.signed import client, get
 
@@ -130,6 +131,9 @@ class LocalStack:
             # SAM asks for the stack's state every five seconds otherwise.
             "SAM_CLI_POLL_DELAY": "0.5",
         }
+        if parameters.get("ImageJobs") == "true":
+            self.say("Installing the packages of the layer for image jobs, the first time only")
+            install_packages(self.checkout, sam)
         self.say("Building the functions")
         template = built_template(self.checkout, parameters, sam)
         ministack.wait_until(lambda: _healthy(aws), _START_SECONDS)

@@ -1,0 +1,56 @@
+"""The packages of the layer for image jobs, installed once beside the builds; the layer that is deployed leads there.
+
+ministack unpacks a function's layers for each of its processes: 170 MB would take longer than the tests of all image
+jobs. The same Makefile installs the same packages as for AWS. It must not say what they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from trainmaster.local.stack.checkout import Checkout
+from trainmaster.local.stack.processes import run
+
+_TARGET = "build-ImagingLayer"
+
+
+def layer_variables(checkout: Checkout) -> dict[str, str]:
+    """What the layer's Makefile has to find in the environment of `sam build`."""
+    return {**_platform(checkout), "BUILT": str(_folder(checkout))}
+
+
+def install_packages(checkout: Checkout, environment: Mapping[str, str]) -> None:
+    """Install the packages, unless an earlier run did. Raises DidNotStart."""
+    folder = _folder(checkout)
+    if folder.is_dir():
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+        built = Path(made) / "built"
+        command: list[str | Path] = ["make", "--directory", checkout.imaging_layer, _TARGET, f"ARTIFACTS_DIR={built}"]
+        run("installing the layer's packages", command, {**environment, **_platform(checkout)}, Path(made) / "log")
+        if not folder.exists():
+            built.rename(folder)
+
+
+def key_of(checkout: Checkout, paths: Iterable[Path], platform: str) -> str:
+    """A name for what is built of these files of the checkout, for a platform."""
+    whole = hashlib.sha256(platform.encode())
+    for path in sorted(paths):
+        whole.update(f"{path.relative_to(checkout.root)}\n".encode())
+        whole.update(hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()[:16]
+
+
+def _folder(checkout: Checkout) -> Path:
+    """Where the packages are, by what the list of them says and by the platform."""
+    key = key_of(checkout, checkout.imaging_layer.iterdir(), f"{checkout.runtime} {checkout.architecture}")
+    return checkout.scratch.resolve() / "layers" / key
+
+
+def _platform(checkout: Checkout) -> dict[str, str]:
+    machine = "aarch64" if checkout.architecture == "arm64" else checkout.architecture
+    return {"PYTHON_VERSION": checkout.runtime.removeprefix("python"), "ARCHITECTURE": machine}
