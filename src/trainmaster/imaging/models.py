@@ -69,11 +69,15 @@ class Model(Protocol):
         ...
 
 
-def runtime_config(connections: int) -> Config:
+MOST_CONNECTIONS = 64
+"""As many threads as the deployment's largest setting of tile workers."""
+
+
+def runtime_config() -> Config:
     """How InvokeEndpoint is tried again: adaptively, so that all threads slow down together."""
     retries: Any = {"mode": "adaptive", "total_max_attempts": 4}
-    most = max(10, connections)
-    return Config(retries=retries, max_pool_connections=most, connect_timeout=5, read_timeout=ANSWER_TIME + 5)
+    times = {"connect_timeout": 5, "read_timeout": ANSWER_TIME + 5}
+    return Config(retries=retries, max_pool_connections=MOST_CONNECTIONS, **times)
 
 
 class SageMakerModel:
@@ -156,9 +160,9 @@ class HttpModel:
         return features_of(answer.content)
 
 
-def http_client(connections: int) -> httpx.Client:
+def http_client() -> httpx.Client:
     """A client for models behind URLs."""
-    limits = httpx.Limits(max_connections=max(10, connections))
+    limits = httpx.Limits(max_connections=MOST_CONNECTIONS)
     return httpx.Client(timeout=httpx.Timeout(ANSWER_TIME, connect=5), limits=limits, follow_redirects=False)
 
 

@@ -69,6 +69,8 @@ class RegionWork:
         try:
             self._go_on_from_before()
             self._look()
+            if len(self._found.done) == len(self._tiles):
+                self._why = None  # A stop that comes after the last tile comes too late.
             if len(self._found.done) > self._before or self._why is None:
                 self._save()
         except Exception as error:  # noqa: BLE001 - whatever it was, the region has to be given back

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import boto3
@@ -18,7 +18,15 @@ from botocore.config import Config
 from trainmaster.imaging.access import Access, is_loopback
 from trainmaster.imaging.encoding import CONTENT_TYPES
 from trainmaster.imaging.headers import RasterHeaders
-from trainmaster.imaging.models import HttpModel, Model, Patient, SageMakerModel, http_client, runtime_config
+from trainmaster.imaging.models import (
+    MOST_CONNECTIONS,
+    HttpModel,
+    Model,
+    Patient,
+    SageMakerModel,
+    http_client,
+    runtime_config,
+)
 from trainmaster.imaging.pixels import Image
 from trainmaster.imaging.places import check_host, place_of
 from trainmaster.imaging.results import Results
@@ -28,8 +36,7 @@ from trainmaster.ports import Clock
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-_CONNECTIONS = 64
+    from mypy_boto3_sts import STSClient
 
 
 class Imaging:
@@ -46,6 +53,7 @@ class Imaging:
     def __init__(self, session: boto3.Session, clock: Clock, rng: random.Random | None = None) -> None:
         self._session = session
         self._clock = clock
+        self._runtimes: dict[str | None, tuple[boto3.Session, Any]] = {}
         self._rng = rng or random.Random()  # noqa: S311 - spreads tries, guards nothing
 
     @cached_property
@@ -73,15 +81,27 @@ class Imaging:
         if request.processor.is_http:
             check_host(request.processor.name, field="imageProcessor.name", loopback=self._loopback)
             return HttpModel(self._http, request.processor.name, content_type=content_type)
-        session = self._roles.session(request.processor.assumed_role)
-        client = session.client("sagemaker-runtime", config=runtime_config(task.workers))
         return SageMakerModel(
-            client,
+            self._runtime(request.processor.assumed_role),
             request.processor.name,
             request.parameters,
             variant=task.variant,
             content_type=content_type,
         )
+
+    def close(self) -> None:
+        """Close all connections; nothing can be used any more."""
+        clients: list[Any] = [self._s3, self._sts, self._http, *(client for _, client in self._runtimes.values())]
+        for client in clients:
+            client.close()
+
+    def _runtime(self, role: str | None) -> Any:
+        """One client for each role, as what it learns of throttling is for all that invoke; a new one with its keys."""
+        session = self._roles.session(role)
+        known = self._runtimes.get(role)
+        if known is None or known[0] is not session:
+            known = self._runtimes[role] = (session, session.client("sagemaker-runtime", config=runtime_config()))
+        return known[1]
 
     @cached_property
     def _access(self) -> Access:
@@ -89,14 +109,18 @@ class Imaging:
 
     @cached_property
     def _roles(self) -> Roles:
+        return Roles(self._session, self._sts, self._clock)
+
+    @cached_property
+    def _sts(self) -> STSClient:
         patience = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=2, read_timeout=10)
-        return Roles(self._session, self._session.client("sts", config=patience), self._clock)
+        return self._session.client("sts", config=patience)
 
     @cached_property
     def _s3(self) -> S3Client:
         patience = Config(
             retries={"mode": "standard", "total_max_attempts": 5},
-            max_pool_connections=_CONNECTIONS,
+            max_pool_connections=MOST_CONNECTIONS,
             connect_timeout=5,
             read_timeout=60,
         )
@@ -104,7 +128,7 @@ class Imaging:
 
     @cached_property
     def _http(self) -> httpx.Client:
-        return http_client(_CONNECTIONS)
+        return http_client()
 
     @property
     def _loopback(self) -> bool:
