@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from model_server import model_server
 from trainmaster.local.simulator.invocations import Invocations
 from trainmaster.local.simulator.server import serve
 from trainmaster.local.simulator.simulator import SageMakerSimulator
@@ -20,49 +19,15 @@ ACCOUNT, REGION = "123456789012", "us-east-1"
 AT_ONCE = 3
 
 
-class Model(ThreadingHTTPServer):
-    """Answers with who it was asked as; `gate` holds its answers back."""
-
-    daemon_threads = True
-
-    def __init__(self):
-        self.gate = threading.Event()
-        self.gate.set()
-        self.status = 200
-        self.asked = Counter()
-        super().__init__(("127.0.0.1", 0), Answers)
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class Answers(BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.asked[self.path] += 1
-        assert self.server.gate.wait(30)
-        answer = f"{self.path} {self.headers['Content-Type']} ".encode() + body
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", str(len(answer)))
-        self.send_header("Content-Type", "text/plain")
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_):
-        """Nobody reads it."""
+def as_asked(path, headers, body):
+    """An answer that says who was asked, and for what."""
+    return "text/plain", f"{path} {headers['Content-Type']} ".encode() + body
 
 
 @pytest.fixture
 def model():
-    server = Model()
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.gate.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with model_server(as_asked) as server:
+        yield server
 
 
 @pytest.fixture
@@ -137,15 +102,16 @@ def test_an_endpoint_that_is_not_there_is_refused(served):
 @pytest.mark.parametrize("variant", [serverless("only", AT_ONCE), on_instances("only", count=AT_ONCE)])
 def test_a_variant_that_is_full_throttles_and_the_most_at_once_is_counted(served, model, variant):
     runtime = endpoint(served[0], "full", variant)
-    model.gate.clear()
+    model.shut("/full/only")
     with ThreadPoolExecutor(AT_ONCE) as threads:
         answers = [threads.submit(runtime.invoke_endpoint, EndpointName="full", Body=b"x") for _ in range(AT_ONCE)]
         while model.asked["/full/only"] < AT_ONCE:
             threading.Event().wait(0.01)
         with pytest.raises(ClientError) as caught:
             runtime.invoke_endpoint(EndpointName="full", Body=b"x")
-        model.gate.set()
+        model.open()
         assert [answer.result()["ResponseMetadata"]["HTTPStatusCode"] for answer in answers] == [200] * AT_ONCE
     assert caught.value.response["Error"]["Code"] == "ThrottlingException"
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 429
     assert served[1].most_at_once() == {"full/only": AT_ONCE}
+    assert model.most == {"/full/only": AT_ONCE}
