@@ -94,7 +94,9 @@ def test_cfn_lint_finds_nothing():
 
 
 def test_the_functions_are_told_exactly_the_settings_that_the_code_reads():
-    told = TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]
+    told = set(TEMPLATE["Globals"]["Function"]["Environment"]["Variables"])
+    for resource in TEMPLATE["Resources"].values():
+        told |= set(resource.get("Properties", {}).get("Environment", {}).get("Variables", {}))
     assert {name for name in told if name.startswith(bootstrap.PREFIX)} == {
         bootstrap.PREFIX + name for name in bootstrap.settings._READERS
     }
