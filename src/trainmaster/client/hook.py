@@ -123,8 +123,7 @@ class Route:
         return answer(model, {"TrainingJobArn": arn_of(request, context["client_region"])})
 
     def _describe(self, model: OperationModel, params: dict[str, Any], context: dict[str, Any]) -> Answer | None:
-        name = request_of(params)["TrainingJobName"]
-        job = self.known.look_up(name)
+        job = self._training_job(request_of(params)["TrainingJobName"])
         if job is None:
             return None
         self.announce(job)
@@ -133,6 +132,11 @@ class Route:
         context[_JOB] = job
         rewrite(params, TrainingJobName=_newest(job))
         return None
+
+    def _training_job(self, name: str) -> JobDetail | None:
+        """The queue's job of that name, where it is one that SageMaker could be asked about: image jobs are none."""
+        job = self.known.look_up(name)
+        return None if job is None or job.get("image") else job
 
     def _after_describe(
         self,
@@ -182,7 +186,7 @@ class Route:
         return answer(model, {})
 
     def _update(self, _: OperationModel, params: dict[str, Any], __: dict[str, Any]) -> Answer | None:
-        job = self.known.look_up(request_of(params)["TrainingJobName"])
+        job = self._training_job(request_of(params)["TrainingJobName"])
         if job is not None and not is_unstarted(job):
             rewrite(params, TrainingJobName=_newest(job))
         return None
@@ -190,7 +194,7 @@ class Route:
     def _tags(self, model: OperationModel, params: dict[str, Any], _: dict[str, Any]) -> Answer | None:
         arn: str = request_of(params)["ResourceArn"]
         prefix, found, name = arn.partition(_TRAINING_JOB_ARN)
-        job = self.known.look_up(name) if found else None
+        job = self._training_job(name) if found else None
         if job is None:
             return None
         if is_unstarted(job):

@@ -312,6 +312,13 @@ def test_what_the_queue_does_not_know_passes_through_untouched(sagemaker: Any, w
         describe(sagemaker, "nobody")
 
 
+def test_an_image_job_is_nothing_that_sagemaker_describes(sagemaker: Any, world: World) -> None:
+    sagemaker.create_training_job(**request_for("harbour-7"))
+    world.jobs["harbour-7"] |= {"kind": "image", "image": {"endpoint": "ships"}, "jobDetails": {"jobId": "harbour-7"}}
+    with pytest.raises(ClientError, match="not found"):
+        sagemaker.describe_training_job(TrainingJobName="harbour-7")
+
+
 def test_a_serverless_customisation_job_takes_nothing_from_a_pool(sagemaker: Any, world: World) -> None:
     request = request_for("tune-llm", ServerlessJobConfig={"BaseModelArn": "arn:aws:m", "JobType": "FineTuning"})
     sagemaker.create_training_job(**{k: v for k, v in request.items() if k != "ResourceConfig"})
