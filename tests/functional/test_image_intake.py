@@ -26,6 +26,7 @@ from image_world import (
     an_endpoint,
     an_image_request,
 )
+from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable
 from trainmaster.domain.image.endpoint import Limits, Pressure, Variant
 from trainmaster.domain.job import JobState
@@ -291,6 +292,23 @@ def test_w10_a_dead_letter_of_an_image_that_is_there_by_now_is_taken_as_it_was()
     world.images.headers[f"{BUCKET}late.tif"] = a_header()
     assert world.deliver(letter) == []
     assert world.store.request_of("harbour-7") == late
+
+
+def test_w10_a_dead_letter_of_a_job_that_has_failed_is_not_swallowed_and_taken_under_another_name():
+    world = ImageWorld()
+    world.deliver(an_image_request())
+    job = world.store.find("harbour-7")
+    assert world.store.transition([(job, lifecycle.cancel(job, NOW, "somebody"))])
+    letter = json.dumps(an_image_request())
+    assert world.deliver(a_record(0, letter)) == []
+    assert world.image_queue.aside == []
+    assert world.deliver(a_record(1, letter, Reason="1 of 1 regions failed")) == []
+    ((body, reason, attributes),) = world.image_queue.aside
+    assert (body, attributes) == (letter, {"Field": "jobId"})
+    assert "harbour-7 is cancelled" in reason
+    mended = json.loads(body) | {"jobId": "harbour-7b"}
+    assert world.deliver(a_record(2, mended, Reason=reason)) == []
+    assert world.names() == ["harbour-7b"]
 
 
 def test_w11_a_stored_request_still_has_the_settings_of_its_distillation():

@@ -41,6 +41,8 @@ MARGIN = 5.0
 """Seconds kept for entering what has been looked at; what takes longer comes again."""
 CALLER = "Caller"
 FIELD = "Field"
+REASON = "Reason"
+"""Message attributes; a dead letter that SQS moves back keeps its own."""
 
 
 class Parts(Protocol):
@@ -153,7 +155,8 @@ class Batch:
         reading = read_request(body)
         if reading.warnings:
             logger.info("not all is honoured", extra={"job": reading.request.job_id, "warnings": reading.warnings})
-        return Asked(reading.request, body, self._caller(record), _sent_at(record))
+        again = REASON in record.message_attributes
+        return Asked(reading.request, body, self._caller(record), _sent_at(record), again)
 
     def _caller(self, record: SQSRecord) -> str | None:
         """Who asks, as far as our own API says so: anybody may write an attribute, nobody another one's SenderId."""

@@ -21,7 +21,7 @@ from trainmaster.domain.image.endpoint import Endpoint, Limits, key_of, never_de
 from trainmaster.domain.image.request import ImageRequest
 from trainmaster.domain.image.variant import choose_variant
 from trainmaster.domain.image.work import ImageWork
-from trainmaster.domain.job import Change, Job, JobState
+from trainmaster.domain.job import ENDED, Change, Job, JobState
 from trainmaster.domain.policy import Policy
 from trainmaster.ports import Clock, Request, Store
 from trainmaster.ports.image import Endpoints, Header, Headers, ImageIntake, KnownEndpoints
@@ -62,12 +62,14 @@ class Asked:
         body: the same as JSON values, kept as they came.
         caller: IAM ARN of who asks; None where nobody vouches for one.
         since: when it was asked, UTC; its job's entry time.
+        again: whether it comes back from the dead-letter queue.
     """
 
     request: ImageRequest
     body: Request
     caller: str | None = None
     since: datetime | None = None
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,7 @@ def look_at(intake: Intake, asked: Asked, policy: Policy, failed: Callable[[str]
     """
     there = there_already(intake.store, asked)
     if there is not None:
+        _check_not_in_vain(there, asked)
         return Taken(there, new=False)
     request = asked.request
     _check_share(asked, policy)
@@ -139,6 +142,13 @@ def receive(store: Store, queue: ImageIntake, asked: Asked, policy: Policy) -> J
         _check_share(asked, policy)
         queue.send(json.dumps(asked.body, separators=(",", ":")), caller=asked.caller)
     return there
+
+
+def _check_not_in_vain(there: Job, asked: Asked) -> None:
+    """Raises `NameTaken` for a dead letter that was sent back to have done again what has ended for good."""
+    if asked.again and there.state in ENDED - {JobState.COMPLETED}:
+        wrong = f"The job {there.name} is {there.state}, and a job that has ended is never done again."
+        raise NameTaken(wrong, field="jobId", hint="Send the request with another jobId.")
 
 
 def _check_share(asked: Asked, policy: Policy) -> None:
