@@ -15,7 +15,8 @@ from trainmaster.local.simulator.invocations import Invocations
 from trainmaster.local.simulator.server import serve
 from trainmaster.local.simulator.simulator import SageMakerSimulator
 
-ACCOUNT, REGION = "123456789012", "us-east-1"
+ACCOUNT, REGION = "000000000000", "us-east-1"
+"""The account of the local stack, which is not moto's own."""
 AT_ONCE = 3
 
 
@@ -32,7 +33,7 @@ def model():
 
 @pytest.fixture
 def served(model):
-    invocations = Invocations(model.url, ACCOUNT, REGION, per_instance=1)
+    invocations = Invocations(model.url, REGION, per_instance=1)
     with SageMakerSimulator() as simulator:
         server = serve(simulator, invocations=invocations)
         thread = threading.Thread(target=server.serve_forever)

@@ -94,7 +94,7 @@ def _simulator(options: argparse.Namespace) -> Iterator[SageMakerSimulator]:
 def _invocations(options: argparse.Namespace) -> Invocations | None:
     if not options.model_server:
         return None
-    return Invocations(options.model_server, options.account, options.region, options.instance_concurrency)
+    return Invocations(options.model_server, options.region, options.instance_concurrency)
 
 
 def _runner(

@@ -18,6 +18,7 @@ from http import HTTPStatus
 from typing import Any
 
 import httpx
+from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.exceptions import AWSError, ServiceException
 from moto.sagemaker.models import sagemaker_backends
 
@@ -36,13 +37,12 @@ class Invocations:
 
     Args:
         model: URL of the model server; the endpoint's and the variant's names are its last two parts.
-        account, region: whose endpoints.
+        region: whose endpoints.
         per_instance: requests that an instance takes at once before it throttles; None for any number.
         rng: draws variants.
     """
 
     model: str
-    account: str
     region: str
     per_instance: int | None = None
     rng: random.Random = field(default_factory=random.Random)
@@ -54,7 +54,9 @@ class Invocations:
     def answer(self, endpoint: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """One invocation."""
         try:
-            variants = sagemaker_backends[self.account][self.region].describe_endpoint(endpoint)["ProductionVariants"]
+            # Over HTTP moto keeps everything under one account, whoever asks.
+            backend = sagemaker_backends[DEFAULT_ACCOUNT_ID][self.region]
+            variants = backend.describe_endpoint(endpoint)["ProductionVariants"]
         except (AWSError, ServiceException) as error:
             return _error(HTTPStatus.BAD_REQUEST, "ValidationError", str(error))
         found = self._variant(variants, headers.get(VARIANT))
