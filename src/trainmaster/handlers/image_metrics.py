@@ -1,46 +1,50 @@
 """The figures of image jobs as embedded metrics, under the names and dimensions of ModelRunner's guide.
 
 CloudWatch adds nothing up over dimensions, so each figure is written with `Operation` alone, which is what the guide's
-alarms ask for, and with `Operation` and `ModelName`. Each is a line of its own: `Metrics` would add the dimension
-`service`. It must not take figures.
+alarms ask for, and with `Operation` and `ModelName`. It must not take figures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aws_lambda_powertools import single_metric
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from trainmaster.service.images.metrics import Figures
 
 NAMESPACE = "OSML/ModelRunner"
-OPERATION = {"Operation": "Scheduling"}
+_Figure = tuple[str, MetricUnit, float]
 
 
 def tell_figures(figures: Figures) -> None:
     """The figures of a pass."""
-    _tell("Invocations", MetricUnit.Count, 1)
-    _tell("Duration", MetricUnit.Milliseconds, figures.milliseconds)
-    _tell("ApproximateNumberOfRequestsBuffered", MetricUnit.Count, figures.buffered)
-    _tell("ApproximateNumberOfRequestsVisible", MetricUnit.Count, figures.visible)
-    _tell("Throttles", MetricUnit.Count, sum(figures.throttles.values()))
-    for model, count in figures.throttles.items():
-        _tell("Throttles", MetricUnit.Count, count, model)
+    _tell(
+        ("Invocations", MetricUnit.Count, 1),
+        ("Duration", MetricUnit.Milliseconds, figures.milliseconds),
+        ("ApproximateNumberOfRequestsBuffered", MetricUnit.Count, figures.buffered),
+        ("ApproximateNumberOfRequestsVisible", MetricUnit.Count, figures.visible),
+        ("Throttles", MetricUnit.Count, sum(figures.throttles.values())),
+        *(("Utilization", MetricUnit.Percent, percent) for percent in figures.utilization.values()),
+    )
     for model, percent in figures.utilization.items():
-        _tell("Utilization", MetricUnit.Percent, percent)
-        _tell("Utilization", MetricUnit.Percent, percent, model)
+        throttles = ("Throttles", MetricUnit.Count, figures.throttles.get(model, 0))
+        _tell(("Utilization", MetricUnit.Percent, percent), throttles, model=model)
 
 
 def tell_errors(models: Iterable[str]) -> None:
-    """Endpoints that could not be described; a pass without one says so too, for a rate needs both."""
+    """Endpoints that could not be described; where there is none, that is written too, for a rate needs both."""
     failed = tuple(models)
-    _tell("Errors", MetricUnit.Count, len(failed))
+    _tell(("Errors", MetricUnit.Count, len(failed)))
     for model in failed:
-        _tell("Errors", MetricUnit.Count, 1, model)
+        _tell(("Errors", MetricUnit.Count, 1), model=model)
 
 
-def _tell(name: str, unit: MetricUnit, value: float, model: str | None = None) -> None:
-    dimensions = OPERATION if model is None else {**OPERATION, "ModelName": model}
-    with single_metric(name=name, unit=unit, value=value, namespace=NAMESPACE, default_dimensions=dimensions):
-        pass
+def _tell(*figures: _Figure, model: str | None = None) -> None:
+    """One line of the log. The service's name would be a third dimension, and the guide's alarms would find nothing."""
+    line = EphemeralMetrics(service="", namespace=NAMESPACE)
+    line.add_dimension(name="Operation", value="Scheduling")
+    if model is not None:
+        line.add_dimension(name="ModelName", value=model)
+    for name, unit, value in figures:
+        line.add_metric(name=name, unit=unit, value=value)
+    line.flush_metrics()
