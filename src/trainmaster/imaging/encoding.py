@@ -5,8 +5,10 @@ It must not read images, nor write files.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,15 @@ import rasterio.shutil
 import rasterio.warp
 from rasterio.control import GroundControlPoint
 from rasterio.enums import ColorInterp
-from rasterio.errors import CRSError, RasterioError
 from rasterio.io import MemoryFile
+from rasterio.rpc import RPC
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.image.request import Compression, TileFormat
-from trainmaster.imaging.georeference import WGS84, applied
+from trainmaster.imaging.georeference import WGS84, applied, moved
 from trainmaster.imaging.pixels import Chip, Pixels, Placing, eight_bits
+
+log = logging.getLogger(__name__)
 
 CONTENT_TYPES = {
     TileFormat.NITF: "image/nitf",
@@ -61,20 +65,46 @@ def encode(chip: Chip, form: TileFormat, compression: Compression) -> bytes:
     """A tile's bytes.
 
     Georeference is kept in GeoTIFF as it is. NITF has the corners in whole metres or arc seconds (IGEOLO), and the
-    whole of a sensor model (RPC00B). Raises `InvalidRequest` for pixels that the format cannot have.
+    whole image's sensor model (RPC00B) beside what part of it the tile is (ICHIPB). Raises `InvalidRequest` for
+    pixels that the format cannot have.
     """
     check(form, compression)
     pixels = _fitting(chip, form, compression)
     placing = chip.placing if form in (TileFormat.NITF, TileFormat.GEOTIFF) else Placing()
+    options = _OPTIONS.get((form, compression), {})
     if form is TileFormat.NITF:
         placing = _nitf_placing(placing, pixels)
+        options = options | chip_of(placing)
+    elif placing.rpcs is not None:
+        placing = replace(placing, rpcs=_moved(placing, placing.rpcs))
     try:
-        return _written(pixels, placing, chip, _DRIVERS[form], _OPTIONS.get((form, compression), {}))
-    except (RasterioError, CRSError, ValueError) as error:
-        kind = f"{len(pixels)} bands of {pixels.dtype.name}"
-        raise InvalidRequest(
-            f"{kind} do not go into {form} tiles: {error}", field="imageProcessorTileFormat"
-        ) from error
+        return _written(pixels, placing, chip, _DRIVERS[form], options)
+    except Exception as error:
+        if placing.rpcs is not None:
+            log.warning("tiles go without the image's sensor model", extra={"cause": str(error)})
+            return encode(replace(chip, placing=Placing()), form, compression)
+        # What GDAL raises here shares no public class.
+        told = f"{len(pixels)} bands of {pixels.dtype.name} do not go into {form} tiles: {error}"
+        raise InvalidRequest(told, field="imageProcessorTileFormat") from error
+
+
+def chip_of(placing: Placing) -> dict[str, str]:
+    """That a NITF is a part of a larger image, to which its sensor model belongs (STDI-0002, ICHIPB).
+
+    The rows and columns of four corner pixels' middles, here and in the whole image.
+    """
+    if placing.rpcs is None:
+        return {}
+    window, (width, height) = placing.window, placing.size
+    here = [(row, column) for row in (0.5, window.height - 0.5) for column in (0.5, window.width - 0.5)]
+    there = [(row + window.row, column + window.column) for row, column in here]
+    numbers = "".join(f"{number:012.3f}" for pair in (*here, *there) for number in pair)
+    return {"TRE": f"ICHIPB=000001.000000000{numbers}{height:08}{width:08}"}
+
+
+def _moved(placing: Placing, rpcs: RPC) -> RPC:
+    """The sensor model for the tile alone; GeoTIFF has offsets of any sign."""
+    return moved(rpcs, placing.window.row, placing.window.column)
 
 
 def _fitting(chip: Chip, form: TileFormat, compression: Compression) -> Pixels:

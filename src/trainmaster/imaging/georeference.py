@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rasterio.crs import CRS
 from rasterio.errors import CRSError
 from rasterio.io import DatasetReader
+from rasterio.rpc import RPC
 from rasterio.transform import GCPTransformer, RPCTransformer
 from rasterio.warp import transform as reproject
 
@@ -46,7 +47,8 @@ class Georeference:
         if self._affine is None and gcps:
             self._model, self._crs = GCPTransformer(gcps), gcps_crs
         elif self._affine is None:
-            self._model, self._crs = RPCTransformer(image.rpcs), WGS84
+            row, column = chip_offset(image) or (0.0, 0.0)
+            self._model, self._crs = RPCTransformer(moved(image.rpcs, row, column)), WGS84
 
     def world(self, points: Numbers) -> Numbers:
         """Longitude and latitude of points (n x 2) of the image, degrees."""
@@ -84,11 +86,44 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
+def moved(rpcs: RPC, row: float, column: float) -> RPC:
+    """A sensor model for the part of an image that begins at this row and column."""
+    given = rpcs.to_dict()
+    given["line_off"] -= row
+    given["samp_off"] -= column
+    return RPC(**given)
+
+
+def chip_offset(image: DatasetReader) -> tuple[float, float] | None:
+    """Row and column at which a NITF begins in the larger image that its sensor model is about (STDI-0002, ICHIPB).
+
+    None for one that is turned or scaled against it; GDAL does not look at any of this.
+    """
+    text = image.tags(ns="TRE").get("ICHIPB", "") if image.driver == "NITF" else ""
+    if not text:
+        return 0.0, 0.0
+    try:
+        numbers = [float(text[_CHIP + 12 * i : _CHIP + 12 * (i + 1)]) for i in range(16)]
+    except ValueError:
+        return None
+    here, there = np.array(numbers[:8]).reshape(4, 2), np.array(numbers[8:]).reshape(4, 2)
+    offsets = there - here
+    if np.abs(offsets - offsets[0]).max() > _SLACK_OF_CHIPS:
+        return None
+    return float(offsets[0][0]), float(offsets[0][1])
+
+
+_CHIP = 16
+"""Characters of ICHIPB before the corners."""
+_SLACK_OF_CHIPS = 0.01
+
+
 def georeference_of(image: DatasetReader) -> Georeference | None:
     """Where an image's pixels are; None where it does not say."""
     gcps, gcps_crs = image.gcps
     by_transform = image.crs is not None and not image.transform.is_identity
-    if by_transform or (gcps and gcps_crs is not None) or image.rpcs is not None:
+    by_model = image.rpcs is not None and chip_offset(image) is not None
+    if by_transform or (gcps and gcps_crs is not None) or by_model:
         try:
             return Georeference(image)
         except (CRSError, ValueError):

@@ -76,8 +76,8 @@ MOST_CONNECTIONS = 64
 def runtime_config() -> Config:
     """How InvokeEndpoint is tried again: adaptively, so that all threads slow down together."""
     retries: Any = {"mode": "adaptive", "total_max_attempts": 4}
-    times = {"connect_timeout": 5, "read_timeout": ANSWER_TIME + 5}
-    return Config(retries=retries, max_pool_connections=MOST_CONNECTIONS, **times)
+    slow = ANSWER_TIME + 5
+    return Config(retries=retries, max_pool_connections=MOST_CONNECTIONS, connect_timeout=5, read_timeout=slow)
 
 
 class SageMakerModel:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from rasterio.windows import Window as RasterWindow
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.image.cutting import Window
 from trainmaster.imaging.access import Access
-from trainmaster.imaging.georeference import Georeference, georeference_of
+from trainmaster.imaging.georeference import Georeference, chip_offset, georeference_of
 from trainmaster.imaging.places import Place
 
 Pixels = NDArray[Any]
@@ -37,7 +37,9 @@ class Placing:
     Attributes:
         crs, transform: of an affine transform; None where there is none.
         gcps, gcps_crs: ground control points.
-        rpcs: a sensor model.
+        rpcs: the whole image's sensor model.
+        window: which pixels of the image these are.
+        size: width and height of the whole image.
     """
 
     crs: Any = None
@@ -45,6 +47,8 @@ class Placing:
     gcps: tuple[GroundControlPoint, ...] = ()
     gcps_crs: Any = None
     rpcs: RPC | None = None
+    window: Window = field(default_factory=lambda: Window(0, 0, 0, 0))
+    size: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,7 @@ class Image:
 
 
 def placing_of(image: DatasetReader, window: Window) -> Placing:
-    """Where a window of an image is: the image's own georeference, moved to the window's corner."""
+    """Where a window of an image is: as the image says it, moved to the window's corner; sensor models as they are."""
     gcps, gcps_crs = image.gcps
     if image.crs is not None and not image.transform.is_identity:
         there = RasterWindow(window.column, window.row, window.width, window.height)
@@ -134,10 +138,9 @@ def placing_of(image: DatasetReader, window: Window) -> Placing:
         )
         return Placing(gcps=tuple(moved), gcps_crs=gcps_crs)
     if image.rpcs is not None:
-        given = image.rpcs.to_dict()
-        given["line_off"] -= window.row
-        given["samp_off"] -= window.column
-        return Placing(rpcs=RPC(**given))
+        row, column = (round(each) for each in chip_offset(image) or (0.0, 0.0))
+        there_too = replace(window, row=window.row + row, column=window.column + column)
+        return Placing(rpcs=image.rpcs, window=there_too, size=(image.width, image.height))
     return Placing()
 
 

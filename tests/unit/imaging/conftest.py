@@ -1,11 +1,21 @@
-"""Servers that the tests of images share: moto for S3 and STS, and one for images and models over HTTP."""
+"""Servers that the tests of images share: moto for S3 and STS, and one for images and models over HTTP.
+
+Clients are made once for a module: making them costs more than most of what is proved with them.
+"""
 
 from __future__ import annotations
+
+import random
 
 import boto3
 import pytest
 from imaging_stage import BUCKET, RESULTS, SECOND, Play, served
 from moto.server import ThreadedMotoServer
+
+from trainmaster.adapters.clock import SystemClock
+from trainmaster.imaging.wiring import Imaging
+
+BUCKETS = (BUCKET, RESULTS, SECOND)
 
 
 @pytest.fixture(scope="session")
@@ -17,41 +27,48 @@ def aws_url():
     server.stop()
 
 
-@pytest.fixture
-def session(aws_url, monkeypatch):
-    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", aws_url)
-    return boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+@pytest.fixture(scope="module")
+def session(aws_url):
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
+            patch.delenv(name, raising=False)
+        patch.setenv("AWS_ENDPOINT_URL", aws_url)
+        yield boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
 
 
-@pytest.fixture
-def s3(session):
+@pytest.fixture(scope="module")
+def s3_client(session):
     client = session.client("s3")
-    for bucket in (BUCKET, RESULTS, SECOND):
+    for bucket in BUCKETS:
         client.create_bucket(Bucket=bucket)
     yield client
-    for bucket in (BUCKET, RESULTS, SECOND):
-        for each in client.list_objects_v2(Bucket=bucket).get("Contents", []):
-            client.delete_object(Bucket=bucket, Key=each["Key"])
     client.close()
 
 
 @pytest.fixture
-def play_of(session, s3, web):
-    made = []
+def s3(s3_client):
+    yield s3_client
+    for bucket in BUCKETS:
+        for each in s3_client.list_objects_v2(Bucket=bucket).get("Contents", []):
+            s3_client.delete_object(Bucket=bucket, Key=each["Key"])
 
-    def play_of(url, size, cut, **request):
-        model = request.pop("model", f"{web.url}/model")
-        made.append(Play(session, s3, url, model=model, size=size, cut=cut, **request))
-        return made[-1]
 
-    yield play_of
-    for each in made:
-        each.imaging.close()
+@pytest.fixture(scope="module")
+def imaging(session):
+    made = Imaging(session, SystemClock(), random.Random(1))
+    yield made
+    made.close()
 
 
 @pytest.fixture
 def web():
     with served() as stage:
         yield stage
+
+
+@pytest.fixture
+def play_of(imaging, s3, web):
+    def play_of(url, size, cut, **request):
+        return Play(imaging, s3, url, model=f"{web.url}/model", size=size, cut=cut, **request)
+
+    return play_of

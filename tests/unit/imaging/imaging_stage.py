@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import boto3
 import numpy as np
 import rasterio.shutil
 from rasterio.io import MemoryFile
@@ -245,7 +244,7 @@ class Play:
     """One image job and those who work on it.
 
     Args:
-        session: of boto3, whose S3 is a stand-in.
+        imaging: reads images from a stand-in of S3.
         s3: a client of it.
         url: of the image.
         model: URL of the model.
@@ -254,7 +253,7 @@ class Play:
     """
 
     def __init__(
-        self, session: boto3.Session, s3: Any, url: str, *, model: str, size: tuple[int, int], cut: Cut, **request: Any
+        self, imaging: Imaging, s3: Any, url: str, *, model: str, size: tuple[int, int], cut: Cut, **request: Any
     ):
         asked: dict[str, Any] = {
             "tile_format": TileFormat.GEOTIFF,
@@ -279,8 +278,8 @@ class Play:
             tell=lambda run, number: self.told.append((run, number)),
             clock=Ticking(),
         )
-        self.imaging = Imaging(session, self.queue.clock, random.Random(1))
-        self.workshop: Any = self.imaging
+        self.imaging = imaging
+        self.workshop: Any = imaging
         self.limits = Limits(left=lambda: 900.0)
         self._workers = 0
 

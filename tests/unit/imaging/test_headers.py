@@ -23,10 +23,8 @@ SIZE = (300, 200)
 
 
 @pytest.fixture
-def headers(session, s3):
-    imaging = Imaging(session, SystemClock())
-    yield imaging.headers
-    imaging.close()
+def headers(imaging, s3):
+    return imaging.headers
 
 
 def lonlat(columns, rows):
@@ -57,7 +55,7 @@ def test_an_image_in_s3_is_read_under_the_role_that_is_named(headers, session, s
 )
 def test_all_formats_of_the_issue_are_read_over_http(headers, web, tmp_path, driver, georeferenced):
     name = "image-of-no-known-ending"
-    web.files[name] = written(tmp_path / name, picture(*SIZE, [(20, 20)]), driver)
+    web.files[name] = written(tmp_path / "a.jp2", picture(*SIZE, [(20, 20)]), driver)
     found = headers.read(f"{web.url}/{name}")
     assert (found.width, found.height, found.georeferenced) == (300, 200, georeferenced)
 

@@ -1,0 +1,197 @@
+"""Models behind SageMaker endpoints and URLs: what they are asked, and what their troubles mean."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+
+import boto3
+import httpx
+import pytest
+from botocore.config import Config
+from imaging_stage import collection
+
+from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceTrouble, Throttled, Unavailable
+from trainmaster.imaging.models import HttpModel, Patient, SageMakerModel, features_of, runtime_config
+
+BOX = collection([(1, 2, 13, 14)])
+
+
+class Endpoint(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        return
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        server = self.server
+        server.asked.append((self.path, dict(self.headers), body))
+        status, error, said = server.answers.pop(0) if server.answers else (200, None, json.dumps(BOX).encode())
+        self.send_response(status)
+        if error:
+            self.send_header("x-amzn-errortype", error)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+
+@pytest.fixture
+def endpoint():
+    """A stand-in of InvokeEndpoint; `answers` are status, error type and body of what comes next."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+    server.asked, server.answers = [], []
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def runtime(endpoint):
+    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
+    config = runtime_config().merge(Config(retries={"total_max_attempts": 1}))
+    client = boto3.Session(**keys).client("sagemaker-runtime", endpoint_url=endpoint.url, config=config)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def browser():
+    with httpx.Client(follow_redirects=False) as client:
+        yield client
+
+
+def test_an_endpoint_gets_the_tile_its_variant_and_what_the_request_passes_on(runtime, endpoint):
+    parameters = {"TargetVariant": "asked", "CustomAttributes": "c", "TargetModel": "", "Nonsense": 1, "InferenceId": 7}
+    model = SageMakerModel(runtime, "ships", parameters, variant="chosen", content_type="image/png")
+    assert model.features(b"tile") == BOX["features"]
+    ((path, headers, body),) = endpoint.asked
+    assert path == "/endpoints/ships/invocations"
+    assert body == b"tile"
+    assert headers["Content-Type"] == "image/png"
+    assert headers["X-Amzn-SageMaker-Target-Variant"] == "chosen"
+    assert headers["X-Amzn-SageMaker-Custom-Attributes"] == "c"
+    assert headers["X-Amzn-SageMaker-Inference-Id"] == "7"
+    assert "X-Amzn-SageMaker-Target-Model" not in headers
+
+
+def test_a_content_type_of_the_requests_own_comes_first(runtime, endpoint):
+    SageMakerModel(runtime, "ships", {"ContentType": "image/x"}, variant="", content_type="image/png").features(b"t")
+    headers = endpoint.asked[0][1]
+    assert headers["Content-Type"] == "image/x"
+    assert "X-Amzn-SageMaker-Target-Variant" not in headers
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ((429, "ThrottlingException", {}), Throttled),
+        ((429, "ModelNotReadyException", {}), Throttled),
+        ((503, "ServiceUnavailable", {}), Throttled),
+        ((424, "ModelError", {"OriginalStatusCode": 429}), Throttled),
+        ((424, "ModelError", {"OriginalStatusCode": 503}), Throttled),
+        ((424, "ModelError", {"OriginalStatusCode": 500}), Unavailable),
+        ((424, "ModelError", {"OriginalStatusCode": 400}), RequestRefused),
+        ((400, "ValidationError", {}), RequestRefused),
+        ((403, "AccessDeniedException", {}), NotPermitted),
+        ((500, "InternalFailure", {}), Unavailable),
+    ],
+)
+def test_an_endpoints_troubles_are_told_apart(runtime, endpoint, answer, kind):
+    status, code, more = answer
+    endpoint.answers = [(status, code, json.dumps({"Message": "told so", **more}).encode())]
+    with pytest.raises(ServiceTrouble, match=code) as caught:
+        SageMakerModel(runtime, "ships", {}, variant="", content_type="image/png").features(b"tile")
+    assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (429, Throttled),
+        (503, Throttled),
+        (500, Unavailable),
+        (504, Unavailable),
+        (400, RequestRefused),
+        (403, NotPermitted),
+    ],
+)
+def test_a_urls_troubles_are_told_apart(browser, endpoint, status, kind):
+    endpoint.answers = [(status, None, b"no")]
+    with pytest.raises(ServiceTrouble, match=f"HTTP status {status}") as caught:
+        HttpModel(browser, endpoint.url, content_type="image/png").features(b"tile")
+    assert type(caught.value) is kind
+
+
+def test_a_model_that_is_not_there_may_come_back(browser):
+    with pytest.raises(Unavailable):
+        HttpModel(browser, "http://127.0.0.1:9/", content_type="image/png").features(b"tile")
+
+
+def test_redirects_are_not_followed(browser, endpoint):
+    endpoint.answers = [(302, None, b"")]
+    with pytest.raises(RequestRefused):
+        HttpModel(browser, endpoint.url, content_type="image/png").features(b"tile")
+    assert len(endpoint.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"<html>",
+        b"[]",
+        b"{}",
+        b'{"features": 3}',
+        b'{"features": [3]}',
+        b'{"features": [], "x": NaN}',
+        b"[" * 9_999,
+    ],
+)
+def test_what_is_no_collection_of_features_is_refused(said):
+    with pytest.raises(RequestRefused, match="the model's answer"):
+        features_of(said)
+
+
+class Busy:
+    """Raises what it was given, then answers."""
+
+    def __init__(self, *errors):
+        self.errors = list(errors)
+        self.calls = 0
+
+    def features(self, tile):
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return []
+
+
+def test_what_may_pass_is_asked_again_after_growing_pauses():
+    model, pauses = Busy(Throttled("busy"), Unavailable("down")), []
+    patient = Patient(model, wait=lambda seconds: bool(pauses.append(seconds)), spread=lambda: 0.5)
+    assert patient.features(b"") == []
+    assert pauses == [1.0, 2.0]
+
+
+def test_patience_ends_after_so_many_tries_or_when_it_is_told_to():
+    always = Busy(*[Throttled("busy")] * 9)
+    with pytest.raises(Throttled):
+        Patient(always, wait=lambda _: False, spread=lambda: 0.5).features(b"")
+    assert always.calls == 5
+    stopped = Busy(*[Throttled("busy")] * 9)
+    with pytest.raises(Throttled):
+        Patient(stopped, wait=lambda _: True, spread=lambda: 0.5).features(b"")
+    assert stopped.calls == 1
+
+
+def test_what_will_not_pass_is_not_asked_again():
+    model = Busy(RequestRefused("no"))
+    with pytest.raises(RequestRefused):
+        Patient(model, wait=lambda _: False, spread=lambda: 0.5).features(b"")
+    assert model.calls == 1

@@ -1,0 +1,176 @@
+"""What overlapping tiles show twice is told once: properties of NMS and SOFT_NMS, and of what tiles' edges cut off."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmaster.domain.image.cutting import Window
+from trainmaster.domain.image.request import Distillation, Suppression
+from trainmaster.imaging.features import is_clipped
+from trainmaster.imaging.suppression import suppressed
+
+NMS = Distillation(iou=0.5)
+SOFT = Distillation(algorithm=Suppression.SOFT_NMS)
+
+
+def a_feature(box, score=0.9, name="ship", **more):
+    classes = [{"iri": name, "score": score}]
+    return {
+        "type": "Feature",
+        "geometry": None,
+        "properties": {"imageBBox": list(box), "featureClasses": classes, **more},
+    }
+
+
+def iou(one, other):
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    area = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))
+    return width * height / (area - width * height)
+
+
+boxes = st.builds(
+    lambda x, y, width, height: (x, y, x + width, y + height),
+    *[st.integers(0, 30)] * 2,
+    *[st.integers(1, 20)] * 2,
+)
+features = st.lists(
+    st.builds(a_feature, boxes, st.sampled_from([0.1, 0.5, 0.5, 0.9]), st.sampled_from(["ship", "car"])), max_size=14
+)
+
+
+def box(feature):
+    return tuple(feature["properties"]["imageBBox"])
+
+
+def label(feature):
+    return feature["properties"]["featureClasses"][0]["iri"]
+
+
+def score(feature):
+    return feature["properties"]["featureClasses"][0]["score"]
+
+
+def keep(found, how=NMS, clipped=None):
+    return suppressed(found, clipped or [False] * len(found), how)
+
+
+@given(features, st.randoms(use_true_random=False))
+def test_the_order_of_features_does_not_matter(found, rng):
+    shuffled = list(found)
+    rng.shuffle(shuffled)
+    for how in (NMS, SOFT):
+        assert keep(found, how) == keep(shuffled, how)
+
+
+@given(features)
+def test_nms_twice_is_nms_once(found):
+    once = keep(found)
+    assert keep(once) == once
+
+
+@given(features)
+def test_of_those_that_are_kept_no_two_are_one(found):
+    kept = keep(found)
+    for i, one in enumerate(kept):
+        for other in kept[i + 1 :]:
+            assert label(one) != label(other) or iou(box(one), box(other)) <= NMS.iou
+
+
+@given(features)
+def test_whatever_is_left_out_is_overlapped_by_one_that_is_kept_and_no_worse(found):
+    kept = keep(found)
+    for each in found:
+        if each not in kept:
+            assert any(
+                label(other) == label(each) and score(other) >= score(each) and iou(box(other), box(each)) > NMS.iou
+                for other in kept
+            )
+
+
+@given(features)
+def test_the_surest_of_each_class_is_always_kept(found):
+    for how in (NMS, SOFT):
+        kept = keep(found, how)
+        for name in {label(each) for each in found}:
+            best = max(score(each) for each in found if label(each) == name)
+            assert best in [score(each) for each in kept if label(each) == name]
+
+
+@given(features)
+def test_soft_nms_keeps_what_nms_would_drop_with_less_score_and_never_raises_one(found):
+    kept = keep(found, SOFT)
+    assert len(kept) <= len(found)
+    for each in kept:
+        (only,) = each["properties"]["featureClasses"]
+        assert SOFT.skip_box <= only["score"] <= only.get("rawScore", only["score"]) <= 0.9
+
+
+def test_soft_nms_lowers_a_score_by_the_gaussian_of_the_overlap():
+    better, worse = a_feature((0, 0, 10, 10), 0.9), a_feature((5, 0, 15, 10), 0.8)
+    kept = keep([better, worse], Distillation(algorithm=Suppression.SOFT_NMS, sigma=0.5))
+    assert kept[0] == better
+    assert score(kept[1]) == pytest.approx(0.8 * math.exp(-((1 / 3) ** 2) / 0.5))
+    assert kept[1]["properties"]["featureClasses"][0]["rawScore"] == 0.8
+    assert score(worse) == 0.8
+
+
+def test_features_of_different_classes_are_not_compared():
+    both = [a_feature((0, 0, 10, 10), name="ship"), a_feature((0, 0, 10, 10), name="car")]
+    assert len(keep(both)) == 2
+
+
+def test_equal_points_are_one_and_others_are_not():
+    points = [a_feature((5, 5, 5, 5)), a_feature((5, 5, 5, 5), 0.4), a_feature((7, 5, 7, 5))]
+    assert [box(each) for each in keep(points)] == [(5, 5, 5, 5), (7, 5, 7, 5)]
+    assert box(points[0]) == (5, 5, 5, 5)
+
+
+def test_what_says_nothing_of_its_place_stays():
+    nowhere = {"type": "Feature", "geometry": None, "properties": {"note": "fog"}}
+    assert keep([nowhere, a_feature((0, 0, 3, 3)), nowhere]) == [a_feature((0, 0, 3, 3)), nowhere, nowhere]
+
+
+def test_no_features_are_no_features():
+    assert keep([]) == keep([], SOFT) == []
+
+
+def test_what_an_edge_cut_off_is_left_out_where_a_neighbour_shows_the_whole_however_sure_the_model_was():
+    whole, rest = a_feature((10, 10, 30, 20), 0.6), a_feature((10, 10, 15, 20), 0.95)
+    assert keep([rest, whole], clipped=[True, False]) == [whole]
+    assert len(keep([rest, whole], clipped=[False, False])) == 2
+
+
+def test_two_rests_of_one_thing_that_nobody_shows_whole_both_stay():
+    """It is larger than the tiles' overlap."""
+    rests = [a_feature((10, 10, 40, 20)), a_feature((30, 10, 60, 20))]
+    assert keep(rests, clipped=[True, True]) == rests
+
+
+def test_only_edges_behind_which_something_was_asked_for_cut_things_off():
+    part = Window(100, 100, 400, 400)
+    first, middle = Window(100, 100, 200, 200), Window(200, 200, 200, 200)
+    assert not is_clipped((100, 100, 120, 120), first, part)
+    assert is_clipped((290, 150, 300, 160), first, part)
+    assert is_clipped((200, 250, 210, 260), middle, part)
+    assert not is_clipped((250, 250, 260, 260), middle, part)
+
+
+def test_very_many_features_are_compared_by_a_tree():
+    """All pairs would be 64 million comparisons."""
+    rng = random.Random(1)
+    found = []
+    for _ in range(4_000):
+        x, y = rng.randrange(50_000), rng.randrange(50_000)
+        found.append(a_feature((x, y, x + 20, y + 20), rng.random()))
+    kept = keep([*found, *found])
+    assert len(kept) <= len(found)
+    assert json.dumps(keep(kept)) == json.dumps(kept)
