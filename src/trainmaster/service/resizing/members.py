@@ -97,13 +97,14 @@ class MembersHook:
     def _gone_of(self, job: Job, attempt: Attempt, asked: list[str]) -> list[str]:
         """Those of which no node is left in the rendezvous.
 
-        Asked first, looked at then: a node that joins in between finds that it is to leave.
+        Asked first, looked at then: a node that joins in between finds that it is to leave. So does one of a training
+        job that is stopped already: until that has ended its container may come, or come back.
         """
         groups, run = self.hands.groups, attempt.training_job_name
         if groups is None:
             return asked
         try:
-            groups.direct(run, _control(job, asked))
+            groups.direct(run, _control(job, attempt))
             group = groups.group(run)
         except UnreadableGroup as error:
             log.warning("cannot read a rendezvous", extra={"job": job.name, "cause": str(error)})
@@ -176,7 +177,7 @@ def _is_late(job: Job, member: Member, now: datetime) -> bool:
     return asked is not None and now >= asked + grace + SLACK
 
 
-def _control(job: Job, drain: list[str]) -> Control:
+def _control(job: Job, attempt: Attempt) -> Control:
     elastic = lifecycle.elastic_of(job)
     return Control(
         # Grows with every change of the job, and a crashed pass says the same again.
@@ -184,6 +185,7 @@ def _control(job: Job, drain: list[str]) -> Control:
         least=elastic.least,
         most=elastic.most,
         sizes=elastic.sizes,
-        drain=tuple(drain),
+        # Members are of the attempt until SageMaker has said that their training jobs have ended.
+        drain=tuple(member.training_job_name for member in attempt.members if member.leaving),
         grace=elastic.graceful_shutdown_timeout.total_seconds(),
     )
