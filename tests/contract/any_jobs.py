@@ -109,6 +109,7 @@ changes = st.builds(
     after=st.sampled_from(JobState),
     reason=texts,
     attempt=st.none() | st.integers(1, 99),
+    size=st.none() | st.integers(1, 99),
 )
 gib = st.integers(0, 999_999).map(lambda tenths: tenths / 10)
 resources = st.builds(

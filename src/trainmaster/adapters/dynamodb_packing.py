@@ -116,7 +116,10 @@ def _rules(job: Job) -> dict[str, Any]:
 
 def _line(line: Change, entry: datetime) -> list[Any]:
     values = [since(entry, line.at), line.before and line.before.value, line.after.value, line.reason]
-    return values if line.attempt is None else [*values, line.attempt]
+    told = [line.attempt, line.size]
+    while told and told[-1] is None:
+        told.pop()
+    return [*values, *told]
 
 
 def _same(value: Any, _name: str, _entry: datetime) -> Any:
@@ -183,9 +186,9 @@ def _read_history(value: list[Any], _name: str, entry: datetime) -> tuple[Change
 
 
 def _read_line(value: list[Any], entry: datetime) -> Change:
-    seconds, before, after, reason, *attempt = value
+    seconds, before, after, reason, attempt, size, *_ = (*value, None, None)
     at = entry + timedelta(seconds=seconds)
-    return Change(at, before and STATES[before], STATES[after], reason, attempt[0] if attempt else None)
+    return Change(at, before and STATES[before], STATES[after], reason, attempt, size)
 
 
 _READERS: Mapping[str, tuple[str, Callable[[Any, str, datetime], Any]]] = {

@@ -74,13 +74,18 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One line of a job's history: from one state to another, when and why."""
+    """One line of a job's history: from one state to another, when and why.
+
+    Attributes:
+        size: instances that the job has once a resize is done; None for every other line.
+    """
 
     at: datetime
     before: JobState | None
     after: JobState
     reason: str
     attempt: int | None = None
+    size: int | None = None
 
 
 class ParentRule(StrEnum):

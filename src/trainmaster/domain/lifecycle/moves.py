@@ -17,12 +17,21 @@ CLOCK_TOLERANCE = timedelta(seconds=5)
 """How far SageMaker's clock and ours may differ before we call one of them the earlier."""
 
 
-def move(job: Job, state: JobState, now: datetime, reason: str, **changes: Any) -> Job:
-    """The job in another state. Raises `IllegalTransition` where the table does not have it."""
+def move(job: Job, state: JobState, now: datetime, reason: str, *, size: int | None = None, **changes: Any) -> Job:
+    """The job in another state. Raises `IllegalTransition` where the table does not have it.
+
+    Args:
+        job: as it stands.
+        state: the other state.
+        now: UTC.
+        reason: what its history is to tell.
+        size: instances, where a resize is done by this.
+        changes: what else changes of it.
+    """
     if state not in TRANSITIONS[job.state]:
         raise IllegalTransition(f"job {job.name} is {job.state}; it cannot become {state}", field="jobState")
     number = number_of(job) if (attempt := changes.get("attempt")) is None else attempt.number
-    line = Change(now, job.state, state, reason, number)
+    line = Change(now, job.state, state, reason, number, size)
     return touch(job, state=state, history=(*job.history, line), **changes)
 
 

@@ -77,11 +77,13 @@ def resized(job: Job, now: datetime, size: int | None = None) -> Job:
     attempt, under_way = current(job), resizing_of(job)
     at_work = attempt.holding(attempt.size if size is None else size, now)
     came = not under_way.given_up and at_work.size != under_way.before
-    done = replace(at_work, resizing=None, resizes=attempt.resizes + came)
+    new = replace(at_work, resizing=None, resizes=attempt.resizes + came)
     returns = job.returns
     if under_way.grows:
-        returns = 0 if done.size >= under_way.after else returns + (done.faulty_since is None)
-    return move(job, JobState.RUNNING, now, f"runs with {done.size} instances", attempt=done, returns=returns)
+        returns = 0 if new.size >= under_way.after else returns + (new.faulty_since is None)
+    return move(
+        job, JobState.RUNNING, now, f"runs with {new.size} instances", size=new.size, attempt=new, returns=returns
+    )
 
 
 def give_up(job: Job, now: datetime, reason: str) -> Job:
@@ -166,8 +168,7 @@ def stops(attempt: Attempt, now: datetime) -> Attempt:
     """An attempt that stops for good: a resize is forgotten, and all members are stopped with it."""
     if attempt.own_size != attempt.size:
         attempt = attempt.holding(attempt.own_size, now)
-    members = tuple(_left(member, now) for member in attempt.members)
-    return replace(attempt, resizing=None, members=members)
+    return replace(attempt, resizing=None, members=tuple(_left(member, now) for member in attempt.members))
 
 
 def settled(job: Job, now: datetime) -> Job:
