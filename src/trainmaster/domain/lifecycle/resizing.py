@@ -78,12 +78,10 @@ def resized(job: Job, now: datetime, size: int | None = None) -> Job:
     at_work = attempt.holding(attempt.size if size is None else size, now)
     came = not under_way.given_up and at_work.size != under_way.before
     new = replace(at_work, resizing=None, resizes=attempt.resizes + came)
-    returns = job.returns
+    size, returns = new.size, job.returns
     if under_way.grows:
-        returns = 0 if new.size >= under_way.after else returns + (new.faulty_since is None)
-    return move(
-        job, JobState.RUNNING, now, f"runs with {new.size} instances", size=new.size, attempt=new, returns=returns
-    )
+        returns = 0 if size >= under_way.after else returns + (new.faulty_since is None)
+    return move(job, JobState.RUNNING, now, f"runs with {size} instances", size=size, attempt=new, returns=returns)
 
 
 def give_up(job: Job, now: datetime, reason: str) -> Job:
