@@ -8,7 +8,7 @@ import time
 from importlib.metadata import entry_points
 
 import pytest
-from agents import RUN, Agents, eventually, worlds
+from agents import QUICK, RUN, Agents, eventually, worlds
 from botocore.exceptions import ConnectTimeoutError
 from torch.distributed.elastic.rendezvous import (
     RendezvousClosedError,
@@ -224,7 +224,7 @@ def test_an_outage_longer_than_the_expiry_costs_nothing_where_all_have_it(agents
     some = [agents.open(number, 1, 2, client=between) for number in (1, 2)]
     worlds(*some)
     between.out.set()
-    time.sleep(2.5)
+    time.sleep(1.5 * QUICK["interval"] * QUICK["attempts"])
     between.out.clear()
     beats = sum(node.beats for node in groups.group(RUN).nodes)
     eventually(lambda: sum(node.beats for node in groups.group(RUN).nodes) > beats + 2)
