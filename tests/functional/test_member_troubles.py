@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from builders import P5
-from elastic_world import EAGER, ElasticWorld
+from elastic_world import BY_DECREE, EAGER, ElasticWorld
 from trainmaster.domain import lifecycle
 from trainmaster.domain.elastic import Cause
-from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
+from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable, UnreadableGroup
 from trainmaster.domain.job import JobState
 from trainmaster.domain.rendezvous import Group, Node, Role
 from trainmaster.service import launch, resizing
@@ -99,3 +99,28 @@ def test_who_has_left_stays_asked_to_until_its_training_job_has_ended():
 
 def members_of(world):
     return world.job("elastic").attempt.members
+
+
+class Foreign:
+    """A rendezvous that none of our nodes has written."""
+
+    def direct(self, run, control):
+        """It is said beside what is there."""
+
+    def group(self, run):
+        raise UnreadableGroup("The state of a rendezvous cannot be read: ValueError.")
+
+
+def test_a_rendezvous_that_cannot_be_read_ends_no_pass_and_holds_a_member_no_longer_than_its_time():
+    world = ElasticWorld(policy=BY_DECREE, pools=f"{P5}=4")
+    world.elastic("elastic", "members", most=3, training_seconds=4000, options={"graceful_shutdown_timeout": 60})
+    world.run_until(lambda: world.job("elastic").state is JobState.RUNNING)
+    world.decreed["elastic"] = 2
+    world.run_until(lambda: world.size("elastic") == 2 and world.job("elastic").state is JobState.RUNNING)
+    world.groups = Foreign()
+    world.decreed["elastic"] = 1
+    world.submit("after", priority=-1, training_seconds=60)
+    world.run_until(lambda: world.job("after").state is JobState.RUNNING)
+    assert (world.job("elastic").state, world.size("elastic")) == (JobState.RESIZING, 2), "others start meanwhile"
+    world.run_until(lambda: world.size("elastic") == 1)
+    assert world.job("elastic").state is JobState.RUNNING
