@@ -92,6 +92,7 @@ ATTEMPT = dict[str, st.SearchStrategy[Any]](
     faulty_since=st.none() | times,
     wanted=st.integers(0, 99),
     base_ended_at=st.none() | times,
+    restarts=st.integers(0, 99),
 )
 attempts = st.builds(Attempt, **ATTEMPT)
 wishes = st.builds(

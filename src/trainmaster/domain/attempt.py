@@ -60,6 +60,7 @@ class Attempt:
         faulty_since: since when it has lacked a member that was lost; None where it lacks none.
         wanted: its size before that, or before its own training job ended.
         base_ended_at: when its own training job ended, while members still hold units.
+        restarts: of its nodes, for failures, as they had counted them when it ended; 0 where nobody has to know.
     """
 
     number: int
@@ -90,6 +91,7 @@ class Attempt:
     faulty_since: datetime | None = None
     wanted: int = 0
     base_ended_at: datetime | None = None
+    restarts: int = 0
 
     @property
     def size(self) -> int:

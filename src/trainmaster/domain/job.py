@@ -235,6 +235,11 @@ class Job:
         return sum(1 for attempt in self.attempts if attempt.outcome is Outcome.PREEMPTED)
 
     @cached_property
+    def restarts(self) -> int:
+        """How often the nodes of its earlier attempts were restarted for failures; counted where that has a bound."""
+        return sum(attempt.restarts for attempt in self.past)
+
+    @cached_property
     def order(self) -> tuple[int, datetime, str]:
         """Place in the queue: priority down, entry time up, name (article, "get pending jobs"; total order)."""
         return (-self.priority, self.entry_time, self.name)

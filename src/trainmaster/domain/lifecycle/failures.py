@@ -77,7 +77,9 @@ def restarted_in_full(job: Job, now: datetime, reason: str) -> Job | None:
     recent = sum(each.ended_at is not None and each.ended_at > now - budget.period for each in before)
     if recent >= budget.most_full:
         return None
-    tried = replace(job, attempt=closed(job, Outcome.FAILED, now, reason))
+    ended = closed(job, Outcome.FAILED, now, reason)
+    # The restart that asks for it is one of those that were counted, as far as anybody could read them.
+    tried = replace(job, attempt=replace(ended, restarts=max(ended.restarts, 1)))
     return _again(tried, now, f"{reason} (full restart {recent + 1} of at most {budget.most_full})", timedelta(0))
 
 
