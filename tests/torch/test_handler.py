@@ -17,9 +17,6 @@ from torch.distributed.elastic.rendezvous import (
 )
 from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
-from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
-from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.domain.rendezvous import Control, Role
 from trainmaster.worker.budget import Budget
 from trainmaster.worker.notices import Notices, Reason
@@ -30,12 +27,6 @@ def agents(client, table):
     agents = Agents(client, table)
     yield agents
     agents.close()
-
-
-@pytest.fixture
-def groups(client, table):
-    """The queue's side."""
-    return DynamoGroups(Table(client, table, time.sleep), SystemClock())
 
 
 def test_all_that_come_at_once_are_one_world_in_one_store(agents):

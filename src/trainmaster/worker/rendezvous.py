@@ -9,10 +9,12 @@
         step(world)
     rendezvous.close()
 
-JAX's processes find each other by it: after `next`, and after `jax.distributed.shutdown()` in later rounds,
+JAX's processes find each other by it:
 
     host, port = world.coordinator
     jax.distributed.initialize(coordinator_address=f"{host}:{port}", num_processes=world.size, process_id=world.rank)
+
+A process of JAX is best started anew for each world, by one that has the rendezvous: `examples/elastic_jax.py`.
 
 It must not import boto3 before it is told to connect, nor torch ever.
 """
