@@ -158,11 +158,6 @@ class Engine:
         """Whether this node's world is over, so that it is to `join` again. As cheap as `asked`."""
         return self.asked().rejoin
 
-    def num_waiting(self) -> int:
-        """More than 0 if and only if `should_rejoin`: how many nodes wait, as torch's agents ask it."""
-        asked = self.asked()
-        return max(asked.waiting, 1) if asked.rejoin else 0
-
     def fenced(self, round_: int | None = None) -> bool:
         """Whether a world newer than that of this round (None: this node's own) has been formed: then write nothing.
 

@@ -189,7 +189,7 @@ class Executor:
     def _patience(self, view: View) -> float:
         """Seconds until there may be news: all wait for a world that is being formed, few beside one that works.
 
-        A wait that this node times itself ends on time: looks that are a third of a second apart would be late.
+        A wait that this node times itself ends on time: in a large group the next look would be late.
         """
         beside = view.state.complete and view.node is not None and view.node.role is not Role.MEMBER
         brisk = self.settings.brisk * pace(len(view.state.nodes))
