@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.capacity import Demand
+from trainmaster.domain.earlier import Earlier
 from trainmaster.domain.elastic import Cause, Elastic, Hook, Member, Resizing, RestartBudget
 from trainmaster.domain.job import Change, Hold, Job, JobState, ParentRule, Wishes
 from trainmaster.domain.policy import FailureClass
@@ -95,6 +96,16 @@ ATTEMPT = dict[str, st.SearchStrategy[Any]](
     restarts=st.integers(0, 99),
 )
 attempts = st.builds(Attempt, **ATTEMPT)
+EARLIER = dict[str, st.SearchStrategy[Any]](
+    outcomes=st.dictionaries(st.sampled_from(Outcome), st.integers(1, 9_999), max_size=4),
+    began_at=st.none() | times,
+    at_work=st.floats(0, 1e12),
+    longest=st.floats(0, 1e12),
+    served=st.floats(0, 1e12),
+    restarts=st.integers(0, 99),
+    saves_every=st.none() | spans,
+    full=st.lists(times, max_size=3).map(tuple),
+)
 wishes = st.builds(
     Wishes,
     min_runtime=st.none() | spans,
@@ -147,6 +158,7 @@ JOB = dict[str, st.SearchStrategy[Any]](
     submitted_by=st.none() | texts,
     attempt=st.none() | attempts,
     past=st.lists(attempts, max_size=2).map(tuple),
+    earlier=st.builds(Earlier, **EARLIER),
     hold=st.none() | st.builds(Hold, units=units, until=times),
     retry_at=st.none() | times,
     returns=st.integers(0, 99),

@@ -82,6 +82,7 @@ def a_view(name, **changes):
         "failureReason": None,
         "trainingJobName": None,
         "attempts": [],
+        "earlierAttempts": None,
         "elastic": None,
     } | changes
 

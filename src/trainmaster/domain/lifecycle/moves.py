@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from trainmaster.domain.attempt import Attempt, Outcome
+from trainmaster.domain.earlier import KEPT
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.job import TRANSITIONS, Change, Job, JobState
 
@@ -51,6 +52,15 @@ def closed(job: Job, outcome: Outcome, now: datetime, reason: str) -> Attempt:
     return replace(current(job).at_rest(now), outcome=outcome, ended_at=now, reason=reason)
 
 
+def followed(job: Job, ended: Attempt) -> dict[str, Any]:
+    """What changes of a job when another attempt follows this one: the newest are kept, older ones are added up."""
+    past, earlier = (*job.past, ended), job.earlier
+    most_full = 0 if job.elastic is None else job.elastic.budget.most_full
+    for attempt in past[:-KEPT]:
+        earlier = earlier.after(attempt, most_full)
+    return {"past": past[-KEPT:], "earlier": earlier}
+
+
 def end(job: Job, state: JobState, attempt: Attempt, now: datetime, reason: str) -> Job:
     """The job ends with its newest attempt; `reason` may say more than the attempt's own."""
     failure = reason if state is not JobState.COMPLETED else None
@@ -71,7 +81,6 @@ def number_of(job: Job) -> int | None:
 
 def waiting_state(job: Job) -> JobState:
     """As what the job waits when it waits again: as preempted where it has stepped aside before, else as new."""
-    stepped_aside = job.state is JobState.PREEMPTING or any(
-        attempt.outcome in (Outcome.PREEMPTED, Outcome.RECLAIMED, Outcome.RESIZED) for attempt in job.attempts
-    )
-    return JobState.PREEMPTED if stepped_aside else JobState.PENDING
+    aside = (Outcome.PREEMPTED, Outcome.RECLAIMED, Outcome.RESIZED)
+    before = job.earlier.ended(*aside) or any(attempt.outcome in aside for attempt in job.attempts)
+    return JobState.PREEMPTED if before or job.state is JobState.PREEMPTING else JobState.PENDING

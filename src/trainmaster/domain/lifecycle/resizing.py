@@ -18,7 +18,7 @@ from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.elastic import Cause, Elastic, Hook, Member, Resizing
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.job import Job, JobState
-from trainmaster.domain.lifecycle.moves import closed, current, move, note, touch
+from trainmaster.domain.lifecycle.moves import closed, current, followed, move, note, touch
 from trainmaster.domain.names import attempt_name, member_name
 
 
@@ -66,7 +66,7 @@ def resumes(job: Job, now: datetime) -> Job:
         resizing=under_way,
         resizes=attempt.resizes,
     )
-    return note(job, now, f"goes on with {under_way.after} instances", attempt=fresh, past=(*job.past, ended))
+    return note(job, now, f"goes on with {under_way.after} instances", attempt=fresh, **followed(job, ended))
 
 
 def resized(job: Job, now: datetime, size: int | None = None) -> Job:

@@ -10,7 +10,7 @@ from trainmaster.domain.capacity import Units
 from trainmaster.domain.elastic import Hook
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.job import ACTIVE, Hold, Job, JobState
-from trainmaster.domain.lifecycle.moves import current, move, note, touch
+from trainmaster.domain.lifecycle.moves import current, followed, move, note, touch
 from trainmaster.domain.lifecycle.resizing import new_members, stops
 from trainmaster.domain.names import attempt_name
 
@@ -50,9 +50,9 @@ def start(  # noqa: PLR0913 - all that a start decides
     )
     if job.elastic is not None and job.elastic.hook is Hook.MEMBERS:
         attempt = new_members(job, attempt, attempt.size - job.elastic.least, now)
-    past = job.past if last is None or reuse else (*job.past, last)
+    past = {} if last is None or reuse else followed(job, last)
     reason = _places(units, instance_type)
-    return move(job, JobState.STARTING, now, reason, attempt=attempt, past=past, hold=None, retry_at=None)
+    return move(job, JobState.STARTING, now, reason, attempt=attempt, hold=None, retry_at=None, **past)
 
 
 def launched(job: Job) -> Job:
