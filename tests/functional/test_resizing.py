@@ -88,6 +88,18 @@ def test_a_group_is_told_what_it_is_and_has_instances_beside_its_own_one_by_one(
     assert base["Tags"] == first["Tags"] == second["Tags"]
 
 
+def test_a_group_expects_as_many_nodes_as_its_job_is_to_have():
+    """Else each of its worlds would wait a while for as many as the job may ever have, on paid instances."""
+    world = a_world(policy=BY_DECREE)
+    world.elastic("elastic", "members", least=1, most=4, training_seconds=4000)
+    world.run_until(lambda: runs_with(world, 1))
+    expected = [world.meeting.controls["elastic"].most]
+    for size in (3, 4, 2):
+        decreed(world, size)
+        expected.append(world.meeting.controls["elastic"].most)
+    assert expected == [1, 3, 4, 2]
+
+
 def test_a_member_that_does_not_leave_is_stopped_when_its_time_is_over():
     world = a_world(policy=BY_DECREE)
     world.elastic("elastic", "members", training_seconds=4000, options={"graceful_shutdown_timeout": "200"})

@@ -14,6 +14,7 @@ from typing import TypeVar
 from trainmaster.worker.actions import Carried
 from trainmaster.worker.errors import TimedOut, Unreachable
 from trainmaster.worker.executor import Executor
+from trainmaster.worker.liveness import pace
 from trainmaster.worker.operators import Await, Close, Drain, Exit, Join, KeepAlive, Look, Operator, Publish
 from trainmaster.worker.state import Endpoint, Role, State
 from trainmaster.worker.view import View
@@ -133,7 +134,9 @@ class Engine:
         """
         limit = self._settings.expiry
         yield from self._run(Drain(deadline=self._now() + limit), limit)
-        view = yield from self._run(KeepAlive(deadline=self._now() + limit), limit)
+        # What Drain has just read is fresh enough.
+        beat = KeepAlive(deadline=self._now() + limit)
+        view = yield from self._executor.run(beat, patience=limit, cached=True)
         self._remember(view)
 
     # ------------------------------------------------------------ what does not wait
@@ -188,7 +191,7 @@ class Engine:
         self._stop = self._thread = None
 
     def _beat_until(self, stop: threading.Event) -> None:
-        while not stop.wait(self._settings.interval):
+        while not stop.wait(self._settings.interval * pace(len(self._executor.state.nodes))):
             try:
                 for pause in self.beating():
                     if stop.wait(pause):
