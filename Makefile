@@ -29,7 +29,7 @@ help: ## Show this list
 install: .venv/.stamp ## Make .venv, the environment to develop in
 
 .PHONY: install-all
-install-all: $(STACK) $(DYNOXIDE) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp ## Make every environment that demo and test use
+install-all: $(STACK) $(DYNOXIDE) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp .venv-jax/.stamp ## Make every environment that demo and test use
 
 .PHONY: install-demo
 install-demo: $(STACK) .venv-sdk2/.stamp ## Make the environments that the demo uses
@@ -79,6 +79,10 @@ WHEELS = $(or $(PIP_FIND_LINKS),$(shell $(PYTHON) -m pip config get global.find-
 .venv-torch/.stamp: pyproject.toml | .venv/.stamp
 	@echo "Setting up .venv-torch, elastic torch with Trainmaster beside it"
 	$(call environment,.venv-torch,$(addprefix --find-links ,$(WHEELS)) --editable . --group torch)
+
+.venv-jax/.stamp: pyproject.toml | .venv/.stamp
+	@echo "Setting up .venv-jax, JAX with Trainmaster beside it"
+	$(call environment,.venv-jax,--editable . --group jax)
 
 # A DynamoDB engine checked against AWS: its binary is inside the npm package, which there is for Linux on x86_64 only.
 $(DYNOXIDE):
@@ -132,7 +136,7 @@ test: install-all ## Run the tests
 	@# The stack's tests mostly wait, as those of the SDKs do: side by side they take the time of one. The lines of the
 	@# first two are mixed, so that something is seen for ten minutes; the output of the SDKs' comes when each has ended.
 	$(MAKE) --jobs=2 test-unit test-stack
-	$(MAKE) --jobs=2 --output-sync=target test-sdk2 test-sdk3 test-torch
+	$(MAKE) --jobs=2 --output-sync=target test-sdk2 test-sdk3 test-torch test-jax
 
 .PHONY: test-all
 test-all: ## Run the tests and the longer proofs
@@ -142,7 +146,7 @@ MARKED = $(if $(SLOW),,-m "not slow")
 
 .PHONY: test-unit
 test-unit: .venv/.stamp $(DYNOXIDE) ## Run the tests that need no deployed stack
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/torch $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/torch --ignore=tests/jax $(ARGS)
 
 .PHONY: test-stack
 test-stack: $(STACK) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp ## Run the tests of the deployed stack
@@ -159,6 +163,10 @@ test-sdk3: .venv-sdk3/.stamp ## Run the tests of the client beside SageMaker SDK
 .PHONY: test-torch
 test-torch: .venv-torch/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous below elastic torch
 	.venv-torch/bin/python -m pytest -n 2 --dist worksteal $(MARKED) tests/torch $(ARGS)
+
+.PHONY: test-jax
+test-jax: .venv-jax/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous below JAX
+	.venv-jax/bin/python -m pytest $(MARKED) tests/jax $(ARGS)
 
 .PHONY: lint
 lint: .venv/.stamp ## Check style and types

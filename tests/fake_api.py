@@ -60,6 +60,7 @@ def a_view(name: str, state: str = "pending", priority: int = 0, **changes: Any)
         "failureReason": None,
         "trainingJobName": None,
         "attempts": [],
+        "earlierAttempts": None,
         "elastic": None,
         "image": None,
         "history": [{"at": ENTERED, "from": None, "to": "pending", "reason": f"submitted by {ANN}", "attempt": None}],

@@ -35,9 +35,11 @@ SETTINGS = Settings(
     faulty_wait=5.0,
     straggler_wait=25.0,
     join_timeout=100_000.0,
-    backoff=2.0,
+    backoff=1.0,
 )
 LATENCY = (0.002, 0.03)
+HANGS = 1.0
+"""Seconds that a call takes which nobody answers (`worker.dynamodb.BRISK`); its node does nothing else meanwhile."""
 
 
 def control_text(epoch, least, most, sizes=(), drain=()):
@@ -121,6 +123,7 @@ class NodeStore:
     def __init__(self, table: Table, name: str, rng: random.Random):
         self.table, self.name, self.rng = table, name, rng
         self.control: str | None = None
+        self.hung = 0.0
 
     def get_state(self):
         self._travel()
@@ -142,8 +145,11 @@ class NodeStore:
 
     def _travel(self):
         simulation = self.table.simulation
-        if simulation.faults.silent(simulation.now, self.name) or self.rng.random() < simulation.faults.refused:
+        if simulation.faults.silent(simulation.now, self.name):
+            self.hung += HANGS
             raise Unreachable("no answer")
+        if self.rng.random() < simulation.faults.refused:
+            raise Unreachable("refused")
 
 
 class Node:
@@ -156,7 +162,7 @@ class Node:
         self.offset = self.rng.uniform(0.0, 1e6)
         identity = Identity(training_job_name=job, host=host, incarnation=f"{life}", addr=f"10.0.0.{len(job)}")
         self.name, self.job = identity.name, job
-        store = NodeStore(simulation.table, self.name, self.rng)
+        self.store = store = NodeStore(simulation.table, self.name, self.rng)
         clocks = Clocks(monotonic=self.clock, wall=lambda: 1.8e9 + self.offset, rng=self.rng)
         self.engine = Engine(Executor(store, identity, simulation.settings, clocks), sleep=lambda _: None)
         self.alive = True
@@ -265,7 +271,10 @@ class Simulation:
                 pause = next(program)
             except StopIteration:
                 return
-            self.at(self.now + pause / node.rate + node.rng.uniform(*LATENCY), step)
+            # Both programs of a node share one executor, so a call that hangs holds up both.
+            hung, node.store.hung = node.store.hung, 0.0
+            node.frozen_until = max(node.frozen_until, self.now + hung)
+            self.at(self.now + hung + pause / node.rate + node.rng.uniform(*LATENCY), step)
 
         self.at(self.now, step)
 

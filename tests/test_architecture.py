@@ -124,11 +124,11 @@ def test_adapters_talk_to_one_service_each():
                 assert shared, f"{path.name} imports {name}"
 
 
-def test_the_worker_shares_the_errors_with_the_queue_and_needs_boto3_or_torch_at_most():
+def test_the_worker_shares_the_errors_with_the_queue_and_needs_boto3_torch_or_jax_at_most():
     """It runs in other people's containers, with whatever versions they have."""
     import sys
 
-    allowed = {"trainmaster", "boto3", "botocore", "torch"} | sys.stdlib_module_names
+    allowed = {"trainmaster", "boto3", "botocore", "torch", "jax"} | sys.stdlib_module_names
     for path in (p for p in MODULES if layer(p) == "worker"):
         for name in imports(path):
             assert name.split(".")[0] in allowed, f"{path.name}: {name}"

@@ -83,7 +83,7 @@ class ElasticReplay:
         return self._terms.resize_cost if attempt.outcome is Outcome.RESIZED else self._terms.restart_cost
 
     def _course(self, index: int) -> Course:
-        attempts = [each for each in self._replay.completed(index).attempts if each.outcome is not Outcome.RETURNED]
+        attempts = self._replay.held(index)
         spans, lost = list[Span](), 0.0
         for number, attempt in enumerate(attempts):
             held = self._members.spans(attempt.training_job_name)

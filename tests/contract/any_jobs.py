@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.capacity import Demand
+from trainmaster.domain.earlier import Earlier
 from trainmaster.domain.elastic import Cause, Elastic, Hook, Member, Resizing, RestartBudget
 from trainmaster.domain.image.cutting import Cut, Window
 from trainmaster.domain.image.work import ImageWork, run_name
@@ -109,8 +110,19 @@ ATTEMPT = dict[str, st.SearchStrategy[Any]](
     faulty_since=st.none() | times,
     wanted=st.integers(0, 99),
     base_ended_at=st.none() | times,
+    restarts=st.integers(0, 99),
 )
 attempts = st.builds(Attempt, **ATTEMPT)
+EARLIER = dict[str, st.SearchStrategy[Any]](
+    outcomes=st.dictionaries(st.sampled_from(Outcome), st.integers(1, 9_999), max_size=4),
+    began_at=st.none() | times,
+    at_work=st.floats(0, 1e12),
+    longest=st.floats(0, 1e12),
+    served=st.floats(0, 1e12),
+    restarts=st.integers(0, 99),
+    saves_every=st.none() | spans,
+    full=st.lists(times, max_size=3).map(tuple),
+)
 wishes = st.builds(
     Wishes,
     min_runtime=st.none() | spans,
@@ -126,6 +138,7 @@ changes = st.builds(
     after=st.sampled_from(JobState),
     reason=texts,
     attempt=st.none() | st.integers(1, 99),
+    size=st.none() | st.integers(1, 99),
 )
 gib = st.integers(0, 999_999).map(lambda tenths: tenths / 10)
 resources = st.builds(
@@ -162,6 +175,7 @@ JOB = dict[str, st.SearchStrategy[Any]](
     submitted_by=st.none() | texts,
     attempt=st.none() | attempts,
     past=st.lists(attempts, max_size=2).map(tuple),
+    earlier=st.builds(Earlier, **EARLIER),
     hold=st.none() | st.builds(Hold, units=units, until=times),
     retry_at=st.none() | times,
     returns=st.integers(0, 99),

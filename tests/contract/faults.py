@@ -1,6 +1,6 @@
-"""Trouble on the way to a real engine: lost answers, lost requests, throttling, conflicts. botocore sees them as AWS's.
+"""Trouble on the way to a real engine: lost answers or requests, throttling, conflicts, deaths, acts of others.
 
-Hooked into botocore where it sends, so that its own retries are part of what is tested.
+Hooked into botocore where it sends: it sees them as AWS's, and its own retries are part of what is tested.
 """
 
 from __future__ import annotations
@@ -51,6 +51,21 @@ def conflict(request: Any, send: Callable[[], Any]) -> Any:
     return None
 
 
+class Killed(BaseException):
+    """The process ends here: nothing in it may catch this."""
+
+
+def killed_before(request: Any, send: Callable[[], Any]) -> Any:
+    """The caller dies before it has sent anything."""
+    raise Killed
+
+
+def killed_after(request: Any, send: Callable[[], Any]) -> Any:
+    """It happened, and the caller dies before it hears of it."""
+    send()
+    raise Killed
+
+
 class Disturbed:
     """Lets requests through, but for those whose number is given: these meet a fault."""
 
@@ -68,6 +83,27 @@ class Disturbed:
             return None
         self.met += 1
         return self._fault(request, lambda: self._session.send(request))
+
+
+class Between:
+    """A client that lets somebody act before its n-th request, and tells what it was asked."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.sent = 0
+        self.acts: dict[int, Callable[[], object]] = {}
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        client.meta.events.register("before-send.dynamodb.*", self._before)
+        client.meta.events.register("provide-client-params.dynamodb.*", self._note)
+
+    def _before(self, **_: Any) -> None:
+        self.sent += 1
+        act = self.acts.pop(self.sent, None)
+        if act is not None:
+            act()
+
+    def _note(self, params: dict[str, Any], model: Any, **_: Any) -> None:
+        self.asked.append((model.name, params))
 
 
 class _Body:

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from faults import Between
 
 import builders as b
 from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import Throttled
 from trainmaster.domain.history import ALL
 from trainmaster.domain.observation import Status
-
-
-class Between:
-    """A client that lets somebody act before its n-th request, and tells what it was asked."""
-
-    def __init__(self, client):
-        self.client = client
-        self.sent = 0
-        self.acts = {}
-        self.asked = []
-        client.meta.events.register("before-send.dynamodb.*", self._before)
-        client.meta.events.register("provide-client-params.dynamodb.*", self._note)
-
-    def _before(self, **_):
-        self.sent += 1
-        act = self.acts.pop(self.sent, None)
-        if act is not None:
-            act()
-
-    def _note(self, params, model, **_):
-        self.asked.append((model.name, params))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import time
 from dataclasses import fields, replace
 
 import pytest
-from any_jobs import ATTEMPT, BUDGET, ELASTIC, JOB, MEMBER, RESIZING, jobs, priorities, times
+from any_jobs import ATTEMPT, BUDGET, EARLIER, ELASTIC, JOB, MEMBER, RESIZING, jobs, priorities, times
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +27,7 @@ from trainmaster.adapters.dynamodb_rows import (
 )
 from trainmaster.adapters.dynamodb_settings import SETTINGS, Deployed
 from trainmaster.domain.attempt import Attempt
+from trainmaster.domain.earlier import Earlier
 from trainmaster.domain.elastic import Cause, Elastic, Hook, Member, Resizing, RestartBudget
 from trainmaster.domain.errors import InvalidRequest, TooLarge
 from trainmaster.domain.job import Job, JobState
@@ -39,7 +40,7 @@ unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 
 
 def test_any_job_has_every_member_that_a_job_can_have():
-    parts = ((Elastic, ELASTIC), (RestartBudget, BUDGET), (Member, MEMBER), (Resizing, RESIZING))
+    parts = ((Elastic, ELASTIC), (RestartBudget, BUDGET), (Member, MEMBER), (Resizing, RESIZING), (Earlier, EARLIER))
     for kind, strategies in ((Job, JOB), (Attempt, ATTEMPT), *parts):
         assert strategies.keys() == {each.name for each in fields(kind) if each.init}
 

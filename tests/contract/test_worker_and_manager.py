@@ -12,8 +12,8 @@ import pytest
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
 from trainmaster.adapters.dynamodb_table import Table
+from trainmaster.domain import attempt
 from trainmaster.domain import rendezvous as domain
-from trainmaster.domain.lifecycle import failures
 from trainmaster.domain.request import elastic
 from trainmaster.worker import budget, state
 from trainmaster.worker.control import read_control
@@ -56,7 +56,7 @@ def test_both_know_the_same_roles():
 
 
 def test_a_full_restart_is_asked_for_in_words_that_the_queue_knows():
-    assert budget.FULL == failures.FULL_RESTART
+    assert budget.FULL == attempt.FULL_RESTART
 
 
 def test_nodes_remember_as_many_restarts_as_a_bound_can_be_on():

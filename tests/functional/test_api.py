@@ -83,6 +83,7 @@ def a_view(name, **changes):
         "failureReason": None,
         "trainingJobName": None,
         "attempts": [],
+        "earlierAttempts": None,
         "elastic": None,
         "image": None,
     } | changes

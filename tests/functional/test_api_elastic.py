@@ -14,6 +14,7 @@ from trainmaster.domain.elastic import Cause, Elastic, Hook
 from trainmaster.domain.lifecycle import resizing
 from trainmaster.domain.observation import Status
 from trainmaster.domain.rendezvous import Group, Node, Role
+from trainmaster.service.resizing.contract import question
 
 
 def running(hook=Hook.MEMBERS, **sizes):
@@ -220,3 +221,13 @@ class TestRendezvous:
         told = world.get("/jobs/job1/rendezvous").body
         assert told["trouble"].startswith("The state of a rendezvous cannot be read")
         assert (told["run"], told["nodes"]) == ("job1", [])
+
+
+def test_an_answer_to_a_custom_resize_that_contradicts_the_first_is_refused_with_what_stands():
+    world, job = ApiWorld(), b.a_custom_resize("job5")
+    world.seed(job)
+    token = question(job)["token"]
+    done = {"token": token, "outcome": "done", "instances": 2}
+    assert [world.post("/jobs/job5/resize", done).status for _ in range(2)] == [200, 200]
+    refused = world.post("/jobs/job5/resize", {"token": token, "outcome": "refused", "reason": "no room"})
+    assert (refused.status, refused.error["message"]) == (409, "the resize of this token is done, with 2 instances")

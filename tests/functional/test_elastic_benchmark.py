@@ -14,6 +14,7 @@ from benchmarks.elastic.workload import amdahl, linear, workload
 from benchmarks.elastic.yard import Terms, Yard
 from sized_jobs import Told, a_job, rigid, spans, terms
 
+from trainmaster.domain.earlier import KEPT
 from trainmaster.domain.elastic import Hook
 from trainmaster.local.replay.trace import TraceJob
 
@@ -134,6 +135,15 @@ def test_the_queue_shrinks_an_equal_for_a_job_that_waits_where_the_policy_says_s
     assert started.spans[0].start == 5000
     assert [(span.start, span.size) for span in shrunk.spans] == [(0, 4), (5000, 2), (10_000, 4)]
     assert shrunk.lost == 20.0 * 2 + 20.0 * 4
+
+
+def test_a_course_has_every_size_that_a_job_had_however_often_it_was_resized():
+    """The queue itself keeps its newest attempts only."""
+    others = [rigid(f"r{n}", submit=10_000.0 * (n + 1), duration=5_000.0) for n in range(40)]
+    jobs = [a_job("a", duration=400_000.0, gpus=2), *others]
+    first = play("backfill, elastic, equals shrink", jobs, Terms(cap=4, resize_cost=20.0))[0]
+    assert first.resizes > KEPT
+    assert first.held == pytest.approx(2 * 400_000 + first.lost)
 
 
 def test_members_come_and_go_as_the_queue_says_and_the_base_works_at_the_pace_of_all():

@@ -8,13 +8,13 @@ from datetime import timedelta
 import pytest
 
 from builders import P5
-from elastic_world import EAGER, ElasticWorld
+from elastic_world import BY_DECREE, EAGER, ElasticWorld
 from trainmaster.domain import lifecycle
 from trainmaster.domain.elastic import Cause
-from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
+from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable, UnreadableGroup
 from trainmaster.domain.job import JobState
-from trainmaster.domain.rendezvous import Group
-from trainmaster.service import resizing
+from trainmaster.domain.rendezvous import Group, Node, Role
+from trainmaster.service import launch, resizing
 from trainmaster.service.run_pass import run_pass
 
 
@@ -75,5 +75,52 @@ def test_a_slow_manager_leaves_members_alone_that_another_has_buried():
     assert members_of(world) == ()
 
 
+def test_who_has_left_stays_asked_to_until_its_training_job_has_ended():
+    """Else its container could join again while others are on their way out, and take the new world down with it."""
+    world = ElasticWorld(policy=EAGER, pools=f"{P5}=4")
+    world.elastic("elastic", "members", most=3, training_seconds=4000)
+    world.run_until(lambda: world.job("elastic").state is JobState.RUNNING and len(world.names("elastic")) == 3)
+    running, now = world.job("elastic"), world.now()
+    job = lifecycle.resize(running, 1, Cause.SHRINK, now, until=now + timedelta(minutes=5))
+    assert world.desk.store.transition([(running, job)])
+    base, gone, stays = job.attempt.training_job_names
+    nodes = [Node(training_job_name=name, host="algo-1", role=Role.MEMBER, rank=0) for name in (base, stays)]
+    world.meeting.stands("elastic", Group(round=2, complete=True, nodes=tuple(nodes)))
+    hands = world.application().hands
+    for _ in range(2):
+        job = resizing.advance(hands, job)
+        assert set(world.meeting.controls["elastic"].drain) == {gone, stays}
+    assert [member.stop_sent for member in job.attempt.members] == [True, False]
+    # What SageMaker says of its end takes it off the list.
+    job = launch.take_over(hands, job, launch.gone(gone))
+    resizing.advance(hands, job)
+    assert world.meeting.controls["elastic"].drain == (stays,)
+
+
 def members_of(world):
     return world.job("elastic").attempt.members
+
+
+class Foreign:
+    """A rendezvous that none of our nodes has written."""
+
+    def direct(self, run, control):
+        """It is said beside what is there."""
+
+    def group(self, run):
+        raise UnreadableGroup("The state of a rendezvous cannot be read: ValueError.")
+
+
+def test_a_rendezvous_that_cannot_be_read_ends_no_pass_and_holds_a_member_no_longer_than_its_time():
+    world = ElasticWorld(policy=BY_DECREE, pools=f"{P5}=4")
+    world.elastic("elastic", "members", most=3, training_seconds=4000, options={"graceful_shutdown_timeout": 60})
+    world.run_until(lambda: world.job("elastic").state is JobState.RUNNING)
+    world.decreed["elastic"] = 2
+    world.run_until(lambda: world.size("elastic") == 2 and world.job("elastic").state is JobState.RUNNING)
+    world.groups = Foreign()
+    world.decreed["elastic"] = 1
+    world.submit("after", priority=-1, training_seconds=60)
+    world.run_until(lambda: world.job("after").state is JobState.RUNNING)
+    assert (world.job("elastic").state, world.size("elastic")) == (JobState.RESIZING, 2), "others start meanwhile"
+    world.run_until(lambda: world.size("elastic") == 1)
+    assert world.job("elastic").state is JobState.RUNNING

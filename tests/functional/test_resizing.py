@@ -88,6 +88,18 @@ def test_a_group_is_told_what_it_is_and_has_instances_beside_its_own_one_by_one(
     assert base["Tags"] == first["Tags"] == second["Tags"]
 
 
+def test_a_group_expects_as_many_nodes_as_its_job_is_to_have():
+    """Else each of its worlds would wait a while for as many as the job may ever have, on paid instances."""
+    world = a_world(policy=BY_DECREE)
+    world.elastic("elastic", "members", least=1, most=4, training_seconds=4000)
+    world.run_until(lambda: runs_with(world, 1))
+    expected = [world.meeting.controls["elastic"].most]
+    for size in (3, 4, 2):
+        decreed(world, size)
+        expected.append(world.meeting.controls["elastic"].most)
+    assert expected == [1, 3, 4, 2]
+
+
 def test_a_member_that_does_not_leave_is_stopped_when_its_time_is_over():
     world = a_world(policy=BY_DECREE)
     world.elastic("elastic", "members", training_seconds=4000, options={"graceful_shutdown_timeout": "200"})
@@ -245,6 +257,47 @@ class TestSomebodyElse:
         assert "nobody has done it in time" in reasons(world)[-1]
         with pytest.raises(IllegalTransition, match="is over"):
             answer_resize(world.desk, "elastic", Answer(token=question["token"], outcome=Answers.DONE, instances=3))
+
+    def test_cannot_take_back_what_he_has_said(self, world):
+        token = self.asked(world)["token"]
+        answer_resize(world.desk, "elastic", Answer(token=token, outcome=Answers.DONE, instances=2))
+        stands = world.job("elastic")
+        for other in (
+            Answer(token=token, outcome=Answers.REFUSED),
+            Answer(token=token, outcome=Answers.DONE, instances=3),
+        ):
+            with pytest.raises(IllegalTransition, match="is done, with 2 instances") as caught:
+                answer_resize(world.desk, "elastic", other)
+            assert (caught.value.field, world.job("elastic")) == ("token", stands)
+
+    def test_may_refuse_late_what_was_not_done(self, world):
+        token = self.asked(world)["token"]
+        world.run_until(lambda: runs_with(world, 1))
+        stands = world.job("elastic")
+        assert answer_resize(world.desk, "elastic", Answer(token=token, outcome=Answers.REFUSED)) == stands
+
+    def test_may_repeat_himself_when_he_has_been_asked_for_more_since(self, world):
+        token = self.asked(world)["token"]
+        done = Answer(token=token, outcome=Answers.DONE, instances=2)
+        answer_resize(world.desk, "elastic", done)
+        world.decreed["elastic"] = 3
+        world.run_until(lambda: world.job("elastic").state is JobState.RESIZING)
+        stands = world.job("elastic")
+        assert answer_resize(world.desk, "elastic", done) == stands
+        with pytest.raises(IllegalTransition, match="is done, with 2 instances"):
+            answer_resize(world.desk, "elastic", Answer(token=token, outcome=Answers.REFUSED))
+
+    def test_comes_too_late_for_a_job_that_is_to_stop_or_has_stopped(self, world):
+        token = self.asked(world)["token"]
+        done = Answer(token=token, outcome=Answers.DONE, instances=3)
+        cancel(world.desk, "elastic", "ada")
+        with pytest.raises(IllegalTransition, match="is over: job elastic is to stop"):
+            answer_resize(world.desk, "elastic", done)
+        world.run_until_ended("elastic")
+        with pytest.raises(IllegalTransition, match="is over: stopped by its user"):
+            answer_resize(world.desk, "elastic", done)
+        no = Answer(token=token, outcome=Answers.REFUSED)
+        assert answer_resize(world.desk, "elastic", no).state is JobState.STOPPED
 
     def test_nobody_answers_for_a_resize_that_never_was(self, world):
         self.asked(world)

@@ -8,7 +8,7 @@ import time
 from importlib.metadata import entry_points
 
 import pytest
-from agents import RUN, Agents, eventually, worlds
+from agents import QUICK, RUN, Agents, eventually, worlds
 from botocore.exceptions import ConnectTimeoutError
 from torch.distributed.elastic.rendezvous import (
     RendezvousClosedError,
@@ -17,9 +17,6 @@ from torch.distributed.elastic.rendezvous import (
 )
 from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
-from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
-from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.domain.rendezvous import Control, Role
 from trainmaster.worker.budget import Budget
 from trainmaster.worker.notices import Notices, Reason
@@ -30,12 +27,6 @@ def agents(client, table):
     agents = Agents(client, table)
     yield agents
     agents.close()
-
-
-@pytest.fixture
-def groups(client, table):
-    """The queue's side."""
-    return DynamoGroups(Table(client, table, time.sleep), SystemClock())
 
 
 def test_all_that_come_at_once_are_one_world_in_one_store(agents):
@@ -224,7 +215,7 @@ def test_an_outage_longer_than_the_expiry_costs_nothing_where_all_have_it(agents
     some = [agents.open(number, 1, 2, client=between) for number in (1, 2)]
     worlds(*some)
     between.out.set()
-    time.sleep(2.5)
+    time.sleep(1.5 * QUICK["interval"] * QUICK["attempts"])
     between.out.clear()
     beats = sum(node.beats for node in groups.group(RUN).nodes)
     eventually(lambda: sum(node.beats for node in groups.group(RUN).nodes) > beats + 2)

@@ -313,7 +313,9 @@ def test_the_alarm_of_a_silent_manager_watches_what_the_manager_writes():
 
 def test_alarms_need_no_metric_math_where_a_simulator_stands_in():
     """ministack knows none, and would refuse the template."""
-    assert {"Fn::Equals": [{"Ref": "EventSource"}, "aws.sagemaker"]} in TEMPLATE["Conditions"]["WatchesImageShares"]["Fn::And"]
+    assert {"Fn::Equals": [{"Ref": "EventSource"}, "aws.sagemaker"]} in TEMPLATE["Conditions"]["WatchesImageShares"][
+        "Fn::And"
+    ]
     alarms = of_type("AWS::CloudWatch::Alarm").values()
     assert {alarm["Condition"] for alarm in alarms if "Metrics" in alarm["Properties"]} == {"WatchesImageShares"}
 

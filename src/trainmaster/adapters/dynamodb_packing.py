@@ -25,6 +25,7 @@ from trainmaster.adapters.dynamodb_packing_images import image_of, image_values
 from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.capacity import Demand
 from trainmaster.domain.document import document, value_of
+from trainmaster.domain.earlier import Earlier
 from trainmaster.domain.elastic import Elastic
 from trainmaster.domain.image.work import ImageWork
 from trainmaster.domain.job import Change, Hold, Job, JobState, ParentRule, Wishes
@@ -86,6 +87,7 @@ def _without_defaults(job: Job) -> dict[str, Any]:
         "by": job.submitted_by,
         "attempt": None if job.attempt is None else attempt_values(job.attempt, job),
         "past": [attempt_values(attempt, job) for attempt in job.past] or None,
+        "earlier": document(job.earlier, sparse=True) or None,
         "hold": None if job.hold is None else [dict(job.hold.units), since(entry, job.hold.until)],
         "retryAt": since(entry, job.retry_at),
         "returns": job.returns or None,
@@ -119,7 +121,10 @@ def _rules(job: Job) -> dict[str, Any]:
 
 def _line(line: Change, entry: datetime) -> list[Any]:
     values = [since(entry, line.at), line.before and line.before.value, line.after.value, line.reason]
-    return values if line.attempt is None else [*values, line.attempt]
+    told = [line.attempt, line.size]
+    while told and told[-1] is None:
+        told.pop()
+    return [*values, *told]
 
 
 def _same(value: Any, _name: str, _entry: datetime) -> Any:
@@ -185,14 +190,18 @@ def _read_attempts(value: list[Any], name: str, entry: datetime) -> tuple[Attemp
     return tuple(attempt_of(one, name, entry) for one in value)
 
 
+def _read_earlier(value: Mapping[str, Any], _name: str, _entry: datetime) -> Earlier:
+    return value_of(Earlier, value)
+
+
 def _read_history(value: list[Any], _name: str, entry: datetime) -> tuple[Change, ...]:
     return tuple(_read_line(line, entry) for line in value)
 
 
 def _read_line(value: list[Any], entry: datetime) -> Change:
-    seconds, before, after, reason, *attempt = value
+    seconds, before, after, reason, attempt, size, *_ = (*value, None, None)
     at = entry + timedelta(seconds=seconds)
-    return Change(at, before and STATES[before], STATES[after], reason, attempt[0] if attempt else None)
+    return Change(at, before and STATES[before], STATES[after], reason, attempt, size)
 
 
 _READERS: Mapping[str, tuple[str, Callable[[Any, str, datetime], Any]]] = {
@@ -209,6 +218,7 @@ _READERS: Mapping[str, tuple[str, Callable[[Any, str, datetime], Any]]] = {
     "by": ("submitted_by", _same),
     "attempt": ("attempt", attempt_of),
     "past": ("past", _read_attempts),
+    "earlier": ("earlier", _read_earlier),
     "hold": ("hold", _read_hold),
     "retryAt": ("retry_at", _read_moment),
     "returns": ("returns", _same),

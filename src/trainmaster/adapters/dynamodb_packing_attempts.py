@@ -21,7 +21,9 @@ _OUTCOMES: Mapping[str, Outcome] = {outcome.value: outcome for outcome in Outcom
 """Several times as quick as calling the enumeration, which matters for a thousand rows."""
 _LAUNCHED, _STOP_SENT = 1, 2
 _TOLD, _GIVEN_UP = 1, 2
-_SIZES = frozenset(("members", "joined", "resizing", "sized", "served", "resizes", "faulty", "wanted", "baseEnded"))
+_SIZES = frozenset(
+    ("members", "joined", "resizing", "sized", "served", "resizes", "faulty", "wanted", "baseEnded", "restarts")
+)
 """Members that only attempts of elastic jobs have."""
 
 
@@ -99,6 +101,7 @@ def _sizes(attempt: Attempt, job: Job) -> dict[str, Any]:
         "faulty": since(entry, attempt.faulty_since),
         "wanted": attempt.wanted or None,
         "baseEnded": since(entry, attempt.base_ended_at),
+        "restarts": attempt.restarts or None,
     }
 
 
@@ -115,6 +118,7 @@ def _sizes_of(value: Mapping[str, Any], name: str, entry: datetime) -> dict[str,
         "faulty_since": at(entry, get("faulty")),
         "wanted": get("wanted", 0),
         "base_ended_at": at(entry, get("baseEnded")),
+        "restarts": get("restarts", 0),
     }
 
 

@@ -15,7 +15,7 @@ from trainmaster.cli.images import done_of
 from trainmaster.cli.outlook import starts_in
 from trainmaster.cli.render import position_of, text_of
 from trainmaster.client.views import ENDED
-from trainmaster.client.wording import sentence_of
+from trainmaster.client.wording import sentence_of, tries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ def display_for(tools: Tools) -> Display:
 
 def told(job: JobView) -> str:
     """A job in one line: name, state, and what becomes of it."""
-    attempts = len(job["attempts"])
+    attempts = tries(job)
     return f"{job['jobName']}: {sentence_of(job)}" + (f" Attempt {attempts}." if attempts > 1 else "")
 
 
@@ -72,7 +72,7 @@ class Lines:
     def show(self, jobs: Sequence[JobView]) -> None:
         """Write a line for each job that has changed since."""
         for job in jobs:
-            news = (job["jobState"], position_of(job), text_of(job["reason"]), len(job["attempts"]), done_of(job))
+            news = (job["jobState"], position_of(job), text_of(job["reason"]), tries(job), done_of(job))
             if self._last.get(job["jobName"]) != news:
                 self._last[job["jobName"]] = news
                 print(told(job), file=self._stream, flush=True)
@@ -137,7 +137,7 @@ def _cells(job: JobView, now: datetime) -> list[Text]:
         _text(job["jobState"], _STYLES.get(job["jobState"], "yellow")),
         _text(position_of(job)),
         _text(starts_in(job, now)),
-        _text(str(len(job["attempts"]) or "")),
+        _text(str(tries(job) or "")),
         _text(text_of(job["reason"]) or job["failureReason"] or "", "dim"),
     ]
 

@@ -15,7 +15,7 @@ import typer
 
 from trainmaster.cli.outlook import brief_reason, starts_in
 from trainmaster.cli.sizes import MEMBERS_HEADERS, NODES_HEADERS, members_rows, nodes_rows, rendezvous_line, size_of
-from trainmaster.cli.times import lasted, stamp
+from trainmaster.cli.times import lasted, span, stamp
 from trainmaster.client.views import ENDED
 from trainmaster.domain.resources import Resources
 
@@ -119,6 +119,16 @@ def attempts_table(attempts: Sequence[AttemptView], now: datetime) -> str:
     ]
     headers = ("Attempt", "Training Job", *(["Units"] if several else []), "Outcome", "Created (UTC)", "Ran")
     return _table(rows, (*headers, *(["Interrupted"] if interrupted else []), "Reason"))
+
+
+def earlier_of(job: JobView) -> str:
+    """The attempts that are not listed, in one line; empty where all are."""
+    earlier = job.get("earlierAttempts")
+    if not earlier:
+        return ""
+    ways = ", ".join(f"{count} {outcome}" for outcome, count in sorted(earlier["outcomes"].items()))
+    since = f"the first began {stamp(earlier['beganAt'])} UTC"
+    return f"{earlier['count']} that are not listed: {ways}; at work for {span(earlier['atWorkSeconds'])}; {since}"
 
 
 def members_table(elastic: ElasticView) -> str:

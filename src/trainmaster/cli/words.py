@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from trainmaster.cli.outlook import deadline_sentence, start_sentence, story_sentences
 from trainmaster.cli.render import demand_of, place_of, text_of
 from trainmaster.cli.times import later, parse, span, with_moments
-from trainmaster.client.wording import regions_of
+from trainmaster.client.wording import regions_of, tries
 
 if TYPE_CHECKING:
     from trainmaster.client.views import AttemptView, HistoryEntry, JobDetail
@@ -120,7 +120,7 @@ def _preempting(job: JobDetail, _: datetime) -> Iterator[str]:
 
 
 def _completed(job: JobDetail, _: datetime) -> Iterator[str]:
-    count = len(job["attempts"])
+    count = tries(job)
     yield f"{job['jobName']} completed{_when(job)}, after {count} attempt{'s' if count > 1 else ''}."
 
 

@@ -92,7 +92,8 @@ class AttemptLogs:
         """The first later attempt's stream that has events: an earlier one may still receive its last lines."""
         names = self._attempts_of(stream) or []
         own = stream.partition("/")[0]
-        for name in names[names.index(own) + 1 :]:
+        # One that the queue does not list any more came before all that it lists.
+        for name in names[names.index(own) + 1 :] if own in names else names:
             for found in _list_streams(reader, f"{name}/{_host_of(stream)}-"):
                 page = _page(reader, request, found["logStreamName"], None)
                 if page["events"]:

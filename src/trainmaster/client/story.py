@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.views import WAITING
+from trainmaster.client.wording import tries
 
 if TYPE_CHECKING:
     from trainmaster.client.views import JobDetail
@@ -29,7 +30,7 @@ class Stories:
 
     def continued(self, job: JobDetail, chapter: _Transitions) -> _Transitions:
         """The transitions of earlier chapters, and then this one's so far."""
-        title = f"{len(job['attempts'])} {job['jobState'] in WAITING}"
+        title = f"{tries(job)} {job['jobState'] in WAITING}"
         with self._lock:
             last_title, before, all_of_it = self._told.pop(job["jobName"], (title, [], []))
             before = before if title == last_title else all_of_it

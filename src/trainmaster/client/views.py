@@ -71,6 +71,16 @@ class AttemptView(TypedDict):
     reason: Reason | str | None
 
 
+class EarlierAttemptsView(TypedDict):
+    """Sums over a job's oldest attempts, which are not listed: how many, how they ended, how long they were at work."""
+
+    count: int
+    outcomes: dict[str, int]
+    beganAt: str
+    atWorkSeconds: float
+    instanceSeconds: float
+
+
 class JobView(TypedDict):
     """A job as the queue sees it; `trainingJobName` is the newest attempt's name on SageMaker."""
 
@@ -96,6 +106,7 @@ class JobView(TypedDict):
     failureReason: str | None
     trainingJobName: str | None
     attempts: list[AttemptView]
+    earlierAttempts: EarlierAttemptsView | None
     elastic: ElasticView | None
     image: ImageView | None
 

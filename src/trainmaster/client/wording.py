@@ -55,6 +55,11 @@ def regions_of(job: JobView) -> str:
     return f"{regions['done']} of {regions['total']} regions done{failed}"
 
 
+def tries(job: JobView) -> int:
+    """How many attempts the job has had; not all of them may be listed."""
+    return job["attempts"][-1]["number"] if job["attempts"] else 0
+
+
 def _size(job: JobView) -> str:
     """How many instances an elastic job has, or is to have."""
     elastic = job.get("elastic")

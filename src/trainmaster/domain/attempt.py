@@ -12,6 +12,9 @@ from enum import StrEnum
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.elastic import Member, Resizing
 
+FULL_RESTART = "trainmaster: full restart"
+"""How the reason begins by which the nodes of an elastic job ask for a new attempt (`worker/budget.FULL`)."""
+
 
 class Outcome(StrEnum):
     """How an attempt stands or ended.
@@ -60,6 +63,7 @@ class Attempt:
         faulty_since: since when it has lacked a member that was lost; None where it lacks none.
         wanted: its size before that, or before its own training job ended.
         base_ended_at: when its own training job ended, while members still hold units.
+        restarts: of its nodes, for failures, as they had counted them when it ended; 0 where nobody has to know.
     """
 
     number: int
@@ -90,6 +94,7 @@ class Attempt:
     faulty_since: datetime | None = None
     wanted: int = 0
     base_ended_at: datetime | None = None
+    restarts: int = 0
 
     @property
     def size(self) -> int:
@@ -108,6 +113,18 @@ class Attempt:
     def held_since(self) -> datetime:
         """Since when it has held what it holds."""
         return self.sized_at or self.created_at
+
+    @property
+    def ran(self) -> float:
+        """Seconds that it was at work until its end; 0 where it has not ended."""
+        if self.started_at is None or self.ended_at is None:
+            return 0.0
+        return (self.ended_at - self.started_at).total_seconds()
+
+    @property
+    def asked_in_full(self) -> bool:
+        """Whether it has failed because its nodes wanted another one."""
+        return self.outcome is Outcome.FAILED and asks_in_full(self.reason)
 
     @property
     def served_in_all(self) -> float:
@@ -137,3 +154,11 @@ class Attempt:
     def training_job_names(self) -> tuple[str, ...]:
         """Its own SageMaker name and those of its members."""
         return (self.training_job_name, *(member.training_job_name for member in self.members))
+
+
+def asks_in_full(reason: str | None) -> bool:
+    """Whether a failure's reason asks for a full restart.
+
+    SageMaker puts the class of the failure before what the container has left as its reason.
+    """
+    return (reason or "").partition(":")[2].strip().startswith(FULL_RESTART)

@@ -146,9 +146,4 @@ def _at_work(job: Job, now: datetime | None) -> float | None:
 
 def _longest_try(job: Job) -> float:
     """Seconds of the longest attempt that has ended."""
-    spans = (
-        (attempt.ended_at - attempt.started_at).total_seconds()
-        for attempt in job.attempts
-        if attempt.started_at is not None and attempt.ended_at is not None
-    )
-    return max(spans, default=0.0)
+    return max(job.earlier.longest, *(attempt.ran for attempt in job.attempts), 0.0)

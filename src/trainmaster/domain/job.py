@@ -15,6 +15,7 @@ from functools import cached_property
 
 from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.capacity import Demand, Units
+from trainmaster.domain.earlier import NONE_EARLIER, Earlier
 from trainmaster.domain.elastic import Elastic
 from trainmaster.domain.image.demand import wanted
 from trainmaster.domain.image.work import ImageWork
@@ -76,13 +77,18 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One line of a job's history: from one state to another, when and why."""
+    """One line of a job's history: from one state to another, when and why.
+
+    Attributes:
+        size: instances that the job has once a resize is done; None for every other line.
+    """
 
     at: datetime
     before: JobState | None
     after: JobState
     reason: str
     attempt: int | None = None
+    size: int | None = None
 
 
 class ParentRule(StrEnum):
@@ -113,7 +119,8 @@ class Job:
         max_runtime: `StoppingCondition.MaxRuntimeInSeconds`, SageMaker's default of a day where it is absent.
         max_pending: `StoppingCondition.MaxPendingTimeInSeconds`, where given.
         attempt: the newest attempt; None before the first start.
-        past: the attempts before it.
+        past: the attempts before it, as far as they are kept one by one.
+        earlier: sums over those before them.
         retry_at: the job is not tried again before this (back-off after missing capacity).
         returns: starts, or growths, in a row that met no capacity; sets the back-off.
         stop_requested: its user wants it stopped, so that it must not be resumed.
@@ -152,6 +159,7 @@ class Job:
     submitted_by: str | None = None
     attempt: Attempt | None = None
     past: tuple[Attempt, ...] = ()
+    earlier: Earlier = NONE_EARLIER
     hold: Hold | None = None
     retry_at: datetime | None = None
     returns: int = 0
@@ -201,7 +209,8 @@ class Job:
     @cached_property
     def served(self) -> float:
         """Unit-seconds that its ended attempts were at work."""
-        return sum(attempt.served_in_all for attempt in self.attempts if attempt.ended_at is not None)
+        ended = (attempt.served_in_all for attempt in self.attempts if attempt.ended_at is not None)
+        return sum(ended, self.earlier.served)
 
     @cached_property
     def worked(self) -> float:
@@ -225,16 +234,18 @@ class Job:
     @cached_property
     def at_work(self) -> float:
         """Seconds in which its ended attempts were at work, in all."""
-        total = 0.0
-        for attempt in self.attempts:
-            if attempt.started_at is not None and attempt.ended_at is not None:
-                total += (attempt.ended_at - attempt.started_at).total_seconds()
-        return total
+        return sum((attempt.ran for attempt in self.attempts), self.earlier.at_work)
 
     @cached_property
     def preemptions(self) -> int:
         """How often it has stepped aside."""
-        return sum(1 for attempt in self.attempts if attempt.outcome is Outcome.PREEMPTED)
+        stepped_aside = Outcome.PREEMPTED
+        return sum((each.outcome is stepped_aside for each in self.attempts), self.earlier.ended(stepped_aside))
+
+    @cached_property
+    def restarts(self) -> int:
+        """How often the nodes of its earlier attempts were restarted for failures; counted where that has a bound."""
+        return sum((attempt.restarts for attempt in self.past), self.earlier.restarts)
 
     @cached_property
     def order(self) -> tuple[int, datetime, str]:
@@ -278,7 +289,7 @@ class Job:
 
     @cached_property
     def attempts(self) -> tuple[Attempt, ...]:
-        """All attempts, oldest first."""
+        """All attempts that are kept, oldest first."""
         return self.past if self.attempt is None else (*self.past, self.attempt)
 
 

@@ -196,7 +196,8 @@ class Routes:
     def answer_resize(self, name: JobName, answer_: Annotated[elastic_model.ResizeAnswer, Body()]) -> Response[str]:
         """The answer of whoever carries out a custom resize. The same answer again changes nothing.
 
-        Refused where the resize of this token is over, as when its time has run out: then nothing may be changed.
+        Refused where the resize of this token is over in another way than the answer says, as when its time has run
+        out, or another answer came first: then what is recorded stands.
         """
         answer = Answer(**{**answer_.model_dump(), "outcome": Outcome(answer_.outcome)})
         job = answer_resize(self._parts.desk, name, answer)

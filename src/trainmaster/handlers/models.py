@@ -89,6 +89,16 @@ class Attempt(Answer):
     reason: Annotated[str | None, Field(description="Why it ended.")]
 
 
+class EarlierAttempts(Answer):
+    """Sums over a job's oldest attempts, which are not listed one by one."""
+
+    count: int
+    outcomes: Annotated[dict[Outcome, int], Field(description="How many of them have ended in which way.")]
+    began_at: Annotated[datetime, Field(description="When the first of them was created.")]
+    at_work_seconds: float
+    instance_seconds: Annotated[float, Field(description="The same, each second once for every instance.")]
+
+
 class Resources(Answer):
     """What a job asks of each of its instances; 0 or empty where it does not mind."""
 
@@ -129,7 +139,8 @@ class Job(Answer):
     submitted_by: Annotated[str | None, Field(description="ARN of who submitted it.")]
     failure_reason: Annotated[str | None, Field(description="Why it failed or was stopped.")]
     training_job_name: Annotated[str | None, Field(description="The newest attempt's name on SageMaker.")]
-    attempts: Annotated[list[Attempt], Field(description="Oldest first.")]
+    attempts: Annotated[list[Attempt], Field(description="Oldest first; the newest 51 of them.")]
+    earlier_attempts: Annotated[EarlierAttempts | None, Field(description="Those before them; null for most jobs.")]
     elastic: Annotated[Elastic | None, Field(description="Null for a job of a fixed size.")]
     image: Annotated[Image | None, Field(description="Null for a training job.")]
 

@@ -14,6 +14,7 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.capacity import Demand
 from trainmaster.domain.deadline import Outlook
+from trainmaster.domain.earlier import Earlier
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand
 from trainmaster.domain.reasons import Reason
@@ -195,6 +196,7 @@ def _members(job: Job, standing: Standing | None) -> dict[str, Any]:
         "failure_reason": job.failure,
         "training_job_name": None if job.attempt is None else job.attempt.training_job_name,
         "attempts": [_attempt_view(attempt) for attempt in job.attempts],
+        "earlier_attempts": _earlier_view(job.earlier),
         "elastic": elastic_view(job),
         "image": image_view(job),
     }
@@ -233,6 +235,18 @@ def _attempt_view(attempt: Attempt) -> models.Attempt:
         ended_at=attempt.ended_at,
         interruptions=attempt.interruptions,
         reason=attempt.reason,
+    )
+
+
+def _earlier_view(earlier: Earlier) -> models.EarlierAttempts | None:
+    if earlier.began_at is None:
+        return None
+    return models.EarlierAttempts(
+        count=earlier.count,
+        outcomes=dict(earlier.outcomes),
+        began_at=earlier.began_at,
+        at_work_seconds=earlier.at_work,
+        instance_seconds=earlier.served,
     )
 
 

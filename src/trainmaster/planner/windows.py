@@ -47,8 +47,8 @@ def window_refusal(
 
 def checkpoint_interval(job: Job) -> timedelta:
     """How often the job saves its work, as far as anybody has seen; the least time between two checkpoints."""
-    seen = [attempt.saves_every for attempt in job.attempts if attempt.saves_every is not None]
-    return min(seen, default=CHECKPOINT_INTERVAL)
+    told = (job.earlier.saves_every, *(attempt.saves_every for attempt in job.attempts))
+    return min((span for span in told if span is not None), default=CHECKPOINT_INTERVAL)
 
 
 def _plans(units: Units, pools: Mapping[str, Pool]) -> Iterator[Pool]:

@@ -6,14 +6,18 @@ first one's training job, and a second stop finds it stopping. It must not decid
 
 from __future__ import annotations
 
+import logging
+
 from trainmaster.domain import lifecycle
-from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused
+from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, UnreadableGroup
 from trainmaster.domain.job import Job
 from trainmaster.domain.observation import Observation, Status
 from trainmaster.domain.policy import FailureClass
 from trainmaster.ports import Created
 from trainmaster.service.hands import Hands, commit
 from trainmaster.service.requests import PoolGoneError, base_request
+
+log = logging.getLogger(__name__)
 
 
 def launch(hands: Hands, job: Job) -> Job:
@@ -88,8 +92,24 @@ def gone(training_job_name: str) -> Observation:
 def take_over(hands: Hands, job: Job, seen: Observation) -> Job:
     """Turn a report about the job's newest attempt into one guarded transition."""
     retries = hands.retries if seen.ends_badly else None
-    after = lifecycle.observe(job, seen, hands.clock.now(), retries)
+    after = lifecycle.observe(_with_restarts(hands, job, seen), seen, hands.clock.now(), retries)
     return job if after is None else commit(hands, job, after)
+
+
+def _with_restarts(hands: Hands, job: Job, seen: Observation) -> Job:
+    """The job with what its nodes have used of its restarts in all, where their rendezvous has come to its end.
+
+    Raises `Throttled`, `Unavailable`: then the end is taken over by whoever asks next.
+    """
+    counts = job.elastic is not None and job.elastic.budget.total is not None
+    if hands.groups is None or not counts or not lifecycle.ends(job, seen):
+        return job
+    try:
+        group = hands.groups.group(seen.training_job_name)
+    except UnreadableGroup as error:
+        log.warning("cannot read how often a job was restarted", extra={"job": job.name, "cause": str(error)})
+        return job
+    return job if group is None else lifecycle.restarted(job, group.restarts)
 
 
 def never_started(hands: Hands, job: Job) -> Job:

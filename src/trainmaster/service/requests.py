@@ -35,13 +35,14 @@ def request_of_member(hands: Hands, job: Job, attempt: Attempt) -> Request:
     return member_request(_made(hands, job, attempt, 1))
 
 
-def environment(elastic: Elastic, run: str, table: str) -> dict[str, str]:
+def environment(elastic: Elastic, run: str, table: str, *, used: int = 0) -> dict[str, str]:
     """What the nodes of an elastic job are told: each variable is documented with `worker`.
 
     Args:
         elastic: the job's bounds.
         run: the rendezvous that they meet in, the name of the attempt's own training job.
         table: the DynamoDB table that it is kept in; "" where there is none.
+        used: restarts that the job's earlier attempts have used of its total.
     """
     told = {
         "RUN": run,
@@ -51,7 +52,7 @@ def environment(elastic: Elastic, run: str, table: str) -> dict[str, str]:
         "SIZES": ",".join(map(str, elastic.sizes)) if elastic.values or elastic.step > 1 else "",
         "GRACE": _seconds(elastic.graceful_shutdown_timeout.total_seconds()),
         "FAULTY_WAIT": _seconds(elastic.faulty_scale_down_timeout.total_seconds()),
-        "RESTARTS": _budget(elastic.budget),
+        "RESTARTS": _budget(elastic.budget, used),
         "HOOK": elastic.hook.value,
     }
     return {f"TRAINMASTER_{name}": value for name, value in told.items() if value}
@@ -60,7 +61,7 @@ def environment(elastic: Elastic, run: str, table: str) -> dict[str, str]:
 def _made(hands: Hands, job: Job, attempt: Attempt, instances: int) -> Request:
     request = hands.store.request_of(job.name)
     if job.elastic is not None:
-        told = environment(job.elastic, attempt.training_job_name, hands.table)
+        told = environment(job.elastic, attempt.training_job_name, hands.table, used=job.restarts)
         request = with_instances({**request, "Environment": {**_environment(request), **told}}, instances)
     if not job.demand.ours:
         return request
@@ -77,14 +78,15 @@ def _environment(request: Request) -> Mapping[str, str]:
     return given if isinstance(given, Mapping) else {}
 
 
-def _budget(budget: RestartBudget) -> str:
-    """The budget as JSON, seconds and counts; "" where nothing is bounded."""
+def _budget(budget: RestartBudget, used: int) -> str:
+    """The budget as JSON, seconds and counts, with what is used of its total; "" where nothing is bounded."""
     if budget == RestartBudget():
         return ""
     bounds = {
         "most": budget.most,
         "period": budget.period.total_seconds(),
         "total": budget.total,
+        "used": None if budget.total is None else used or None,
         "before_full": budget.before_full,
         "most_full": budget.most_full,
     }

@@ -39,7 +39,8 @@ class Budget:
     Attributes:
         most: restarts within `period` after which the job is restarted in full, or fails where it may not be.
         period: seconds that restarts are counted over.
-        total: restarts in all after which the job fails.
+        total: restarts in all after which the job fails, over all of its attempts.
+        used: of those, what the attempts before this one have used; the queue counts them.
         before_full: after so many within the period the next is a full restart.
         most_full: full restarts within the period that the queue allows; it counts them, across attempts.
     """
@@ -47,6 +48,7 @@ class Budget:
     most: int | None = None
     period: float = PERIOD
     total: int | None = None
+    used: int = 0
     before_full: int | None = None
     most_full: int = 0
 
@@ -63,7 +65,7 @@ class Budget:
 
     @classmethod
     def _read(cls, given: Mapping[str, Any]) -> Budget:
-        counts = ("most", "total", "before_full", "most_full")
+        counts = ("most", "total", "used", "before_full", "most_full")
         numbers: dict[str, Any] = {name: int(given[name]) for name in counts if given.get(name) is not None}
         if given.get("period") is not None:
             numbers["period"] = float(given["period"])
@@ -74,13 +76,14 @@ class Budget:
 
         Args:
             restarts: when each restart that counts began, of the newest ones; seconds since the epoch.
-            total: how many there ever were.
+            total: how many this attempt ever had.
             now: seconds since the epoch. Clocks of nodes differ by little against a period.
         """
         recent = sum(1 for at in restarts if at > now - self.period)
         within = f"within {self.period:g} seconds"
-        if self.total is not None and total > self.total:
-            return Verdict.FAIL, f"{SPENT}: {total} restarts, {self.total} allowed in all"
+        in_all = self.used + total
+        if self.total is not None and in_all > self.total:
+            return Verdict.FAIL, f"{SPENT}: {in_all} restarts, {self.total} allowed in all"
         if self.before_full is not None and recent > self.before_full:
             return Verdict.FULL, f"{FULL}: {recent} restarts {within}, {self.before_full} allowed before it"
         if self.most is not None and recent > self.most:

@@ -24,7 +24,9 @@ from trainmaster.worker.store import Token
 KEPT = 30 * 24 * 3600
 """Seconds that a row stays after the last write; a training job may take 28 days (MaxRuntimeInSeconds)."""
 PATIENCE = Config(connect_timeout=2, read_timeout=4, retries={"mode": "standard", "total_max_attempts": 2})
-"""Seconds for one try, and how many. The engine tries again itself; an agent that waits here sees no worker fail."""
+"""Seconds for one try, and how many, for whoever asks once: a fence, torch's own handler."""
+BRISK = Config(connect_timeout=1, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 1})
+"""The same for the engine, which tries again itself: its node does not beat while a call hangs, and is dead in 5 s."""
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 _ARN = re.compile(rf"arn:[a-z-]+:sagemaker:({_REGION.pattern}):")
 
@@ -50,7 +52,9 @@ class Address:
         return cls(table, region or None)
 
 
-def client_of(region: str | None = None, environ: Mapping[str, str] | None = None) -> Any:
+def client_of(
+    region: str | None = None, environ: Mapping[str, str] | None = None, *, patience: Config = PATIENCE
+) -> Any:
     """A client that answers or gives up in seconds; credentials and endpoints are boto3's usual ones.
 
     Without a region it is boto3's own, else the container's, which boto3 does not look for: AWS_REGION, or that of
@@ -59,7 +63,7 @@ def client_of(region: str | None = None, environ: Mapping[str, str] | None = Non
     session = boto3.session.Session()
     given = os.environ if environ is None else environ
     region = region or session.region_name or given.get("AWS_REGION") or _region_in(given.get("TRAINING_JOB_ARN", ""))
-    return session.client("dynamodb", region_name=region, config=PATIENCE)
+    return session.client("dynamodb", region_name=region, config=patience)
 
 
 def _region_in(arn: str) -> str | None:

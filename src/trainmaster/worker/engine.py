@@ -14,6 +14,7 @@ from typing import TypeVar
 from trainmaster.worker.actions import Carried
 from trainmaster.worker.errors import TimedOut, Unreachable
 from trainmaster.worker.executor import Executor
+from trainmaster.worker.liveness import pace
 from trainmaster.worker.operators import Await, Close, Drain, Exit, Join, KeepAlive, Look, Operator, Publish
 from trainmaster.worker.state import Endpoint, Role, State
 from trainmaster.worker.view import View
@@ -133,7 +134,9 @@ class Engine:
         """
         limit = self._settings.expiry
         yield from self._run(Drain(deadline=self._now() + limit), limit)
-        view = yield from self._run(KeepAlive(deadline=self._now() + limit), limit)
+        # What Drain has just read is fresh enough.
+        beat = KeepAlive(deadline=self._now() + limit)
+        view = yield from self._executor.run(beat, patience=limit, cached=True)
         self._remember(view)
 
     # ------------------------------------------------------------ what does not wait
@@ -157,11 +160,6 @@ class Engine:
     def should_rejoin(self) -> bool:
         """Whether this node's world is over, so that it is to `join` again. As cheap as `asked`."""
         return self.asked().rejoin
-
-    def num_waiting(self) -> int:
-        """More than 0 if and only if `should_rejoin`: how many nodes wait, as torch's agents ask it."""
-        asked = self.asked()
-        return max(asked.waiting, 1) if asked.rejoin else 0
 
     def fenced(self, round_: int | None = None) -> bool:
         """Whether a world newer than that of this round (None: this node's own) has been formed: then write nothing.
@@ -193,7 +191,7 @@ class Engine:
         self._stop = self._thread = None
 
     def _beat_until(self, stop: threading.Event) -> None:
-        while not stop.wait(self._settings.interval):
+        while not stop.wait(self._settings.interval * pace(len(self._executor.state.nodes))):
             try:
                 for pause in self.beating():
                     if stop.wait(pause):

@@ -120,18 +120,19 @@ class Executor:
                 self._dirty = apply(action, view, operator.carried)
             return Step(action=action, pause=0.0, view=view)
 
-    def run(self, operator: Operator, *, patience: float) -> Generator[float, None, View]:
+    def run(self, operator: Operator, *, patience: float, cached: bool = False) -> Generator[float, None, View]:
         """Step until the operator has what it wants; yields the seconds to wait each time, and returns the last view.
 
         Args:
             operator: what is wanted.
             patience: seconds without any answer of the table after which this is given up.
+            cached: whether the first step may do with what was read just now, see `step`.
 
         Raises `Unreachable` then; `Closed`, `Drained`, `TimedOut` and `RoundLost` as the operator says; `Corrupt`.
         """
         answered = self.clocks.monotonic()
         while True:
-            step = self.step(operator)
+            step, cached = self.step(operator, cached=cached), False
             if step.view is None:
                 if step.trouble is not None and self.clocks.monotonic() - answered + step.pause > patience:
                     raise step.trouble
@@ -189,7 +190,7 @@ class Executor:
     def _patience(self, view: View) -> float:
         """Seconds until there may be news: all wait for a world that is being formed, few beside one that works.
 
-        A wait that this node times itself ends on time: looks that are a third of a second apart would be late.
+        A wait that this node times itself ends on time: in a large group the next look would be late.
         """
         beside = view.state.complete and view.node is not None and view.node.role is not Role.MEMBER
         brisk = self.settings.brisk * pace(len(view.state.nodes))

@@ -9,10 +9,12 @@
         step(world)
     rendezvous.close()
 
-JAX's processes find each other by it: after `next`, and after `jax.distributed.shutdown()` in later rounds,
+JAX's processes find each other by it:
 
     host, port = world.coordinator
     jax.distributed.initialize(coordinator_address=f"{host}:{port}", num_processes=world.size, process_id=world.rank)
+
+A process of JAX is best started anew for each world, by one that has the rendezvous: `examples/elastic_jax.py`.
 
 It must not import boto3 before it is told to connect, nor torch ever.
 """
@@ -27,11 +29,13 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
+from trainmaster.worker.budget import Budget
 from trainmaster.worker.container import Container, required
 from trainmaster.worker.engine import Engine
-from trainmaster.worker.errors import RoundLost
+from trainmaster.worker.errors import Closed, RoundLost
 from trainmaster.worker.executor import Clocks, Executor
 from trainmaster.worker.names import Identity, incarnation
+from trainmaster.worker.notices import Notices
 from trainmaster.worker.settings import from_environment
 from trainmaster.worker.state import DONE
 from trainmaster.worker.store import StateStore
@@ -53,14 +57,29 @@ class Rendezvous:
         engine: see `engine.Engine`.
         addr: this node's own address; the coordinator's, where it has the first rank.
         port_of: finds a free port of an address for the coordinator.
+        budget: how often the job may be restarted for failures.
+        say: leaves word for the queue of why the job ends here.
+        wall: seconds since 1970, for the budget's period.
 
     As a context it leaves at the end; it closes the rendezvous for all only where `close` is called.
     """
 
-    def __init__(self, engine: Engine, addr: str, port_of: Callable[[str], int] = free_port) -> None:
+    def __init__(  # noqa: PLR0913  # each is something that a test hands in
+        self,
+        engine: Engine,
+        addr: str,
+        port_of: Callable[[str], int] = free_port,
+        *,
+        budget: Budget | None = None,
+        say: Callable[[str], object] | None = None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self._engine = engine
         self._addr = addr
         self._port_of = port_of
+        self._budget = budget or Budget()
+        self._say = say or (lambda _: None)
+        self._wall = wall
         self._ended = False
 
     @classmethod
@@ -87,7 +106,9 @@ class Rendezvous:
         )
         clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=rng)
         executor = Executor(store or _table(given), me, from_environment(given), clocks)
-        return cls(Engine(executor, time.sleep), container.address)
+        notices = Notices.of(given)
+        say = None if notices is None else notices.end
+        return cls(Engine(executor, time.sleep), container.address, budget=Budget.of(given), say=say)
 
     @property
     def engine(self) -> Engine:
@@ -98,11 +119,12 @@ class Rendezvous:
         """The next world with this node, its coordinator known; the present one is over for it.
 
         A spare waits here until it is needed. Raises `Drained`, and `Closed` with the reason, which is `state.DONE` at
-        the normal end: exit with code 0 then; and `TimedOut`, `Unreachable`, `Corrupt`.
+        the normal end: exit with code 0 then, and with 1 for any other, such as a budget of restarts that is spent; and
+        `TimedOut`, `Unreachable`, `Corrupt`.
         """
         self._engine.start_keep_alive()
         while True:
-            world = self._engine.join(timeout)
+            world = self._joined(timeout)
             try:
                 return self._with_coordinator(world)
             except RoundLost:
@@ -113,9 +135,12 @@ class Rendezvous:
         return self._engine.asked()
 
     def changed(self) -> bool:
-        """Whether this world is over: save a checkpoint, then call `next`. Cheap, at most one read a second."""
+        """Whether this world is over: save a checkpoint, then call `next`. Cheap, at most one read a second.
+
+        Also where a node has ended it for all because the job cannot go on: `next` then says why.
+        """
         asked = self._engine.asked()
-        return asked.rejoin or asked.drain
+        return asked.rejoin or asked.drain or asked.closed not in (None, DONE)
 
     def fenced(self) -> bool:
         """Whether a newer world works: then this one's checkpoints must not be written any more.
@@ -143,6 +168,20 @@ class Rendezvous:
         if not self._ended:
             self.leave()
 
+    def _joined(self, timeout: float | None) -> World:
+        try:
+            world = self._engine.join(timeout)
+        except Closed as closed:
+            if closed.reason != DONE:
+                self._say(closed.reason)
+            raise
+        reason = self._budget.overdrawn(self._engine.state, self._wall())
+        if reason is None:
+            return world
+        self._say(reason)
+        self.close(reason)
+        raise Closed(reason)
+
     def _with_coordinator(self, world: World) -> World:
         if world.rank == 0:
             port = self._port_of(self._addr)
@@ -152,7 +191,7 @@ class Rendezvous:
 
 
 def _table(environ: Mapping[str, str]) -> StateStore:
-    from trainmaster.worker.dynamodb import DynamoStateStore, client_of
+    from trainmaster.worker.dynamodb import BRISK, DynamoStateStore, client_of
 
     run, table = required(environ, "TRAINMASTER_RUN"), required(environ, "TRAINMASTER_TABLE")
-    return DynamoStateStore(client_of(environ=environ), table, run)
+    return DynamoStateStore(client_of(environ=environ, patience=BRISK), table, run)

@@ -172,11 +172,11 @@ def depart(container: Container, job: ElasticJob) -> None:
     One that still is there when nobody here can beat for it any more is dead; all lives of this container are.
     """
     from trainmaster.worker.departure import take_out
-    from trainmaster.worker.dynamodb import Address, DynamoStateStore, client_of
+    from trainmaster.worker.dynamodb import BRISK, Address, DynamoStateStore, client_of
 
     try:
         where = Address.of(job.table)
-        store = DynamoStateStore(client_of(where.region), where.table, job.run)
+        store = DynamoStateStore(client_of(where.region, patience=BRISK), where.table, job.run)
         take_out(store, container, os.environ, time.sleep)
     except (TrainmasterError, ValueError) as error:
         say(f"trainmaster-run: the others will find out for themselves that this node is gone: {error}")

@@ -52,7 +52,7 @@ class Settings:
     straggler_wait: float = 60.0
     join_timeout: float = 600.0
     close_timeout: float = 30.0
-    backoff: float = 2.0
+    backoff: float = 1.0
 
     def __post_init__(self) -> None:
         """Raises `InvalidRequest` for what no group could work with."""

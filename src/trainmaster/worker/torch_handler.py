@@ -29,7 +29,7 @@ from torch.distributed.elastic.rendezvous import (
 
 from trainmaster.worker.budget import Budget
 from trainmaster.worker.container import ROUND
-from trainmaster.worker.dynamodb import Address, DynamoStateStore, client_of
+from trainmaster.worker.dynamodb import BRISK, Address, DynamoStateStore, client_of
 from trainmaster.worker.engine import Engine
 from trainmaster.worker.errors import Closed, Corrupt, Drained, RoundLost, TimedOut, Unreachable
 from trainmaster.worker.executor import Clocks, Executor
@@ -242,7 +242,7 @@ def handler_of(parameters: RendezvousParameters, environ: MutableMapping[str, st
     where, run = Address.of(parameters.endpoint), parameters.run_id
     settings = settings_of(parameters.min_nodes, parameters.max_nodes, parameters.config, environ)
     me = identity_of(parameters.local_addr, run, parameters.config, environ, rng)
-    store = DynamoStateStore(client_of(where.region), where.table, run)
+    store = DynamoStateStore(client_of(where.region, patience=BRISK), where.table, run)
     clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=rng)
     return DynamoDBRendezvousHandler(
         Engine(Executor(store, me, settings, clocks), time.sleep),

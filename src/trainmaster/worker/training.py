@@ -8,7 +8,7 @@
                 torch.save(model.state_dict(), directory / "model.pt")
         training.checkpoint_saved()             # the world changes now, or the container stops
 
-It does nothing in a script that was started by hand. torch is used where the script has imported it, never otherwise.
+It does nothing in a script that was started by hand. Of torch and JAX it uses what the script has initialised itself.
 Call it from the main thread: Python handles signals there. It must not stop a script by itself.
 """
 
@@ -82,12 +82,38 @@ class TorchRanks:
         self.most(0)
 
 
+class JaxRanks:
+    """All processes of `jax.distributed`.
+
+    Args:
+        gather: `jax.experimental.multihost_utils.process_allgather`.
+        jnp: `jax.numpy`.
+    """
+
+    def __init__(self, gather: Callable[[Any], Any], jnp: Any) -> None:
+        self._gather = gather
+        self._jnp = jnp
+
+    def most(self, value: int) -> int:
+        """See `Ranks`."""
+        return int(self._gather(self._jnp.asarray(value, dtype="int32")).max())
+
+    def meet(self) -> None:
+        """See `Ranks`."""
+        self.most(0)
+
+
 def ranks() -> Ranks:
-    """Those of `torch.distributed`, where the script has initialised it; else this process alone."""
+    """Those of `torch.distributed` or `jax.distributed`, where the script has initialised it; else this process."""
     torch, dist = sys.modules.get("torch"), sys.modules.get("torch.distributed")
-    if torch is None or dist is None or not dist.is_available() or not dist.is_initialized():
-        return Alone()
-    return TorchRanks(dist, torch)
+    if torch is not None and dist is not None and dist.is_available() and dist.is_initialized():
+        return TorchRanks(dist, torch)
+    jax = sys.modules.get("jax")
+    if jax is not None and jax.distributed.is_initialized():
+        from jax.experimental.multihost_utils import process_allgather
+
+        return JaxRanks(process_allgather, jax.numpy)
+    return Alone()
 
 
 class Requests:

@@ -177,6 +177,16 @@ def test_attempts_of_different_sizes_show_them(world: FakeApi, run: Terminal) ->
     assert [f"1 job1 {P5} resized" in line or f"3 x {P5} active" in line for line in lines].count(True) == 2
 
 
+def test_attempts_that_are_not_listed_are_summed_up_and_counted(world: FakeApi, run: Terminal) -> None:
+    earlier = {"count": 9, "outcomes": {"resized": 8, "preempted": 1}, "beganAt": "2026-11-01T12:00:00Z"}
+    earlier |= {"atWorkSeconds": 864_000.0, "instanceSeconds": 1_728_000.0}
+    attempts = [an_attempt("job1", 10, outcome="resized"), an_attempt("job1", 11)]
+    world.add("job1", "completed", attempts=attempts, earlierAttempts=earlier)
+    told = "9 that are not listed: 1 preempted, 8 resized; at work for 10 days; the first began 2026-11-01 12:00:00 UTC"
+    assert told in run("show", "job1").stdout
+    assert "after 11 attempts" in run("why", "job1").stdout
+
+
 @pytest.mark.parametrize(
     ("state", "elastic", "told"),
     [

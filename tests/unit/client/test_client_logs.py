@@ -120,6 +120,20 @@ def test_a_reader_goes_on_into_the_next_attempt(logs: Any, job: Attempts) -> Non
     assert streams(logs, job.name) == [f"{job.name}/algo-1-17"]
 
 
+def test_a_reader_of_an_attempt_that_is_not_listed_any_more_goes_on_into_those_that_are(
+    logs: Any, world: World, job: Attempts
+) -> None:
+    first = job.begin()
+    job.write(first, 1, "step 1")
+    reader = Reader(logs, f"{job.name}/algo-1-17")
+    assert reader.more() == ["step 1"]
+    for line in ("step 2", "step 3"):
+        job.write(job.begin(), 1, line)
+    del world.jobs[job.name]["attempts"][0]
+    job.route.known.look_up(job.name)
+    assert reader.more() == ["step 2", "step 3"]
+
+
 def test_a_late_reader_reads_every_attempt_from_the_first(logs: Any, job: Attempts) -> None:
     for line in ("one", "two", "three"):
         job.write(job.begin(), 1, line)

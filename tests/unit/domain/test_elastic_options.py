@@ -233,6 +233,11 @@ class TestRules:
         assert list(wrong(max_instances="4", **{name: "50"})) == [name.replace("_", "-")]
         assert wrong(max_instances="4", max_total_restarts="1000", **{name: "49"}) == {}
 
+    def test_full_restarts_are_bounded_by_no_more_than_are_remembered(self):
+        bounded = {"max_instances": "4", "restarts_before_full": "3"}
+        assert list(wrong(**bounded, max_full_restarts="1001")) == ["max-full-restarts"]
+        assert wrong(**bounded, max_full_restarts="1000") == {}
+
     def test_a_custom_resize_needs_its_target_and_no_other_has_one(self):
         assert list(wrong(max_instances="4", resize_by="custom")) == ["resize-by"]
         assert list(wrong(max_instances="4", resize_by="members", resize_target="event")) == ["resize-target"]

@@ -23,7 +23,9 @@ from builders import (
     at,
 )
 from trainmaster.domain import lifecycle, reasons
+from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.capacity import Demand
+from trainmaster.domain.earlier import Earlier
 from trainmaster.domain.observation import Status
 from trainmaster.domain.resources import Resources
 from trainmaster.handlers import views
@@ -298,3 +300,16 @@ def test_a_plan_is_to_start_to_preempt_or_to_wait(starts, reason, decision):
 def test_times_keep_their_microseconds():
     job = a_job(entry_time=NOW.replace(microsecond=123456))
     assert as_json(views.job_view(job))["entryTime"] == "2026-11-21T12:00:00.123456Z"
+
+
+def test_attempts_that_are_not_kept_one_by_one_are_shown_as_sums():
+    outcomes = {Outcome.RESIZED: 8, Outcome.PREEMPTED: 1}
+    earlier = Earlier(outcomes=outcomes, began_at=at(0), at_work=3_600.0, longest=1_800.0, served=7_200.0)
+    shown = as_json(views.job_view(a_job(earlier=earlier)))
+    assert shown["earlierAttempts"] == {
+        "count": 9,
+        "outcomes": {"resized": 8, "preempted": 1},
+        "beganAt": "2026-11-21T12:00:00Z",
+        "atWorkSeconds": 3_600.0,
+        "instanceSeconds": 7_200.0,
+    }

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from looking import SETTINGS, Row, Ticking, executor, key
 
+from trainmaster.worker.budget import SPENT, Budget
 from trainmaster.worker.engine import Engine
 from trainmaster.worker.errors import Closed, Drained, RoundLost, TimedOut, Unreachable
 from trainmaster.worker.rendezvous import Rendezvous, free_port
@@ -82,7 +83,7 @@ def test_nothing_is_asked_while_nothing_changes(pair, clock):
     for node in pair:
         later(clock)
         asked = node.asked()
-        assert (asked.rejoin, asked.drain, asked.closed, node.num_waiting()) == (False, False, None, 0)
+        assert (asked.rejoin, asked.drain, asked.closed, asked.waiting) == (False, False, None, 0)
 
 
 def test_asking_reads_the_table_once_a_second(pair, row, clock):
@@ -98,8 +99,7 @@ def test_a_silent_table_changes_no_answer(pair, row, clock):
     row.errors = [LOST] * 100
     for _ in range(20):
         later(clock)
-        assert not pair[0].asked().rejoin
-        assert pair[0].num_waiting() == 0
+        assert not pair[0].should_rejoin()
 
 
 def test_a_worker_that_fails_here_begins_a_round_that_is_charged_once(pair, row, clock):
@@ -174,7 +174,7 @@ def test_the_end_stops_nobody_who_is_at_work_and_everybody_who_waits(pair, row, 
     pair[0].close(DONE)
     later(clock)
     asked = pair[1].asked()
-    assert (asked.rejoin, asked.closed, pair[1].num_waiting()) == (False, DONE, 0)
+    assert (asked.rejoin, asked.closed, pair[1].should_rejoin()) == (False, DONE, False)
     assert together(clock, waits)[0].reason == DONE
 
 
@@ -217,8 +217,8 @@ class Locked(Row):
             return super().set_state(state, token)
 
 
-def program(row, job):
-    return Rendezvous(Engine(executor(row, time.monotonic, job, QUICK), time.sleep), "127.0.0.1")
+def program(row, job, **given):
+    return Rendezvous(Engine(executor(row, time.monotonic, job, QUICK), time.sleep), "127.0.0.1", **given)
 
 
 def threads(*calls):
@@ -262,6 +262,36 @@ def test_programs_meet_in_real_time_and_have_one_coordinator():
 
 def beats_of(row):
     return {name: node.beat for name, node in decode(row.data).nodes.items()}
+
+
+def test_a_program_hears_that_another_has_ended_it_because_the_job_cannot_go_on():
+    row = Locked()
+    one, two = program(row, "a"), program(row, "b")
+    threads(one.next, two.next)
+    one.close("the data is gone")
+    time.sleep(QUICK.poll * 2)
+    assert two.changed()
+    with pytest.raises(Closed, match="the data is gone"):
+        two.next()
+
+
+def test_a_program_whose_budget_of_restarts_is_spent_ends_the_job_and_says_why():
+    row, said = Locked(), []
+    budget = Budget(most=0)
+    one, two = (program(row, job, budget=budget, say=said.append) for job in "ab")
+    threads(one.next, two.next)
+    # A program that joins while its world works has failed.
+    ended = threads(lambda: refusal(one), lambda: refusal(two))
+    assert decode(row.data).closed
+    assert all(reason.startswith(SPENT) for reason in [*ended, *said])
+    assert len(said) == 2
+
+
+def refusal(rendezvous):
+    try:
+        return rendezvous.next()
+    except Closed as closed:
+        return closed.reason
 
 
 def test_a_program_that_ends_in_an_error_leaves_and_closes_nothing():

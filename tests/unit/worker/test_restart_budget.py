@@ -42,6 +42,13 @@ def test_more_than_the_total_fail_the_job_however_long_ago():
     assert verdict(Budget(total=2), 0, 50_000, 90_000) is Verdict.FAIL
 
 
+def test_what_earlier_attempts_have_used_of_the_total_counts_and_of_nothing_else():
+    budget = Budget(most=2, total=5, used=4)
+    assert verdict(budget, 0) is Verdict.RESTART
+    assert budget.judge([NOW, NOW], 2, NOW) == (Verdict.FAIL, f"{SPENT}: 6 restarts, 5 allowed in all")
+    assert verdict(Budget(most=2, used=4), 0, 1) is Verdict.RESTART
+
+
 def test_the_total_goes_before_a_full_restart():
     assert verdict(Budget(total=1, before_full=1), 0, 1) is Verdict.FAIL
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -30,6 +31,12 @@ def test_a_container_reads_the_job_its_bounds_and_its_budget():
     assert Budget.of(told) == Budget(most=9, period=21_600.0, total=50, before_full=3, most_full=1)
     settings = from_environment(told)
     assert (settings.least, settings.most, settings.sizes, settings.grace) == (2, 8, (2, 4, 8), 300.0)
+
+
+def test_a_container_is_told_what_earlier_attempts_have_used_of_the_total():
+    assert Budget.of(environment(ELASTIC, "bert-qstamp-2", "queue", used=7)).used == 7
+    unbounded = replace(ELASTIC, budget=RestartBudget(most=9))
+    assert Budget.of(environment(unbounded, "bert-qstamp-2", "queue", used=7)) == Budget(most=9)
 
 
 def test_a_budget_without_bounds_is_one_here_too():

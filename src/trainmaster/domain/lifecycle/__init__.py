@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from trainmaster.domain.lifecycle.failures import Retries, back_off, fail, failed_as, give_back
 from trainmaster.domain.lifecycle.moves import CLOCK_TOLERANCE, current
-from trainmaster.domain.lifecycle.reports import observe
+from trainmaster.domain.lifecycle.reports import ends, observe, restarted
 from trainmaster.domain.lifecycle.resizing import (
     elastic_of,
     give_up,
@@ -62,6 +62,7 @@ __all__ = [
     "cancel",
     "current",
     "elastic_of",
+    "ends",
     "fail",
     "failed_as",
     "give_back",
@@ -88,6 +89,7 @@ __all__ = [
     "resize",
     "resized",
     "resizing_of",
+    "restarted",
     "resumes",
     "saved",
     "start",

@@ -10,15 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from trainmaster.domain.attempt import Outcome
+from trainmaster.domain.attempt import Outcome, asks_in_full
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.lifecycle.moves import closed, end, move, waiting_state
 from trainmaster.domain.policy import FailureClass, Retry, default_retries
 
 Retries = Mapping[FailureClass, Retry]
-
-FULL_RESTART = "trainmaster: full restart"
-"""How the reason begins by which the nodes of an elastic job ask for a new attempt (`worker/budget.FULL`)."""
 
 _LONGEST_PART = 200
 """Characters of each earlier failure that the last one's reason repeats."""
@@ -70,20 +67,17 @@ def restarted_in_full(job: Job, now: datetime, reason: str) -> Job | None:
 
     None where they have not, or where it has none left: then it has failed like any other.
     """
-    if job.elastic is None or not _asks_in_full(reason):
+    if job.elastic is None or not asks_in_full(reason):
         return None
     budget = job.elastic.budget
-    before = [each for each in job.past if each.outcome is Outcome.FAILED and _asks_in_full(each.reason)]
-    recent = sum(each.ended_at is not None and each.ended_at > now - budget.period for each in before)
+    before = (*job.earlier.full, *(each.ended_at for each in job.past if each.asked_in_full))
+    recent = sum(at is not None and at > now - budget.period for at in before)
     if recent >= budget.most_full:
         return None
-    tried = replace(job, attempt=closed(job, Outcome.FAILED, now, reason))
+    ended = closed(job, Outcome.FAILED, now, reason)
+    # The restart that asks for it is one of those that were counted, as far as anybody could read them.
+    tried = replace(job, attempt=replace(ended, restarts=max(ended.restarts, 1)))
     return _again(tried, now, f"{reason} (full restart {recent + 1} of at most {budget.most_full})", timedelta(0))
-
-
-def _asks_in_full(reason: str | None) -> bool:
-    """SageMaker puts the class of the failure before what the container has left as its reason."""
-    return (reason or "").partition(":")[2].strip().startswith(FULL_RESTART)
 
 
 def _again(job: Job, now: datetime, reason: str, wait: timedelta) -> Job:
@@ -98,13 +92,15 @@ def _rule(failure: FailureClass, retries: Retries | None) -> Retry:
 
 def _story(job: Job, reason: str, times: int) -> str:
     """The last failure's reason, with the earlier ones where the job was tried before."""
+    badly = (Outcome.FAILED, Outcome.RETURNED)
     before = [
         f"attempt {attempt.number}: {(attempt.reason or '')[:_LONGEST_PART]}"
         for attempt in job.past
-        if attempt.outcome in (Outcome.FAILED, Outcome.RETURNED)
+        if attempt.outcome in badly
     ]
-    if times == 1 and not before:
+    more = job.earlier.ended(*badly) + max(len(before) - _MOST_PARTS, 0)
+    if times == 1 and not before and not more:
         return reason
-    cut = [f"{len(before) - _MOST_PARTS} more"] if len(before) > _MOST_PARTS else []
+    cut = [f"{more} more"] if more else []
     tried = "tried once" if times == 1 else f"tried {times} times"
     return "; ".join([f"{reason} ({tried}, as often as it may be", *cut, *before[-_MOST_PARTS:]]) + ")"

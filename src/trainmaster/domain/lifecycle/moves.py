@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from trainmaster.domain.attempt import Attempt, Outcome
+from trainmaster.domain.earlier import KEPT
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.image.demand import demand_of
 from trainmaster.domain.job import TRANSITIONS, WAITING, Change, Job, JobState
@@ -18,15 +19,23 @@ CLOCK_TOLERANCE = timedelta(seconds=5)
 """How far SageMaker's clock and ours may differ before we call one of them the earlier."""
 
 
-def move(job: Job, state: JobState, now: datetime, reason: str, **changes: Any) -> Job:
+def move(job: Job, state: JobState, now: datetime, reason: str, *, size: int | None = None, **changes: Any) -> Job:
     """The job in another state. Raises `IllegalTransition` where the table does not have it.
 
     An image job that waits again asks for what its regions have left.
+
+    Args:
+        job: as it stands.
+        state: the other state.
+        now: UTC.
+        reason: what its history is to tell.
+        size: instances, where a resize is done by this.
+        changes: what else changes of it.
     """
     if state not in TRANSITIONS[job.state]:
         raise IllegalTransition(f"job {job.name} is {job.state}; it cannot become {state}", field="jobState")
     number = number_of(job) if (attempt := changes.get("attempt")) is None else attempt.number
-    line = Change(now, job.state, state, reason, number)
+    line = Change(now, job.state, state, reason, number, size)
     if state in WAITING and job.image_work is not None:
         changes["demand"] = demand_of(changes.get("image_work", job.image_work))
     return touch(job, state=state, history=(*job.history, line), **changes)
@@ -46,6 +55,15 @@ def touch(job: Job, **changes: Any) -> Job:
 def closed(job: Job, outcome: Outcome, now: datetime, reason: str) -> Attempt:
     """The newest attempt as it ends. Raises `IllegalTransition` before the first start."""
     return replace(current(job).at_rest(now), outcome=outcome, ended_at=now, reason=reason)
+
+
+def followed(job: Job, ended: Attempt) -> dict[str, Any]:
+    """What changes of a job when another attempt follows this one: the newest are kept, older ones are added up."""
+    past, earlier = (*job.past, ended), job.earlier
+    most_full = 0 if job.elastic is None else job.elastic.budget.most_full
+    for attempt in past[:-KEPT]:
+        earlier = earlier.after(attempt, most_full)
+    return {"past": past[-KEPT:], "earlier": earlier}
 
 
 def end(job: Job, state: JobState, attempt: Attempt, now: datetime, reason: str) -> Job:
@@ -68,7 +86,6 @@ def number_of(job: Job) -> int | None:
 
 def waiting_state(job: Job) -> JobState:
     """As what the job waits when it waits again: as preempted where it has stepped aside before, else as new."""
-    stepped_aside = job.state is JobState.PREEMPTING or any(
-        attempt.outcome in (Outcome.PREEMPTED, Outcome.RECLAIMED, Outcome.RESIZED) for attempt in job.attempts
-    )
-    return JobState.PREEMPTED if stepped_aside else JobState.PENDING
+    aside = (Outcome.PREEMPTED, Outcome.RECLAIMED, Outcome.RESIZED)
+    before = job.earlier.ended(*aside) or any(attempt.outcome in aside for attempt in job.attempts)
+    return JobState.PREEMPTED if before or job.state is JobState.PREEMPTING else JobState.PENDING

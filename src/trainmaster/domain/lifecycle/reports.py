@@ -31,6 +31,8 @@ from trainmaster.domain.observation import WAITED_TOO_LONG, WORKED_TOO_LONG, Obs
 from trainmaster.domain.policy import FailureClass
 from trainmaster.domain.warm import LONGEST_KEEP_ALIVE
 
+_MOST_RESTARTS = 1_000_000
+
 
 def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None = None) -> Job | None:
     """The job after a report about its training job; None where the report changes nothing.
@@ -68,6 +70,26 @@ def _seen(job: Job, attempt: Attempt, seen: Observation, now: datetime, retries:
     if seen.status is Status.STOPPING:
         return _seen_stopping(job, attempt, now)
     return _seen_in_progress(job, attempt, seen, now)
+
+
+def ends(job: Job, seen: Observation) -> bool:
+    """Whether a report tells the end of the newest attempt's own training job, while the job holds capacity."""
+    attempt = job.attempt
+    return (
+        seen.terminal
+        and bool(job.units)
+        and attempt is not None
+        and attempt.training_job_name == seen.training_job_name
+    )
+
+
+def restarted(job: Job, times: int) -> Job:
+    """The job once its nodes' own count of restarts is known, to be observed with the report of their end.
+
+    They are other people's containers, so the count is held within bounds.
+    """
+    attempt = current(job)
+    return replace(job, attempt=replace(attempt, restarts=max(attempt.restarts, min(times, _MOST_RESTARTS))))
 
 
 def _ended(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:

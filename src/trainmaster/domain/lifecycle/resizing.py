@@ -18,7 +18,7 @@ from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.elastic import Cause, Elastic, Hook, Member, Resizing
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.job import Job, JobState
-from trainmaster.domain.lifecycle.moves import closed, current, move, note, touch
+from trainmaster.domain.lifecycle.moves import closed, current, followed, move, note, touch
 from trainmaster.domain.names import attempt_name, member_name
 
 
@@ -66,7 +66,7 @@ def resumes(job: Job, now: datetime) -> Job:
         resizing=under_way,
         resizes=attempt.resizes,
     )
-    return note(job, now, f"goes on with {under_way.after} instances", attempt=fresh, past=(*job.past, ended))
+    return note(job, now, f"goes on with {under_way.after} instances", attempt=fresh, **followed(job, ended))
 
 
 def resized(job: Job, now: datetime, size: int | None = None) -> Job:
@@ -77,11 +77,11 @@ def resized(job: Job, now: datetime, size: int | None = None) -> Job:
     attempt, under_way = current(job), resizing_of(job)
     at_work = attempt.holding(attempt.size if size is None else size, now)
     came = not under_way.given_up and at_work.size != under_way.before
-    done = replace(at_work, resizing=None, resizes=attempt.resizes + came)
-    returns = job.returns
+    new = replace(at_work, resizing=None, resizes=attempt.resizes + came)
+    size, returns = new.size, job.returns
     if under_way.grows:
-        returns = 0 if done.size >= under_way.after else returns + (done.faulty_since is None)
-    return move(job, JobState.RUNNING, now, f"runs with {done.size} instances", attempt=done, returns=returns)
+        returns = 0 if size >= under_way.after else returns + (new.faulty_since is None)
+    return move(job, JobState.RUNNING, now, f"runs with {size} instances", size=size, attempt=new, returns=returns)
 
 
 def give_up(job: Job, now: datetime, reason: str) -> Job:
@@ -166,8 +166,7 @@ def stops(attempt: Attempt, now: datetime) -> Attempt:
     """An attempt that stops for good: a resize is forgotten, and all members are stopped with it."""
     if attempt.own_size != attempt.size:
         attempt = attempt.holding(attempt.own_size, now)
-    members = tuple(_left(member, now) for member in attempt.members)
-    return replace(attempt, resizing=None, members=members)
+    return replace(attempt, resizing=None, members=tuple(_left(member, now) for member in attempt.members))
 
 
 def settled(job: Job, now: datetime) -> Job:

@@ -13,7 +13,7 @@ from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.image.demand import begun
 from trainmaster.domain.image.work import run_of
 from trainmaster.domain.job import ACTIVE, Hold, Job, JobState
-from trainmaster.domain.lifecycle.moves import current, move, note, touch
+from trainmaster.domain.lifecycle.moves import current, followed, move, note, touch
 from trainmaster.domain.lifecycle.resizing import new_members, stops
 from trainmaster.domain.names import attempt_name
 
@@ -55,10 +55,10 @@ def start(  # noqa: PLR0913 - all that a start decides
     )
     if job.elastic is not None and job.elastic.hook is Hook.MEMBERS:
         attempt = new_members(job, attempt, attempt.size - job.elastic.least, now)
-    past = job.past if last is None or reuse else (*job.past, last)
+    past = {} if last is None or reuse else followed(job, last)
     reason = _places(units, instance_type)
     work = None if job.image_work is None else begun(job.image_work)
-    taken: dict[str, Any] = {"attempt": attempt, "past": past, "image_work": work}
+    taken: dict[str, Any] = {"attempt": attempt, "image_work": work, **past}
     return move(job, JobState.STARTING, now, reason, hold=None, retry_at=None, **taken)
 
 

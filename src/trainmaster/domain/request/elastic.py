@@ -19,6 +19,8 @@ Object = Mapping[str, object]
 
 MAX_FULL_RESTARTS = 1
 """Full restarts within the period where `restarts-before-full` is given alone: without one it would mean nothing."""
+MOST_FULL = 1_000
+"""Full restarts within a period that the queue remembers, at most."""
 MOST_COUNTED = 49
 """Restarts within the period that a bound can be on: the nodes keep the newest 50 (`worker/state.RECORDS_KEPT`)."""
 MOST_SIZES = 1_000
@@ -171,6 +173,9 @@ def _budget_problems(request: Object, options: Options) -> Iterator[Problem]:
         if bound is not None and bound > MOST_COUNTED:
             wrong = f"No more than {MOST_COUNTED} restarts within a period are counted, and this is a bound of {bound}."
             yield _problem(request, name, wrong, f"Give at most {MOST_COUNTED}, or leave it out.")
+    if options.max_full_restarts is not None and options.max_full_restarts > MOST_FULL:
+        wrong = f"No more than {MOST_FULL} full restarts within a period are counted."
+        yield _problem(request, "max-full-restarts", wrong, f"Give at most {MOST_FULL}.")
     for name, most in (("max-restarts", options.max_restarts), ("max-total-restarts", options.max_total_restarts)):
         if before is not None and most is not None and before > most:
             wrong = f"The job fails after {most} restarts ('{OPTION_PREFIX}{name}'), before {before} are counted."

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 
-from trainmaster.domain.attempt import Outcome
+from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.capacity import Pool
+from trainmaster.domain.earlier import KEPT
 from trainmaster.domain.job import ENDED, Job, JobState
 from trainmaster.domain.names import STAMP
 from trainmaster.domain.observation import Observation
@@ -101,6 +102,7 @@ class Replay:
         self._arrived = 0
         self._stopped: set[str] = set()
         self._done: set[str] = set()
+        self._older: dict[str, dict[int, Attempt]] = {}
         self._look_again: datetime | None = None
         self._last: PassReport | None = None
         self.passes = 0
@@ -129,6 +131,12 @@ class Replay:
             stands = "is gone" if job is None else f"is {job.state}: {job.failure or 'it gave no reason'}"
             raise ReplayFailed(f"the job {self._jobs[index].job_id} {stands}")
         return job
+
+    def held(self, index: int) -> list[Attempt]:
+        """All attempts of such a job that held capacity, oldest first, however many. Raises `ReplayFailed`."""
+        job = self.completed(index)
+        attempts = self._older.get(job.name, {}) | {attempt.number: attempt for attempt in job.attempts}
+        return [attempt for attempt in attempts.values() if attempt.outcome is not Outcome.RETURNED]
 
     def _step(self) -> None:
         """Go to the next instant at which something happens, and let all of it happen."""
@@ -191,6 +199,9 @@ class Replay:
         """See which jobs have ended with a training job, or, where members had to be stopped first, after it."""
         for name in list(self._stopped):
             job = self.store.find(name)
+            if job is not None and len(job.past) == KEPT:
+                # The queue will keep sums of its oldest attempts.
+                self._older.setdefault(name, {}).update({each.number: each for each in job.past})
             if job is not None and job.state in ENDED:
                 self._done.add(name)
             if job is None or job.attempt is None or job.attempt.base_ended_at is None or job.state in ENDED:
@@ -205,8 +216,7 @@ class Replay:
         return "; ".join(f"{self._jobs[index_of(w.job.name)].job_id} {w.reason.words()}" for w in waits) or "no reason"
 
     def _played(self, index: int) -> Played:
-        trace_job, job = self._jobs[index], self.completed(index)
-        held = (attempt for attempt in job.attempts if attempt.outcome is not Outcome.RETURNED)
+        trace_job, held = self._jobs[index], self.held(index)
         spans = tuple((seconds_at(each.created_at), seconds_at(each.ended_at or each.created_at)) for each in held)
         lost = sum(end - start for start, end in spans) - trace_job.duration
         # Times are whole microseconds: what is less is no loss.

@@ -16,7 +16,7 @@ from typing import Any
 from trainmaster.domain import lifecycle
 from trainmaster.domain.elastic import Hook
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
-from trainmaster.domain.job import Job, JobState
+from trainmaster.domain.job import Change, Job, JobState
 from trainmaster.domain.request.fields import shown
 
 LONGEST_REASON = 1024
@@ -83,7 +83,7 @@ def answer_in(token: str, value: Mapping[str, Any]) -> Answer | None:
 
 
 def answered(job: Job, answer: Answer, now: datetime) -> Job:
-    """The job after an answer; the same where the answer had been given before.
+    """The job after an answer; the same where the resize has ended as the answer says.
 
     Raises `IllegalTransition` for a resize that is none of this job's, or has ended otherwise; `InvalidRequest` for
     instances that the resize does not allow.
@@ -126,14 +126,29 @@ def _size(job: Job, answer: Answer) -> int:
 
 
 def _over(job: Job, answer: Answer) -> Job:
-    """The job as it is, where the resize is over in the way that the answer says."""
-    asked = {
-        token_of(job.name, line.attempt, line.at)
-        for line in job.history
-        if line.after is JobState.RESIZING and line.before is not JobState.RESIZING and line.attempt is not None
-    }
-    size = lifecycle.current(job).size if job.units and job.state is not JobState.RESIZING else None
-    if answer.token in asked and (answer.outcome is Outcome.REFUSED or size == answer.instances is not None):
+    """The job as it is, where its history says of the resize what the answer says."""
+    ended = _end_of(job, answer.token)
+    size = None if ended is None else ended.size
+    agrees = size is None if answer.outcome is Outcome.REFUSED else size == answer.instances is not None
+    if agrees:
         return job
-    over = "is over" if answer.token in asked else "is none of this job's"
-    raise IllegalTransition(f"the resize of this token {over}", field="token", hint=f"job {job.name} is {job.state}")
+    if size is not None:
+        message, hint = f"done, with {size} instances", "what was answered first stands; answer what is asked next"
+    else:
+        message = "over: " + (f"job {job.name} is to stop" if ended is None else ended.reason)
+        hint = "put back what you have done for it"
+    raise IllegalTransition(f"the resize of this token is {message}", field="token", hint=hint)
+
+
+def _end_of(job: Job, token: str) -> Change | None:
+    """The line of history by which the resize of this token ended; None where it has not, and stops with its job.
+
+    Raises `IllegalTransition` where the job has never been asked for it.
+    """
+    lines = iter(job.history)
+    for line in lines:
+        begins = line.after is JobState.RESIZING is not line.before
+        if begins and line.attempt is not None and token_of(job.name, line.attempt, line.at) == token:
+            return next((later for later in lines if later.before is JobState.RESIZING is not later.after), None)
+    hint = f"job {job.name} is {job.state}"
+    raise IllegalTransition("the resize of this token is none of this job's", field="token", hint=hint)

@@ -38,6 +38,9 @@ class MembersHook:
         attempt = lifecycle.current(job)
         if not attempt.launched:
             return job
+        if job.state is JobState.STARTING:
+            # Else the first world would wait a while for as many nodes as the job may ever have.
+            self._direct(job)
         job = self._out_of_time(job)
         for step in (self._stop_or_drop, self._leave, self._stop_or_drop, self._launch):
             job = step(job)
@@ -97,21 +100,29 @@ class MembersHook:
     def _gone_of(self, job: Job, attempt: Attempt, asked: list[str]) -> list[str]:
         """Those of which no node is left in the rendezvous.
 
-        Asked first, looked at then: a node that joins in between finds that it is to leave.
+        Asked first, looked at then: a node that joins in between finds that it is to leave. So does one of a training
+        job that is stopped already: until that has ended its container may come, or come back.
         """
-        groups, run = self.hands.groups, attempt.training_job_name
-        if groups is None:
+        if self.hands.groups is None:
             return asked
         try:
-            groups.direct(run, _control(job, asked))
-            group = groups.group(run)
+            self._direct(job)
+            group = self.hands.groups.group(attempt.training_job_name)
         except UnreadableGroup as error:
             log.warning("cannot read a rendezvous", extra={"job": job.name, "cause": str(error)})
             return []
         return [name for name in asked if group is None or not group.holds(name)]
 
+    def _direct(self, job: Job) -> None:
+        """Tell the group how many nodes to expect, and who is to leave; the same again changes nothing."""
+        if self.hands.groups is not None:
+            attempt = lifecycle.current(job)
+            self.hands.groups.direct(attempt.training_job_name, _control(job, attempt))
+
     def _launch(self, job: Job) -> Job:
-        """Create members that SageMaker is not known to have."""
+        """Create members that SageMaker is not known to have; the group expects them before they come."""
+        if any(not (member.launched or member.leaving) for member in _members(job)):
+            self._direct(job)
         for member in _members(job):
             # The job may have changed with the one before: its growth may have been given up.
             if job.stop_asked or job.attempt is None or job.attempt.base_ended_at is not None:
@@ -176,14 +187,22 @@ def _is_late(job: Job, member: Member, now: datetime) -> bool:
     return asked is not None and now >= asked + grace + SLACK
 
 
-def _control(job: Job, drain: list[str]) -> Control:
+def _expected(attempt: Attempt) -> int:
+    """Nodes that the group is to have; what shrinks still holds what it lets go."""
+    under_way = attempt.resizing
+    return attempt.size if under_way is None or under_way.given_up else under_way.after
+
+
+def _control(job: Job, attempt: Attempt) -> Control:
     elastic = lifecycle.elastic_of(job)
     return Control(
         # Grows with every change of the job, and a crashed pass says the same again.
         epoch=job.version,
         least=elastic.least,
-        most=elastic.most,
+        # So many are expected: a world of as many is complete at once.
+        most=max(elastic.least, _expected(attempt)),
         sizes=elastic.sizes,
-        drain=tuple(drain),
+        # Members are of the attempt until SageMaker has said that their training jobs have ended.
+        drain=tuple(member.training_job_name for member in attempt.members if member.leaving),
         grace=elastic.graceful_shutdown_timeout.total_seconds(),
     )

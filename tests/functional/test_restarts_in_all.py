@@ -1,0 +1,124 @@
+"""`max-total-restarts` counts over the life of a job: what each attempt has used is noted when it ends, and told on."""
+
+from __future__ import annotations
+
+import pytest
+
+import builders as b
+from api_world import StillClock
+from trainmaster.domain import lifecycle
+from trainmaster.domain.elastic import Elastic, Hook, RestartBudget
+from trainmaster.domain.errors import Throttled
+from trainmaster.domain.job import JobState
+from trainmaster.domain.observation import Status
+from trainmaster.domain.rendezvous import Group
+from trainmaster.local.memory import MemoryStore
+from trainmaster.local.memory_groups import MemoryGroups
+from trainmaster.service.hands import Hands
+from trainmaster.service.observe import observe
+from trainmaster.service.requests import base_request, request_of_member
+from trainmaster.worker.budget import FULL, Budget, Verdict
+
+TOTAL = RestartBudget(total=5, before_full=2, most_full=9)
+
+
+class Life:
+    """A job whose attempts the test ends; each has a rendezvous under its own name."""
+
+    def __init__(self, budget=TOTAL):
+        elastic = Elastic(least=1, most=4, hook=Hook.MEMBERS, budget=budget)
+        self.groups, self.store = MemoryGroups(), MemoryStore(default_pools=b.pools_of())
+        self.hands = Hands(self.store, None, StillClock(b.at(100)), groups=self.groups, table="queue")
+        self.store.submit(b.a_job(elastic=elastic), b.a_request("job1"))
+
+    @property
+    def job(self):
+        return self.store.find("job1")
+
+    def start(self):
+        """The next attempt, at work with one member; what it was told."""
+        before = self.job
+        job = lifecycle.launched(lifecycle.start(before, {b.P5: 2}, (), b.at(100)))
+        (member,) = job.attempt.members
+        job = lifecycle.member_launched(job, member.training_job_name)
+        job = lifecycle.observe(job, b.an_observation(job, secondary="Training", started_at=b.at(100)), b.at(100))
+        assert self.store.transition([(before, job)])
+        told = base_request(self.hands, job, job.attempt)["Environment"]
+        assert told == request_of_member(self.hands, job, job.attempt)["Environment"]
+        return Budget.of(told)
+
+    def ends(self, restarts, reason="ClientError: no", status=Status.FAILED):
+        """The newest attempt ends, its member with it, after its nodes have counted so many restarts."""
+        attempt = self.job.attempt
+        if restarts is not None:
+            stands = Group(round=9, complete=True, restarts=restarts) if isinstance(restarts, int) else restarts
+            self.groups.stands(attempt.training_job_name, stands)
+        own = b.an_observation(self.job, status=status, failure_reason=reason)
+        observe(self.hands, own)
+        for member in attempt.members:
+            observe(self.hands, b.an_observation(status=status, training_job_name=member.training_job_name))
+        observe(self.hands, own)
+        return self.job
+
+
+IN_FULL = f"AlgorithmError: {FULL}: 3 restarts within 3600 seconds, 2 allowed before it"
+
+
+def test_what_an_attempt_has_used_when_it_restarts_in_full_counts_in_the_next_one():
+    life = Life()
+    assert life.start().used == 0
+    assert life.ends(3, IN_FULL).state is JobState.PENDING
+    assert life.start().used == 3
+    assert life.ends(2, IN_FULL).state is JobState.PENDING
+    last = life.start()
+    assert (last.total, last.used) == (5, 5)
+    assert last.judge([100.0], 1, 100.0)[0] is Verdict.FAIL
+
+
+def test_restarts_before_a_preemption_count_and_the_preemption_does_not():
+    life = Life()
+    life.start()
+    before = life.job
+    assert life.store.transition([(before, lifecycle.preempt(before, "job9", b.at(200)))])
+    assert life.ends(1, None, Status.STOPPED).state is JobState.PREEMPTED
+    assert life.start().used == 1
+
+
+@pytest.mark.parametrize("unknown", [None, "no state of ours"])
+def test_a_full_restart_counts_as_one_where_nobody_can_read_how_many_there_were(unknown):
+    life = Life()
+    life.start()
+    life.ends(unknown, IN_FULL)
+    assert life.start().used == 1
+
+
+@pytest.mark.parametrize(("said", "counted"), [(-3, 0), (10**30, 1_000_000)])
+def test_no_container_can_count_beyond_all_bounds(said, counted):
+    life = Life()
+    life.start()
+    assert life.ends(said).attempt.restarts == counted
+
+
+def test_an_end_whose_count_cannot_be_asked_for_now_is_taken_over_later():
+    life = Life()
+    life.start()
+
+    class Busy:
+        def group(self, run):
+            raise Throttled("too many requests")
+
+    calm, life.hands = life.hands, Hands(life.store, None, life.hands.clock, groups=Busy())
+    with pytest.raises(Throttled):
+        life.ends(3, IN_FULL)
+    assert life.job.state is JobState.RUNNING
+    life.hands = calm
+    life.ends(3, IN_FULL)
+    assert life.start().used == 3
+
+
+def test_nobody_asks_where_there_is_no_total():
+    life = Life(RestartBudget(before_full=2, most_full=9))
+    life.start()
+    life.ends(3, IN_FULL)
+    told = life.start()
+    assert (told.used, told.before_full, life.job.past[0].restarts) == (0, 2, 1)
