@@ -130,9 +130,10 @@ def _take_over(application: bootstrap.Application, message: dict[str, Any], work
 
 
 def _run_passes(application: bootstrap.Application, context: LambdaContext, *, tick: bool) -> None:
+    hands = application.hands
     for number in range(MOST_PASSES):
-        began = application.clock.now()
-        report = run_pass(application.hands, tick=tick and number == 0)
+        began = hands.clock.now()
+        report = run_pass(hands, tick=tick and number == 0)
         _tell(report)
         _tell_of_images(application, report, began)
         if tick and number == 0:
@@ -141,7 +142,7 @@ def _run_passes(application: bootstrap.Application, context: LambdaContext, *, t
             return
         if context.get_remaining_time_in_millis() < _ENOUGH_TIME:
             break
-    wake(application.hands.store, application.publisher)
+    wake(hands.store, application.publisher)
 
 
 _ENOUGH_TIME = 30_000

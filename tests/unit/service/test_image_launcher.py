@@ -1,0 +1,236 @@
+"""An image job's attempt as a run of regions: created, stopped, asked after, tended, cleared up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import builders as b
+from image_builders import a_started_image, an_image_work
+from image_runs_world import CUT, Aside, Regions
+from trainmaster.domain import lifecycle
+from trainmaster.domain.errors import Unavailable
+from trainmaster.domain.image.cutting import Window
+from trainmaster.domain.image.endpoint import Limits
+from trainmaster.domain.image.work import MERGE, Claim, RegionState
+from trainmaster.domain.observation import Status
+from trainmaster.local.memory import MemoryStore
+from trainmaster.local.memory_runs import MemoryRuns
+from trainmaster.ports import Created
+from trainmaster.service.images.launcher import ImageLauncher
+from trainmaster.service.images.routing import RoutedLauncher
+
+NAME = "image:scene"
+
+
+class Clock:
+    seconds = 0.0
+
+    def now(self):
+        return b.at(self.seconds)
+
+    def sleep(self, seconds):
+        raise AssertionError("nothing waits")
+
+
+class Scene:
+    """One started job of three regions, and its launcher."""
+
+    def __init__(self):
+        self.clock, self.runs, self.regions, self.aside = Clock(), MemoryRuns(), Regions(), Aside()
+        self.store = MemoryStore(default_pools=b.pools_of())
+        work = replace(an_image_work(12), part=Window(0, 0, 300, 100), cut=CUT, regions=3, tiles=12)
+        self.job = a_started_image("scene", 12, image_work=work)
+        self.store.submit(self.job, {"jobId": "scene", "note": "grüße"})
+        self.images = ImageLauncher(self.store, self.runs, self.regions, self.aside, self.clock, Limits(attempts=2))
+
+    def create(self, job=None):
+        job = job or self.job
+        return self.images.create(job, job.attempt)
+
+    def claim(self, number, worker="one"):
+        return Claim(job="scene", attempt=1, number=number, worker=worker)
+
+    def begin(self, number, worker="one"):
+        now = self.clock.now()
+        return self.runs.begin(self.claim(number, worker), now, dead_before=b.at(self.clock.seconds - 120))
+
+    def finish(self, number):
+        assert self.begin(number) is not None
+        return self.runs.finish(self.claim(number), self.clock.now(), features=1)
+
+    def tend(self, after):
+        """What a tick dispatches, so many seconds later."""
+        self.clock.seconds += after
+        self.regions.messages.clear()
+        self.images.tend(self.job)
+        return [number for _, _, number in self.regions.messages]
+
+
+@pytest.fixture
+def scene():
+    return Scene()
+
+
+def test_creating_lays_all_regions_out_and_dispatches_them(scene):
+    assert scene.create() is Created.NEW
+    assert scene.regions.messages == [("scene", 1, 0), ("scene", 1, 1), ("scene", 1, 2)]
+    assert len(scene.runs.run("scene").records) == 4
+
+
+def test_creating_again_dispatches_what_nobody_has_begun(scene):
+    """A manager may have died between laying out and dispatching."""
+    scene.create()
+    scene.regions.messages.clear()
+    assert scene.create() is Created.NEW
+    scene.begin(1)
+    scene.regions.messages.clear()
+    assert scene.create() is Created.ALREADY_THERE
+    assert [number for _, _, number in scene.regions.messages] == [0, 2]
+
+
+def test_a_late_creation_of_an_attempt_that_was_followed_by_another_does_nothing(scene):
+    scene.runs.lay_out("scene", 2, [record.region for record in _records(scene)])
+    scene.regions.messages.clear()
+    assert scene.create() is Created.ALREADY_THERE
+    assert scene.regions.messages == []
+
+
+def _records(scene):
+    scene.create()
+    return scene.runs.run("scene").records[:-1]
+
+
+def test_a_later_attempt_works_on_what_is_left(scene):
+    scene.create()
+    scene.finish(1)
+    scene.regions.messages.clear()
+    second = replace(scene.job, attempt=replace(scene.job.attempt, number=2))
+    scene.create(second)
+    assert scene.regions.messages == [("scene", 2, 0), ("scene", 2, 2)]
+    assert scene.runs.run("scene").records[1].state is RegionState.DONE
+
+
+def test_nothing_is_known_of_a_run_that_was_never_created_or_is_another_attempts(scene):
+    assert scene.images.describe(NAME) is None
+    scene.create()
+    assert scene.images.describe(NAME).status is Status.IN_PROGRESS
+    assert scene.images.describe("image:scene-qstamp-2") is None
+
+
+def test_stopping_waits_for_the_workers_and_then_nobody_begins(scene):
+    scene.create()
+    scene.begin(0)
+    assert scene.images.stop(NAME)
+    assert scene.images.describe(NAME).status is Status.STOPPING
+    assert scene.begin(1) is None
+    scene.runs.leave(scene.claim(0), b.NOW, reason="", final=False)
+    assert scene.images.describe(NAME).status is Status.STOPPED
+
+
+def test_a_run_at_which_nobody_works_has_stopped_at_once(scene):
+    scene.create()
+    assert not scene.images.stop(NAME)
+    assert not scene.images.stop("image:nobody")
+
+
+def test_the_tick_dispatches_what_a_dead_worker_has_left(scene):
+    scene.create()
+    for number in (0, 1, 2):
+        scene.begin(number)
+    scene.clock.seconds = 60
+    scene.runs.beat(scene.claim(1), b.at(60), tiles_done=1)
+    assert scene.tend(after=0) == []
+    assert scene.tend(after=60) == [0, 2]
+
+
+def test_the_tick_dispatches_the_merging_that_nobody_was_told_of(scene):
+    scene.create()
+    for number in (0, 1, 2):
+        scene.finish(number)
+    assert scene.tend(after=60) == []
+    assert scene.tend(after=60) == [MERGE]
+
+
+def test_a_region_that_its_workers_die_of_fails_and_the_rest_is_merged(scene):
+    scene.create()
+    scene.finish(0)
+    scene.finish(2)
+    scene.begin(1)
+    assert scene.tend(after=120) == [1]
+    scene.begin(1, "another")
+    assert scene.tend(after=120) == [MERGE]
+    failed = scene.runs.run("scene").records[1]
+    assert (failed.state, failed.reason) == (RegionState.FAILED, "2 workers died at it")
+
+
+def test_merging_that_its_workers_die_of_fails_the_job(scene):
+    scene.create()
+    for number in (0, 1, 2):
+        scene.finish(number)
+    for worker in ("one", "another"):
+        scene.begin(MERGE, worker)
+        scene.tend(after=120)
+    seen = scene.images.describe(NAME)
+    assert seen.status is Status.FAILED
+    assert seen.failure_reason == "the regions' results could not be merged: 2 workers died at it"
+
+
+def test_nothing_is_tended_of_what_is_stopped_or_never_created(scene):
+    assert scene.tend(after=300) == []
+    scene.create()
+    scene.begin(0)
+    scene.images.stop(NAME)
+    assert scene.tend(after=300) == []
+
+
+def test_a_failed_jobs_request_is_set_aside_as_it_came(scene):
+    """W10."""
+    scene.create()
+    scene.images.ended(lifecycle.fail(scene.job, b.NOW, "1 of 3 regions failed: no"))
+    ((body, reason),) = scene.aside.letters
+    assert json.loads(body) == {"jobId": "scene", "note": "grüße"}
+    assert reason == "1 of 3 regions failed: no"
+    assert scene.runs.run("scene") is None
+
+
+def test_trouble_in_clearing_up_does_not_keep_the_job_from_having_ended(scene):
+    class Down(Aside):
+        def set_aside(self, body, reason, *, attributes=None):
+            raise Unavailable("down")
+
+    scene.create()
+    images = ImageLauncher(scene.store, scene.runs, scene.regions, Down(), scene.clock, Limits())
+    images.ended(lifecycle.fail(scene.job, b.NOW, "no"))
+
+
+class Training:
+    """SageMaker's training jobs: remembers who was asked for."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __getattr__(self, name):
+        return lambda *args, **kwargs: self.asked.append((name, *args))
+
+
+def test_runs_go_to_their_regions_and_training_jobs_to_sagemaker(scene):
+    training = Training()
+    launcher = RoutedLauncher(training, scene.images)
+    assert launcher.create(scene.job, scene.job.attempt, {}) is Created.NEW
+    assert launcher.describe(NAME).job_name == "scene"
+    assert not launcher.stop(NAME, end_warm_pool=False)
+    launcher.end_warm_pool(NAME)
+    assert training.asked == []
+    job = lifecycle.start(b.a_job("bert"), {b.P5: 1}, (), b.NOW)
+    launcher.create(job, job.attempt, {})
+    launcher.describe("bert")
+    launcher.stop("bert", end_warm_pool=True)
+    launcher.end_warm_pool("bert")
+    launcher.open_jobs(b.NOW)
+    launcher.training_plan("arn")
+    launcher.units_of("bert")
+    called = [name for name, *_ in training.asked]
+    assert called == ["create", "describe", "stop", "end_warm_pool", "open_jobs", "training_plan", "units_of"]
