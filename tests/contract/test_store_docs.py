@@ -8,13 +8,14 @@ from dataclasses import replace
 
 from engines import ROOT
 from lives import a_life
+from runs_contract import NOW, begin, claim, done, regions
 
 import builders as b
 from image_builders import a_running_image, an_endpoint
 from trainmaster.adapters.dynamodb_endpoints import endpoint_row
 from trainmaster.adapters.dynamodb_rows import job_text, row_of, warm_row
-from trainmaster.domain.job import Change, JobState, ParentRule, Wishes
-from trainmaster.domain.policy import FailureClass
+from trainmaster.domain.job import Change, JobState, ParentRule
+from trainmaster.domain.policy import FailureClass, Wishes
 from trainmaster.domain.warm import WarmPool
 
 
@@ -86,3 +87,20 @@ def test_every_attribute_and_member_is_in_the_page(dynoxide_engine):
     named = set(re.findall(r"`([a-zA-Z]+#?)(?:<[^`]*>)?`", page))
     assert written - named == set()
     assert len(written) >= 70
+
+
+def test_the_rows_of_image_jobs_are_in_the_page(dynoxide_engine):
+    runs = dynoxide_engine.runs()
+    runs.lay_out("scene", 1, regions(2))
+    begin(runs, 0)
+    runs.beat(claim(0), NOW, tiles_done=1)
+    runs.leave(claim(0), NOW, reason="no", final=False)
+    begin(runs, 0)
+    done(runs, 1)
+    runs.stop("scene", 1)
+    rows = dynoxide_engine.rows()
+    runs.forget("scene")
+    page = (ROOT / "docs/reference/table.md").read_text()
+    found = set().union(*(names_in(row) for row in [*rows, *dynoxide_engine.rows()]))
+    assert {"unsettled", "beatAt", "tilesDone", "reason", "forgotten", "stopped"} <= found
+    assert [name for name in sorted(found) if f"`{name}`" not in page] == []
