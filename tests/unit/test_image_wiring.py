@@ -1,0 +1,36 @@
+"""The manager has image jobs where its deployment has their queues, and none elsewhere."""
+
+from __future__ import annotations
+
+import boto3
+import pytest
+
+from trainmaster.adapters.sagemaker import SageMakerLauncher
+from trainmaster.bootstrap import Application, Settings
+from trainmaster.domain.image.endpoint import Limits
+from trainmaster.service.images.routing import RoutedLauncher
+
+SQS = "https://sqs.us-east-1.amazonaws.com/111122223333/"
+
+
+@pytest.fixture
+def session():
+    return boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+
+
+def test_without_image_queues_nothing_of_image_jobs_is_made(session):
+    application = Application(Settings(queue="q", table="t"), session)
+    assert isinstance(application.launcher, SageMakerLauncher)
+    assert application.hands.images is application.images is application.refresher is application.image_queue is None
+
+
+def test_with_them_attempts_of_image_jobs_go_to_their_regions(session):
+    urls = {"image_queue_url": f"{SQS}images", "image_dead_letter_queue_url": f"{SQS}dead"}
+    limits = Limits(attempts=5)
+    settings = Settings(queue="q", table="t", region_queue_url=f"{SQS}regions", limits=limits, **urls)
+    application = Application(settings, session)
+    assert isinstance(application.launcher, RoutedLauncher)
+    assert application.launcher.images is application.hands.images is application.images
+    assert application.images.limits is limits
+    assert application.refresher.endpoints is application.endpoints
+    assert application.images.intake is application.image_queue
