@@ -13,8 +13,8 @@ from trainmaster.domain.earlier import Earlier
 from trainmaster.domain.elastic import Cause, Elastic, Hook, Member, Resizing, RestartBudget
 from trainmaster.domain.image.cutting import Cut, Window
 from trainmaster.domain.image.work import ImageWork, run_name
-from trainmaster.domain.job import Change, Hold, Job, JobState, ParentRule, Wishes
-from trainmaster.domain.policy import FailureClass
+from trainmaster.domain.job import Change, Hold, Job, JobState, ParentRule
+from trainmaster.domain.policy import FailureClass, Wishes
 from trainmaster.domain.resources import Resources
 
 texts = st.text(max_size=20)

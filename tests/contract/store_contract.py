@@ -23,8 +23,8 @@ import builders as b
 from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Demand
 from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge
-from trainmaster.domain.job import ENDED, TRANSITIONS, Change, Job, JobState, Wishes
-from trainmaster.domain.policy import FailureClass
+from trainmaster.domain.job import ENDED, TRANSITIONS, Change, Job, JobState
+from trainmaster.domain.policy import FailureClass, Wishes
 from trainmaster.domain.resources import Resources
 
 EDGES = [(before, after) for before in JobState for after in (*sorted(TRANSITIONS[before]), before)]

@@ -12,9 +12,9 @@ from builders import IMAGE, NOW, a_request, a_running_job, an_observation, at, p
 from trainmaster.adapters.request_model import problems
 from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import BudgetExhausted, InvalidRequest, ShareNotAllowed
-from trainmaster.domain.job import Job, JobState, ParentRule, Wishes
+from trainmaster.domain.job import Job, JobState, ParentRule
 from trainmaster.domain.observation import Status
-from trainmaster.domain.policy import Budget, FailureClass, Limits, Policy, Share, WhenSpent
+from trainmaster.domain.policy import Budget, FailureClass, Limits, Policy, Share, WhenSpent, Wishes
 from trainmaster.domain.usage import period_end
 from trainmaster.local.memory import MemoryStore
 from trainmaster.service import Door

@@ -14,8 +14,8 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.capacity import covers, total
 from trainmaster.domain.history import History, types_of
-from trainmaster.domain.job import JobState, Wishes
-from trainmaster.domain.policy import Policy, Preemption
+from trainmaster.domain.job import JobState
+from trainmaster.domain.policy import Policy, Preemption, Wishes
 from trainmaster.domain.records import Records
 from trainmaster.planner.preempt import Candidates
 

@@ -26,8 +26,7 @@ from builders import (
 from trainmaster.domain import lifecycle
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.history import History
-from trainmaster.domain.job import Wishes
-from trainmaster.domain.policy import Policy, Preemption
+from trainmaster.domain.policy import Policy, Preemption, Wishes
 from trainmaster.domain.records import Records
 from trainmaster.planner.preempt import Candidates, Choice, lost_work, may_step_aside, protected_until
 from trainmaster.planner.shelves import Candidate

@@ -24,9 +24,9 @@ from builders import (
     pools_of,
 )
 from trainmaster.domain import lifecycle
-from trainmaster.domain.job import Hold, Wishes
+from trainmaster.domain.job import Hold
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Order, Policy, Preemption
+from trainmaster.domain.policy import Order, Policy, Preemption, Wishes
 from trainmaster.domain.reasons import (
     BackingOff,
     Behind,

@@ -28,8 +28,7 @@ from builders import (
 )
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.entitlement import Bound, Entitlements
-from trainmaster.domain.job import Wishes
-from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Order, Policy, Preemption, Share
+from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Order, Policy, Preemption, Share, Wishes
 from trainmaster.domain.reasons import WaitsForRelease
 from trainmaster.domain.reasons_of_rules import ShareFull
 from trainmaster.domain.records import Records

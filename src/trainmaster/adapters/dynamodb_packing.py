@@ -28,8 +28,8 @@ from trainmaster.domain.document import document, value_of
 from trainmaster.domain.earlier import Earlier
 from trainmaster.domain.elastic import Elastic
 from trainmaster.domain.image.work import ImageWork
-from trainmaster.domain.job import Change, Hold, Job, JobState, ParentRule, Wishes
-from trainmaster.domain.policy import DEFAULT_SHARE, FailureClass
+from trainmaster.domain.job import Change, Hold, Job, JobState, ParentRule
+from trainmaster.domain.policy import DEFAULT_SHARE, FailureClass, Wishes
 from trainmaster.domain.resources import Resources
 
 STATES: Mapping[str, JobState] = {state.value: state for state in JobState}

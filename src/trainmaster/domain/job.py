@@ -19,7 +19,7 @@ from trainmaster.domain.earlier import NONE_EARLIER, Earlier
 from trainmaster.domain.elastic import Elastic
 from trainmaster.domain.image.demand import wanted
 from trainmaster.domain.image.work import ImageWork
-from trainmaster.domain.policy import FailureClass
+from trainmaster.domain.policy import FailureClass, Wishes
 
 PRIORITY_LIMIT = 1_000_000
 """Priorities are integers within plus and minus this."""
@@ -97,16 +97,6 @@ class ParentRule(StrEnum):
     CANCEL = "cancel"
     FAIL = "fail"
     RUN = "run"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """Preemption rules that a job asks for instead of the queue's; None for the queue's (see `policy.Preemption`)."""
-
-    min_runtime: timedelta | None = None
-    cooldown: timedelta | None = None
-    delay: timedelta | None = None
-    most: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

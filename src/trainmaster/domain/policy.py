@@ -102,6 +102,16 @@ class Preemption:
     most: int | None = 100
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """Preemption rules that a job asks for instead of the queue's; None for the queue's (see `Preemption`)."""
+
+    min_runtime: timedelta | None = None
+    cooldown: timedelta | None = None
+    delay: timedelta | None = None
+    most: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How far jobs may ask for other preemption rules than the queue's.

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 from enum import StrEnum
 
-from trainmaster.domain.errors import InvalidRequest, ServiceTrouble, Throttled
+from trainmaster.domain.errors import InvalidRequest, ServiceTrouble, Throttled, TrainmasterError
 from trainmaster.domain.image.work import MERGE, Claim, run_of
 from trainmaster.imaging.task import Hold, Queue
 
@@ -67,7 +67,9 @@ def given_back(hold: Hold, why: BaseException, *, progress: bool) -> Outcome:
     forgiven = progress and isinstance(why, TimeUp | Throttled)
     reason = "" if forgiven else reason_of(why)
     final = isinstance(why, InvalidRequest) or (not forgiven and record.tries >= queue.attempts)
-    log.warning("a region was not done", extra={"region": claim.number, "cause": reason_of(why), "final": final})
+    trace = None if isinstance(why, TrainmasterError | TimeUp) else why
+    told = {"region": claim.number, "cause": reason_of(why), "final": final}
+    log.warning("a region was not done", extra=told, exc_info=trace)
     left = queue.runs.leave(claim, queue.clock.now(), reason=reason, final=final)
     if left is None:
         return Outcome.LOST

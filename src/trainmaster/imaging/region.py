@@ -69,10 +69,9 @@ class RegionWork:
         try:
             self._go_on_from_before()
             self._look()
-            if len(self._found.done) == len(self._tiles):
+            whole = len(self._found.done) == len(self._tiles)
+            if (whole or len(self._found.done) > self._before) and self._save() and whole:
                 self._why = None  # A stop that comes after the last tile comes too late.
-            if len(self._found.done) > self._before or self._why is None:
-                self._save()
         except Exception as error:  # noqa: BLE001 - whatever it was, the region has to be given back
             self._why = self._why or error
         if self._why is None:
@@ -102,7 +101,8 @@ class RegionWork:
                 for future in ended:
                     self._take(future, under_way.pop(future))
                 self._live()
-                if self._limits.left() < self._limits.spare:
+                if under_way and self._limits.left() < self._limits.spare:
+                    self._end(TimeUp())
                     return
         finally:
             self._bench.leave_off.set()
@@ -166,12 +166,27 @@ class RegionWork:
             self._saved_at = now
             self._save()
 
-    def _save(self) -> None:
-        """The beat before tells the next worker that there is something to go on from."""
+    def _save(self) -> bool:
+        """Keep what is done, unless another worker has the region: what that one has kept may be more."""
+        if not self._is_ours():
+            return False
         region = self._hold.record.region
         self._bench.results.save(region.number, region.window, len(self._tiles), self._found)
-        if len(self._found.done) < len(self._tiles):
-            self._queue.runs.beat(self._hold.claim, self._queue.clock.now(), tiles_done=len(self._found.done))
+        return True
+
+    def _is_ours(self) -> bool:
+        """Whether the region is still this worker's; nobody else can have it soon after that.
+
+        The beat also tells the next worker that there is something to go on from. It says no to a run that is stopped,
+        too: then the region is still ours, to be left off with what is done.
+        """
+        claim = self._hold.claim
+        if self._queue.runs.beat(claim, self._queue.clock.now(), tiles_done=len(self._found.done)):
+            return True
+        self._end(Stopped())
+        run = self._queue.runs.run(claim.job)
+        records = run.records if run is not None and run.attempt == claim.attempt else ()
+        return any(each.region.number == claim.number and each.worker == claim.worker for each in records)
 
 
 def _written(time: datetime) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Protocol
 
-from trainmaster.domain.errors import InvalidRequest, TrainmasterError
+from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.image.work import MERGE, Claim, RegionRecord
 from trainmaster.imaging.ending import Outcome, given_back
 from trainmaster.imaging.merge import Merging
@@ -60,13 +60,12 @@ def take_turn(
         return Outcome.NOTHING
     hold = Hold(claim=claim, record=record, queue=queue, limits=limits)
     try:
-        if record.tries > queue.attempts:
-            raise InvalidRequest(f"its workers died {record.tries - 1} times{_last(record)}")
+        _check_tries(record, queue.attempts)
         task = task_of(claim)
         if claim.number == MERGE:
             return Merging(task, hold, workshop.results(task)).work()
         bench = _bench(task, workshop)
-    except TrainmasterError as error:
+    except Exception as error:  # noqa: BLE001 - whatever it was, the region has to be given back
         return given_back(hold, error, progress=False)
     try:
         return RegionWork(task, hold, bench).work()
@@ -80,5 +79,8 @@ def _bench(task: Task, workshop: Workshop) -> Bench:
     return Bench(image=workshop.image(task), model=model, results=workshop.results(task), leave_off=leave_off)
 
 
-def _last(record: RegionRecord) -> str:
-    return f"; before that: {record.reason}" if record.reason else ""
+def _check_tries(record: RegionRecord, most: int) -> None:
+    """Workers that die do not count their tries themselves."""
+    if record.tries > most:
+        before = f"; before that: {record.reason}" if record.reason else ""
+        raise InvalidRequest(f"its workers died {record.tries - 1} times{before}")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from builders import a_request
 from trainmaster.domain.errors import InvalidRequest, UnknownOption
-from trainmaster.domain.job import ParentRule, Wishes
-from trainmaster.domain.policy import FailureClass, Limits, Policy, Preemption
+from trainmaster.domain.job import ParentRule
+from trainmaster.domain.policy import FailureClass, Limits, Policy, Preemption, Wishes
 from trainmaster.domain.request import OPTIONS, Options, limit_problems, option_problems, options_of, tag_problems
 from trainmaster.domain.request.values import LONGEST, duration, moment
 

@@ -273,6 +273,39 @@ def test_w7_a_region_may_take_many_workers_time_as_long_as_it_gets_on(play, web,
     assert boxes_of(play.result()) == squares(objects)
 
 
+def test_tiles_that_do_not_come_back_in_time_are_given_up_and_never_counted_as_done(play, web):
+    play.task = replace(play.task, cut=WHOLE)
+    play.lay_out()
+    back, hanging = threading.Event(), threading.Event()
+
+    def hang(number):
+        if number == 4:
+            hanging.set()
+            back.wait(timeout=30)
+
+    web.trouble = hang
+    try:
+        assert play.turn(0, left=lambda: 10.0 if hanging.is_set() else 900.0) is Outcome.AGAIN
+    finally:
+        back.set()
+    record = play.run.records[0]
+    assert (record.state, record.tries) == (RegionState.PENDING, 0)
+    assert record.tiles_done < record.region.tiles
+    assert play.turn(0) is Outcome.DONE
+
+
+def test_trouble_that_nobody_thought_of_gives_the_region_back_too(play):
+    play.lay_out()
+
+    class Broken:
+        def model(self, task, wait):
+            raise KeyError("surprise")
+
+    play.workshop = Broken()
+    assert play.turn(0) is Outcome.AGAIN
+    assert play.run.records[0].reason == "KeyError: 'surprise'"
+
+
 def test_a_worker_without_time_for_a_single_tile_uses_up_a_try(play):
     play.lay_out()
     for _ in range(play.queue.attempts):
@@ -324,6 +357,8 @@ def test_a_stopped_run_is_left_off_and_nobody_begins_any_more(play, web):
     play.lay_out()
     web.trouble = lambda number: play.runs.stop(JOB, 1) if number == 3 else None
     assert play.turn(0, beat_every=0.0) is Outcome.STOPPED
+    kept = play.read(f"ships/{JOB}/regions/00000.geojson")["trainmaster"]
+    assert len(kept["tilesDone"]) == play.run.records[0].tiles_done >= 1
     assert len(web.tiles) < play.run.records[0].region.tiles
     assert play.run.records[0].worker == ""
     assert play.turn(0) is Outcome.NOTHING
@@ -355,8 +390,11 @@ def test_a_worker_that_was_thought_dead_finishes_nothing(play, web):
     web.trouble = hang
     assert play.turn(0) in (Outcome.LOST, Outcome.STOPPED)
     assert gone.is_set()
-    assert play.run.records[0].state is RegionState.DONE
+    record = play.run.records[0]
+    assert record.state is RegionState.DONE
     assert [number for _, number in play.told] == [0]
+    kept = play.read(f"ships/{JOB}/regions/00000.geojson")["trainmaster"]
+    assert kept["tilesDone"] == list(range(record.region.tiles))
 
 
 def test_a_region_whose_workers_keep_dying_fails_with_a_word_about_it(play):

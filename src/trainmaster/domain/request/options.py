@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from trainmaster.domain.elastic import Hook
-from trainmaster.domain.job import ParentRule, Wishes
-from trainmaster.domain.policy import DEFAULT_SHARE, FailureClass
+from trainmaster.domain.job import ParentRule
+from trainmaster.domain.policy import DEFAULT_SHARE, FailureClass, Wishes
 from trainmaster.domain.request.asked import resources_in, wrong_with
 from trainmaster.domain.request.sizes import sizes_in, wrong_with_sizes
 from trainmaster.domain.request.values import (
