@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from imaging_stage import NORTH, STEP, UTM, WEST, geotiff, picture
 from rasterio.io import MemoryFile
 from rasterio.warp import transform
 
+from spots import NORTH, STEP, UTM, WEST, geotiff, picture
 from trainmaster.domain.errors import RequestRefused
 from trainmaster.domain.image.cutting import Window
 from trainmaster.imaging.features import Origin, box_of, class_and_score, placed

@@ -6,12 +6,13 @@ import boto3
 import numpy as np
 import pytest
 import shapely
-from imaging_stage import BUCKET, NORTH, STEP, UTM, WEST, geotiff, picture, written
+from imaging_stage import BUCKET, written
 from rasterio.control import GroundControlPoint
 from rasterio.io import MemoryFile
 from rasterio.rpc import RPC
 from rasterio.warp import transform
 
+from spots import NORTH, STEP, UTM, WEST, geotiff, picture
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.domain.errors import InvalidRequest, Throttled, Unavailable
 from trainmaster.domain.image.cutting import Window

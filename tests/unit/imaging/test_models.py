@@ -10,8 +10,8 @@ import boto3
 import httpx
 import pytest
 from botocore.config import Config
-from imaging_stage import collection
 
+from spots import collection
 from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceTrouble, Throttled, Unavailable
 from trainmaster.imaging.models import HttpModel, Patient, SageMakerModel, features_of, runtime_config
 

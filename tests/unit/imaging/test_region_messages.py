@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import boto3
 import pytest
-from imaging_stage import JOB, Ticking, geotiff, picture, scattered, squares
+from imaging_stage import JOB, Ticking
 
 from api_world import StillClock
 from image_builders import an_image_job
+from spots import geotiff, picture, scattered, squares
 from trainmaster.adapters.sqs_progress import SqsProgress
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.errors import InvalidRequest, Throttled

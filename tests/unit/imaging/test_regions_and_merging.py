@@ -7,24 +7,10 @@ import threading
 from dataclasses import replace
 
 import pytest
-from imaging_stage import (
-    BUCKET,
-    JOB,
-    NORTH,
-    RESULTS,
-    SECOND,
-    SIDE,
-    STEP,
-    UTM,
-    WEST,
-    boxes_of,
-    geotiff,
-    picture,
-    scattered,
-    squares,
-)
+from imaging_stage import BUCKET, JOB, RESULTS, SECOND
 from rasterio.warp import transform
 
+from spots import NORTH, SIDE, STEP, UTM, WEST, boxes_of, geotiff, picture, scattered, squares
 from trainmaster.domain.image.cutting import Cut, Window
 from trainmaster.domain.image.request import Compression, Distillation, Output, Suppression, TileFormat
 from trainmaster.domain.image.work import MERGE, Claim, RegionState, run_of

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from imaging_stage import NORTH, STEP, UTM, WEST, geotiff, picture
 from rasterio.control import GroundControlPoint
 from rasterio.io import MemoryFile
 from rasterio.transform import from_origin
 from test_headers import a_sensor_model
 
+from spots import NORTH, STEP, UTM, WEST, geotiff, picture
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.image.cutting import Window
 from trainmaster.domain.image.request import Compression, TileFormat
