@@ -24,9 +24,12 @@ class PoolGoneError(Exception):
 def base_request(hands: Hands, job: Job, attempt: Attempt) -> Request:
     """The request of the attempt's own training job, as it has to be for the pool that the queue has chosen.
 
-    Where that pool is gone and SageMaker does not have the attempt either, there is nothing to create. Raises
-    `PoolGoneError`, `Throttled`, `Unavailable`, `NotPermitted`.
+    Where that pool is gone and SageMaker does not have the attempt either, there is nothing to create. An image job's
+    run is made of what the job itself says, so its request is not read. Raises `PoolGoneError`, `Throttled`,
+    `Unavailable`, `NotPermitted`.
     """
+    if job.image_work is not None:
+        return {}
     return _made(hands, job, attempt, attempt.size - len(attempt.members))
 
 
