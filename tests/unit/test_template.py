@@ -35,6 +35,8 @@ WITHOUT_RESOURCE = {
     "xray:PutTraceSegments",
 }
 """Actions for which IAM knows no resource (service authorization reference)."""
+ANY_ARN = {"AllowedPrincipals", "ImageEndpointArns"}
+"""Parameters in which a * alone is allowed."""
 IMPLIED = {
     "sagemaker:AddTags",  # CreateTrainingJob with Tags
     "dynamodb:ConditionCheckItem",  # TransactWriteItems is allowed by the actions within
@@ -227,9 +229,9 @@ def test_roles_are_passed_to_sagemaker_alone_and_only_those_allowed():
 
 
 def test_the_manager_may_wake_itself_and_set_messages_aside():
-    (statement,) = [each for each in statements("ManagerRole") if each["Action"] == "sqs:SendMessage"]
-    targets = [{"Fn::GetAtt": [queue, "Arn"]} for queue in ("WakeQueue", "WakeDeadLetterQueue")]
-    assert statement["Resource"] == targets
+    sends = [each["Resource"] for each in statements("ManagerRole") if each["Action"] == "sqs:SendMessage"]
+    queues = [("WakeQueue", "WakeDeadLetterQueue"), ("RegionQueue", "ImageDeadLetterQueue")]
+    assert sends == [[{"Fn::GetAtt": [queue, "Arn"]} for queue in two] for two in queues]
 
 
 def test_a_batch_is_hidden_longer_than_the_manager_may_take_but_not_for_long():
@@ -291,10 +293,11 @@ def test_every_dead_letter_and_every_function_has_an_alarm():
     watched = {
         (alarm["Properties"]["MetricName"], json.dumps(alarm["Properties"]["Dimensions"][0]["Value"]))
         for alarm in of_type("AWS::CloudWatch::Alarm").values()
+        if "MetricName" in alarm["Properties"]
     }
     dead = [name for name in of_type("AWS::SQS::Queue") if "DeadLetter" in name]
     functions = list(of_type("AWS::Serverless::Function"))
-    assert len(dead) == len(functions) == 2
+    assert len(dead) == len(functions) == 4
     for queue in dead:
         arn = json.dumps({"Fn::GetAtt": [queue, "QueueName"]})
         assert ("ApproximateNumberOfMessagesVisible", arn) in watched
@@ -325,7 +328,7 @@ def test_every_parameter_is_described_and_limited(name):
     parameter = PARAMETERS[name]
     assert parameter["Description"].endswith(".")
     limits = {"AllowedPattern", "AllowedValues", "MinValue"}
-    assert limits & parameter.keys() or name == "AllowedPrincipals", "any ARN pattern is one that IAM matches"
+    assert limits & parameter.keys() or name in ANY_ARN, "any ARN pattern is one that IAM matches"
 
 
 def test_every_parameter_stands_in_a_group():
