@@ -62,8 +62,11 @@ def given_back(hold: Hold, why: BaseException, *, progress: bool) -> Outcome:
     """
     queue, claim, record = hold.queue, hold.claim, hold.record
     if isinstance(why, Stopped):
-        left = queue.runs.leave(claim, queue.clock.now(), reason="", final=False)
-        return Outcome.STOPPED if left is not None else Outcome.LOST
+        if queue.runs.leave(claim, queue.clock.now(), reason="", final=False) is None:
+            return Outcome.LOST
+        # Whoever stopped it waits for what it holds.
+        _tell(queue, claim)
+        return Outcome.STOPPED
     forgiven = progress and isinstance(why, TimeUp | Throttled)
     reason = "" if forgiven else reason_of(why)
     final = isinstance(why, InvalidRequest) or (not forgiven and record.tries >= queue.attempts)
@@ -99,6 +102,10 @@ def _go_on(queue: Queue, claim: Claim, left: int) -> None:
     """The last region has all merged, and the queue hears of each; where neither gets through, its tick finds out."""
     if left == 0 and claim.number != MERGE:
         _dispatch(queue, claim, [MERGE])
+    _tell(queue, claim)
+
+
+def _tell(queue: Queue, claim: Claim) -> None:
     run = run_of(claim.job, claim.attempt)
     try:
         queue.tell(run, claim.number)

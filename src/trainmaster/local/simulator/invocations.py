@@ -18,7 +18,7 @@ from http import HTTPStatus
 from typing import Any
 
 import httpx
-from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.core.exceptions import AWSError, ServiceException
 from moto.sagemaker.models import sagemaker_backends
 
