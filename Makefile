@@ -125,6 +125,10 @@ bench-placement: .venv/.stamp ## Repeat the article's experiments with the place
 bench-elastic: .venv/.stamp ## Replay traces with elastic jobs, beside allocations after two papers
 	$(BIN)/python -m benchmarks.elastic $(ARGS)
 
+.PHONY: bench-images
+bench-images: .venv/.stamp $(DYNOXIDE) ## Measure what image jobs on endpoints cost, by backlog and endpoints
+	$(BIN)/python -m benchmarks.images $(ARGS)
+
 .PHONY: bench-rendezvous
 bench-rendezvous: .venv/.stamp .venv-torch/.stamp $(DYNOXIDE) ## Measure pauses of real torchrun, beside torch's own c10d
 	$(BIN)/python -m benchmarks.rendezvous $(ARGS)

@@ -24,6 +24,7 @@ RENDEZVOUS_MARKS = (
     "<!-- rendezvous: written by `python -m benchmarks.rendezvous --save` -->",
     "<!-- end of rendezvous -->",
 )
+IMAGES_MARKS = ("<!-- images: written by `python -m benchmarks.images --save` -->", "<!-- end of images -->")
 ETA_MARKS = ("<!-- eta: written by `python -m benchmarks.eta --save` -->", "<!-- end of eta -->")
 
 

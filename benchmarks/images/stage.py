@@ -1,4 +1,4 @@
-"""A queue of image requests on DynamoDB's real engine: rows as the store encodes them, the shipped manager, the workers.
+"""A queue of image requests on DynamoDB's real engine: rows as the store encodes them, shipped manager, played workers.
 
 Workers do at once what they are told to, outside of what is measured. It must not measure anything.
 """
@@ -44,7 +44,7 @@ WORKERS = 4
 """Requests that a region makes at once (`TILE_WORKERS_PER_INSTANCE`)."""
 LOAD = load(REGIONS, WORKERS)
 """Requests that an image makes at once."""
-MEMORY = Path("/dev/shm")  # noqa: S108 -- whatever lies there has a folder of its own
+MEMORY = Path("/dev/shm")
 """Where files are in memory."""
 _BY_WRITING = 2_000
 """Rows up to which a table is filled by writing them; more are imported."""
@@ -187,7 +187,7 @@ class Stage(MeteredWorld):
         with redirect_stdout(io.StringIO()):
             super().invoke()
 
-    def _pass_over(self, time: timedelta) -> None:
+    def _pass_over(self, time: timedelta) -> None:  # noqa: ARG002 -- the world gives it
         """A manager that fails would be asked again for ever."""
         raise RuntimeError("the manager has failed")
 

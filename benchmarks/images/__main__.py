@@ -1,0 +1,67 @@
+"""`python -m benchmarks.images`: what image jobs cost the queue, by how many wait and over how many endpoints.
+
+    python -m benchmarks.images                                  100, 10,000 and 100,000 over 1, 10 and 100 endpoints
+    python -m benchmarks.images --sizes 100,10000 --endpoints 1  some of it
+    python -m benchmarks.images --save                           keep the figures in results/ and benchmarks/README.md
+
+It must not measure anything itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks import machine
+from benchmarks.images.measuring import RUNNING, measure
+from benchmarks.images.sheets import sheets
+from benchmarks.keeping import shown_and_kept
+from benchmarks.showing import IMAGES_MARKS
+from benchmarks.watching import Watch
+
+SIZES = (100, 10_000, 100_000)
+ENDPOINTS = (1, 10, 100)
+WIDTH = 180
+"""Of tables that go to a file or a pipe."""
+
+
+def main(arguments: list[str]) -> int:
+    """Measure every size that is asked for; 0 when all of it ran."""
+    options = _options(arguments)
+    logging.disable(logging.CRITICAL)
+    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
+    with Watch(console) as watch:
+        found: dict[str, Any] = {"machine": machine.describe(), "sizes": []}
+        watch.begin("images")
+        for waiting, endpoints in watch.over(list(product(options.sizes, options.endpoints))):
+            told = watch.about(f"{waiting:,} waiting, {endpoints} endpoints")
+            found["sizes"].append(measure(waiting, endpoints, told, running=options.running))
+    shown_and_kept(found, sheets(found), options, console, name="images", marks=IMAGES_MARKS)
+    return 0
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.images", description="Measure what image jobs cost.")
+    parser.add_argument("--sizes", type=_numbers, default=list(SIZES), help="requests that wait, as 100,10000")
+    parser.add_argument("--endpoints", type=_numbers, default=list(ENDPOINTS), help="over so many, as 1,10")
+    parser.add_argument("--running", type=int, default=RUNNING, help="images that all endpoints take together")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--save", action="store_true", help="keep the figures in benchmarks/results and the README")
+    options = parser.parse_args(arguments)
+    if any(options.running % each for each in options.endpoints) or min(options.sizes) < options.running:
+        parser.error("--running must be a multiple of every number of endpoints, and at most the least size")
+    return options
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part.replace("_", "")) for part in text.split(",")]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

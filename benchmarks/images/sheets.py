@@ -1,0 +1,152 @@
+"""The figures as sheets: goals, passes, starts, and lives. It must not round in anybody's favour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from benchmarks.images import scanning
+from benchmarks.sheets import Sheet
+from trainmaster.domain.heads import FIRST
+
+Figures = dict[str, Any]
+STARTS_PER_S = 100
+EXPECTED = {
+    "goals": (
+        "Units and calls are counted, and the same on any machine; times are of this one and its loopback. Depths are "
+        f"compared where every endpoint has more waiting than the {FIRST} that a pass reads of it; shorter queues cost "
+        "less."
+    ),
+    "pass": (
+        "A pass reads what runs (100 rows), a row for each endpoint with image jobs, and the first 32 requests that "
+        "wait for each, in a query of its own: so it grows with the endpoints that somebody waits for, never with how "
+        "many wait. Each of those that it reads is decided about. ModelRunner's scan reads every row in each cycle, "
+        "and decides about one request: its units are computed (0.9 KB a row)."
+    ),
+    "starts": (
+        "A start is three calls: a transaction of the job's move with its fence, one of its run with two regions, and "
+        "a write that it is launched; 15 write units. What it reads is its share of the two passes that start 100. "
+        "ModelRunner's start is one write and a scan of its own (computed)."
+    ),
+    "turn": (
+        "The manager hears from each image that it is done, in batches of ten as SQS brings them, looks, ends the job "
+        "and forgets its regions; one pass follows each batch and starts as many others. Workers' own calls are not "
+        "counted."
+    ),
+}
+
+
+def sheets(found: Figures) -> list[Sheet]:
+    """All of them."""
+    sizes = found["sizes"]
+    place = ("waiting", "endpoints")
+    return [
+        Sheet("Image jobs: goals", ("goal", "wanted", "measured", "met"), list(goals(sizes)), EXPECTED["goals"]),
+        Sheet(
+            "Image jobs: a pass while 100 run and no more can start",
+            (
+                *place,
+                "a pass",
+                "its time, ms",
+                "decisions",
+                "units a decision",
+                "decisions a second",
+                "ModelRunner's scan",
+            ),
+            list(_passes(sizes)),
+            EXPECTED["pass"],
+        ),
+        Sheet(
+            "Image jobs: starts, when there is room for 100",
+            (*place, "starts a second", "passes", "a start", "ModelRunner's scan for one", "read units, ratio"),
+            list(_starts(sizes)),
+            EXPECTED["starts"],
+        ),
+        Sheet(
+            "Image jobs: 100 end, and the next 100 start",
+            (*place, "images a second", "passes", "an end and a start"),
+            list(_turns(sizes)),
+            EXPECTED["turn"],
+        ),
+    ]
+
+
+def goals(sizes: Sequence[Figures]) -> Iterator[Sequence[str]]:
+    """Each goal that can be judged: what, wanted, measured, and yes or no."""
+    ordered = sorted(sizes, key=lambda one: (one["endpoints"], one["outstanding"]))
+    for endpoints, group in groupby(ordered, key=lambda one: one["endpoints"]):
+        here = list(group)
+        deep = [one for one in here if one["outstanding"] > FIRST * endpoints]
+        if len(deep) > 1:
+            same = len({_cost(one) for one in deep}) == 1
+            shallow = all(_cost(one) <= _cost(deep[0]) for one in here if one not in deep)
+            depths = ", ".join(f"{one['outstanding']:,}" for one in deep)
+            shown = " / ".join(_units(one["pass"]) for one in here)
+            what = f"a pass over {endpoints} endpoint{'s' * (endpoints > 1)} costs the same at {depths} waiting"
+            yield (what, "equal", shown, _yes(same and shallow))
+    if ordered:
+        slowest = min(ordered, key=lambda one: one["starts"]["per_s"])
+        where = f"{slowest['outstanding']:,} waiting, {slowest['endpoints']} endpoints"
+        rate = slowest["starts"]["per_s"]
+        what = "starts a second through one manager, at the slowest size"
+        yield (what, f"at least {STARTS_PER_S}", f"{rate:.0f} ({where})", _yes(rate >= STARTS_PER_S))
+
+
+def _cost(one: Figures) -> tuple[float, float, float]:
+    return one["pass"]["read_units"], one["pass"]["write_units"], one["pass"]["calls"]
+
+
+def _passes(sizes: Sequence[Figures]) -> Iterator[Sequence[str]]:
+    for one in sizes:
+        passed = one["pass"]
+        units = passed["read_units"] + passed["write_units"]
+        yield (
+            *_place(one),
+            _units(passed),
+            f"{passed['median_ms']:.0f}",
+            f"{passed['decisions']:,}",
+            f"{units / passed['decisions']:.2f}",
+            f"{passed['decisions_per_s']:,.0f}",
+            _scan(one),
+        )
+
+
+def _starts(sizes: Sequence[Figures]) -> Iterator[Sequence[str]]:
+    for one in sizes:
+        starts = one["starts"]
+        ratio = scanning.units(_rows(one)) / starts["read_units"]
+        yield (
+            *_place(one),
+            f"{starts['per_s']:.0f}",
+            str(starts["passes"]),
+            _units(starts),
+            _scan(one),
+            f"{ratio:,.0f}x",
+        )
+
+
+def _turns(sizes: Sequence[Figures]) -> Iterator[Sequence[str]]:
+    for one in sizes:
+        turn = one["turn"]
+        yield (*_place(one), f"{turn['per_s']:.0f}", str(turn["passes"]), _units(turn))
+
+
+def _place(one: Figures) -> tuple[str, str]:
+    return f"{one['outstanding']:,}", str(one["endpoints"])
+
+
+def _rows(one: Figures) -> int:
+    return int(one["outstanding"] + one["running"])
+
+
+def _scan(one: Figures) -> str:
+    return f"{scanning.units(_rows(one)):,} R, {scanning.calls(_rows(one))} calls"
+
+
+def _units(one: Figures) -> str:
+    return f"{one['read_units']:g} R, {one['write_units']:g} W, {one['calls']:g} calls"
+
+
+def _yes(answer: bool) -> str:  # noqa: FBT001 -- it puts an answer into a word
+    return "yes" if answer else "NO"

@@ -1,0 +1,69 @@
+"""The benchmark of image jobs at a small size: passes cost the same at every depth, a start is three calls. Counts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from benchmarks.images import scanning
+from benchmarks.images.__main__ import main
+from benchmarks.images.measuring import measure
+from benchmarks.images.sheets import goals, sheets
+
+RUNNING = 4
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+
+def cost(figures):
+    return {unit: figures[unit] for unit in ("read_units", "write_units", "calls")}
+
+
+@pytest.mark.parametrize("endpoints", [1, 4])
+def test_w15_neither_passes_nor_starts_nor_ends_cost_more_where_more_wait(endpoints):
+    few, many = (measure(waiting, endpoints, running=RUNNING) for waiting in (160, 640))
+    for part in ("pass", "starts", "turn"):
+        assert cost(few[part]) == cost(many[part]), part
+    assert few["pass"]["decisions"] == 32 * endpoints == many["pass"]["decisions"]
+
+
+def test_a_start_is_three_calls_and_reads_nothing_but_its_share_of_the_pass():
+    starts = measure(40, 1, running=RUNNING)["starts"]
+    own = {name: step for name, step in starts["steps"].items() if name != "pass: fence and read"}
+    assert sum(step["calls"] for step in own.values()) == 3 * RUNNING
+    assert sum(step["read_units"] for step in own.values()) == 0
+    assert starts["refused"] == 0
+
+
+def test_each_endpoint_that_somebody_waits_for_costs_a_query_and_its_own_row():
+    one, four = (measure(160, endpoints, running=RUNNING)["pass"] for endpoints in (1, 4))
+    assert four["calls"] - one["calls"] == 3
+    assert four["lanes"] == 4
+
+
+def test_it_shows_and_writes_its_figures(tmp_path, capsys):
+    path = tmp_path / "figures.json"
+    sizes = ["--sizes", "40,80", "--endpoints", "1", "--running", str(RUNNING)]
+    assert main([*sizes, "--json", str(path)]) == 0
+    found = json.loads(path.read_text())
+    assert [one["outstanding"] for one in found["sizes"]] == [40, 80]
+    assert "ModelRunner" in capsys.readouterr().out
+    for sheet in sheets(found):
+        assert {len(row) for row in sheet.rows} == {len(sheet.columns)}
+
+
+def test_a_goal_is_met_only_where_it_is():
+    passed = {"read_units": 25, "write_units": 1, "calls": 5}
+    sizes = [
+        {"outstanding": depth, "endpoints": 1, "running": 100, "pass": passed, "starts": {"per_s": 150}}
+        for depth in (100, 10_000)
+    ]
+    assert [row[-1] for row in goals(sizes)] == ["yes", "yes"]
+    sizes[1] |= {"pass": {**passed, "read_units": 26}, "starts": {"per_s": 99.9}}
+    assert [row[-1] for row in goals(sizes)] == ["NO", "NO"]
+
+
+def test_modelrunners_scan_reads_every_row_of_its_table():
+    assert (scanning.units(100), scanning.calls(100)) == (22, 1)
+    # 90 MB: 85 whole pages and a rest.
+    assert (scanning.units(100_000), scanning.calls(100_000)) == (21_973, 86)
