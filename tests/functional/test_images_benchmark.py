@@ -24,7 +24,7 @@ def test_w15_neither_passes_nor_starts_nor_ends_cost_more_where_more_wait(endpoi
     few, many = (measure(waiting, endpoints, running=RUNNING) for waiting in (160, 640))
     for part in ("pass", "starts", "turn"):
         assert cost(few[part]) == cost(many[part]), part
-    assert few["pass"]["decisions"] == 32 * endpoints == many["pass"]["decisions"]
+    assert few["pass"]["decisions"] == 16 * endpoints == many["pass"]["decisions"]
 
 
 def test_a_start_is_three_calls_and_reads_nothing_but_its_share_of_the_pass():

@@ -49,7 +49,7 @@ from trainmaster.domain.capacity import Pool, Units, foreign_units
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.charging import books
 from trainmaster.domain.errors import Fenced, Throttled, Unavailable
-from trainmaster.domain.heads import FIRST, heads_wanted
+from trainmaster.domain.heads import first_of, heads_wanted
 from trainmaster.domain.image.endpoint import POOL_PREFIX, Endpoint
 from trainmaster.domain.image.known import Caps, default_caps, endpoint_pools, needed
 from trainmaster.domain.job import Job
@@ -217,7 +217,7 @@ class DynamoStore:
         foreign = foreign_units(foreign_of(_beginning(rows, FOREIGN_ROWS)), settings.pools)
         catalogue = catalogue_of(rows.get(CATALOGUE))
         active = [job_of(row) for row in _beginning(rows, ACTIVE_ROWS)]
-        lanes = heads(self._table, FIRST, consistent=consistent)
+        lanes = heads(self._table, first_of, consistent=consistent)
         pools = {**settings.pools, **self._endpoint_pools(active, lanes)}
         lanes = deepened(
             self._table,

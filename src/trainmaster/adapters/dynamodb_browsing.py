@@ -56,7 +56,7 @@ def _active(table: Table, start: QueuePlace | None) -> list[Job]:
 
 def _waiting(table: Table, which: Filter, limit: int, start: QueuePlace | None) -> Iterator[Job]:
     # Behind a place the heads say only which lanes there are.
-    lanes = heads(table, limit + 1 if start is None else 0)
+    lanes = heads(table, lambda _: limit + 1 if start is None else 0)
     shown = [lane for lane in lanes if _may_match(lane, which)]
     streams = [_lane(table, lane, limit + 1, start) for lane in shown]
     return heapq.merge(*streams, key=lambda job: job.order)

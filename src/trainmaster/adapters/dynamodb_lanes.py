@@ -32,10 +32,10 @@ class Lane:
     cut: bool
 
 
-def heads(table: Table, first: int, *, consistent: bool = True) -> list[Lane]:
-    """The first rows of every lane, so many of each."""
+def heads(table: Table, first: Callable[[str], int], *, consistent: bool = True) -> list[Lane]:
+    """The first rows of every lane, as many as are said of a lane of that name."""
     lanes = _skim(table, first, consistent=consistent)
-    return [Lane(key, rows[: first or 1], len(rows) > first) for key, rows in lanes]
+    return [Lane(key, rows[: first(key) or 1], len(rows) > first(key)) for key, rows in lanes]
 
 
 def deepened(table: Table, lanes: Sequence[Lane], wanted: Callable[[Job], int], *, consistent: bool) -> list[Lane]:
@@ -69,19 +69,22 @@ def pages(read: Callable[[str, int], tuple[list[Row], bool]], place: str, after:
         after, size = rows[-1][place]["S"] if rows else after, min(2 * size, _LARGEST_PAGE)
 
 
-def _skim(table: Table, first: int, *, consistent: bool) -> list[tuple[str, list[Row]]]:
-    """At most `first` + 1 rows of every lane, jumping over the rest of each."""
+def _skim(table: Table, first: Callable[[str], int], *, consistent: bool) -> list[tuple[str, list[Row]]]:
+    """At least one row more than are wanted of every lane that has more, jumping over the rest of each.
+
+    Which lane comes next shows only when it is read: it is taken to be like the one before.
+    """
     lanes: dict[str, list[Row]] = {}
-    after, room, more = "", first + 1, True
+    after, room, more = "", first("") + 1, True
     while more:
         rows, more = table.query(WAIT, after=after, limit=room, consistent=consistent)
         for row in rows:
             lanes.setdefault(lane_of(row), []).append(row)
         if rows:
             lane = lane_of(rows[-1])
-            room = first + 1 - len(lanes[lane])
-            after = rows[-1]["sk"]["S"] if room else lane_end(lane)
-            room = room or first + 1
+            room = first(lane) + 1 - len(lanes[lane])
+            after = rows[-1]["sk"]["S"] if room > 0 else lane_end(lane)
+            room = room if room > 0 else first(lane) + 1
     return list(lanes.items())
 
 

@@ -15,7 +15,7 @@ from trainmaster.domain.capacity import Pool, Units, foreign_units
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.charging import books
 from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge, VersionConflict
-from trainmaster.domain.heads import FIRST, heads_wanted
+from trainmaster.domain.heads import first_of, heads_wanted
 from trainmaster.domain.image.endpoint import Endpoint
 from trainmaster.domain.image.known import Caps, default_caps, endpoint_pools, needed
 from trainmaster.domain.job import Job
@@ -99,8 +99,8 @@ class MemoryStore:
             heads: list[QueuePlace] = []
             cut: set[str] = set()
             for lane, places in table.lanes.items():
-                wanted = FIRST
-                if len(places) > FIRST:
+                wanted = first_of(lane)
+                if len(places) > wanted:
                     wanted = heads_wanted(table.jobs[places.first(1)[0][2]], pools, active, foreign, table.catalogue)
                 heads += places.first(wanted)
                 if len(places) > wanted:
