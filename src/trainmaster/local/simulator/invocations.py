@@ -18,8 +18,8 @@ from http import HTTPStatus
 from typing import Any
 
 import httpx
-from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.core.exceptions import AWSError, ServiceException
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sagemaker.models import sagemaker_backends
 
 from trainmaster.local.simulator.protocol import Reply
