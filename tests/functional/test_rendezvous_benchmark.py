@@ -120,7 +120,7 @@ def test_defaults_are_each_engines_own_and_equal_settings_are_ours(tmp_path):
     (ours,) = [option for option in command(OURS, PLACE, 2) if "rdzv-conf" in option]
     (equal,) = [option for option in command(C10D_EQUAL, PLACE, 2) if "rdzv-conf" in option]
     assert ours == "--rdzv-conf=job=r-m2,host=algo-1"
-    assert "keep_alive_interval=2,keep_alive_max_attempt=4,last_call_timeout=5" in equal
+    assert "keep_alive_interval=1,keep_alive_max_attempt=5,last_call_timeout=5" in equal
     assert "TORCH_DISABLE_SHARE_RDZV_TCP_STORE" not in environ(C10D, PLACE, tmp_path, tmp_path)
     assert environ(C10D_OWN, PLACE, tmp_path, tmp_path)["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] == "1"
 
