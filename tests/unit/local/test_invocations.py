@@ -18,6 +18,8 @@ from trainmaster.local.simulator.simulator import SageMakerSimulator
 ACCOUNT, REGION = "000000000000", "us-east-1"
 """The account of the local stack, which is not moto's own."""
 AT_ONCE = 3
+MADE = []
+"""Clients of the test that runs: sockets that they leave open are an error in whichever test comes next."""
 
 
 def as_asked(path, headers, body):
@@ -39,6 +41,8 @@ def served(model):
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}", invocations
+        while MADE:
+            MADE.pop().close()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -47,7 +51,8 @@ def served(model):
 def client(service, url):
     once = Config(retries={"total_max_attempts": 1}, max_pool_connections=20)
     keys = {"aws_access_key_id": ACCOUNT, "aws_secret_access_key": "x"}
-    return boto3.client(service, endpoint_url=url, region_name=REGION, config=once, **keys)
+    MADE.append(boto3.client(service, endpoint_url=url, region_name=REGION, config=once, **keys))
+    return MADE[-1]
 
 
 def endpoint(url, name, *variants):
