@@ -16,14 +16,17 @@ CHECKPOINT = Path(os.environ.get("SM_CHECKPOINT_DIR", "/opt/ml/checkpoints")) / 
 
 
 def main() -> None:
-    """Count from the checkpoint on, saving each step, until all are done or SIGTERM comes."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped; the checkpoint is saved"))
+    """Count from the checkpoint on, saving each step, until all are done, or SIGTERM comes in one of them."""
+    told: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
     done = int(CHECKPOINT.read_text()) if CHECKPOINT.exists() else 0
     print(f"resumed after step {done}" if done else "started", flush=True)
     for step in range(done + 1, STEPS + 1):
         time.sleep(SECONDS_PER_STEP)
         save(step)
         print(f"step {step} of {STEPS}", flush=True)
+        if told and step < STEPS:
+            sys.exit("stopped; the checkpoint is saved")
 
 
 def save(step: int) -> None:
