@@ -58,7 +58,7 @@ class World:
     """What the handler needs of an application."""
 
     def __init__(self, play, request):
-        self.settings = Settings(queue="q", table="q")
+        self.settings = Settings(queue="sagemaker-queue", table="sagemaker-queue")
         self.workers, self.imaging = play.queue, play.imaging
         work = an_image_job().image_work
         changed = replace(work, endpoint=play.task.endpoint, variant="", part=play.task.part, cut=CUT, workers=2)

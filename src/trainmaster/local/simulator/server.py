@@ -46,7 +46,7 @@ class Application:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
-        endpoint = endpoint_of(environ["REQUEST_METHOD"], environ.get("PATH_INFO", ""))
+        endpoint = endpoint_of(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", ""))
         if endpoint is not None and self._invocations is not None:
             return _send(self._invocations.answer(endpoint, headers_of(environ), _body(environ)), start_response)
         operation = environ.get("HTTP_X_AMZ_TARGET", "")
