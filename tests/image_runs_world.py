@@ -16,11 +16,10 @@ from typing import Any
 
 from trainmaster.adapters.sagemaker import SageMakerLauncher
 from trainmaster.bootstrap import Application, Settings
-from trainmaster.domain.capacity import Demand
-from trainmaster.domain.image.cutting import Cut, Window, load, regions
-from trainmaster.domain.image.demand import pool_of
+from trainmaster.domain.image.cutting import Cut, Window
+from trainmaster.domain.image.demand import demand_of, work_of
 from trainmaster.domain.image.endpoint import Endpoint, Variant
-from trainmaster.domain.image.work import MERGE, Claim, ImageWork, run_of
+from trainmaster.domain.image.work import MERGE, Claim, run_of
 from trainmaster.domain.job import Job
 from trainmaster.local.memory_runs import MemoryRuns
 from trainmaster.service.images.routing import RoutedLauncher
@@ -140,21 +139,8 @@ class ImageRunsWorld(World):
     def enter(self, name: str, count: int = 2, **fields: Any) -> Job:
         """An image job of so many regions enters the queue, and the manager is woken."""
         part = Window(0, 0, 100 * count, 100)
-        found = regions(part, CUT)
-        at_once = load(found, WORKERS)
-        work = ImageWork(
-            endpoint="ships",
-            variant="blue",
-            part=part,
-            cut=CUT,
-            regions=len(found),
-            tiles=sum(region.tiles for region in found),
-            workers=WORKERS,
-            load=at_once,
-            left=at_once,
-        )
-        demand = Demand(({pool_of(work): at_once},))
-        fields = {"priority": 0, "demand": demand, "image_work": work, "checkpointed": True, **fields}
+        work = work_of("ships", "blue", part, CUT, WORKERS)
+        fields = {"priority": 0, "demand": demand_of(work), "image_work": work, "checkpointed": True, **fields}
         job = self.desk.store.submit(
             Job(name=name, entry_time=self.now(), digest=name, **fields), {"jobId": name, "ours": "kept"}
         )

@@ -28,9 +28,9 @@ from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.adapters.sagemaker import SageMakerLauncher
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.image.cutting import Cut, Window, load, regions
-from trainmaster.domain.image.demand import demand_of, pool_of
+from trainmaster.domain.image.demand import demand_of, pool_of, work_of
 from trainmaster.domain.image.endpoint import Endpoint, Variant
-from trainmaster.domain.image.work import MERGE, Claim, ImageWork, run_of
+from trainmaster.domain.image.work import MERGE, Claim, run_of
 from trainmaster.domain.job import Change, Job, JobState
 from trainmaster.service.images.routing import RoutedLauncher
 
@@ -235,17 +235,7 @@ def _write(client: Any, rows: Sequence[Row]) -> None:
 
 def _pattern() -> Job:
     """An image job as the intake makes it."""
-    work = ImageWork(
-        endpoint="",
-        variant="blue",
-        part=PART,
-        cut=CUT,
-        regions=len(REGIONS),
-        tiles=sum(region.tiles for region in REGIONS),
-        workers=WORKERS,
-        load=LOAD,
-        left=LOAD,
-    )
+    work = work_of("", "blue", PART, CUT, WORKERS)
     return Job(
         name="pattern",
         priority=0,

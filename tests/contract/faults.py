@@ -120,3 +120,17 @@ def _refusal(request: Any, status: int, body: dict[str, Any]) -> AWSResponse:
     return AWSResponse(
         request.url, status, {"content-type": "application/x-amz-json-1.0"}, _Body(json.dumps(body).encode())
     )
+
+
+# Every second request: each call's first one, the next one being the next try. botocore waits half a second for each
+# that is throttled, so only a few are.
+EVERY_CALL = range(1, 1_000, 2)
+A_FEW = range(1, 14, 2)
+AT_EVERY_CALL = (
+    (answer_lost, EVERY_CALL),
+    (request_lost, EVERY_CALL),
+    (trouble_after, EVERY_CALL),
+    (throttled, A_FEW),
+    (conflict, EVERY_CALL),
+)
+"""Faults that the next try of a call heals, and the numbers of the requests that meet them."""

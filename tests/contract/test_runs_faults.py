@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 from engines import DynamoEngine
-from faults import Disturbed, answer_lost, conflict, request_lost, throttled, trouble_after
+from faults import (
+    A_FEW,
+    AT_EVERY_CALL,
+    Disturbed,
+)
 from runs_contract import DEAD_BEFORE, LATER, NOW, begin, claim, done, regions
 
 from trainmaster.domain.image.work import MERGE
-
-EVERY_CALL = range(1, 1_000, 2)
-A_FEW = range(1, 14, 2)
 
 
 def a_life(runs):
@@ -29,13 +30,7 @@ def a_life(runs):
 
 @pytest.mark.parametrize(
     ("fault", "numbers"),
-    [
-        (answer_lost, EVERY_CALL),
-        (request_lost, EVERY_CALL),
-        (trouble_after, EVERY_CALL),
-        (throttled, A_FEW),
-        (conflict, EVERY_CALL),
-    ],
+    AT_EVERY_CALL,
 )
 def test_whatever_each_request_meets_the_outcome_is_the_same(dynoxide, dynoxide_client, fault, numbers):
     expected = a_life(DynamoEngine(dynoxide_client).runs())

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 from engines import DynamoEngine
-from faults import Disturbed, answer_lost, conflict, request_lost, throttled, trouble_after
+from faults import (
+    A_FEW,
+    AT_EVERY_CALL,
+    Disturbed,
+    answer_lost,
+    conflict,
+    request_lost,
+    throttled,
+    trouble_after,
+)
 from lives import a_life
 
 import builders as b
@@ -14,23 +23,13 @@ from trainmaster.domain.history import ALL
 from trainmaster.domain.listing import Filter
 from trainmaster.domain.observation import Status
 
-# Every second request: each call's first one, the next one being the next try. botocore waits half a second for each
-# that is throttled, so only a few are; a conflict spares reads, after which the others are the first.
-EVERY_CALL = range(1, 1_000, 2)
-A_FEW = range(1, 14, 2)
 THE_OTHERS = range(2, 1_000, 2)
+"""A conflict spares reads, after which the other requests are the first of their calls."""
 
 
 @pytest.mark.parametrize(
     ("fault", "numbers"),
-    [
-        (answer_lost, EVERY_CALL),
-        (request_lost, EVERY_CALL),
-        (trouble_after, EVERY_CALL),
-        (throttled, A_FEW),
-        (conflict, EVERY_CALL),
-        (conflict, THE_OTHERS),
-    ],
+    [*AT_EVERY_CALL, (conflict, THE_OTHERS)],
 )
 def test_whatever_each_request_meets_the_outcome_is_the_same(dynoxide, dynoxide_client, fault, numbers):
     expected = a_life(DynamoEngine(dynoxide_client).open())

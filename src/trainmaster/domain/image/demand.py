@@ -9,8 +9,29 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trainmaster.domain.capacity import Demand, Units
+from trainmaster.domain.image.cutting import Cut, Window, load, regions
 from trainmaster.domain.image.endpoint import pool_name
 from trainmaster.domain.image.work import ImageWork, Progress
+
+
+def work_of(endpoint: str, variant: str, part: Window, cut: Cut, workers: int) -> ImageWork:
+    """What an image job that enters is to do; the arguments are those of `ImageWork`.
+
+    Raises `InvalidRequest` for a part that cannot be cut so.
+    """
+    found = regions(part, cut)
+    at_once = load(found, workers)
+    return ImageWork(
+        endpoint=endpoint,
+        variant=variant,
+        part=part,
+        cut=cut,
+        regions=len(found),
+        tiles=sum(region.tiles for region in found),
+        workers=workers,
+        load=at_once,
+        left=at_once,
+    )
 
 
 def pool_of(work: ImageWork) -> str:

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
 
-from trainmaster.domain.capacity import Demand
 from trainmaster.domain.errors import InvalidRequest, NameTaken, NotPermitted, ServiceTrouble
-from trainmaster.domain.image.cutting import Cut, load, regions
-from trainmaster.domain.image.demand import pool_of
+from trainmaster.domain.image.cutting import Cut
+from trainmaster.domain.image.demand import demand_of, pool_of, work_of
 from trainmaster.domain.image.endpoint import Endpoint, Limits, key_of, never_described
 from trainmaster.domain.image.request import ImageRequest
 from trainmaster.domain.image.variant import choose_variant
@@ -210,19 +209,7 @@ def _work(limits: Limits, request: ImageRequest, header: Header, endpoint: Endpo
     overlap = (request.tile_overlap, request.tile_overlap)
     cut = Cut(region=limits.region_size, tile=square, overlap=overlap)
     workers = endpoint.tile_workers or limits.tile_workers
-    found = regions(header.part, cut)
-    all_at_once = load(found, workers)
-    return ImageWork(
-        endpoint=endpoint.key,
-        variant=variant,
-        part=header.part,
-        cut=cut,
-        regions=len(found),
-        tiles=sum(region.tiles for region in found),
-        workers=workers,
-        load=all_at_once,
-        left=all_at_once,
-    )
+    return work_of(endpoint.key, variant, header.part, cut, workers)
 
 
 def _job(intake: Intake, asked: Asked, work: ImageWork) -> Job:
@@ -235,7 +222,7 @@ def _job(intake: Intake, asked: Asked, work: ImageWork) -> Job:
         entry_time=entered,
         priority=request.priority,
         share=request.share,
-        demand=Demand(({pool: work.load},)),
+        demand=demand_of(work),
         digest=digest_of(asked.body),
         # What was done of an image before its job stepped aside stays done.
         checkpointed=True,
