@@ -407,3 +407,16 @@ def test_a_second_pass_over_what_a_first_has_made_changes_nothing():
     snapshot = queue(*ARTICLE)
     after = with_changes(snapshot, changes(snapshot, b.NOW).decisions)
     assert changes(after, b.NOW) == Changes()
+
+
+def test_what_a_pool_that_goes_leaves_within_the_guard_rails_is_used_in_the_same_pass():
+    snapshot = queue(asking("task3", **TASK3), pools=(a_made_pool(cap=2),), expansion=replace(ON, most=2))
+    found = changes(snapshot, b.NOW + IDLE)
+    assert (made(found), gone(found)) == ({POD3: 1}, [POD2])
+    assert changes(with_changes(snapshot, found.decisions), b.NOW + IDLE) == Changes()
+
+
+def test_an_idle_pool_that_is_too_small_for_who_waits_grows_instead_of_going():
+    snapshot = queue(*pod2_jobs(1, instances=3), pools=(a_made_pool(cap=2),))
+    found = changes(snapshot, b.NOW + IDLE)
+    assert (made(found), gone(found)) == ({POD2: 3}, [])

@@ -1,7 +1,7 @@
 """Demands by resource, made into demands of pools: which of the pools in force a job could run in.
 
 A snapshot's pools come and go, so the answer is worked out anew in every pass. It must not know what is free, nor
-choose among the pools: that is `planner/spill.py`.
+choose among the pools: that is `planner/place.py`.
 """
 
 from __future__ import annotations
@@ -90,15 +90,14 @@ def resolve(snapshot: Snapshot) -> Snapshot:
 
 def with_changes(snapshot: Snapshot, changes: Sequence[Expand | Retire]) -> Snapshot:
     """The snapshot as it is once these pools are made and removed, so that jobs which they free start at once."""
-    if not changes:
-        return snapshot
-    pools = dict(snapshot.pools)
-    for change in changes:
-        if isinstance(change, Expand):
-            pools[change.pool.name] = change.pool
-        else:
-            del pools[change.pool.name]
-    return resolve(replace(snapshot, pools=pools))
+    return resolve(replace(snapshot, pools=pools_after(snapshot.pools, changes))) if changes else snapshot
+
+
+def pools_after(pools: Mapping[str, Pool], changes: Sequence[Expand | Retire]) -> dict[str, Pool]:
+    """The pools once all of this is done."""
+    gone = {each.pool.name for each in changes if isinstance(each, Retire)}
+    left = {name: pool for name, pool in pools.items() if name not in gone}
+    return left | {each.pool.name: each.pool for each in changes if isinstance(each, Expand)}
 
 
 def _resolved(job: Job, offers: Offers, known: dict[Hashable, Demand]) -> Job:

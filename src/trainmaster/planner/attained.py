@@ -119,7 +119,7 @@ class Attained(Ranking):
 
         Without that, ever new small jobs would start on what is free, and be protected for half an hour each.
         """
-        if self.standing(job)[1] != GUARANTEED and self._account(job)[WAIT] < _HOLDS_FROM:
+        if self.standing(job)[1] not in (PATIENT, GUARANTEED) and self._account(job)[WAIT] < _HOLDS_FROM:
             return False
         return all(free.get(pool, 0) + self._displaceable(pool, job) >= count for pool, count in units.items())
 
@@ -281,7 +281,7 @@ class Attained(Ranking):
     def _displaceable(self, pool: str, job: Job) -> int:
         """Units of a pool that jobs hold which the job may displace now or when their half hour has passed."""
         if pool not in self._holders:
-            held = sorted((self._unpinned(each), each.units[pool]) for each in self._preemptible(pool))
+            held = sorted((self.at_work(each), each.units[pool]) for each in self._preemptible(pool))
             self._holders[pool] = ([standing for standing, _ in held], [0, *accumulate(count for _, count in held)])
         standings, sums = self._holders[pool]
         return sums[bisect_left(standings, self.standing(job))]
@@ -289,11 +289,11 @@ class Attained(Ranking):
     def _preemptible(self, pool: str) -> Iterator[Job]:
         return (job for job in self.snapshot.active if pool in job.units and job.preemptible and not job.stopping)
 
-    def _unpinned(self, job: Job) -> Standing:
-        """The standing of an active job once its half hour has passed."""
+    def at_work(self, job: Job) -> Standing:
+        """The job's standing at work once its half hour has passed: who outranks that may displace it."""
         priority, level, wait = self.standing(job)
         if level == PINNED:
             account = self._account(job)
             level = self._level(job, account)
             wait = int(wait * SMALL_COUNTS) if level == SERVED and account[GPUS] < LARGE else wait
-        return (priority, level, wait)
+        return (priority, level, wait if job.units else int(wait * RUNNING_COUNTS))

@@ -15,6 +15,7 @@ from datetime import datetime
 from trainmaster.domain.capacity import Pool, total
 from trainmaster.domain.plan import Expand, Retire, Snapshot
 from trainmaster.domain.policy import Share
+from trainmaster.domain.resolving import with_changes
 from trainmaster.domain.resources import InstanceType
 from trainmaster.domain.warm import counting
 from trainmaster.planner.rails import Making
@@ -57,12 +58,16 @@ def changes(snapshot: Snapshot, now: datetime) -> Changes:
         snapshot: resolved (`resolving.resolve`).
         now: the time of the pass, UTC.
     """
-    grown = _Growth(snapshot, now)
-    if snapshot.policy.expansion.enabled:
-        grown.work_out()
-    made = tuple(grown.expansions())
-    busy = {each.pool.name for each in made}
-    return Changes((*made, *_retired(snapshot, now, busy)), grown.refused)
+    leaving = {retire.pool.name: retire for retire in _retired(snapshot, now)}
+    while True:
+        # What is removed leaves room within the guard rails at once; what is found to be needed after all stays.
+        grown = _Growth(with_changes(snapshot, [*leaving.values()]), now)
+        if snapshot.policy.expansion.enabled:
+            grown.work_out()
+        made = tuple(grown.expansions())
+        if not (needed := leaving.keys() & {each.pool.name for each in made}):
+            return Changes((*made, *leaving.values()), grown.refused)
+        leaving = {name: retire for name, retire in leaving.items() if name not in needed}
 
 
 @dataclass(slots=True)
@@ -155,13 +160,13 @@ def _in_use(snapshot: Snapshot) -> dict[str, int]:
     return total([*(job.units for job in snapshot.active), *(pool.units for pool in warm)])
 
 
-def _retired(snapshot: Snapshot, now: datetime, busy: set[str]) -> Iterator[Retire]:
+def _retired(snapshot: Snapshot, now: datetime) -> Iterator[Retire]:
     """Pools that the manager made, that nobody has held for long, and that no waiting job could run in.
 
     One that the settings of a share name stays: people have plans with it, and settings may name no pool that is not
     there.
     """
-    made = [pool for _, pool in sorted(snapshot.pools.items()) if pool.made_for and pool.name not in busy]
+    made = [pool for _, pool in sorted(snapshot.pools.items()) if pool.made_for]
     if not made:
         return
     named = {name for job in snapshot.waiting for name in job.demand.pools}

@@ -174,7 +174,7 @@ class Figures:
         if hold is not None and hold.units == units:
             return None
         owner = self.shares.in_play and self.shares.within_own(job, units)
-        barrier = self.ledger.barrier(job, self.ranking.standing(job), units, owner=owner)
+        barrier = self.ledger.barrier(job, self.ranking.at_work(job), units, owner=owner)
         if barrier is not None:
             return Behind(barrier[1].name, barrier[0])
         if not self.reservations.on(units):

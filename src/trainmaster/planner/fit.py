@@ -116,9 +116,10 @@ class Ledger:
     def barrier(self, job: Job, standing: Standing, units: Units, *, owner: bool = False) -> tuple[str, Job] | None:
         """The pool and the earlier job that this job may not pass on these units; None where it may.
 
-        It may pass a blocked job of strictly higher standing as long as it is preemptible itself: that job can
-        take the units back, so using them meanwhile delays nobody. An equal could not be put aside again. An owner,
-        which stays within what its share owns, passes all jobs of other shares: it could take the units from them.
+        `standing` is what the job will have at work. It may pass a blocked job of strictly higher standing as long as
+        it is preemptible itself: that job can take the units back, so using them meanwhile delays nobody. An equal
+        could not be put aside again. An owner, which stays within what its share owns, passes all jobs of other shares:
+        it could take the units from them.
         """
         for pool in units:
             for share, (highest, first) in self.barriers.get(pool, {}).items():

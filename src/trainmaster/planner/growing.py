@@ -179,7 +179,7 @@ class Growing:
             return False
         if figures.windows and figures.closed(job, more) is not None:
             return False
-        if figures.ledger.barrier(job, figures.ranking.standing(job), more) is not None:
+        if figures.ledger.barrier(job, figures.ranking.at_work(job), more) is not None:
             return False
         end = figures.expect.end(job) if job.units else figures.expected_end(job)
         return figures.reservations.obstacle(more, end) is None

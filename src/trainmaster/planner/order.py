@@ -48,6 +48,10 @@ class Ranking:
         """The job's standing now."""
         return (job.priority,)
 
+    def at_work(self, job: Job) -> Standing:
+        """The standing that the job will have once it runs: what others would have to outrank to displace it then."""
+        return self.standing(job)
+
     def rank(self, job: Job) -> Standing:
         """The part of the job's standing that it has in common with others of its kind."""
         return (job.priority,)

@@ -17,6 +17,7 @@ from trainmaster.domain.capacity import Pool, Units, in_settings
 from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand, Plan, Retire, Snapshot
+from trainmaster.domain.resolving import pools_after
 from trainmaster.service.hands import Hands
 
 log = logging.getLogger(__name__)
@@ -36,13 +37,6 @@ def carry_out(hands: Hands, snapshot: Snapshot, plan: Plan) -> bool:
     for each in decided:
         log.info(_event(each) if won else "others were changing the pools", extra=_told(each, snapshot))
     return won
-
-
-def pools_after(pools: Mapping[str, Pool], decided: list[Expand | Retire]) -> dict[str, Pool]:
-    """The pools once all of this is done."""
-    gone = {each.pool.name for each in decided if isinstance(each, Retire)}
-    left = {name: pool for name, pool in pools.items() if name not in gone}
-    return left | {each.pool.name: each.pool for each in decided if isinstance(each, Expand)}
 
 
 def with_note(job: Job, units: Units, pools: Mapping[str, Pool], now: datetime) -> Job:
