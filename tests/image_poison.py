@@ -19,6 +19,7 @@ POISON: Mapping[str, tuple[dict[str, Any], str]] = {
     "the type NONE": ({"imageProcessor": {"name": "ships", "type": "NONE"}}, "imageProcessor.type"),
     "no image": ({"imageUrls": []}, "imageUrls"),
     "no images at all": ({"imageUrls": None}, "imageUrls"),
+    "several images": ({"imageUrls": ["s3://images/small.tif", "s3://images/second.tif"]}, "imageUrls"),
     "an image that is no text": ({"imageUrls": [7]}, "imageUrls[0]"),
     "an unknown format": ({"imageProcessorTileFormat": "BMP"}, "imageProcessorTileFormat"),
     "an unknown compression": ({"imageProcessorTileCompression": "ZIP"}, "imageProcessorTileCompression"),

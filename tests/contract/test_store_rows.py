@@ -99,8 +99,15 @@ def test_a_priority_that_keys_cannot_order_is_refused(priority):
 def test_a_lane_too_long_for_a_key_is_refused():
     longest = place(b.a_job("j" * 63, share="s" * 685))[1]
     assert 780 < len(longest.encode()) < 1_024
-    with pytest.raises(TooLarge):
+    with pytest.raises(TooLarge) as caught:
         place(b.a_job(share="s" * 700))
+    assert caught.value.field == "ResourceConfig"
+
+
+def test_a_models_url_too_long_for_a_key_is_refused_by_the_field_that_names_it():
+    with pytest.raises(TooLarge) as caught:
+        place(b.a_job(units={f"endpoint/https://models.example/{'m' * 700}": 1}))
+    assert caught.value.field == "imageProcessor.name"
 
 
 def test_what_a_newer_version_has_added_to_a_row_does_not_disturb():

@@ -44,6 +44,14 @@ def test_a_request_is_sent_to_the_image_queue_as_it_is_with_its_caller():
     assert world.memory.find("harbour-7") is None
 
 
+def test_a_request_without_outputs_is_received_with_a_word_that_nothing_is_kept():
+    world = ApiWorld()
+    for number, outputs in enumerate(([], None)):
+        reply = world.post("/image-jobs", an_image_request(f"harbour-{number}", outputs=outputs))
+        (warning,) = reply.body["warnings"]
+        assert (reply.status, "names no outputs" in warning) == (202, True)
+
+
 @pytest.mark.parametrize(("members", "field"), POISON.values(), ids=POISON)
 def test_w1_what_the_intake_would_set_aside_for_its_form_is_refused_with_the_field(members, field):
     world = ApiWorld()

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypedDict
 from trainmaster.adapters.dynamodb_packing import STATES, packed, packed_lines, unpacked, unpacked_lines
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.errors import InvalidRequest, TooLarge
+from trainmaster.domain.image.endpoint import POOL_PREFIX
 from trainmaster.domain.job import ACTIVE, ENDED, PRIORITY_LIMIT, Change, Job, JobState
 from trainmaster.domain.listing import NEVER, EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
 from trainmaster.domain.warm import WarmPool
@@ -64,7 +65,8 @@ def lane_key(lane: str) -> str:
     """
     key = lane.replace("%", "%25").replace("#", "%23")
     if len(key.encode()) > _LONGEST_LANE:
-        raise TooLarge("The names of the job's share and pools are too long.", field="ResourceConfig")
+        field = "imageProcessor.name" if f"/{POOL_PREFIX}" in lane else "ResourceConfig"
+        raise TooLarge("The names of the job's share and pools are too long.", field=field)
     return key
 
 

@@ -13,7 +13,7 @@ from trainmaster.client.wording import regions_of
 
 if TYPE_CHECKING:
     from trainmaster.client.image_views import Received
-    from trainmaster.client.views import JobView
+    from trainmaster.client.views import JobDetail, JobView
 
 _OURS = "trainmaster"
 _OPTION_PREFIX = "trainmaster:"
@@ -55,7 +55,7 @@ def done_of(job: JobView) -> str:
     return f"{regions['done']}/{regions['total']} regions{failed}"
 
 
-def image_facts(job: JobView) -> list[tuple[str, str]]:
+def image_facts(job: JobDetail) -> list[tuple[str, str]]:
     """Names and values about an image job; none of any other."""
     image = job.get("image")
     if image is None:
@@ -65,4 +65,11 @@ def image_facts(job: JobView) -> list[tuple[str, str]]:
         ("Endpoint", image["endpoint"] + variant),
         ("Regions", f"{regions_of(job)}, {image['tiles']} tiles in all"),
         ("Load", f"{image['load']} requests at once, {image['loadLeft']} of them left"),
+        *_kept_nowhere(job["jobDetails"]),
     ]
+
+
+def _kept_nowhere(request: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Who has sent a request to the queue itself has seen no warning."""
+    kept = request.get("outputs") or request.get("outputBucket")
+    return [] if kept else [("Results", "kept nowhere: the request names no outputs")]

@@ -176,8 +176,11 @@ class Route:
             return job
 
     def _stop(self, model: OperationModel, params: dict[str, Any], _: dict[str, Any]) -> Answer | None:
+        name = request_of(params)["TrainingJobName"]
+        if self._training_job(name) is None:
+            return None
         try:
-            self.api.cancel(request_of(params)["TrainingJobName"])
+            self.api.cancel(name)
         except NotFound:
             return None
         except Conflict as error:

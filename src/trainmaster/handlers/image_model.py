@@ -37,7 +37,7 @@ from trainmaster.handlers.shapes import Asked
 
 _SILENT = frozenset({"jobName", "jobArn"})
 """Members that ModelRunner's own clients send and that its code does not read either."""
-_NO_OUTPUT = "The request names no output of type S3, so no results are written to a bucket of yours."
+_NO_OUTPUT = "The request names no outputs, so nothing of what the model finds is kept."
 _OUTPUT_HINT = 'Give an output of type S3: {"type": "S3", "bucket": "...", "prefix": "..."}.'
 _DISTILLATION = Distillation()
 _WKT = re.compile(r"\s*[A-Za-z]+(\s+[A-Za-z]+)?\s*\([-+0-9eE.,()\s]+\)\s*")
@@ -165,7 +165,7 @@ def _request(given: _Body) -> ImageRequest:
     processor, ours = given.image_processor, given.trainmaster
     return ImageRequest(
         job_id=given.job_id,
-        image_url=given.image_urls[0],
+        image_url=_only(given.image_urls),
         processor=Processor(name=processor.name, type_=processor.type, assumed_role=processor.assumed_role or None),
         tile_size=given.image_processor_tile_size,
         tile_overlap=given.image_processor_tile_overlap,
@@ -180,6 +180,14 @@ def _request(given: _Body) -> ImageRequest:
         priority=ours.priority,
         share=_share(ours.share),
     )
+
+
+def _only(urls: Sequence[str]) -> str:
+    """The one image; ModelRunner takes the first of several and says nothing of the others."""
+    if len(urls) > 1:
+        hint = "Send a request of its own, with a jobId of its own, for each image."
+        raise InvalidRequest(f"There are {len(urls)} images; a job is for one.", field="imageUrls", hint=hint)
+    return urls[0]
 
 
 def _interest(text: str | None) -> str | None:
@@ -226,8 +234,6 @@ def _share(name: str) -> str:
 def _warnings(given: _Body) -> Iterator[str]:
     for where in _unknown(given, ()):
         yield f"{path_of(where)} means nothing here, and is left out."
-    if len(given.image_urls) > 1:
-        yield f"Only imageUrls[0] is processed; the other {len(given.image_urls) - 1} are left out."
     if given.outputs and given.output_bucket:
         yield "outputBucket is left out, since there are outputs."
     if not given.outputs and not given.output_bucket:

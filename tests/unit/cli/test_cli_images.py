@@ -136,6 +136,15 @@ def test_show_tells_the_endpoint_and_the_regions(world: FakeApi, run: Terminal) 
     assert lines["Load"].endswith("120 requests at once, 72 of them left")
 
 
+def test_show_tells_of_a_job_whose_results_are_kept_nowhere(world: FakeApi, run: Terminal) -> None:
+    world.add("harbour-7", jobDetails=a_body(outputs=[]), **an_image())
+    (line,) = [line for line in run("show", "harbour-7").stdout.splitlines() if line.startswith("Results")]
+    assert line.endswith("kept nowhere: the request names no outputs")
+    for kept in ({"outputs": [{"type": "S3", "bucket": "results"}]}, {"outputBucket": "results"}):
+        world.add("harbour-8", jobDetails=a_body(**kept), **an_image())
+        assert "kept nowhere" not in run("show", "harbour-8").stdout
+
+
 def test_ls_wide_has_a_column_for_regions_only_where_there_are_image_jobs(world: FakeApi, run: Terminal) -> None:
     world.add("job1", "running", attempts=[an_attempt("job1")])
     assert "regions" not in run("ls", "--wide").stdout

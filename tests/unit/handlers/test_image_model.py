@@ -114,21 +114,26 @@ def test_what_is_not_honoured_is_named_and_left_out():
     body = an_image_request(
         jobName="no warning",
         jobArn="no warning either",
-        imageUrls=[f"{BUCKET}small.tif", f"{BUCKET}second.tif"],
         colour="red",
         imageProcessor={"name": "ships", "size": "xl"},
         outputs=[{"type": "S3", "bucket": "results", "region": "us-east-1"}],
         postProcessing=[{"step": "FEATURE_DISTILLATION", "algorithm": {"algorithmType": "NMS", "speed": 3}}],
     )
     reading = read_request(body)
-    assert reading.request.image_url == f"{BUCKET}small.tif"
     assert reading.warnings == (
         "colour means nothing here, and is left out.",
         "imageProcessor.size means nothing here, and is left out.",
         "outputs[0].region means nothing here, and is left out.",
         "postProcessing[0].algorithm.speed means nothing here, and is left out.",
-        "Only imageUrls[0] is processed; the other 1 are left out.",
     )
+
+
+def test_several_images_are_refused_with_what_to_do_instead_of_processing_only_the_first():
+    with pytest.raises(InvalidRequest) as caught:
+        read_request(an_image_request(imageUrls=[f"{BUCKET}{n}.tif" for n in range(3)]))
+    assert caught.value.field == "imageUrls"
+    assert "There are 3 images" in caught.value.message
+    assert "for each image" in caught.value.hint
 
 
 def test_a_request_without_outputs_is_taken_with_a_warning():

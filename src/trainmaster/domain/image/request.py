@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
-from trainmaster.domain.image.endpoint import is_url
+from trainmaster.domain.image.endpoint import is_url, key_of
 from trainmaster.domain.names import MAX_NAME, STAMP
 from trainmaster.domain.request.fields import Problem, shown
 from trainmaster.domain.request.values import job_names
@@ -23,6 +23,10 @@ from trainmaster.domain.roles import is_role
 _ENDPOINT = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", re.ASCII)
 # S3's bucket names, old ones among them, and ARNs, which stand for them in its API (developer guide, "access points").
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{3,255}|arn:aws[a-z-]*:s3[a-z0-9:/._-]+", re.ASCII)
+
+
+_LONGEST_KEY = 600
+"""Bytes of a model's URL, as its pool has it in its name: with that the table makes keys of at most 1,024 bytes."""
 
 
 class ProcessorType(StrEnum):
@@ -180,7 +184,11 @@ def _url_problems(field_: str, url: str, schemes: tuple[str, ...]) -> Iterator[P
 
 def _processor_problems(processor: Processor) -> Iterator[Problem]:
     if processor.is_http:
-        yield from _url_problems("imageProcessor.name", processor.name, ("http", "https"))
+        found = [*_url_problems("imageProcessor.name", processor.name, ("http", "https"))]
+        yield from found
+        if not found and len(key_of(processor.name).encode()) > _LONGEST_KEY:
+            text = f"The model's URL has more than {_LONGEST_KEY} bytes before its query."
+            yield Problem("imageProcessor.name", text, "Give a shorter one; what is behind '?' does not count.")
     elif not _ENDPOINT.fullmatch(processor.name):
         wrong = f"{shown(processor.name)} is no name of a SageMaker endpoint."
         yield Problem("imageProcessor.name", wrong, "Give an endpoint's name, or a URL that begins with http(s)://.")

@@ -52,6 +52,12 @@ def test_what_makes_sense_is_taken(changes):
     assert fields(**changes) == []
 
 
+@pytest.mark.parametrize(("length", "wrong"), [(600, []), (601, ["imageProcessor.name"])])
+def test_a_models_url_is_no_longer_than_its_pool_can_be_called(length, wrong):
+    url = "https://models.example/".ljust(length, "m")
+    assert fields(processor=Processor(name=f"{url}?token={'t' * 500}")) == wrong
+
+
 @pytest.mark.parametrize(
     "name", ["", "job_7", "a b", "a+b", "-a", "a-", "a" * 64, "a-qstamp-2", "a:b", "\u00e9", "a\n"]
 )
