@@ -84,3 +84,22 @@ def test_setting_the_others_leaves_it_alone(world):
     assert world.put("/pools", {"pools": settings}).status == 200
     assert names(world) == [SHIPS, G5, P5]
     assert world.memory.settings().pools.keys() == {G5, P5}
+
+
+def test_a_share_may_name_an_endpoint_that_no_job_needs_yet(world):
+    team = {"nominal": {SHIPS: 8}, "most": {SHIPS: 12, "endpoint/https://models.example/invoke": 2}}
+    reply = world.put("/settings", {"shares": {"team": team}})
+    assert reply.status == 200
+    assert {name: reply.body["shares"]["team"][name] for name in team} == team
+    # Pools that people set may still come and go.
+    assert world.delete(f"/pools/{G5}").status == 200
+
+
+@pytest.mark.parametrize("name", ["endpoint/", "endpoint/ships", "endpoint//blue", f"endpoint/{'s' * 700}/blue"])
+def test_a_share_names_a_variant_of_an_endpoint_or_a_url(world, name):
+    reply = world.put("/settings", {"shares": {"team": {"nominal": {name: 8}}}})
+    assert reply.kind == (400, "InvalidRequest", f"shares.team.nominal.{name}")
+
+
+def test_an_endpoint_is_nothing_to_prefer(world):
+    assert world.put("/settings", {"shares": {"team": {"prefers": [SHIPS]}}}).kind[2] == "shares.team.prefers[0]"

@@ -14,7 +14,7 @@ from trainmaster.domain.capacity import Demand
 from trainmaster.domain.history import History
 from trainmaster.domain.image.endpoint import pool_name
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Expansion, Order, Policy, Share
+from trainmaster.domain.policy import Expansion, Lending, Order, Policy, Share
 from trainmaster.domain.reasons import KeptForOther, WaitsForCapacity
 from trainmaster.domain.records import Records
 from trainmaster.domain.resolving import resolve
@@ -246,6 +246,51 @@ def test_no_share_takes_an_endpoint_back_from_another():
         active = [a_running_image("a", 8, share=holder, now=b.at(-7200))]
         waiting = [an_image_job("b", 8, share=owner, priority=9)]
         assert plan_of(a_queue(active=active, waiting=waiting, policy=Policy(shares=shares))).preemptions == ()
+
+
+def test_a_share_takes_its_own_of_an_endpoint_back_from_who_borrows_it():
+    """The owner has lent 5 of its 6 requests; no priority is needed to have them again, nor serves to have more."""
+    shares = {"team": Share(name="team", nominal={SHIPS: 6})}
+    active = [a_running_image("a", 4, now=b.at(-7200)), a_running_image("b", 3, now=b.at(-7200), priority=9)]
+    for load, victims in ((6, {"a", "b"}), (5, {"a"}), (7, set())):
+        waiting = [an_image_job("mine", load, share="team")]
+        plan = plan_of(a_queue(active=active, waiting=waiting, policy=Policy(shares=shares)))
+        assert {victim.name for each in plan.preemptions for victim in each.victims} == victims
+
+
+def test_what_a_share_reserves_of_an_endpoint_nobody_else_has_however_idle_it_is():
+    shares = {"team": Share(name="team", nominal={SHIPS: 6}, lending=Lending.RESERVE)}
+    theirs = [an_image_job("a", 2), an_image_job("b", 1, entry_time=b.at(1))]
+    policy = Policy(shares=shares)
+    assert started(a_queue(waiting=theirs, policy=policy)) == ["a"]
+    assert started(a_queue(waiting=[*theirs, an_image_job("mine", 6, share="team")], policy=policy)) == ["mine", "a"]
+    # What is not there is no reason to keep anything: at other endpoints nothing changes.
+    gone = {name: replace(share, nominal={pool_name("gone", "blue"): 6}) for name, share in shares.items()}
+    assert started(a_queue(waiting=theirs, policy=Policy(shares=gone))) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "bound", [{"most": {SHIPS: 3}}, {"most_per_user": {SHIPS: 3}}, {"nominal": {SHIPS: 1}, "borrows": {SHIPS: 2}}]
+)
+def test_a_share_that_is_bounded_at_an_endpoint_holds_no_more_and_a_larger_image_all_of_that(bound):
+    policy = Policy(shares={"team": Share(name="team", **bound)})
+    small = [an_image_job(f"s{number}", 2, share="team", entry_time=b.at(number)) for number in range(3)]
+    assert started(a_queue(waiting=small, policy=policy)) == ["s0"]
+    large = [an_image_job("large", 400, share="team")]
+    assert plan_of(a_queue(waiting=large, policy=policy)).starts[0].units == {SHIPS: 3}
+    assert started(a_queue(waiting=[an_image_job("other", 8)], policy=policy)) == ["other"]
+
+
+def test_an_image_larger_than_what_others_leave_of_its_endpoint_asks_for_that():
+    shares = {"team": Share(name="team", nominal={SHIPS: 6}, lending=Lending.RESERVE)}
+    plan = plan_of(a_queue(waiting=[an_image_job("large", 400)], policy=Policy(shares=shares)))
+    assert plan.starts[0].units == {SHIPS: 2}
+
+
+def test_an_owner_still_starts_where_throttling_leaves_less_than_all_own():
+    shares = {name: Share(name=name, nominal={SHIPS: 4}, lending=Lending.RESERVE) for name in ("ants", "bees")}
+    queue = a_queue(waiting=[an_image_job("ant", 400, share="ants")], policy=Policy(shares=shares), caps={"ships": 2})
+    assert plan_of(queue).starts[0].units == {SHIPS: 2}
 
 
 @pytest.mark.parametrize("order", [Order.BACKFILL, Order.FAIR])

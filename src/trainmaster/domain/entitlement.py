@@ -49,12 +49,12 @@ class Entitlement:
     def bound(self, pool: str) -> Bound | None:
         """The tightest bound on what it holds of a pool; None where only the pool itself bounds it.
 
-        Endpoints are nobody's own: settings do not name them, and no share is kept from what it could not be given.
+        Endpoints come and go, so that settings need not divide them: who borrows nothing uses those of which nothing is
+        its own as everybody does.
         """
-        if is_endpoint_pool(pool):
-            return None
         bounds = []
-        if self.share.lending is not Lending.LEND_AND_BORROW:
+        divided = pool in self.share.nominal or not is_endpoint_pool(pool)
+        if divided and self.share.lending is not Lending.LEND_AND_BORROW:
             bounds.append(Bound(self.own(pool), "own units"))
         elif pool in self.share.borrows:
             bounds.append(Bound(self.own(pool) + self.share.borrows[pool], "borrow limit"))
@@ -92,6 +92,14 @@ class Entitlements:
     def keepers(self, pool: str) -> tuple[str, ...]:
         """The shares that keep units of a pool from others."""
         return tuple(name for name, entitlement in self._known.items() if entitlement.kept(pool) > 0)
+
+    def most(self, share: str, pool: str) -> int:
+        """Units of a pool that one job of a share may hold where nobody else uses what others lend."""
+        mine, usable = self.of(share), self._usable(pool)
+        kept = sum(self.of(name).kept(pool) for name in self.keepers(pool) if name != share)
+        bound = mine.bound(pool)
+        bounds = (usable if bound is None else bound.limit, mine.share.most_per_user.get(pool, usable))
+        return min(max(usable - kept, min(mine.own(pool), usable)), *bounds)
 
     def overdrawn(self, pool: str) -> int:
         """By how much the shares own more of a pool than there is, since its cap was lowered or others hold it."""

@@ -12,6 +12,7 @@ from typing import TypeGuard
 
 from trainmaster.domain.capacity import Pool, Units, total
 from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.image.endpoint import is_endpoint_pool, is_url, pool_parts
 from trainmaster.domain.policy import Budget, Expansion, Lending, Limits, Policy, Preemption, Retry, Share
 from trainmaster.domain.pools import LARGEST_CAP
 from trainmaster.domain.request.fields import Problem, did_you_mean, shown
@@ -29,6 +30,8 @@ MOST_SHARES = 200
 MOST_ROLES = 100
 MOST_PATTERNS = 100
 LARGEST_NUMBER = 1e12
+LONGEST_ENDPOINT = 700
+"""Bytes of the name of an endpoint's pool: no job waits for a longer one."""
 _ZERO = timedelta(0)
 _SHIPPED = Catalogue()
 
@@ -149,8 +152,19 @@ def _share_problems(path: str, share: Share, pools: Mapping[str, Pool]) -> Itera
 
 def _unit_problems(path: str, by_pool: Units, pools: Mapping[str, Pool]) -> Iterator[Problem]:
     for name, count in by_pool.items():
-        yield from _unknown_pool(f"{path}.{name}", name, pools)
+        if is_endpoint_pool(name):
+            yield from _endpoint_problems(f"{path}.{name}", name)
+        else:
+            yield from _unknown_pool(f"{path}.{name}", name, pools)
         yield from _whole(f"{path}.{name}", count, LARGEST_CAP)
+
+
+def _endpoint_problems(path: str, name: str) -> Iterator[Problem]:
+    """Endpoints are pools only as long as image jobs need them, so what is said of one waits until then."""
+    key, variant = pool_parts(name)
+    if not key or not (variant or is_url(key)) or not name.isprintable() or len(name.encode()) > LONGEST_ENDPOINT:
+        hint = "Name it endpoint/<name>/<variant>, or endpoint/<url> for a model behind a URL: see GET /pools."
+        yield Problem(path, f"{shown(name)} is no endpoint's pool.", hint)
 
 
 def _unknown_pool(path: str, name: str, pools: Mapping[str, Pool]) -> Iterator[Problem]:

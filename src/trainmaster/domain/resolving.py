@@ -7,11 +7,12 @@ choose among the pools: that is `planner/place.py`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from trainmaster.domain.capacity import Demand, Kind, Pool, Units, covers
 from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.entitlement import Entitlements
 from trainmaster.domain.image.demand import demand_of, pool_of
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand, Retire, Snapshot
@@ -71,7 +72,8 @@ def resolved(demand: Demand, offers: Offers) -> Demand:
 def resolve(snapshot: Snapshot) -> Snapshot:
     """The snapshot with the demands of all jobs resolved against its pools; the same where none depends on them.
 
-    Those of image jobs are cut to what their endpoints take, so that a larger image starts where nothing else runs.
+    Those of image jobs are cut to what their endpoints take, and their shares may have of that, so that a larger image
+    starts where nothing else runs.
     """
     # Inline, since it is asked of every job of a deep queue, nearly none of which depends on them.
     if not [
@@ -81,10 +83,11 @@ def resolve(snapshot: Snapshot) -> Snapshot:
     ]:
         return snapshot
     offers, known = Offers(snapshot.pools, snapshot.catalogue), dict[Hashable, Demand]()
+    rules = _Rules(Entitlements(snapshot.policy, snapshot.pools, snapshot.foreign)) if snapshot.policy.shares else None
     return replace(
         snapshot,
-        active=tuple(_resolved(job, offers, known) for job in snapshot.active),
-        waiting=tuple(_resolved(job, offers, known) for job in snapshot.waiting),
+        active=tuple(_resolved(job, offers, known, rules) for job in snapshot.active),
+        waiting=tuple(_resolved(job, offers, known, rules) for job in snapshot.waiting),
     )
 
 
@@ -100,12 +103,26 @@ def pools_after(pools: Mapping[str, Pool], changes: Sequence[Expand | Retire]) -
     return left | {each.pool.name: each.pool for each in changes if isinstance(each, Expand)}
 
 
-def _resolved(job: Job, offers: Offers, known: dict[Hashable, Demand]) -> Job:
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What shares may have of endpoints; worked out once for all jobs of a share at one."""
+
+    entitlements: Entitlements
+    known: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def most(self, share: str, pool: str) -> int:
+        if (share, pool) not in self.known:
+            self.known[share, pool] = self.entitlements.most(share, pool)
+        return self.known[share, pool]
+
+
+def _resolved(job: Job, offers: Offers, known: dict[Hashable, Demand], rules: _Rules | None) -> Job:
     """The job with its demand resolved; equal demands of a deep queue are worked out once, into `known`."""
     asked = job.demand
     if job.image_work is not None:
         pool = offers.pools.get(pool_of(job.image_work))
-        cut = demand_of(job.image_work, None if pool is None else pool.cap)
+        cap = None if pool is None else pool.cap if rules is None else rules.most(job.share, pool.name)
+        cut = demand_of(job.image_work, cap)
         return job if cut == asked else replace(job, demand=cut)
     if asked.resources is None:
         return job
