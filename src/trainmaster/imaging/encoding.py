@@ -20,7 +20,7 @@ from rasterio.io import MemoryFile
 from rasterio.rpc import RPC
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.image.request import Compression, TileFormat
+from trainmaster.domain.image.request import COMPRESSIONS, Compression, TileFormat
 from trainmaster.imaging.georeference import WGS84, applied, moved
 from trainmaster.imaging.pixels import Chip, Pixels, Placing, eight_bits
 
@@ -49,29 +49,27 @@ _OPTIONS: dict[tuple[TileFormat, Compression], dict[str, Any]] = {
     (TileFormat.GEOTIFF, Compression.LZW): {"COMPRESS": "LZW"},
     (TileFormat.GEOTIFF, Compression.JPEG): {"COMPRESS": "JPEG"},
 }
-_BANDS = {TileFormat.JPEG: (1, 3), TileFormat.PNG: (1, 2, 3, 4)}
+_GREY_OR_RGB, _WITH_ALPHA_TOO = (1, 3), (1, 2, 3, 4)
+_BANDS: dict[tuple[TileFormat, Compression | None], tuple[int, ...]] = {
+    (TileFormat.JPEG, None): _GREY_OR_RGB,
+    (TileFormat.PNG, None): _WITH_ALPHA_TOO,
+    (TileFormat.NITF, Compression.JPEG): _GREY_OR_RGB,
+    (TileFormat.GEOTIFF, Compression.JPEG): _WITH_ALPHA_TOO,
+}
+"""How many bands there may be; with others any number."""
 _EIGHT_BITS_OR_SIXTEEN = (np.dtype(np.uint8), np.dtype(np.uint16))
 
 
-def check(form: TileFormat, compression: Compression) -> None:
-    """Raise `InvalidRequest` for a compression that a format does not have."""
-    if form in (TileFormat.NITF, TileFormat.GEOTIFF) and (form, compression) not in _OPTIONS:
-        allowed = ", ".join(sorted(each.value for known, each in _OPTIONS if known is form))
-        hint = f"{form} has: {allowed}"
-        raise InvalidRequest(f"no {form} has {compression}", field="imageProcessorTileCompression", hint=hint)
-
-
 def encode(chip: Chip, form: TileFormat, compression: Compression) -> bytes:
-    """A tile's bytes.
+    """A tile's bytes; `COMPRESSIONS` of the domain says which pairs there are.
 
     Georeference is kept in GeoTIFF as it is. NITF has the corners in whole metres or arc seconds (IGEOLO), and the
     whole image's sensor model (RPC00B) beside what part of it the tile is (ICHIPB). Raises `InvalidRequest` for
     pixels that the format cannot have.
     """
-    check(form, compression)
     pixels = _fitting(chip, form, compression)
-    placing = chip.placing if form in (TileFormat.NITF, TileFormat.GEOTIFF) else Placing()
-    options = _OPTIONS.get((form, compression), {})
+    placing = chip.placing if form in COMPRESSIONS else Placing()
+    options = _OPTIONS[form, compression] if form in COMPRESSIONS else {}
     if form is TileFormat.NITF:
         placing = _nitf_placing(placing, pixels)
         options = options | chip_of(placing)
@@ -110,9 +108,10 @@ def _moved(placing: Placing, rpcs: RPC) -> RPC:
 def _fitting(chip: Chip, form: TileFormat, compression: Compression) -> Pixels:
     """The pixels, in bands and bits that the format has."""
     pixels = chip.pixels
-    if form in _BANDS and len(pixels) not in _BANDS[form]:
+    bands = _BANDS.get((form, compression if form in COMPRESSIONS else None))
+    if bands and len(pixels) not in bands:
         pixels = pixels[:3] if len(pixels) >= 3 else pixels[:1]
-    fits = form in (TileFormat.NITF, TileFormat.GEOTIFF) and compression is not Compression.JPEG
+    fits = form in COMPRESSIONS and compression is not Compression.JPEG
     if fits or (form is TileFormat.PNG and pixels.dtype in _EIGHT_BITS_OR_SIXTEEN):
         return pixels
     return eight_bits(pixels, chip.scale)

@@ -142,8 +142,11 @@ class ImageRequest:
         return str(self.parameters.get("TargetVariant") or "") or None
 
 
-_MEANINGLESS = frozenset({(TileFormat.NITF, Compression.LZW), (TileFormat.GEOTIFF, Compression.J2K)})
-"""No such tile can be written; JPEG and PNG have a compression of their own, whatever is asked."""
+COMPRESSIONS: Mapping[TileFormat, tuple[Compression, ...]] = {
+    TileFormat.NITF: (Compression.NONE, Compression.JPEG, Compression.J2K),
+    TileFormat.GEOTIFF: (Compression.NONE, Compression.JPEG, Compression.LZW),
+}
+"""Of formats that leave a choice; JPEG and PNG have a compression of their own, whatever is asked."""
 
 
 def problems(request: ImageRequest) -> Iterator[Problem]:
@@ -209,10 +212,10 @@ def _tile_problems(request: ImageRequest) -> Iterator[Problem]:
     elif not 0 <= overlap < size:
         wrong = f"The overlap of tiles is {shown(overlap)} pixels, and the tiles have {shown(size)}."
         yield Problem("imageProcessorTileOverlap", wrong, f"Give a whole number from 0 to {size - 1}.")
-    if (request.tile_format, request.tile_compression) in _MEANINGLESS:
+    known = COMPRESSIONS.get(request.tile_format)
+    if known is not None and request.tile_compression not in known:
         wrong = f"No {request.tile_format} tile is compressed as {request.tile_compression}."
-        hint = "NITF takes NONE, JPEG and J2K; GTIFF takes NONE, JPEG and LZW."
-        yield Problem("imageProcessorTileCompression", wrong, hint)
+        yield Problem("imageProcessorTileCompression", wrong, f"{request.tile_format} takes {', '.join(known)}.")
 
 
 def _distillation_problems(rules: Distillation) -> Iterator[Problem]:
