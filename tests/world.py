@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import boto3
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
+from aws_clients import aws_client
 from builders import IMAGE, P5, ROLE
 from trainmaster.adapters.dynamodb import DynamoStore
 from trainmaster.adapters.dynamodb_table import Table
@@ -406,7 +406,7 @@ def _held(config: dict[str, Any]) -> list[tuple[str, int]]:
 
 def dynamodb_client() -> Any:
     """A client for moto; few retries, since faults are injected above them."""
-    return boto3.client("dynamodb", region_name="us-east-1", config=Config(retries={"total_max_attempts": 1}))
+    return aws_client("dynamodb", config=Config(retries={"total_max_attempts": 1}))
 
 
 def shuffled(seed: int, items: list[Any]) -> list[Any]:

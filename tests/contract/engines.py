@@ -122,6 +122,8 @@ class Dynoxide:
 
     def __init__(self) -> None:
         self._port = _free_port()
+        # Of one session: each reads botocore's models anew, which takes thirty times what a client does.
+        self._session = boto3.session.Session()
         self._process = subprocess.Popen(
             [str(_binary()), "--port", str(self._port)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -134,7 +136,7 @@ class Dynoxide:
     def client(self, **config: Any) -> Any:
         """A client of its own, with the retries that the Lambdas have."""
         patience = {"retries": {"mode": "standard", "total_max_attempts": 3}, "max_pool_connections": 32}
-        return boto3.session.Session().client(
+        return self._session.client(
             "dynamodb",
             endpoint_url=f"http://127.0.0.1:{self._port}",
             region_name="us-east-1",

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import boto3
 import pytest
 from launcher_contract import QUEUE, Creates
 from moto import mock_aws
 
+from aws_clients import aws_client
 from builders import a_request
 from trainmaster.adapters.sagemaker import SageMakerLauncher
 
 
 class MotoBench:
     def __init__(self):
-        self.client = boto3.client(
-            "sagemaker", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
-        )
+        self.client = aws_client("sagemaker")
         self.launcher = SageMakerLauncher(self.client, QUEUE)
 
     def now(self):

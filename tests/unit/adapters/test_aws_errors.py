@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import boto3
 import pytest
 from botocore import exceptions
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
+from aws_clients import aws_client
 from trainmaster.adapters.aws_errors import AWS_ERRORS, code_of, message_of, passing, translated, trouble
 from trainmaster.domain.errors import (
     CapacityExhausted,
@@ -32,13 +32,7 @@ class Raw:
 
 def a_client(on_send):
     """A real client whose requests end at `on_send`, which answers or raises."""
-    client = boto3.client(
-        "sagemaker",
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-        config=Config(retries={"mode": "standard", "total_max_attempts": 1}),
-    )
+    client = aws_client("sagemaker", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))
     client.meta.events.register("before-send.sagemaker", on_send)
     return client
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ConnectTimeoutError
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from aws_clients import aws_client
 from builders import G5, P5
 from trainmaster.adapters.ec2 import Ec2InstanceTypes, instance_type
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
@@ -17,13 +17,7 @@ from trainmaster.domain.resources import InstanceType
 
 
 def a_client():
-    return boto3.client(
-        "ec2",
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-        config=Config(retries={"mode": "standard", "total_max_attempts": 1}),
-    )
+    return aws_client("ec2", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))
 
 
 @pytest.fixture

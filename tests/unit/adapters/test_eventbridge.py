@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-import boto3
 import pytest
 from botocore.stub import Stubber
 
+from aws_clients import aws_client
 from trainmaster.adapters.eventbridge import EventAsker
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
 
@@ -16,8 +16,7 @@ QUESTION = {"token": "t", "job": "job1", "to": 2}
 
 @pytest.fixture
 def client():
-    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    return boto3.client("events", region_name="us-east-1", **keys)
+    return aws_client("events")
 
 
 def asked(client, answer):

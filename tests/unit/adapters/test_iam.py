@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-import boto3
 import pytest
+from botocore.config import Config
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from aws_clients import aws_client
 from builders import NOW
 from trainmaster.adapters.iam import PassRoleChecker
 
@@ -45,7 +46,7 @@ class World:
 
     def __init__(self) -> None:
         self.clock = Hands()
-        iam: Any = boto3.client("iam", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
+        iam: Any = aws_client("iam")
         self.stub = Stubber(iam)
         self.checker = PassRoleChecker(iam, self.clock)
 
@@ -139,14 +140,7 @@ def test_no_result_means_cannot_tell(world: World) -> None:
 
 
 def test_no_connection_means_cannot_tell() -> None:
-    iam = boto3.client(
-        "iam",
-        region_name="us-east-1",
-        aws_access_key_id="x",
-        aws_secret_access_key="x",
-        endpoint_url="http://127.0.0.1:1",
-        config=boto3.session.Config(retries={"total_max_attempts": 1}),
-    )
+    iam = aws_client("iam", endpoint_url="http://127.0.0.1:1", config=Config(retries={"total_max_attempts": 1}))
     assert PassRoleChecker(iam, Hands()).may_pass(ALICE, ROLE) is None
 
 
@@ -230,7 +224,7 @@ def test_the_path_of_a_sessions_role_comes_from_iam() -> None:
         return type("Answer", (), {"status_code": 200})(), {"EvaluationResults": [result]}
 
     with mock_aws():
-        iam = boto3.client("iam", region_name="us-east-1")
+        iam = aws_client("iam")
         trust = json.dumps({"Version": "2012-10-17", "Statement": []})
         arn = iam.create_role(RoleName="TeamA", Path="/people/", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
         account = arn.split(":")[4]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import json
 
-import boto3
 import pytest
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
+from aws_clients import aws_client
 from trainmaster.adapters.lambda_hook import FunctionAsker
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
 
@@ -20,8 +20,7 @@ QUESTION = {"token": "t", "job": "job1", "to": 2}
 
 @pytest.fixture
 def client():
-    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    return boto3.client("lambda", region_name="us-east-1", **keys)
+    return aws_client("lambda")
 
 
 def returned(client, said, **more):

@@ -15,6 +15,7 @@ import pytest
 from botocore.config import Config
 from botocore.stub import Stubber
 
+from aws_clients import aws_client
 from builders import G5, P5
 from trainmaster.adapters.pricing import PriceList, endpoint_region, training_price
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
@@ -34,11 +35,9 @@ SKU = "JMCWJEAPVJNFJ5P4"
 
 @pytest.fixture
 def script():
-    client = boto3.client(
+    client = aws_client(
         "pricing",
         region_name=endpoint_region("eu-west-1"),
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
         config=Config(retries={"mode": "standard", "total_max_attempts": 1}),
     )
     with Stubber(client) as script:
@@ -201,10 +200,14 @@ class TestAProduct:
         assert training_price(text) is None
 
 
-@pytest.mark.parametrize("region", boto3.session.Session().get_available_regions("sagemaker"))
+ENDPOINTS = boto3.session.Session()
+"""One session: each reads the list anew."""
+
+
+@pytest.mark.parametrize("region", ENDPOINTS.get_available_regions("sagemaker"))
 def test_every_region_asks_where_the_list_has_an_endpoint(region):
     """As botocore's `endpoints.json` has them."""
-    assert endpoint_region(region) in boto3.session.Session().get_available_regions("pricing")
+    assert endpoint_region(region) in ENDPOINTS.get_available_regions("pricing")
 
 
 def test_the_endpoint_is_near_and_in_the_partition():

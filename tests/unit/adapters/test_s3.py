@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 from botocore.stub import Stubber
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
+from aws_clients import aws_client
 from builders import NOW, at
 from trainmaster.adapters.s3 import MOST_PAGES, S3Checkpoints, place_of
 from trainmaster.domain.errors import Throttled, Unavailable
@@ -124,7 +124,7 @@ def test_nothing_that_anybody_writes_breaks_it(text):
 
 def test_over_a_real_client():
     with mock_aws():
-        client = boto3.client("s3", region_name="us-east-1")
+        client = aws_client("s3")
         client.create_bucket(Bucket="bucket")
         for name in ("job1/epoch-1", "job1/epoch-2", "job10/epoch-9"):
             client.put_object(Bucket="bucket", Key=f"checkpoints/{name}", Body=b"x")
@@ -136,7 +136,7 @@ def test_over_a_real_client():
 
 
 def test_the_call_is_one_that_botocore_knows():
-    client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
+    client = aws_client("s3")
     with Stubber(client) as stub:
         stub.add_response("list_objects_v2", {}, {"Bucket": "bucket", "Prefix": "a/"})
         assert S3Checkpoints(lambda: client).newest("s3://bucket/a") is None

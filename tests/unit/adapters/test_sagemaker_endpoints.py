@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import boto3
 import pytest
 from botocore.config import Config
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from aws_clients import aws_client
 from trainmaster.adapters.sagemaker_endpoints import SageMakerEndpoints
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable
 from trainmaster.domain.image.endpoint import Endpoint, Variant
@@ -20,13 +20,7 @@ WHEN = datetime(2026, 7, 1, tzinfo=UTC)
 
 
 def a_client():
-    return boto3.client(
-        "sagemaker",
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-        config=Config(retries={"mode": "standard", "total_max_attempts": 1}),
-    )
+    return aws_client("sagemaker", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))
 
 
 @pytest.fixture

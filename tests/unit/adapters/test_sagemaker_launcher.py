@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
-import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 from botocore.exceptions import StubResponseError
 from botocore.stub import Stubber
 
+from aws_clients import aws_client
 from builders import G5, NOW, P5, a_job, a_request, an_attempt, at
 from trainmaster.adapters.sagemaker import SageMakerLauncher
 from trainmaster.adapters.sagemaker_errors import AccountLimitReached
@@ -53,13 +53,7 @@ PASSING = [
 
 
 def a_client():
-    return boto3.client(
-        "sagemaker",
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-        config=Config(retries={"mode": "standard", "total_max_attempts": 1}),
-    )
+    return aws_client("sagemaker", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))
 
 
 class Strict:

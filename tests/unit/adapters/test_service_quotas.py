@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import boto3
 import pytest
 from botocore.config import Config
 from botocore.stub import Stubber
 
+from aws_clients import aws_client
 from builders import G5, P5
 from trainmaster.adapters.service_quotas import ServiceQuotas
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
@@ -16,13 +16,7 @@ ASKED = {"ServiceCode": "sagemaker", "MaxResults": 100}
 
 @pytest.fixture
 def script():
-    client = boto3.client(
-        "service-quotas",
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-        config=Config(retries={"mode": "standard", "total_max_attempts": 1}),
-    )
+    client = aws_client("service-quotas", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))
     with Stubber(client) as script:
         yield script
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 
-import boto3
 import pytest
 from botocore.config import Config
 from botocore.stub import Stubber
@@ -14,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
 
+from aws_clients import aws_client
 from trainmaster.adapters.sqs import LARGEST_MESSAGE, SqsPublisher
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
 
@@ -23,13 +23,7 @@ SENT = {"MessageId": "1", "MD5OfMessageBody": "x"}
 
 
 def a_client():
-    return boto3.client(
-        "sqs",
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-        config=Config(retries={"mode": "standard", "total_max_attempts": 1}),
-    )
+    return aws_client("sqs", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))
 
 
 class Recorder:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-import boto3
 import pytest
 from moto import mock_aws
 
+from aws_clients import aws_client
 from trainmaster.adapters.sqs import LARGEST_MESSAGE
 from trainmaster.adapters.sqs_images import SqsImages
 from trainmaster.adapters.sqs_regions import SqsRegions
@@ -20,7 +20,7 @@ ARN = "arn:aws:iam::111122223333:user/ada"
 @pytest.fixture
 def sqs():
     with mock_aws():
-        yield boto3.client("sqs", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test")
+        yield aws_client("sqs")
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from aws_clients import aws_client
 from model_server import model_server
 from trainmaster.local.simulator.invocations import Invocations
 from trainmaster.local.simulator.server import serve
@@ -51,7 +51,7 @@ def served(model):
 def client(service, url):
     once = Config(retries={"total_max_attempts": 1}, max_pool_connections=20)
     keys = {"aws_access_key_id": ACCOUNT, "aws_secret_access_key": "x"}
-    MADE.append(boto3.client(service, endpoint_url=url, region_name=REGION, config=once, **keys))
+    MADE.append(aws_client(service, endpoint_url=url, config=once, **keys))
     return MADE[-1]
 
 

@@ -7,11 +7,11 @@ import logging
 import threading
 from datetime import UTC, datetime
 
-import boto3
 import pytest
 from moto import mock_aws
 from simulated import Account
 
+from aws_clients import aws_client
 from trainmaster.local.simulator.delivery import Courier, event_courier, log_courier
 from trainmaster.local.simulator.runner import LogLine
 
@@ -115,7 +115,7 @@ def test_events_become_entries_of_the_bus(refusals):
 
 @mock_aws
 def test_lines_arrive_in_their_log_streams_in_order():
-    client = boto3.client("logs", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+    client = aws_client("logs")
     client.create_log_group(logGroupName="group")
     courier = log_courier(client)
     for stream, text in (("one", "first"), ("two", "other"), ("one", ""), ("one", "last")):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import EndpointConnectionError
 from simulated import Account, refusal, resources
 
+from aws_clients import aws_client
 from builders import P5, a_request
 from trainmaster.local.simulator import Account as Identity
 from trainmaster.local.simulator import ApiError, SageMakerSimulator
@@ -269,8 +269,7 @@ def test_a_hook_may_pretend_that_the_connection_was_lost():
 
 def test_a_client_that_exists_already_can_be_attached():
     account = Account()
-    client = boto3.client("sagemaker", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b",
-                          endpoint_url="https://nowhere.invalid")  # fmt: skip
+    client = aws_client("sagemaker", endpoint_url="https://nowhere.invalid")
     account.simulator.attach(client)
     client.create_training_job(**a_request("job1"))
     assert account.status() == ("InProgress", "Starting")

@@ -12,13 +12,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
-import boto3
 import pytest
 from botocore.config import Config
 from simulated import QUICK, refusal
 from wall import COUNTER, Stream, WallAccount, a_command, alive, wait_until_gone
 from werkzeug.serving import make_server
 
+from aws_clients import aws_client
 from builders import a_request
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator.__main__ import main
@@ -31,10 +31,9 @@ QUICK_COURSE = [
 
 
 def client(service: str, address: str):
-    return boto3.client(
+    return aws_client(
         service,
         endpoint_url=address,
-        region_name="us-east-1",
         aws_access_key_id="111122223333",
         aws_secret_access_key="local",
         config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),

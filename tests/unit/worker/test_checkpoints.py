@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import boto3
 import pytest
 from moto import mock_aws
 
+from aws_clients import aws_client
 from trainmaster.worker.checkpoints import Checkpoints, DirectoryKeeper, Fenced, Mark
 from trainmaster.worker.s3_checkpoints import S3Keeper
 
@@ -13,9 +13,7 @@ from trainmaster.worker.s3_checkpoints import S3Keeper
 @pytest.fixture
 def s3():
     with mock_aws():
-        client = boto3.client(
-            "s3", region_name="us-east-1", aws_access_key_id="testing", aws_secret_access_key="testing"
-        )
+        client = aws_client("s3")
         client.create_bucket(Bucket="bucket")
         yield client
 
