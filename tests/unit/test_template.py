@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import subprocess
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,10 @@ from cfnlint.decode import decode
 from trainmaster import bootstrap
 from trainmaster.adapters.eventbridge import SOURCE as SOURCE_OF_RESIZES
 from trainmaster.bootstrap import Settings
-from trainmaster.handlers.manager import consume, metrics
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.image.endpoint import Limits
+from trainmaster.domain.image.limits import VARIABLES, limits_of
+from trainmaster.handlers.manager import consume
 from trainmaster.handlers.openapi import OPERATIONS
 
 ROOT = Path(__file__).parents[2]
@@ -53,9 +57,16 @@ def of_type(kind):
 
 def statements(role):
     """Every statement of a role, those under a condition too."""
+    for _, each in conditional_statements(role):
+        yield each
+
+
+def conditional_statements(role):
+    """Every statement of a role with the condition that its policy is under; None for none."""
     for policy in RESOURCES[role]["Properties"]["Policies"]:
-        document = policy["Fn::If"][1] if "Fn::If" in policy else policy
-        yield from document["PolicyDocument"]["Statement"]
+        condition, document = policy["Fn::If"][:2] if "Fn::If" in policy else (None, policy)
+        for each in document["PolicyDocument"]["Statement"]:
+            yield condition, each
 
 
 def listed(value):
@@ -120,7 +131,31 @@ def test_the_defaults_are_settings_that_the_code_accepts():
     assert re.fullmatch(PARAMETERS["Pools"]["AllowedPattern"], environ["TRAINMASTER_POOLS"])
 
 
-@pytest.mark.parametrize("function", ["ApiFunction", "ManagerFunction"])
+@pytest.mark.parametrize("name", VARIABLES)
+def test_parameters_of_image_jobs_have_the_codes_defaults_and_take_what_it_takes(name):
+    reference = TEMPLATE["Globals"]["Function"]["Environment"]["Variables"][name]
+    parameter = PARAMETERS[reference["Ref"]]
+    assert limits_of({name: str(parameter["Default"])}) == Limits()
+    takes = [parameter[limit] for limit in ("MinValue", "MaxValue") if limit in parameter]
+    takes += parameter.get("AllowedValues", [])
+    for value in takes:
+        limits_of({name: str(value)})
+    if parameter["Type"] == "Number":
+        assert {"MinValue", "MaxValue"} <= parameter.keys()
+        with pytest.raises(InvalidRequest):
+            limits_of({name: str(parameter["MinValue"] - 1)})
+
+
+def test_whatever_the_pattern_of_a_regions_size_lets_in_the_code_reads():
+    pattern = PARAMETERS["RegionSize"]["AllowedPattern"]
+    for text in ("(10240, 10240)", "(256,512)", "(99999, 100)"):
+        assert re.fullmatch(pattern, text)
+        assert limits_of({"REGION_SIZE": text}) != Limits() or text == PARAMETERS["RegionSize"]["Default"]
+    for text in ("(0, 0)", "(10, 10)", "10240", "(a, b)"):
+        assert not re.fullmatch(pattern, text)
+
+
+@pytest.mark.parametrize("function", ["ApiFunction", "ManagerFunction", "IntakeFunction", "RegionFunction"])
 def test_each_handler_exists(function):
     module, _, name = RESOURCES[function]["Properties"]["Handler"].rpartition(".")
     assert callable(getattr(import_module(module), name))
@@ -185,11 +220,13 @@ def test_members_of_elastic_jobs_may_use_the_rows_of_rendezvous_alone():
     assert TEMPLATE["Outputs"]["RendezvousPolicyArn"]["Value"] == {"Ref": "RendezvousPolicy"}
 
 
-def test_rows_of_rendezvous_expire_and_no_others():
+def test_rows_of_rendezvous_and_of_image_jobs_runs_expire_and_no_others():
     table = RESOURCES["QueueTable"]["Properties"]
     assert table["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
-    written = {path.stem for path in (SOURCE / "adapters").glob("*.py") if '"expires"' in path.read_text()}
-    assert written <= {"dynamodb_rendezvous"}
+    sources = {path.stem: path.read_text() for path in (SOURCE / "adapters").glob("*.py")}
+    written = {name for name, text in sources.items() if re.search(r"""["']expires["']|\bexpires=""", text)}
+    assert {"dynamodb_rendezvous", "dynamodb_runs"} <= written
+    assert all(name.startswith(("dynamodb_rendezvous", "dynamodb_run")) for name in written)
 
 
 def test_both_functions_may_send_what_the_code_sends():
@@ -238,6 +275,76 @@ def test_a_batch_is_hidden_longer_than_the_manager_may_take_but_not_for_long():
     timeout = RESOURCES["ManagerFunction"]["Properties"]["Timeout"]
     assert 2 * timeout <= RESOURCES["WakeQueue"]["Properties"]["VisibilityTimeout"] <= 180
     assert RESOURCES["ApiFunction"]["Properties"]["Timeout"] <= 29
+
+
+@pytest.mark.parametrize(
+    ("function", "event", "queue", "parameter"),
+    [
+        ("IntakeFunction", "Requests", "ImageQueue", "IntakeConcurrency"),
+        ("RegionFunction", "Regions", "RegionQueue", "RegionConcurrency"),
+    ],
+)
+def test_functions_of_image_jobs_are_bounded_and_no_message_is_given_up_for_it(function, event, queue, parameter):
+    """Lambda takes 2 to 1,000. A message that shows again before its call has ended is counted as received in vain.
+
+    AWS advises five deliveries at least ("Configuring maximum concurrency for Amazon SQS event sources").
+    """
+    source = RESOURCES[function]["Properties"]["Events"][event]["Properties"]
+    assert source["Queue"] == {"Fn::GetAtt": [queue, "Arn"]}
+    assert source["ScalingConfig"] == {"MaximumConcurrency": {"Ref": parameter}}
+    assert (PARAMETERS[parameter]["MinValue"], PARAMETERS[parameter]["MaxValue"]) == (2, 1000)
+    properties = RESOURCES[queue]["Properties"]
+    assert properties["VisibilityTimeout"] > RESOURCES[function]["Properties"]["Timeout"]
+    assert properties["RedrivePolicy"]["maxReceiveCount"] >= 5
+
+
+KMS = {"IntakeRole": {"kms:Decrypt"}, "RegionRole": {"kms:Decrypt", "kms:GenerateDataKey"}}
+"""What S3 needs to read and to write under a key ("Protecting data with SSE-KMS")."""
+
+
+@pytest.mark.parametrize("role", of_type("AWS::IAM::Role"))
+def test_keys_of_images_open_to_those_who_read_and_write_them_through_s3_alone(role):
+    found = [
+        (condition, each)
+        for condition, each in conditional_statements(role)
+        if any(action in {"kms:Decrypt", "kms:GenerateDataKey"} for action in listed(each["Action"]))
+    ]
+    assert {action for _, each in found for action in listed(each["Action"])} == KMS.get(role, set())
+    for condition, each in found:
+        assert condition == "HasImageKmsKeys"
+        assert each["Resource"] == {"Fn::Split": [",", {"Ref": "ImageKmsKeyArns"}]}
+        assert each["Condition"] == {"StringLike": {"kms:ViaService": {"Fn::Sub": "s3.*.${AWS::URLSuffix}"}}}
+
+
+def test_the_layer_is_built_for_the_functions_platform_and_only_where_there_are_image_jobs():
+    """SAM builds whatever stands in a template; it does resolve `ContextPath`, with the parameters that it is given."""
+    layer = RESOURCES["ImagingLayer"]
+    condition, built, otherwise = layer["Metadata"]["ContextPath"]["Fn::If"]
+    assert (condition, otherwise) == (layer["Condition"], "layers/imaging/none")
+    for runtime in PARAMETERS["Runtime"]["AllowedValues"]:
+        for architecture in PARAMETERS["Architecture"]["AllowedValues"]:
+            folder = built["Fn::Sub"].replace("${Runtime}", runtime).replace("${Architecture}", architecture)
+            assert asked_of_pip(folder) == (runtime.removeprefix("python"), MACHINES[architecture])
+    assert "pip" not in made(otherwise)
+    # SAM's cache knows builds by what they are compatible with, not by where the Makefile is.
+    assert layer["Properties"]["CompatibleRuntimes"]["Fn::If"][2] != [{"Ref": "Runtime"}]
+
+
+MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
+
+
+def made(folder):
+    """What make would do with the Makefile of a folder, where SAM runs it."""
+    command = ["make", "--dry-run", "--makefile", ROOT / folder / "Makefile", "build-ImagingLayer", "ARTIFACTS_DIR=/a"]
+    return subprocess.run(command, cwd=ROOT / "layers" / "imaging", check=True, capture_output=True, text=True).stdout
+
+
+def asked_of_pip(folder):
+    """The Python version and the machine that wheels are taken for."""
+    said = made(folder)
+    (version,) = re.findall(r"--python-version (\S+)", said)
+    (machine,) = set(re.findall(r"--platform manylinux\d*(?:_2_28|2014)_(\S+)", said))
+    return version, machine
 
 
 def test_what_cannot_give_a_deduplication_id_does_not_need_to():
@@ -306,12 +413,6 @@ def test_every_dead_letter_and_every_function_has_an_alarm():
     assert ("Errors", json.dumps({"Ref": "ManagerFunction"})) in watched
     # The API's function answers its own failures, so only the API counts them.
     assert ("5XXError", json.dumps(RESOURCES["QueueApi"]["Properties"]["Name"])) in watched
-
-
-def test_the_alarm_of_a_silent_manager_watches_what_the_manager_writes():
-    alarm = RESOURCES["ManagerSilentAlarm"]["Properties"]
-    assert (alarm["Namespace"], alarm["TreatMissingData"]) == (metrics.namespace, "breaching")
-    assert [each["Name"] for each in alarm["Dimensions"]] == ["queue", "service"]
 
 
 def test_alarms_need_no_metric_math_where_a_simulator_stands_in():

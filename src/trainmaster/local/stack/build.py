@@ -16,7 +16,8 @@ from trainmaster.local.stack.checkout import Checkout
 from trainmaster.local.stack.layer import key_of, layer_variables
 from trainmaster.local.stack.processes import run
 
-_KEPT_BUILDS = 3
+_KEPT_BUILDS = 4
+"""Of two versions, with and without image jobs."""
 
 
 def built_template(checkout: Checkout, overrides: Mapping[str, str], environment: Mapping[str, str]) -> Path:
@@ -61,9 +62,9 @@ def _build(checkout: Checkout, build: Path, overrides: Mapping[str, str], enviro
 
 
 def _key(checkout: Checkout, overrides: Mapping[str, str]) -> str:
-    """A name for what goes into a build: every source file, the template and the platform."""
+    """A name for what goes into a build: every source file, the template, the platform, and whether the layer is in."""
     sources = [*_sources(checkout.source), *_sources(checkout.imaging_layer)]
-    platform = f"{overrides['Runtime']} {overrides['Architecture']}"
+    platform = f"{overrides['Runtime']} {overrides['Architecture']} {overrides.get('ImageJobs')}"
     return key_of(checkout, [*sources, checkout.template, checkout.samconfig], platform)
 
 

@@ -1,7 +1,7 @@
 """The packages of the layer for image jobs, installed once beside the builds; the layer that is deployed leads there.
 
 ministack unpacks a function's layers for each of its processes: 170 MB would take longer than the tests of all image
-jobs. The same Makefile installs the same packages as for AWS. It must not say what they are.
+jobs. The same Makefile installs the same packages as for AWS, by the same platform. It must not say what they are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TARGET = "build-ImagingLayer"
 
 def layer_variables(checkout: Checkout) -> dict[str, str]:
     """What the layer's Makefile has to find in the environment of `sam build`."""
-    return {**_platform(checkout), "BUILT": str(_folder(checkout))}
+    return {"BUILT": str(_folder(checkout))}
 
 
 def install_packages(checkout: Checkout, environment: Mapping[str, str]) -> None:
@@ -30,8 +30,11 @@ def install_packages(checkout: Checkout, environment: Mapping[str, str]) -> None
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as made:
         built = Path(made) / "built"
-        command: list[str | Path] = ["make", "--directory", checkout.imaging_layer, _TARGET, f"ARTIFACTS_DIR={built}"]
-        run("installing the layer's packages", command, {**environment, **_platform(checkout)}, Path(made) / "log")
+        command: list[str | Path] = [
+            "make", "--directory", checkout.imaging_layer, "--makefile", f"{_platform(checkout)}/Makefile", _TARGET,
+            f"ARTIFACTS_DIR={built}",
+        ]  # fmt: skip
+        run("installing the layer's packages", command, environment, Path(made) / "log")
         if not folder.exists():
             built.rename(folder)
 
@@ -47,10 +50,11 @@ def key_of(checkout: Checkout, paths: Iterable[Path], platform: str) -> str:
 
 def _folder(checkout: Checkout) -> Path:
     """Where the packages are, by what the list of them says and by the platform."""
-    key = key_of(checkout, checkout.imaging_layer.iterdir(), f"{checkout.runtime} {checkout.architecture}")
+    lists = (path for path in checkout.imaging_layer.iterdir() if path.is_file())
+    key = key_of(checkout, lists, _platform(checkout))
     return checkout.scratch.resolve() / "layers" / key
 
 
-def _platform(checkout: Checkout) -> dict[str, str]:
-    machine = "aarch64" if checkout.architecture == "arm64" else checkout.architecture
-    return {"PYTHON_VERSION": checkout.runtime.removeprefix("python"), "ARCHITECTURE": machine}
+def _platform(checkout: Checkout) -> str:
+    """The folder of the platform's Makefile, as the template names it."""
+    return f"{checkout.runtime}-{checkout.architecture}"
