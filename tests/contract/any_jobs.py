@@ -111,6 +111,7 @@ ATTEMPT = dict[str, st.SearchStrategy[Any]](
     wanted=st.integers(0, 99),
     base_ended_at=st.none() | times,
     restarts=st.integers(0, 99),
+    given=st.integers(0, 999),
 )
 attempts = st.builds(Attempt, **ATTEMPT)
 EARLIER = dict[str, st.SearchStrategy[Any]](

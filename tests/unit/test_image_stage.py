@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -19,6 +18,7 @@ from trainmaster.domain.reasons import KeptForOther, WaitsForCapacity
 from trainmaster.domain.records import Records
 from trainmaster.domain.resolving import resolve
 from trainmaster.domain.resources import Resources
+from trainmaster.planner.expect import Expectations
 from trainmaster.planner.loads import least_loaded_first
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.explain import explain_in
@@ -111,7 +111,7 @@ def test_w5_a_smaller_job_passes_one_that_does_not_fit_where_it_delays_it_not():
     ]
     waiting = [
         an_image_job("large", 8, entry_time=b.at(-100)),
-        an_image_job("small", 2, entry_time=b.at(-50), max_runtime=timedelta(seconds=60)),
+        an_image_job("small", entry_time=b.at(-50), image_work=an_image_work(2, tiles=4)),
     ]
     queue = a_queue(active=active, waiting=waiting, records=Records(history=history))
     assert started(queue) == ["small"]
@@ -330,6 +330,56 @@ def test_no_pool_is_made_for_image_jobs_and_endpoints_hold_no_training_jobs():
     plan = plan_of(a_queue(waiting=waiting, policy=policy))
     assert (plan.expansions, plan.retirements) == ((), ())
     assert {start.job.name: start.units for start in plan.starts} == {"a": {SHIPS: 8}, "train": {b.P5: 2}}
+
+
+def end_of(job, history=None, quantile=0.5, now=b.NOW):
+    queue = a_queue(active=[job], records=Records(history=history or History()))
+    return (Expectations(queue, now, quantile).end(job) - now).total_seconds()
+
+
+def test_before_anything_is_known_an_image_takes_a_second_a_tile_of_each_request_and_no_day():
+    """81 tiles by two requests are 41 turns, and ten beside them."""
+    job = a_running_image("a", 2, image_work=an_image_work(2, tiles=81))
+    assert end_of(job) == pytest.approx(50.5)
+    assert end_of(job, quantile=0.05) < 20 < 100 < end_of(job, quantile=0.9) < 600
+    # A day's training jobs say nothing of it, nor does its own limit, which nobody sets.
+    trained = History().after(b.an_ended_job("train", now=b.at(-86_400)))
+    assert end_of(job, trained) == pytest.approx(50.5)
+    # Who has outlived that is expected to go on, ever longer.
+    waits = [end_of(job, now=b.at(seconds)) for seconds in (60, 600, 6_000, 600_000)]
+    assert waits == sorted(waits)
+    assert waits[0] > 30
+
+
+def test_what_images_of_an_endpoint_took_is_told_by_their_tiles_and_the_requests_that_they_were_given():
+    history = learned(1_000)
+    turns = 81 / 4 + 10  # of those that were learned of: 162 tiles at 8 requests
+    for tiles, given in ((162, 8), (1_620, 8), (16_200, 4)):
+        job = a_running_image("a", 8, units=given, image_work=an_image_work(8, tiles=tiles))
+        assert end_of(job, history) == pytest.approx(1_000 * (tiles / given + 10) / turns, rel=0.2)
+
+
+def test_a_running_images_end_is_told_by_its_regions_rather_than_by_history():
+    """Of 100 regions four are at work at a time. After 20 minutes 60 are done."""
+    job = a_running_image("a", 400, units=16, now=b.at(-1_200))
+    job = replace(job, image_work=an_image_work(400, done=60, left=160))
+    for history in (History(), learned(60), learned(80_000)):
+        # 62 regions' work is done, 38 are left.
+        assert end_of(job, history) == pytest.approx(1_200 * 38 / 62)
+    low, high = (end_of(job, quantile=quantile) for quantile in (0.05, 0.9))
+    assert 500 < low < 1_200 * 38 / 62 < high < 1_000
+    early = replace(job, image_work=an_image_work(400, done=1, left=396))
+    assert end_of(early, quantile=0.9) / end_of(early) > high / end_of(job)
+    merging = replace(job, image_work=an_image_work(400, done=100, left=0))
+    assert end_of(merging) == 60
+
+
+def test_a_waiting_image_is_told_when_those_before_it_are_done_by_their_regions():
+    job = a_running_image("a", 8, now=b.at(-600))
+    job = replace(job, image_work=replace(job.image_work, done=1, left=4))
+    waiting = an_image_job("b", 8)
+    found = explain_in(a_queue(active=[job], waiting=[waiting]), b.NOW, [waiting])["b"]
+    assert b.at(60) < found.earliest_start < found.estimated_start < found.latest_start < b.at(900)
 
 
 def test_its_position_reason_and_start_are_told_as_for_any_other_job():

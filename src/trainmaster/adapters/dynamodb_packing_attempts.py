@@ -52,6 +52,7 @@ def attempt_values(attempt: Attempt, job: Job) -> dict[str, Any]:
         "warmUntil": since(entry, attempt.warm_until),
         "ended": since(entry, attempt.ended_at),
         "reason": attempt.reason,
+        "given": attempt.given or None,
         **_sizes(attempt, job),
     }
     return {key: value for key, value in values.items() if value is not None}
@@ -80,6 +81,7 @@ def attempt_of(value: Mapping[str, Any], name: str, entry: datetime) -> Attempt:
         warm_until=at(entry, get("warmUntil")),
         ended_at=at(entry, get("ended")),
         reason=get("reason"),
+        given=get("given", 0),
         **(_sizes_of(value, name, entry) if value.keys() & _SIZES else {}),
     )
 

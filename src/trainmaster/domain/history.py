@@ -8,16 +8,17 @@ kinds. What an elastic job did with more instances counts as if it had been done
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import accumulate
 
 from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.image.demand import pool_of
+from trainmaster.domain.image import pace
+from trainmaster.domain.image.pace import IMAGES
+from trainmaster.domain.image.work import ImageWork
 from trainmaster.domain.job import ENDED, Job
+from trainmaster.domain.kinds import ALL, kinds_of, types_of
 
 FIRST_EDGE = 30.0
 """Seconds: run times up to here are one bucket."""
@@ -37,8 +38,6 @@ LARGE = 8
 SHORTEST_WAIT = 60.0
 """Seconds: shorter waits are one bucket; there are four for each doubling above."""
 
-ALL = "*"
-IMAGES = "@"  # what kinds of image jobs begin with, and the widest of them: no share's name does
 MOST_IMAGE_KINDS = 16
 """The same of image jobs as `MOST_KINDS`."""
 _WIDEST = frozenset({ALL, IMAGES})
@@ -145,9 +144,21 @@ class History:
     def run_time(self, job: Job, elapsed: float, quantile: float) -> float | None:
         """Seconds that the job will have run in all, in this fraction of cases, given that it ran `elapsed`.
 
-        None where nothing at all has been learned. Where it outlived all that is known: twice what it ran so far.
+        None where nothing at all has been learned, but of image jobs. Where it outlived all that is known: twice what
+        it ran so far.
         """
-        kinds = kinds_of(job)
+        if job.image_work is not None:
+            return self._image_time(job, job.image_work, elapsed, quantile)
+        return self._time(kinds_of(job), elapsed, quantile)
+
+    def _image_time(self, job: Job, work: ImageWork, elapsed: float, quantile: float) -> float:
+        """The same of an image job: kinds remember the time of as many turns as each other."""
+        count = _turns(job, work)
+        scale = count / pace.STANDARD
+        found = self._time(kinds_of(job), elapsed / scale, quantile) if IMAGES in self.kinds else None
+        return pace.unknown(count, elapsed, quantile) if found is None else found * scale
+
+    def _time(self, kinds: tuple[str, ...], elapsed: float, quantile: float) -> float | None:
         if elapsed:
             return self._run_time(kinds, elapsed, quantile)
         # What is expected of a job that has not run is asked in pass after pass until another has ended.
@@ -211,6 +222,8 @@ class History:
         seconds = job.worked
         if job.state not in ENDED or seconds <= 0:
             return self.kinds
+        if job.image_work is not None:
+            seconds *= pace.STANDARD / _turns(job, job.image_work)
         kinds = dict(self.kinds)
         for kind in kinds_of(job):
             kinds[kind] = kinds.pop(kind, _EMPTY).after(seconds)
@@ -263,22 +276,10 @@ def _bucket_at(parts: _Parts, left: float, first: int, given: float) -> tuple[in
     return first, before, after
 
 
-def kinds_of(job: Job) -> tuple[str, ...]:
-    """The kinds that a job belongs to, narrowest first; image jobs and training jobs have none in common."""
-    if job.image_work is not None:
-        return _image_kinds(pool_of(job.image_work), job.image_work.load)
-    return _kinds(job.share, job.image, types_of(job), job.demand.size)
-
-
-@lru_cache(maxsize=4096)
-def _kinds(share: str, image: str, types: str, count: int) -> tuple[str, ...]:
-    return (f"{share}|{_short(image)}|{types}|{count}", f"|{types}|{count.bit_length()}", ALL)
-
-
-@lru_cache(maxsize=4096)
-def _image_kinds(pool: str, load: int) -> tuple[str, ...]:
-    where = f"{IMAGES}{_short(pool)}"
-    return (f"{where}|{load.bit_length()}", where, IMAGES)
+def _turns(job: Job, work: ImageWork) -> float:
+    """How many turns an image job has at the requests that it was given last, or would be."""
+    given = 0 if job.attempt is None else job.attempt.given
+    return pace.turns(work, given or job.demand.size)
 
 
 def _kept(kinds: dict[str, Sketch]) -> dict[str, Sketch]:
@@ -288,13 +289,3 @@ def _kept(kinds: dict[str, Sketch]) -> dict[str, Sketch]:
     for kind in (*images[:-MOST_IMAGE_KINDS], *others[:-MOST_KINDS]):
         del kinds[kind]
     return kinds
-
-
-def _short(image: str) -> str:
-    return hashlib.sha256(image.encode()).hexdigest()[:8] if image else ""
-
-
-def types_of(job: Job) -> str:
-    """The instance types that a job can run on, as one text; what it asks of them, since pools come and go."""
-    asked = job.demand.resources
-    return ",".join(job.demand.pools) if asked is None else f"?{asked}"

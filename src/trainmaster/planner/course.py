@@ -116,7 +116,7 @@ class Course:
     def run_time(self, job: Job) -> timedelta:
         """How long a waiting job holds units once it starts."""
         left = self.left.get(job.name)
-        return self._scaled(self.expect.run_time(job)) if left is None else left
+        return self._scaled(job, self.expect.run_time(job)) if left is None else left
 
     def _upcoming(self, plan: Plan) -> Iterator[datetime]:
         yield from self.ends.values()
@@ -216,12 +216,12 @@ class Course:
     def _end(self, job: Job) -> datetime:
         end = self.expect.end(job)
         if not job.stopping:
-            end = self.begun + self._scaled(end - self.begun)
+            end = self.begun + self._scaled(job, end - self.begun)
         return _earlier(end, None if job.attempt is None else job.attempt.reclaimed_at)
 
-    def _scaled(self, span: timedelta) -> timedelta:
+    def _scaled(self, job: Job, span: timedelta) -> timedelta:
         """Where nothing has been learned yet, all that is known is that any part of the limit may be used."""
-        unknown = not self.snapshot.records.history.kinds
+        unknown = not self.snapshot.records.history.kinds and job.image_work is None
         return span * self.expect.quantile if unknown and self.expect.quantile < LIKELY else span
 
 

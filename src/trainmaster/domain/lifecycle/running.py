@@ -52,6 +52,7 @@ def start(  # noqa: PLR0913 - all that a start decides
         created_at=now,
         reclaimed_at=reclaimed_at,
         instance_type=instance_type,
+        given=0 if job.image_work is None else sum(units.values()),
     )
     if job.elastic is not None and job.elastic.hook is Hook.MEMBERS:
         attempt = new_members(job, attempt, attempt.size - job.elastic.least, now)
