@@ -21,6 +21,7 @@ from typing import Any
 
 import boto3
 
+from trainmaster.local.simulator.accounts import Accounts
 from trainmaster.local.simulator.clock import WallClock
 from trainmaster.local.simulator.delivery import event_courier, log_courier
 from trainmaster.local.simulator.engine import Account
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     with _simulator(options) as simulator:
-        server = serve(simulator, options.host, options.port, _invocations(options))
+        server = serve(simulator, options.host, options.port, _invocations(options), _accounts(options))
         thread = threading.Thread(target=server.serve_forever, name="simulator-server", daemon=True)
         thread.start()
         sys.stdout.write(f"ready http://{options.host}:{server.server_port}\n")
@@ -97,6 +98,12 @@ def _invocations(options: argparse.Namespace) -> Invocations | None:
     return Invocations(options.model_server, options.region, options.instance_concurrency)
 
 
+def _accounts(options: argparse.Namespace) -> Accounts | None:
+    if not options.sts_endpoint:
+        return None
+    return Accounts(_client("sts", options.sts_endpoint, options), options.account)
+
+
 def _runner(
     options: argparse.Namespace, clock: WallClock, logs: LogSink | None, stack: contextlib.ExitStack
 ) -> CommandRunner:
@@ -138,6 +145,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--events-bus", default="default", metavar="NAME")
     add("--event-source", default=AWS_SOURCE, help="a source that the bus accepts")
     add("--logs-endpoint", metavar="URL", help="the CloudWatch Logs for the output of commands")
+    sts = "the STS that knows of which accounts roles' sessions are, for endpoints of several; none: all are of one"
+    add("--sts-endpoint", metavar="URL", help=sts)
     add("--model-server", metavar="URL", help="what answers InvokeEndpoint, at URL/ENDPOINT/VARIANT; none: moto does")
     add("--instance-concurrency", type=int, metavar="N", help="requests that an endpoint's instance takes at once")
     add("--account", default=Account().number)

@@ -19,9 +19,9 @@ from typing import Any
 
 import httpx
 from moto.core.exceptions import AWSError, ServiceException
-from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sagemaker.models import sagemaker_backends
 
+from trainmaster.local.simulator.accounts import account_of
 from trainmaster.local.simulator.protocol import Reply
 
 PASSED_ON = ("content-type", "accept", "x-amzn-sagemaker-custom-attributes", "x-amzn-sagemaker-target-model")
@@ -54,8 +54,7 @@ class Invocations:
     def answer(self, endpoint: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """One invocation."""
         try:
-            # Over HTTP moto keeps everything under one account, whoever asks.
-            backend = sagemaker_backends[DEFAULT_ACCOUNT_ID][self.region]
+            backend = sagemaker_backends[account_of(headers)][self.region]
             variants = backend.describe_endpoint(endpoint)["ProductionVariants"]
         except (AWSError, ServiceException) as error:
             return _error(HTTPStatus.BAD_REQUEST, "ValidationError", str(error))

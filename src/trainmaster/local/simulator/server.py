@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
+from trainmaster.local.simulator.accounts import Accounts
 from trainmaster.local.simulator.invocations import Invocations, endpoint_of, headers_of
 from trainmaster.local.simulator.protocol import TARGET_PREFIX, Reply
 from trainmaster.local.simulator.simulator import SageMakerSimulator
@@ -35,17 +36,25 @@ class Application:
         simulator: answers the training operations.
         others: answers everything else.
         invocations: answers InvokeEndpoint; None where no model is served.
+        accounts: tells whose a request is; None for one account.
     """
 
     def __init__(
-        self, simulator: SageMakerSimulator, others: WSGIApplication, invocations: Invocations | None = None
+        self,
+        simulator: SageMakerSimulator,
+        others: WSGIApplication,
+        invocations: Invocations | None = None,
+        accounts: Accounts | None = None,
     ) -> None:
         self._simulator = simulator
         self._others = others
         self._invocations = invocations
+        self._accounts = accounts
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
+        if self._accounts is not None:
+            self._accounts.mark(environ)
         endpoint = endpoint_of(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", ""))
         if endpoint is not None and self._invocations is not None:
             return _send(self._invocations.answer(endpoint, headers_of(environ), _body(environ)), start_response)
@@ -79,10 +88,14 @@ def moto_application() -> WSGIApplication:
 
 
 def serve(
-    simulator: SageMakerSimulator, host: str = "127.0.0.1", port: int = 0, invocations: Invocations | None = None
+    simulator: SageMakerSimulator,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    invocations: Invocations | None = None,
+    accounts: Accounts | None = None,
 ) -> BaseWSGIServer:
     """A threaded server that listens already; the caller runs `serve_forever` and `shutdown`. Port 0: any free one."""
-    application = Application(simulator, moto_application(), invocations)
+    application = Application(simulator, moto_application(), invocations, accounts)
     return make_server(host, port, application, threaded=True, request_handler=_QuietHandler)
 
 

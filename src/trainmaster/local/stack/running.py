@@ -115,7 +115,7 @@ class LocalStack:
             self.checkout.python, "-m", "trainmaster.local.simulator", "--port", str(port), *limits, "--allow-commands",
             "--account", ACCOUNT, "--region", REGION,
             "--events-endpoint", aws, "--events-bus", "default", "--event-source", "trainmaster.local",
-            "--logs-endpoint", aws, *inside, *self.simulator,
+            "--logs-endpoint", aws, "--sts-endpoint", aws, *inside, *self.simulator,
         ]  # fmt: skip
         log = self.logs / "simulator.log"
         return opening.enter_context(contextlib.closing(Guarded("the simulator", command, environment, log)))
