@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
 from api_world import ALICE, ApiWorld
-from builders import NOW
+from builders import NOW, at
 from image_poison import POISON
 from image_world import API_ROLE, ImageWorld, a_record, an_image_request
 from trainmaster.domain import lifecycle
 from trainmaster.domain.image.demand import pool_of
+from trainmaster.domain.observation import Observation, Status
 
 POOL = "endpoint/ships/AllTraffic"
 
@@ -109,6 +111,7 @@ def test_a_waiting_image_job_is_shown_with_its_endpoint_its_load_and_its_regions
         "loadLeft": 4,
         "tiles": 9,
         "regions": {"total": 1, "done": 0, "failed": 0},
+        "expectedEnd": None,
     }
     assert job["jobDetails"] == an_image_request()
     assert (job["position"], job["entryTime"]) == (1, "2026-11-21T12:00:00Z")
@@ -134,6 +137,22 @@ def test_what_a_running_job_has_done_is_shown():
     shown = world.get("/jobs/harbour-7").body
     assert (shown["image"]["regions"]["done"], shown["image"]["loadLeft"]) == (1, 0)
     assert world.delete("/jobs/harbour-7").status == 202
+
+
+def test_when_a_running_job_will_be_done_is_told_by_its_regions():
+    world = with_a_job()
+    assert world.get("/jobs/harbour-7").body["image"]["expectedEnd"] is None
+    before = world.memory.find("harbour-7")
+    job = lifecycle.start(before, {POOL: 4}, (), at(-600))
+    seen = Observation(training_job_name="image:harbour-7", status=Status.IN_PROGRESS, secondary="Training")
+    job = lifecycle.observe(job, seen, at(-600))
+    job = replace(job, image_work=replace(job.image_work, regions=3, done=2, left=4, load=12))
+    assert world.memory.transition([(before, replace(job, version=before.version + 1))])
+    # Ten requests' worth is done, two are left: a fifth of ten minutes.
+    told = world.get("/jobs/harbour-7").body["image"]["expectedEnd"]
+    assert datetime.fromisoformat(told) == at(120)
+    (listed,) = world.get("/jobs").body["jobs"]
+    assert listed["image"]["expectedEnd"] == told
 
 
 def test_an_image_job_is_held_released_given_another_priority_and_cancelled():

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from trainmaster.cli.times import told
 from trainmaster.client.errors import Refused
 from trainmaster.client.wording import regions_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from trainmaster.client.image_views import Received
     from trainmaster.client.views import JobDetail, JobView
 
@@ -55,7 +58,14 @@ def done_of(job: JobView) -> str:
     return f"{regions['done']}/{regions['total']} regions{failed}"
 
 
-def image_facts(job: JobDetail) -> list[tuple[str, str]]:
+def end_sentence(job: JobView, now: datetime) -> str:
+    """When a running image job is expected to be done; empty of any other."""
+    image = job.get("image")
+    end = None if image is None else image.get("expectedEnd")
+    return f"It is expected to be done at {told(end, now)}." if end else ""
+
+
+def image_facts(job: JobDetail, now: datetime) -> list[tuple[str, str]]:
     """Names and values about an image job; none of any other."""
     image = job.get("image")
     if image is None:
@@ -65,6 +75,7 @@ def image_facts(job: JobDetail) -> list[tuple[str, str]]:
         ("Endpoint", image["endpoint"] + variant),
         ("Regions", f"{regions_of(job)}, {image['tiles']} tiles in all"),
         ("Load", f"{image['load']} requests at once, {image['loadLeft']} of them left"),
+        ("Expected End", told(end, now) if (end := image.get("expectedEnd")) else ""),
         *_kept_nowhere(job["jobDetails"]),
     ]
 

@@ -93,7 +93,7 @@ def _facts(job: JobDetail, paint: Paint, now: datetime) -> list[tuple[str, str]]
         ("Asks For", asks_of(job)),
         ("Demand", demand_of(job) if job["demand"] else ""),
         *size_facts(job, now),
-        *image_facts(job),
+        *image_facts(job, now),
         ("Earlier Attempts", earlier_of(job)),
         ("Preemptible", "yes" if job["preemptible"] else "no"),
         ("Share", job["share"]),

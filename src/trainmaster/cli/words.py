@@ -10,6 +10,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from trainmaster.cli.images import end_sentence
 from trainmaster.cli.outlook import deadline_sentence, start_sentence, story_sentences
 from trainmaster.cli.render import demand_of, place_of, text_of
 from trainmaster.cli.times import later, parse, span, with_moments
@@ -68,6 +69,7 @@ def _running(job: JobDetail, now: datetime) -> Iterator[str]:
     for_long = f" for {span(max((now - parse(begun)).total_seconds(), 0))}" if begun else ""
     yield f"{job['jobName']} has been running{for_long} on {_on(job)}, as {_called(job)}."
     yield _sentence(regions_of(job))
+    yield end_sentence(job, now)
     yield _lacking(job)
     yield _stop_asked(job) or _may_lose(job)
     yield deadline_sentence(job)

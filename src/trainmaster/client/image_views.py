@@ -17,7 +17,10 @@ class RegionsView(TypedDict):
 
 
 class ImageView(TypedDict):
-    """What an image job does at an endpoint; `variant` is null of a model behind a URL."""
+    """What an image job does at an endpoint; `variant` is null of a model behind a URL.
+
+    `expectedEnd` is null where no region is worked on.
+    """
 
     endpoint: str
     variant: str | None
@@ -25,6 +28,7 @@ class ImageView(TypedDict):
     loadLeft: int
     tiles: int
     regions: RegionsView
+    expectedEnd: str | None
 
 
 class Received(TypedDict):

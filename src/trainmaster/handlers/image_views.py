@@ -5,6 +5,7 @@ It must not read anything, decide anything or know HTTP.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -39,6 +40,10 @@ class Image(Answer):
     load_left: Annotated[int, Field(description="The same of the regions that are not done.")]
     tiles: Annotated[int, Field(description="Of all regions.")]
     regions: Regions
+    expected_end: Annotated[
+        datetime | None,
+        Field(description="When all is expected to be done, by the regions that are; null where none is worked on."),
+    ]
 
 
 class Received(Answer):
@@ -57,8 +62,8 @@ def kind_of(job: Job) -> Literal["training", "image"]:
     return "training" if job.image_work is None else "image"
 
 
-def image_view(job: Job) -> Image | None:
-    """An image job's work; None of any other job."""
+def image_view(job: Job, expected_end: datetime | None = None) -> Image | None:
+    """An image job's work, and when it is expected to be done where anybody can tell; None of any other job."""
     work = job.image_work
     if work is None:
         return None
@@ -69,4 +74,5 @@ def image_view(job: Job) -> Image | None:
         load_left=work.left,
         tiles=work.tiles,
         regions=Regions(total=work.regions, done=work.done, failed=work.failed),
+        expected_end=expected_end,
     )

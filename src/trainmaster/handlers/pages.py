@@ -22,7 +22,7 @@ from trainmaster.handlers.pool_views import standing
 from trainmaster.handlers.views import Standing
 from trainmaster.ports import Groups
 from trainmaster.service.change import Desk
-from trainmaster.service.explain import beyond, explain
+from trainmaster.service.explain import beyond, explain, image_ends, is_running_image
 from trainmaster.service.why import Story, story
 
 
@@ -44,8 +44,12 @@ def queue_page(desk: Desk, limit: int, cursor: str | None) -> models.Queue:
 
 
 def standings_of(desk: Desk, jobs: Iterable[Job]) -> Mapping[str, Standing]:
-    """Standings by name, of those that wait or have a deadline; nothing is read where none does."""
-    told = [job for job in jobs if job.state in WAITING or (job.deadline is not None and job.state not in ENDED)]
+    """Standings by name, of those that wait, have a deadline, or show images; nothing is read where none does."""
+    told = [
+        job
+        for job in jobs
+        if job.state in WAITING or is_running_image(job) or (job.deadline is not None and job.state not in ENDED)
+    ]
     return _standings_in(desk.store.survey(), desk, told) if told else {}
 
 
@@ -98,5 +102,7 @@ def _standings_in(snapshot: Snapshot, desk: Desk, jobs: Iterable[Job]) -> dict[s
         name: replace(views.standing_of(explanation), demand=demands[name]) for name, explanation in explained.items()
     }
     history = snapshot.records.history
-    others = (job for job in jobs if job.name not in standings)
-    return standings | {job.name: views.standing_without_plan(job, outlook(job, history, now)) for job in others}
+    others, ends = [job for job in jobs if job.name not in standings], image_ends(snapshot, now, jobs)
+    return standings | {
+        job.name: views.standing_without_plan(job, outlook(job, history, now), ends.get(job.name)) for job in others
+    }

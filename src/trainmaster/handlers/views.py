@@ -37,7 +37,7 @@ NOT_CONSIDERED_YET = (
 class Standing:
     """What is said of a job beyond the job itself; all None for one of which nothing is.
 
-    `demand` has the pools in force now, of a job that asks for resources.
+    `demand` has the pools in force now, of a job that asks for resources; `expected_end` is an image job's.
     """
 
     position: int | None = None
@@ -48,6 +48,7 @@ class Standing:
     latest_start: datetime | None = None
     deadline: foresight_model.Deadline | None = None
     demand: Demand | None = None
+    expected_end: datetime | None = None
 
 
 def standing_of(explanation: Explanation | None) -> Standing:
@@ -66,9 +67,10 @@ def standing_of(explanation: Explanation | None) -> Standing:
     )
 
 
-def standing_without_plan(job: Job, deadline: Outlook | None = None) -> Standing:
-    """What can be said of a job that is not in the queue: why it is held, and how it stands to its deadline."""
-    return Standing(reason=reason_view(lifecycle.held_reason(job)), deadline=deadline_view(deadline))
+def standing_without_plan(job: Job, deadline: Outlook | None = None, expected_end: datetime | None = None) -> Standing:
+    """What can be said of a job that is not in the queue: why it is held, and how it stands to its deadline or end."""
+    reason = reason_view(lifecycle.held_reason(job))
+    return Standing(reason=reason, deadline=deadline_view(deadline), expected_end=expected_end)
 
 
 def deadline_view(outlook: Outlook | None) -> foresight_model.Deadline | None:
@@ -198,7 +200,7 @@ def _members(job: Job, standing: Standing | None) -> dict[str, Any]:
         "attempts": [_attempt_view(attempt) for attempt in job.attempts],
         "earlier_attempts": _earlier_view(job.earlier),
         "elastic": elastic_view(job),
-        "image": image_view(job),
+        "image": image_view(job, standing.expected_end),
     }
 
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from trainmaster.domain.deadline import Outlook, outlook
-from trainmaster.domain.job import WAITING, Job
+from trainmaster.domain.job import ACTIVE, WAITING, Job
 from trainmaster.domain.listing import Filter
 from trainmaster.domain.plan import Plan, Snapshot, Start, Wait
 from trainmaster.domain.reasons import Preempts, Reason
 from trainmaster.domain.resolving import resolve
+from trainmaster.planner.expect import Expectations
 from trainmaster.planner.figures import ranking_of
 from trainmaster.planner.forecast import Estimate, estimate
 from trainmaster.planner.order import in_order
@@ -121,6 +122,17 @@ def explain_in(
         )
         for name, job in wanted.items()
     }
+
+
+def image_ends(snapshot: Snapshot, now: datetime, jobs: Iterable[Job]) -> dict[str, datetime]:
+    """When image jobs that hold requests are expected to be done, by name; others are left out."""
+    expect = Expectations(snapshot, now)
+    return {job.name: expect.end(job) for job in jobs if is_running_image(job)}
+
+
+def is_running_image(job: Job) -> bool:
+    """Whether this is an image job that holds requests."""
+    return job.image_work is not None and job.state in ACTIVE
 
 
 def dry_run(store: Store, clock: Clock, job: Job) -> Explanation:

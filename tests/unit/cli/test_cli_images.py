@@ -136,6 +136,16 @@ def test_show_tells_the_endpoint_and_the_regions(world: FakeApi, run: Terminal) 
     assert lines["Load"].endswith("120 requests at once, 72 of them left")
 
 
+def test_show_and_why_tell_when_a_running_image_is_expected_to_be_done(world: FakeApi, run: Terminal) -> None:
+    running(world)
+    assert "Expected End" not in run("show", "harbour-7").stdout
+    assert "expected to be done" not in run("why", "harbour-7").stdout
+    world.jobs["harbour-7"]["image"]["expectedEnd"] = "2026-11-20T13:30:00Z"
+    (line,) = [line for line in run("show", "harbour-7").stdout.splitlines() if line.startswith("Expected End")]
+    assert "13:30" in line
+    assert "It is expected to be done at" in run("why", "harbour-7").stdout
+
+
 def test_show_tells_of_a_job_whose_results_are_kept_nowhere(world: FakeApi, run: Terminal) -> None:
     world.add("harbour-7", jobDetails=a_body(outputs=[]), **an_image())
     (line,) = [line for line in run("show", "harbour-7").stdout.splitlines() if line.startswith("Results")]
