@@ -82,6 +82,8 @@ class Access:
         Raises `InvalidRequest` for what is no image or is not to be had, `Throttled` or `Unavailable` where trying
         again may help.
         """
+        if not place.bucket:
+            self._refuse_redirect(place)
         try:
             return DatasetReader(place.path, driver=DRIVERS, sharing=False)
         except RasterioError as error:
@@ -105,6 +107,17 @@ class Access:
         finally:
             client.close()
         return None
+
+    def _refuse_redirect(self, place: Place) -> None:
+        """GDAL goes wherever it is sent, also to addresses that `places` refuses, and has no option against that."""
+        try:
+            with self._http.stream("GET", place.url, headers={"Range": "bytes=0-0"}) as answer:
+                leads = answer.is_redirect
+        except httpx.HTTPError:
+            return  # GDAL will meet the same trouble.
+        if leads:
+            hint = "Give the address that it leads to."
+            raise InvalidRequest(f"{place.url} leads to another address", field=_FIELD, hint=hint)
 
     def _ask_http(self, place: Place) -> InvalidRequest | ServiceTrouble | None:
         try:

@@ -7,7 +7,7 @@ numbers in a result that mean a tile's pixels would mislead. It must not ask mod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from shapely.geometry.base import BaseGeometry
 
 from trainmaster.domain.errors import RequestRefused
 from trainmaster.domain.image.cutting import Window
-from trainmaster.imaging.georeference import Georeference
+from trainmaster.imaging.georeference import Georeference, wrapped
 
 Feature = dict[str, Any]
 Box = tuple[float, float, float, float]
@@ -47,7 +47,7 @@ class Origin:
 
 
 def placed(features: Sequence[Feature], tile: Window, where: Georeference | None, origin: Origin) -> list[Feature]:
-    """A tile's features as those of the image.
+    """A tile's features as those of the image; those off the earth (a full disk's corners) have no geometry.
 
     Args:
         features: as the model gave them; left as they are.
@@ -68,18 +68,36 @@ def _placed(feature: Feature, tile: Window, where: Georeference | None, origin: 
         if found is not None:
             there = shapely.transform(found, lambda points: points + np.array([tile.column, tile.row]))
             moved |= {"imageGeometry": _json(there), "imageBBox": moved.get("imageBBox") or list(there.bounds)}
-    except (TypeError, ValueError, KeyError, AttributeError, shapely.errors.ShapelyError) as error:
+    except _NONSENSE as error:
         raise RequestRefused(f"the model's feature has a shape that is none: {error}") from error
     _classes(moved)
     placed_ = {**feature, "type": "Feature", "geometry": feature.get("geometry"), "properties": moved}
+    try:
+        class_and_score(placed_)
+    except _NONSENSE as error:
+        raise RequestRefused(f"the model's feature has classes that are none: {error}") from error
     if found is not None and where is not None:
-        placed_ |= {"geometry": _json(_on_earth(there, where)), "bbox": _bbox(moved["imageBBox"], where)}
+        placed_ |= _on_earth(there, moved["imageBBox"], where)
+    elif not isinstance(placed_["geometry"], dict | None):
+        raise RequestRefused("the model's feature has a geometry that is no object")
     moved["image_id"] = f"{origin.job}:{origin.url}"
     moved["inferenceMetadata"] = {"jobId": origin.job, "inferenceDT": origin.time}
     moved["sourceMetadata"] = [{"location": origin.url, "format": origin.format_}]
     for each in origin.properties:
         moved |= each
     return placed_
+
+
+_NONSENSE = (
+    TypeError,
+    ValueError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    shapely.errors.ShapelyError,
+)
+"""What reading a shape or a class raises that is none."""
 
 
 def image_geometry(properties: Mapping[str, Any]) -> BaseGeometry | None:
@@ -180,20 +198,46 @@ def _classes(properties: dict[str, Any]) -> None:
         del properties["feature_types"]
 
 
-def _on_earth(there: BaseGeometry, where: Georeference) -> BaseGeometry:
-    """Exterior rings counterclockwise, as RFC 7946 (3.1.6) wants them: y goes down in images, north goes up."""
-    return shapely.orient_polygons(shapely.transform(there, _degrees(where)))
-
-
-def _degrees(where: Georeference) -> Callable[[Any], Any]:
-    return lambda points: np.round(where.world(np.asarray(points, dtype=float)), _DECIMALS)
-
-
-def _bbox(box: Sequence[float], where: Georeference) -> list[float]:
+def _on_earth(there: BaseGeometry, box: Sequence[float], where: Georeference) -> Feature:
+    """Geometry and bbox in longitude and latitude."""
     low_x, low_y, high_x, high_y = box
-    points = np.array([(low_x, low_y), (high_x, low_y), (high_x, high_y), (low_x, high_y)], dtype=float)
-    degrees = np.round(where.world(points), _DECIMALS)
-    return [float(each) for each in (*degrees.min(axis=0), *degrees.max(axis=0))]
+    corners = np.array([(low_x, low_y), (high_x, low_y), (high_x, high_y), (low_x, high_y)], dtype=float)
+    points, bounds = _degrees(shapely.get_coordinates(there), where), _degrees(corners, where)
+    if not (np.isfinite(points).all() and np.isfinite(bounds).all()):
+        return {"geometry": None}
+    (west, south), (east, north) = bounds.min(axis=0), bounds.max(axis=0)
+    # RFC 7946 (5.2): across the antimeridian west is the greater.
+    bbox = [float(each) for each in (wrapped(west), south, wrapped(east), north)]
+    return {"geometry": _json(_within_180(shapely.transform(there, lambda _: points))), "bbox": bbox}
+
+
+def _degrees(points: Any, where: Georeference) -> Any:
+    """Of one shape: where its longitudes jump at the antimeridian, they go on beyond 180 instead."""
+    found = where.world(np.asarray(points, dtype=float))
+    first = found[:1, 0]
+    found[:, 0] = wrapped(first) + wrapped(found[:, 0] - first)
+    return np.round(found, _DECIMALS)
+
+
+def _within_180(shape_: BaseGeometry) -> BaseGeometry:
+    """As RFC 7946 wants it: cut at the antimeridian (3.1.9), exterior rings counterclockwise (3.1.6).
+
+    In images y goes down, and on earth north goes up.
+    """
+    west, _, east, _ = shape_.bounds
+    if west < -180 or east > 180:
+        whole = shapely.make_valid(shape_)
+        pieces = [_shifted_by(shapely.intersection(whole, shapely.box(*_turn(k))), -360 * k) for k in (-1, 0, 1)]
+        shape_ = shapely.union_all([each for each in pieces if not each.is_empty])
+    return shapely.orient_polygons(shape_)
+
+
+def _turn(number: int) -> Box:
+    return 360.0 * number - 180, -90.0, 360.0 * number + 180, 90.0
+
+
+def _shifted_by(shape_: BaseGeometry, degrees: float) -> BaseGeometry:
+    return shapely.transform(shape_, lambda points: points + np.array([degrees, 0.0]))
 
 
 def _json(geometry: BaseGeometry) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Image coordinates are (x, y) in pixels from the upper left corner of the image's
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 from typing import Any
@@ -13,14 +14,16 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 from rasterio.crs import CRS
-from rasterio.errors import CRSError
 from rasterio.io import DatasetReader
 from rasterio.rpc import RPC
 from rasterio.transform import GCPTransformer, RPCTransformer
 from rasterio.warp import transform as reproject
+from shapely.geometry.base import BaseGeometry
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.image.cutting import Window
+
+log = logging.getLogger(__name__)
 
 WGS84 = CRS.from_epsg(4326)
 Numbers = NDArray[np.float64]
@@ -49,9 +52,15 @@ class Georeference:
         elif self._affine is None:
             row, column = chip_offset(image) or (0.0, 0.0)
             self._model, self._crs = _sensor_model(moved(image.rpcs, row, column)), WGS84
+        if not (self._crs.is_geographic or self._crs.is_projected):
+            raise ValueError("its coordinates are none on a map")
+        middle = self.world(np.array([[image.width / 2, image.height / 2]]))
+        self._middle = float(middle[0, 0])
+        if not np.isfinite(middle).all() or not np.isfinite(self.image(middle)).all():
+            raise ValueError("its middle is nowhere")
 
     def world(self, points: Numbers) -> Numbers:
-        """Longitude and latitude of points (n x 2) of the image, degrees."""
+        """Longitude and latitude of points (n x 2) of the image, degrees; NaN of those that have none."""
         if self._affine is not None:
             xs, ys = applied(self._affine, points[:, 0], points[:, 1])
         else:
@@ -61,7 +70,11 @@ class Georeference:
 
     def image(self, points: Numbers) -> Numbers:
         """The image's points (n x 2) at longitudes and latitudes, degrees."""
-        there = self._reprojected(points[:, 0], points[:, 1], WGS84, self._crs)
+        longitudes = points[:, 0]
+        if self._crs.is_geographic:
+            # An image across the antimeridian has all its longitudes on one side of it, be it beyond 180.
+            longitudes = self._middle + wrapped(longitudes - self._middle)
+        there = self._reprojected(longitudes, points[:, 1], WGS84, self._crs)
         if self._affine is not None:
             columns, rows = applied(~self._affine, there[:, 0], there[:, 1])
         else:
@@ -73,8 +86,27 @@ class Georeference:
     def _reprojected(xs: Any, ys: Any, source: CRS, target: CRS) -> Numbers:
         xs, ys = np.atleast_1d(np.asarray(xs, dtype=float)), np.atleast_1d(np.asarray(ys, dtype=float))
         if source != target:
-            xs, ys = reproject(source, target, xs, ys)
-        return np.column_stack([np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)])
+            xs, ys = _map_to_map(source, target, xs, ys)
+        found = np.column_stack([np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)])
+        return np.where(np.isfinite(found), found, np.nan)
+
+
+def _map_to_map(source: CRS, target: CRS, xs: Any, ys: Any) -> tuple[Any, Any]:
+    """Coordinates in another system; those that it does not have are NaN."""
+    try:
+        xs, ys = reproject(source, target, xs, ys)
+    except Exception:  # noqa: BLE001 - what GDAL raises here shares no public class
+        # One point that cannot be had spoils all.
+        if len(xs) == 1:
+            return [math.nan], [math.nan]
+        each = [_map_to_map(source, target, [x], [y]) for x, y in zip(xs, ys, strict=True)]
+        return [x for (x,), _ in each], [y for _, (y,) in each]
+    return xs, ys
+
+
+def wrapped(longitudes: Any) -> Any:
+    """Longitudes from -180 to 180, degrees; those already there are left exactly as they are."""
+    return np.where(np.abs(longitudes) <= 180, longitudes, (longitudes + 180) % 360 - 180)
 
 
 def applied(affine: Any, columns: Any, rows: Any) -> tuple[Any, Any]:
@@ -132,14 +164,15 @@ _SLACK_OF_CHIPS = 0.01
 
 
 def georeference_of(image: DatasetReader) -> Georeference | None:
-    """Where an image's pixels are; None where it does not say."""
+    """Where an image's pixels are; None where it does not say, or says what leads nowhere on earth."""
     gcps, gcps_crs = image.gcps
     by_transform = image.crs is not None and not image.transform.is_identity
     by_model = image.rpcs is not None and chip_offset(image) is not None
     if by_transform or (gcps and gcps_crs is not None) or by_model:
         try:
             return Georeference(image)
-        except (CRSError, ValueError):
+        except Exception as error:  # noqa: BLE001 - what GDAL and PROJ raise here shares no public class
+            log.warning("the image says nowhere on earth", extra={"cause": str(error)[:500]})
             return None
     return None
 
@@ -185,10 +218,15 @@ def _points_of(interest: str) -> Numbers:
     if shape is None or shape.is_empty:
         raise InvalidRequest("the region of interest is empty", field=_INTEREST)
     low_x, low_y, high_x, high_y = shape.bounds
-    if not (-180 <= low_x <= high_x <= 180 and -90 <= low_y <= high_y <= 90):
+    if not (-360 <= low_x <= high_x <= 360 and -90 <= low_y <= high_y <= 90):
         hint = "WKT coordinates are longitude first, then latitude, in degrees."
         raise InvalidRequest("the region of interest is not on the earth", field=_INTEREST, hint=hint)
+    # Part by part: those on both sides of the antimeridian are small, what they span is not.
+    parts = [_finely(each) for each in shapely.get_parts(shape)]
+    return np.asarray(shapely.get_coordinates(parts), dtype=float)
+
+
+def _finely(part: BaseGeometry) -> BaseGeometry:
+    low_x, low_y, high_x, high_y = part.bounds
     side = max(high_x - low_x, high_y - low_y)
-    if side:
-        shape = shapely.segmentize(shape, side / _POINTS_PER_SIDE)
-    return np.asarray(shapely.get_coordinates(shape), dtype=float)
+    return shapely.segmentize(part, side / _POINTS_PER_SIDE) if side else part

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -49,6 +50,8 @@ PASSED_ON = frozenset(
 """Members of `imageProcessorParameters` that InvokeEndpoint takes; others are left out, as ModelRunner does."""
 ANSWER_TIME = 60
 """Seconds that a model has for an answer (SageMaker, "InvokeEndpoint")."""
+LONGEST_ANSWER = 64 * 1024 * 1024
+"""Bytes of an answer; SageMaker's own limit is below. All of a worker's threads may have one at the same time."""
 LONGEST_REASON = 500
 _SLOW_DOWN = frozenset({"ServiceUnavailable", "ServiceUnavailableException", "ModelNotReadyException"})
 """What SageMaker says of a model that is too busy or still loading, beside the throttles of all AWS services."""
@@ -105,7 +108,7 @@ class SageMakerModel:
         """What the endpoint finds in a tile; see `Model.features`."""
         try:
             answer = self._client.invoke_endpoint(EndpointName=self._endpoint, Body=tile, **self._asked)
-            said = answer["Body"].read()
+            said = answer["Body"].read(LONGEST_ANSWER + 1)
         except AWS_ERRORS as error:
             raise _trouble(error) from error
         return features_of(said)
@@ -151,13 +154,25 @@ class HttpModel:
     def features(self, tile: bytes) -> list[Feature]:
         """What the model finds in a tile; see `Model.features`."""
         try:
-            answer = self._client.post(self._url, content=tile, headers=self._headers)
+            with self._client.stream("POST", self._url, content=tile, headers=self._headers) as answer:
+                said = _beginning(answer)
         except httpx.HTTPError as error:
             raise Unavailable(f"{type(error).__name__}: {error}") from error
         if answer.status_code != httpx.codes.OK:
-            text = f"the model answered with HTTP status {answer.status_code}: {answer.text[:LONGEST_REASON]}"
+            reason = said[:LONGEST_REASON].decode(errors="replace")
+            text = f"the model answered with HTTP status {answer.status_code}: {reason}"
             raise trouble_of_status(answer.status_code, text)
-        return features_of(answer.content)
+        return features_of(said)
+
+
+def _beginning(answer: httpx.Response) -> bytes:
+    """An answer's bytes, as far as one can be long; a little more tells that it is longer."""
+    said = bytearray()
+    for piece in answer.iter_bytes():
+        said += piece
+        if len(said) > LONGEST_ANSWER:
+            break
+    return bytes(said[: LONGEST_ANSWER + 1])
 
 
 def http_client() -> httpx.Client:
@@ -168,8 +183,10 @@ def http_client() -> httpx.Client:
 
 def features_of(said: bytes) -> list[Feature]:
     """The features of a GeoJSON FeatureCollection. Raises `RequestRefused` for anything else."""
+    if len(said) > LONGEST_ANSWER:
+        raise RequestRefused(f"the model's answer is longer than {LONGEST_ANSWER} bytes")
     try:
-        found = json.loads(said, parse_constant=_no_number)
+        found = json.loads(said, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise RequestRefused(f"the model's answer is no JSON: {error}") from error
     features = found.get("features") if isinstance(found, dict) else None
@@ -178,7 +195,13 @@ def features_of(said: bytes) -> list[Feature]:
     return features
 
 
-def _no_number(name: str) -> None:
+def _finite(text: str) -> float:
+    """1e999 is legal JSON, and infinite in Python, which would write it as what is no JSON."""
+    found = float(text)
+    return found if math.isfinite(found) else _no_number(text)
+
+
+def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 

@@ -5,6 +5,7 @@ It must not encode tiles (`encoding.py` does) nor know what a model is.
 
 from __future__ import annotations
 
+import math
 import queue
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rasterio.control import GroundControlPoint
-from rasterio.enums import ColorInterp
+from rasterio.enums import ColorInterp, Interleaving
 from rasterio.errors import RasterioError
 from rasterio.io import DatasetReader
 from rasterio.rpc import RPC
@@ -100,11 +101,13 @@ class Image:
             raise InvalidRequest(f"{self._place.url} is smaller than when it was submitted", field="imageUrls")
         there = RasterWindow(window.column, window.row, window.width, window.height)
         with self._handle() as image:
+            check_memory(image, window)
             try:
                 pixels = image.read(window=there)
             except RasterioError as error:
-                raise self._access.why(self._place, self._role, str(error)) from error
-            return Chip(pixels, placing_of(image, window), self._scale, tuple(image.colorinterp), image.nodata)
+                raise self._access.why(self._place, self._role, str(error.__cause__ or error)) from error
+            placing = placing_of(image, window) if self.georeference is not None else Placing()
+            return Chip(pixels, placing, self._scale, tuple(image.colorinterp), image.nodata)
 
     def close(self) -> None:
         """Close what is not in use."""
@@ -144,6 +147,25 @@ def placing_of(image: DatasetReader, window: Window) -> Placing:
     return Placing()
 
 
+LARGEST = 256 * 1024 * 1024
+"""Bytes that a tile, or a block of the image, has at most: a worker has 3 GB for several, each several times."""
+
+
+def check_memory(image: DatasetReader, window: Window) -> None:
+    """Raise `InvalidRequest` for what does not fit into a worker's memory: a small file may unpack to gigabytes."""
+    deep = sum(np.dtype(each).itemsize for each in image.dtypes)
+    size = window.width * window.height * deep
+    if size > LARGEST:
+        told = f"a tile of {window.width} x {window.height} pixels has {size} bytes, more than {LARGEST}"
+        raise InvalidRequest(told, field="imageProcessorTileSize", hint="Make tiles smaller.")
+    together = deep if image.interleaving is Interleaving.pixel else deep // image.count
+    height, width = image.block_shapes[0]
+    if height * width * together > LARGEST:
+        told = f"the image's blocks of {width} x {height} pixels have {height * width * together} bytes"
+        hint = f"A whole block has to be unpacked for each tile, and {LARGEST} bytes fit: write it with smaller blocks."
+        raise InvalidRequest(told, field="imageUrls", hint=hint)
+
+
 def scale_of(image: DatasetReader) -> Scale | None:
     """How an image's pixels become eight bits: by what its header says that they are; None where it does not say.
 
@@ -154,11 +176,21 @@ def scale_of(image: DatasetReader) -> Scale | None:
     if bits is not None and kind.kind in "ui":
         return Scale(0.0, float(2 ** int(bits) - 1))
     told = image.tags(1)
-    if "STATISTICS_MINIMUM" in told and "STATISTICS_MAXIMUM" in told:
-        return Scale(float(told["STATISTICS_MINIMUM"]), float(told["STATISTICS_MAXIMUM"]))
+    low, high = (_number(told.get(f"STATISTICS_{name}")) for name in ("MINIMUM", "MAXIMUM"))
+    if low is not None and high is not None:
+        return Scale(low, high)
     if kind.kind not in "ui":
         return None
     return Scale(float(np.iinfo(kind).min), float(np.iinfo(kind).max))
+
+
+def _number(text: str | None) -> float | None:
+    """A statistic; None for one that is missing, or none: anybody writes what he likes into a header."""
+    try:
+        found = float(text or "nan")
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def eight_bits(pixels: Pixels, scale: Scale | None) -> NDArray[np.uint8]:

@@ -1,7 +1,8 @@
 """Where an image or a model is: a URL that strangers gave, checked before anything is opened.
 
-Only S3 and HTTP: never a file of this machine, never one of GDAL's own virtual file systems, and no address of this
-machine's own network stack, where Lambda's runtime interface listens. It must not open anything.
+Only S3 and HTTP: never a file of this machine, never one of GDAL's own virtual file systems, and only addresses of the
+public internet: not this machine, where Lambda's runtime interface listens, nor what answers to its neighbours alone.
+It must not open anything.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def place_of(url: str, *, loopback: bool = False, resolve: Resolver = addresses)
 
     Args:
         url: `s3://bucket/key` or `http(s)://...`.
-        loopback: whether this machine's own addresses are allowed: local stacks only.
+        loopback: whether all addresses are allowed, this machine's own among them: local stacks only.
         resolve: asked for the addresses of a host.
     """
     parts = _parts(url)
@@ -75,7 +76,7 @@ def place_of(url: str, *, loopback: bool = False, resolve: Resolver = addresses)
 
 
 def check_host(url: str, *, field: str, loopback: bool = False, resolve: Resolver = addresses) -> None:
-    """Raise `InvalidRequest`, naming the field, where a URL leads to this machine itself or to no machine at all.
+    """Raise `InvalidRequest`, naming the field, where a URL leads to no address of the public internet.
 
     A host that cannot be resolved now is let through: then calling it says so, and it may be tried again.
     """
@@ -88,14 +89,22 @@ def check_host(url: str, *, field: str, loopback: bool = False, resolve: Resolve
         found = [ipaddress.ip_address(each.partition("%")[0]) for each in resolve(host)]
     except (OSError, ValueError):
         return
-    if any(_own(each) for each in found):
-        raise InvalidRequest(f"{url} leads to the machine that would read it", field=field)
+    if not all(_is_public(each) for each in found):
+        raise InvalidRequest(f"{url} leads to no public address", field=field)
 
 
-def _own(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    mapped = getattr(address, "ipv4_mapped", None)
-    it = mapped or address
-    return bool(it.is_loopback or it.is_link_local or it.is_unspecified or it.is_multicast)
+def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Also of those IPv6 addresses that stand for one of IPv4: mapped, of 6to4, of NAT64 (RFC 6052), of Teredo."""
+    if isinstance(address, ipaddress.IPv6Address):
+        teredo = address.teredo[1] if address.teredo else None
+        nat64 = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None
+        inner = address.ipv4_mapped or address.sixtofour or teredo or nat64
+        if inner is not None:
+            return _is_public(inner)
+    return address.is_global and not address.is_multicast
+
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def _parts(url: str, field: str = "imageUrls") -> SplitResult:

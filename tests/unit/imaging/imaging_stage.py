@@ -36,6 +36,7 @@ class Served:
     """A server on the loopback: files by name, by ranges, and a model at /model that finds blobs.
 
     Attributes:
+        leads: where else a name leads to.
         asked: method, path, and bytes of the answer.
         tiles: content type and driver of each tile.
         trouble: called before a tile is looked at; a status that it gives is the answer.
@@ -44,6 +45,7 @@ class Served:
     def __init__(self, url: str) -> None:
         self.url = url
         self.files: dict[str, bytes | int] = {}
+        self.leads: dict[str, str] = {}
         self.asked: list[tuple[str, str, int]] = []
         self.tiles: list[tuple[str, str]] = []
         self.trouble: Callable[[int], int | None] = lambda number: None
@@ -85,7 +87,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self._answer(*self.stage.look(self.headers["Content-Type"], tile), {}, body=True)
 
     def _file(self, *, body: bool) -> None:
-        held = self.stage.files.get(self.path.lstrip("/"), 404)
+        name = self.path.lstrip("/")
+        if name in self.stage.leads:
+            self._answer(302, b"", {"Location": self.stage.leads[name]}, body=body)
+            return
+        held = self.stage.files.get(name, 404)
         if isinstance(held, int):
             self._answer(held, b"", {}, body=body)
             return

@@ -99,11 +99,29 @@ def test_what_has_no_shape_is_kept_without_a_place(where):
         {"bounds_imcoords": [1, 2, 3, float("inf")]},
         {"geom_imcoords": [[1, 2]]},
         {"imageGeometry": 7},
+        {"imageGeometry": {"type": "Polygon", "coordinates": []}},
+        {"imageBBox": [1, 2, 3, 10**400]},
+        [["imageBBox"]],
+        7,
     ],
 )
 def test_a_shape_that_is_none_fails_the_tile(given):
     with pytest.raises(RequestRefused, match="shape that is none"):
         one(given)
+
+
+@pytest.mark.parametrize(
+    "given", [{"featureClasses": 7}, {"featureClasses": [{"score": "high"}]}, {"feature_types": {"ship": [1]}}]
+)
+def test_classes_that_are_none_fail_the_tile_and_not_the_merging_of_all(given):
+    with pytest.raises(RequestRefused, match="classes that are none"):
+        one({"imageBBox": [1, 2, 3, 4], **given})
+
+
+def test_a_geometry_that_is_none_fails_the_tile_where_it_would_be_kept(where):
+    with pytest.raises(RequestRefused, match="geometry that is no object"):
+        one({}, geometry=7)
+    assert one({"imageBBox": [1, 2, 3, 4]}, where, geometry=7)["geometry"]["type"] == "Polygon"
 
 
 def test_the_likeliest_class_counts_and_equals_by_name():

@@ -147,17 +147,26 @@ def test_nothing_but_s3_and_http_is_opened(url):
     assert caught.value.field == "imageUrls"
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "127.8.8.8", "::1", "169.254.169.254", "0.0.0.0", "::ffff:127.0.0.1"])
-def test_the_machine_itself_is_no_place_of_images_or_models_whatever_it_is_called(address):
-    with pytest.raises(InvalidRequest, match="machine that would read it"):
-        check_host("http://innocent.example/a.tif", field="imageUrls", resolve=lambda host: [address])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "127.8.8.8", "::1", "0.0.0.0", "::ffff:127.0.0.1"),
+        *("169.254.169.254", "169.254.170.2", "fe80::1%eth0", "fd00:ec2::254"),
+        *("10.0.0.7", "172.16.0.1", "192.168.1.1", "100.64.0.1", "fc00::1", "224.0.0.1", "ff02::1"),
+        *("64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:4136:e378:8000:63bf:80ff:fffe"),
+    ],
+)
+def test_only_public_addresses_are_places_of_images_or_models_whatever_they_are_called(address):
+    with pytest.raises(InvalidRequest, match="no public address"):
+        check_host("http://innocent.example/a.tif", field="imageUrls", resolve=lambda host: ["8.8.8.8", address])
 
 
 def test_other_hosts_are_let_through_also_those_that_cannot_be_resolved_now():
     def unknown(host):
         raise OSError
 
-    check_host("https://images.example/a.tif", field="imageUrls", resolve=lambda host: ["10.0.0.7"])
+    for address in ("8.8.8.8", "2a00:1450:4001::1", "64:ff9b::808:808", "::ffff:8.8.8.8"):
+        check_host("https://images.example/a.tif", field="imageUrls", resolve=lambda host, it=address: [it])
     check_host("https://images.example/a.tif", field="imageUrls", resolve=unknown)
 
 
@@ -174,12 +183,20 @@ def test_what_is_not_there_or_no_image_is_refused(headers, web, s3):
 
 def test_an_image_that_refers_to_files_of_this_machine_is_no_image(headers, web, tmp_path):
     (tmp_path / "secret.tif").write_bytes(geotiff(picture(*SIZE, [])))
-    web.files["a.vrt"] = (
+    web.files["a.tif"] = (
         f'<VRTDataset rasterXSize="9" rasterYSize="9"><VRTRasterBand dataType="Byte" band="1"><SimpleSource>'
         f"<SourceFilename>{tmp_path}/secret.tif</SourceFilename></SimpleSource></VRTRasterBand></VRTDataset>"
     ).encode()
     with pytest.raises(InvalidRequest, match="no image that can be read"):
-        headers.read(f"{web.url}/a.vrt")
+        headers.read(f"{web.url}/a.tif")
+
+
+def test_an_image_that_leads_elsewhere_is_refused_before_gdal_follows(headers, web):
+    web.files["inner.tif"] = geotiff(picture(*SIZE, []))
+    web.leads["a.tif"] = f"{web.url}/inner.tif"
+    with pytest.raises(InvalidRequest, match="leads to another address"):
+        headers.read(f"{web.url}/a.tif")
+    assert "/inner.tif" not in {path for _, path, _ in web.asked}
 
 
 @pytest.mark.parametrize(("status", "error"), [(403, InvalidRequest), (429, Throttled), (503, Unavailable)])
@@ -205,7 +222,7 @@ def test_where_boto3_finds_s3_elsewhere_this_machine_is_refused(monkeypatch):
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="eu-central-1")
     imaging = Imaging(session, SystemClock())
-    with pytest.raises(InvalidRequest, match="machine that would read it"):
+    with pytest.raises(InvalidRequest, match="no public address"):
         imaging.headers.read("http://localhost:9001/2018-06-01/runtime/invocation/next")
     imaging.close()
 

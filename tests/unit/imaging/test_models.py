@@ -13,7 +13,14 @@ from botocore.config import Config
 
 from spots import collection
 from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceTrouble, Throttled, Unavailable
-from trainmaster.imaging.models import HttpModel, Patient, SageMakerModel, features_of, runtime_config
+from trainmaster.imaging.models import (
+    LONGEST_ANSWER,
+    HttpModel,
+    Patient,
+    SageMakerModel,
+    features_of,
+    runtime_config,
+)
 
 BOX = collection([(1, 2, 13, 14)])
 
@@ -150,12 +157,25 @@ def test_redirects_are_not_followed(browser, endpoint):
         b'{"features": 3}',
         b'{"features": [3]}',
         b'{"features": [], "x": NaN}',
+        b'{"features": [], "x": -1e999}',
+        b'{"features": [], "x": ' + b"9" * 5_000 + b"}",
+        b"\xff\xfe",
         b"[" * 9_999,
     ],
 )
 def test_what_is_no_collection_of_features_is_refused(said):
     with pytest.raises(RequestRefused, match="the model's answer"):
         features_of(said)
+
+
+def test_an_answer_without_end_is_read_to_a_limit_and_refused(browser, runtime, endpoint):
+    endpoint.answers = [(200, None, b" " * (LONGEST_ANSWER + 1))] * 2
+    for model in (
+        HttpModel(browser, endpoint.url, content_type="image/png"),
+        SageMakerModel(runtime, "ships", {}, variant="", content_type="image/png"),
+    ):
+        with pytest.raises(RequestRefused, match="longer than"):
+            model.features(b"tile")
 
 
 class Busy:
