@@ -1,6 +1,7 @@
-"""Clients of AWS's services that share one session: each session reads botocore's models anew, for a tenth of a second.
+"""Clients of AWS's services, and sessions, that do not read botocore's models anew: that takes a tenth of a second.
 
-While moto answers, it sets boto3's own session aside: `boto3.client` then makes one for every test.
+Each session reads them for itself, and while moto answers, it sets boto3's own aside: `boto3.client` then makes one for
+every test.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from functools import lru_cache
 from typing import Any
 
 import boto3
+import botocore.session
 import moto.core.models  # noqa: F401 - moto answers only clients of sessions made after this
+from botocore.loaders import Loader
 
 
 def aws_client(service: str, **more: Any) -> Any:
@@ -17,6 +20,19 @@ def aws_client(service: str, **more: Any) -> Any:
     return _session().client(service, **more)
 
 
+def aws_session(**more: Any) -> boto3.session.Session:
+    """A new session, for tests that change one or give it other credentials."""
+    core = botocore.session.Session()
+    core.register_component("data_loader", _loader())
+    return boto3.session.Session(botocore_session=core, **more)
+
+
 @lru_cache(maxsize=1)
 def _session() -> boto3.session.Session:
-    return boto3.session.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    return aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+
+
+@lru_cache(maxsize=1)
+def _loader() -> Loader:
+    """What has been read."""
+    return Loader()

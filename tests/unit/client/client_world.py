@@ -21,6 +21,8 @@ import boto3
 import httpx
 from botocore import xform_name
 
+from aws_clients import aws_session
+
 API = "https://a1b2c3.execute-api.us-east-1.amazonaws.com/prod"
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
@@ -340,7 +342,12 @@ class World:
 
 def a_session(region: str | None = REGION, token: str | None = None) -> boto3.session.Session:
     """A boto3 session with dummy credentials."""
-    return boto3.session.Session("AKIDEXAMPLE", "wJalrXUtnFEMI", token, region)
+    return aws_session(
+        aws_access_key_id="AKIDEXAMPLE",
+        aws_secret_access_key="wJalrXUtnFEMI",
+        aws_session_token=token,
+        region_name=region,
+    )
 
 
 def transport_to(world: World) -> httpx.MockTransport:
