@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.local.stack.address import StackAddress, plain_environment
-from trainmaster.local.stack.build import _key, as_arguments, local_parameters
+from trainmaster.local.stack.build import _KEPT_BUILDS, _forget_old, _key, as_arguments, local_parameters
 from trainmaster.local.stack.checkout import Checkout, SetUpMissing
 from trainmaster.local.stack.layer import install_packages, layer_variables
 from trainmaster.local.stack.processes import DidNotStart, Guarded, ended_by_signals, free_port, listening, run
@@ -186,6 +186,19 @@ def test_a_build_is_kept_until_something_that_it_is_made_of_changes(checkout):
     assert changed != before
     (checkout.imaging_layer / "requirements.txt").write_text("gdal>=3")
     assert _key(checkout, platform) != changed
+
+
+def test_old_builds_are_deleted_beside_the_start_and_never_taken_for_whole_ones_meanwhile(tmp_path):
+    for age in range(_KEPT_BUILDS + 2):
+        (tmp_path / f"{age}").mkdir()
+        (tmp_path / f"{age}" / "template.yaml").write_text("")
+        os.utime(tmp_path / f"{age}", (1000 - age, 1000 - age))
+    (tmp_path / "interrupted.forgotten").mkdir()
+    (tmp_path / "being-made").mkdir()
+    _forget_old(tmp_path)
+    kept = {str(age) for age in range(_KEPT_BUILDS)} | {"being-made"}
+    assert {path.name for path in tmp_path.iterdir() if not path.suffix} == kept, "at once"
+    eventually(lambda: {path.name for path in tmp_path.iterdir()} == kept)
 
 
 MAKEFILE = """

@@ -5,11 +5,13 @@ It must build in the scratch folder only, never in the checkout's own .aws-sam.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
+import threading
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from trainmaster.local.stack.checkout import Checkout
@@ -18,6 +20,7 @@ from trainmaster.local.stack.processes import run
 
 _KEPT_BUILDS = 4
 """Of two versions, with and without image jobs."""
+_FORGOTTEN = ".forgotten"
 
 
 def built_template(checkout: Checkout, overrides: Mapping[str, str], environment: Mapping[str, str]) -> Path:
@@ -75,9 +78,25 @@ def _sources(source: Path) -> Iterator[Path]:
 
 
 def _forget_old(builds: Path) -> None:
-    by_age = sorted((path for path in builds.iterdir() if (path / "template.yaml").is_file()), key=_age, reverse=True)
+    """Set old builds aside, and delete them meanwhile: thousands of files, for which no start has to wait.
+
+    What an interrupted run has left behind goes with them.
+    """
+    by_age = sorted(
+        (path for path in builds.iterdir() if (path / "template.yaml").is_file() and not path.suffix),
+        key=_age,
+        reverse=True,
+    )
     for old in by_age[_KEPT_BUILDS:]:
-        shutil.rmtree(old, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            old.rename(old.with_suffix(_FORGOTTEN))
+    forgotten = list(builds.glob(f"*{_FORGOTTEN}"))
+    threading.Thread(target=_delete, args=(forgotten,), daemon=True).start()
+
+
+def _delete(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _age(path: Path) -> float:

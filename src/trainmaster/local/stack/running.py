@@ -143,6 +143,7 @@ class LocalStack:
             "--config-env", "local", "--stack-name", _STACK, *as_arguments(parameters),
         ]  # fmt: skip
         run("sam deploy", command, sam, self.logs / "deploy.log")
+        _bound_as_numbers(aws)
         return _outputs(aws)
 
 
@@ -151,6 +152,21 @@ def _healthy(aws: str) -> bool:
         return httpx.get(f"{aws}/_ministack/health", timeout=5).is_success
     except httpx.TransportError:
         return False
+
+
+def _bound_as_numbers(aws: str) -> None:
+    """Say again, as numbers, how many calls each queue may set off at once.
+
+    CloudFormation turns a template's parameters, which are text, into what a property takes. ministack does not, and
+    then delivers no message at all, since text and numbers cannot be compared.
+    """
+    functions = client("lambda", aws)
+    for mapping in functions.list_event_source_mappings()["EventSourceMappings"]:
+        bound = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
+        if bound is not None:
+            functions.update_event_source_mapping(
+                UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": int(bound)}
+            )
 
 
 def _outputs(aws: str) -> dict[str, str]:
