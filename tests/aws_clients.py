@@ -6,18 +6,35 @@ every test.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 import boto3
 import botocore.session
 import moto.core.models  # noqa: F401 - moto answers only clients of sessions made after this
+from botocore.config import Config
 from botocore.loaders import Loader
+from botocore.stub import Stubber
 
 
 def aws_client(service: str, **more: Any) -> Any:
     """A new client, in us-east-1 and with dummy credentials unless `more` says otherwise."""
     return _session().client(service, **more)
+
+
+def impatient_client(service: str, **more: Any) -> Any:
+    """One that asks once, so that what a scripted or broken service says comes through as it is."""
+    once: Any = {"mode": "standard", "total_max_attempts": 1}
+    return aws_client(service, config=Config(retries=once), **more)
+
+
+@contextmanager
+def scripted(service: str, **more: Any) -> Iterator[Stubber]:
+    """An impatient client's script, which checks questions and answers by the service's model."""
+    with Stubber(impatient_client(service, **more)) as script:
+        yield script
 
 
 def aws_session(**more: Any) -> boto3.session.Session:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import boto3
 import pytest
 
+from aws_clients import aws_session
 from trainmaster.adapters.sagemaker import SageMakerLauncher
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.image.endpoint import Limits
@@ -15,7 +15,7 @@ SQS = "https://sqs.us-east-1.amazonaws.com/111122223333/"
 
 @pytest.fixture
 def session():
-    return boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    return aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
 
 
 def test_without_image_queues_nothing_of_image_jobs_is_made(session):

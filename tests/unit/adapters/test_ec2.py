@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ConnectTimeoutError
-from botocore.stub import Stubber
 from moto import mock_aws
 
-from aws_clients import aws_client
+from aws_clients import impatient_client, scripted
 from builders import G5, P5
 from trainmaster.adapters.ec2 import Ec2InstanceTypes, instance_type
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
@@ -16,14 +14,9 @@ from trainmaster.domain.instance_table import SHIPPED
 from trainmaster.domain.resources import InstanceType
 
 
-def a_client():
-    return aws_client("ec2", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))
-
-
 @pytest.fixture
 def script():
-    client = a_client()
-    with Stubber(client) as script:
+    with scripted("ec2") as script:
         yield script
 
 
@@ -33,7 +26,7 @@ def described(name, **more):
 
 @mock_aws
 def test_all_that_ship_are_as_ec2_describes_them():
-    found = Ec2InstanceTypes(a_client).describe(SHIPPED)
+    found = Ec2InstanceTypes(lambda: impatient_client("ec2")).describe(SHIPPED)
     former = {"ml.p2.16xlarge", "ml.p2.8xlarge", "ml.p2.xlarge", "ml.p3.16xlarge", "ml.p3.2xlarge", "ml.p3.8xlarge"}
     assert set(SHIPPED) - set(found) == {*former, "ml.p6e-gb200.36xlarge"}
     assert found[P5] == InstanceType(
@@ -50,7 +43,10 @@ def test_all_that_ship_are_as_ec2_describes_them():
 
 @mock_aws
 def test_only_named_types_come_whatever_else_their_family_has():
-    assert set(Ec2InstanceTypes(a_client).describe({P5, "ml.m5.large", "ml.never.large"})) == {P5, "ml.m5.large"}
+    assert set(Ec2InstanceTypes(lambda: impatient_client("ec2")).describe({P5, "ml.m5.large", "ml.never.large"})) == {
+        P5,
+        "ml.m5.large",
+    }
 
 
 def test_families_are_asked_for_and_every_page_is_read(script):

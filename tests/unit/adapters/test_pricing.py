@@ -12,10 +12,8 @@ import json
 
 import boto3
 import pytest
-from botocore.config import Config
-from botocore.stub import Stubber
 
-from aws_clients import aws_client
+from aws_clients import scripted
 from builders import G5, P5
 from trainmaster.adapters.pricing import PriceList, endpoint_region, training_price
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
@@ -35,12 +33,7 @@ SKU = "JMCWJEAPVJNFJ5P4"
 
 @pytest.fixture
 def script():
-    client = aws_client(
-        "pricing",
-        region_name=endpoint_region("eu-west-1"),
-        config=Config(retries={"mode": "standard", "total_max_attempts": 1}),
-    )
-    with Stubber(client) as script:
+    with scripted("pricing", region_name=endpoint_region("eu-west-1")) as script:
         yield script
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from botocore.config import Config
-from botocore.stub import Stubber
 from moto import mock_aws
 
-from aws_clients import aws_client
+from aws_clients import impatient_client, scripted
 from trainmaster.adapters.sagemaker_endpoints import SageMakerEndpoints
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable
 from trainmaster.domain.image.endpoint import Endpoint, Variant
@@ -19,14 +17,9 @@ ROLE = "arn:aws:iam::444455556666:role/reader"
 WHEN = datetime(2026, 7, 1, tzinfo=UTC)
 
 
-def a_client():
-    return aws_client("sagemaker", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))
-
-
 @pytest.fixture
 def script():
-    client = a_client()
-    with Stubber(client) as script:
+    with scripted("sagemaker") as script:
         yield script
 
 
@@ -144,7 +137,7 @@ def test_an_endpoint_of_another_account_is_asked_for_by_its_name_under_its_role(
 
 def test_it_reads_what_moto_makes_of_an_endpoint():
     with mock_aws():
-        client = a_client()
+        client = impatient_client("sagemaker")
         client.create_model(ModelName="m", ExecutionRoleArn=ROLE, PrimaryContainer={"Image": "image"})
         variants = [
             {"VariantName": "blue", "ModelName": "m", "InitialInstanceCount": 3, "InstanceType": "ml.m5.large"},

@@ -7,11 +7,10 @@ from datetime import timedelta
 
 import pytest
 from botocore.awsrequest import AWSResponse
-from botocore.config import Config
 from botocore.exceptions import StubResponseError
 from botocore.stub import Stubber
 
-from aws_clients import aws_client
+from aws_clients import impatient_client
 from builders import G5, NOW, P5, a_job, a_request, an_attempt, at
 from trainmaster.adapters.sagemaker import SageMakerLauncher
 from trainmaster.adapters.sagemaker_errors import AccountLimitReached
@@ -52,10 +51,6 @@ PASSING = [
 ]
 
 
-def a_client():
-    return aws_client("sagemaker", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))
-
-
 class Strict:
     """A client whose departures from the script are no errors of botocore, which the launcher would translate."""
 
@@ -78,7 +73,7 @@ class Bench:
     """A launcher over a client that answers from a script."""
 
     def __init__(self):
-        client = a_client()
+        client = impatient_client("sagemaker")
         self.script = Stubber(client)
         self.launcher = SageMakerLauncher(Strict(client), QUEUE)
 
@@ -276,7 +271,7 @@ def test_what_each_refusal_to_create_means(bench, code, message, status, kind):
 def test_what_botocore_itself_refuses_is_refused():
     request = a_request("job1", StoppingCondition={"MaxRuntimeInSeconds": "long"})
     with pytest.raises(RequestRefused, match="ParamValidationError"):
-        SageMakerLauncher(a_client(), QUEUE).create(a_job("job1"), an_attempt(), request)
+        SageMakerLauncher(impatient_client("sagemaker"), QUEUE).create(a_job("job1"), an_attempt(), request)
 
 
 def test_a_reason_is_never_longer_than_can_be_stored(bench):
@@ -489,7 +484,7 @@ def test_ending_a_pool_that_is_not_there_is_nothing(bench):
 
 @pytest.mark.parametrize("operation", ["describe_training_job", "list_training_jobs"])
 def test_an_answer_that_is_no_answer_is_unavailable(operation):
-    client = a_client()
+    client = impatient_client("sagemaker")
     client.meta.events.register("before-send.sagemaker", lambda **_: AWSResponse("", 200, {}, Garbage()))
     with pytest.raises(Unavailable, match="cannot be read"):
         VERBS[operation](SageMakerLauncher(client, QUEUE))

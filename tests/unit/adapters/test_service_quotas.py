@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from botocore.config import Config
-from botocore.stub import Stubber
 
-from aws_clients import aws_client
+from aws_clients import scripted
 from builders import G5, P5
 from trainmaster.adapters.service_quotas import ServiceQuotas
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
@@ -16,8 +14,7 @@ ASKED = {"ServiceCode": "sagemaker", "MaxResults": 100}
 
 @pytest.fixture
 def script():
-    client = aws_client("service-quotas", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))
-    with Stubber(client) as script:
+    with scripted("service-quotas") as script:
         yield script
 
 

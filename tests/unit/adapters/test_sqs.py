@@ -7,23 +7,17 @@ import json
 import re
 
 import pytest
-from botocore.config import Config
-from botocore.stub import Stubber
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from aws_clients import aws_client
+from aws_clients import impatient_client, scripted
 from trainmaster.adapters.sqs import LARGEST_MESSAGE, SqsPublisher
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
 
 WAKE = "https://sqs.us-east-1.amazonaws.com/111122223333/wake.fifo"
 DEAD = "https://sqs.us-east-1.amazonaws.com/111122223333/dead.fifo"
 SENT = {"MessageId": "1", "MD5OfMessageBody": "x"}
-
-
-def a_client():
-    return aws_client("sqs", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))
 
 
 class Recorder:
@@ -38,8 +32,7 @@ class Recorder:
 
 @pytest.fixture
 def script():
-    client = a_client()
-    with Stubber(client) as script:
+    with scripted("sqs") as script:
         yield script
 
 
@@ -47,7 +40,7 @@ def script():
 def fifo():
     """Two FIFO queues that deduplicate."""
     with mock_aws():
-        client = a_client()
+        client = impatient_client("sqs")
         attributes = {"FifoQueue": "true"}
         urls = [
             client.create_queue(QueueName=f"{name}.fifo", Attributes=attributes)["QueueUrl"]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import random
 
-import boto3
 import pytest
 from imaging_stage import BUCKET, RESULTS, SECOND, Play, served
 from moto.server import ThreadedMotoServer
 
+from aws_clients import aws_session
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.imaging.wiring import Imaging
 
@@ -33,7 +33,7 @@ def session(aws_url):
         for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
             patch.delenv(name, raising=False)
         patch.setenv("AWS_ENDPOINT_URL", aws_url)
-        yield boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+        yield aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
 
 
 @pytest.fixture(scope="module")

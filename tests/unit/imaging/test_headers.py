@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import boto3
 import numpy as np
 import pytest
 import shapely
@@ -12,6 +11,7 @@ from rasterio.io import MemoryFile
 from rasterio.rpc import RPC
 from rasterio.warp import transform
 
+from aws_clients import aws_session
 from spots import NORTH, STEP, UTM, WEST, geotiff, picture
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.domain.errors import InvalidRequest, Throttled, Unavailable
@@ -220,7 +220,7 @@ def test_an_image_that_is_replaced_is_seen(headers, web):
 
 def test_where_boto3_finds_s3_elsewhere_this_machine_is_refused(monkeypatch):
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="eu-central-1")
+    session = aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="eu-central-1")
     imaging = Imaging(session, SystemClock())
     with pytest.raises(InvalidRequest, match="no public address"):
         imaging.headers.read("http://localhost:9001/2018-06-01/runtime/invocation/next")

@@ -6,11 +6,11 @@ import http.server
 import json
 import threading
 
-import boto3
 import httpx
 import pytest
 from botocore.config import Config
 
+from aws_clients import aws_client
 from spots import collection
 from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceTrouble, Throttled, Unavailable
 from trainmaster.imaging.models import (
@@ -60,9 +60,8 @@ def endpoint():
 
 @pytest.fixture
 def runtime(endpoint):
-    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
     config = runtime_config().merge(Config(retries={"total_max_attempts": 1}))
-    client = boto3.Session(**keys).client("sagemaker-runtime", endpoint_url=endpoint.url, config=config)
+    client = aws_client("sagemaker-runtime", endpoint_url=endpoint.url, config=config)
     yield client
     client.close()
 
