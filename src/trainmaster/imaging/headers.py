@@ -9,6 +9,7 @@ from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.image.cutting import Window
 from trainmaster.imaging.access import Access
 from trainmaster.imaging.georeference import georeference_of, interest_window
+from trainmaster.imaging.pixels import check_blocks
 from trainmaster.imaging.places import Resolver, addresses, place_of
 from trainmaster.ports.image import Header
 
@@ -33,6 +34,7 @@ class RasterHeaders:
         with self._access.under(place, role), self._access.open(place, role) as image:
             if not image.count:
                 raise InvalidRequest(f"{url} has no bands", field="imageUrls")
+            check_blocks(image)
             where = georeference_of(image)
             part = Window(0, 0, image.width, image.height)
             if where is not None and interest is not None:

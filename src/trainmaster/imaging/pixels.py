@@ -92,6 +92,7 @@ class Image:
         with self._handle() as image:
             self.width, self.height = int(image.width), int(image.height)
             self.driver = str(image.driver)
+            check_blocks(image)
             self.georeference: Georeference | None = georeference_of(image)
             self._scale = scale_of(image)
 
@@ -152,18 +153,27 @@ LARGEST = 256 * 1024 * 1024
 
 
 def check_memory(image: DatasetReader, window: Window) -> None:
-    """Raise `InvalidRequest` for what does not fit into a worker's memory: a small file may unpack to gigabytes."""
-    deep = sum(np.dtype(each).itemsize for each in image.dtypes)
-    size = window.width * window.height * deep
+    """Raise `InvalidRequest` for a tile that does not fit into a worker's memory."""
+    size = window.width * window.height * _depth(image)
     if size > LARGEST:
         told = f"a tile of {window.width} x {window.height} pixels has {size} bytes, more than {LARGEST}"
         raise InvalidRequest(told, field="imageProcessorTileSize", hint="Make tiles smaller.")
+
+
+def check_blocks(image: DatasetReader) -> None:
+    """Raise `InvalidRequest` for blocks that do not fit into memory: a small file may unpack to gigabytes."""
+    deep = _depth(image)
     together = deep if image.interleaving is Interleaving.pixel else deep // image.count
     height, width = image.block_shapes[0]
     if height * width * together > LARGEST:
         told = f"the image's blocks of {width} x {height} pixels have {height * width * together} bytes"
         hint = f"A whole block has to be unpacked for each tile, and {LARGEST} bytes fit: write it with smaller blocks."
         raise InvalidRequest(told, field="imageUrls", hint=hint)
+
+
+def _depth(image: DatasetReader) -> int:
+    """Bytes of a pixel, all bands together."""
+    return sum(np.dtype(each).itemsize for each in image.dtypes)
 
 
 def scale_of(image: DatasetReader) -> Scale | None:
