@@ -19,8 +19,8 @@ from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.image.cutting import Cut, Window
 from trainmaster.domain.image.demand import demand_of, work_of
 from trainmaster.domain.image.endpoint import Endpoint, Variant
-from trainmaster.domain.image.work import MERGE, Claim, run_of
-from trainmaster.domain.job import Job
+from trainmaster.domain.image.work import MERGE, Claim, Rest, run_of
+from trainmaster.domain.job import Job, JobState
 from trainmaster.local.memory_runs import MemoryRuns
 from trainmaster.service.images.routing import RoutedLauncher
 from world import QUEUE, TABLE, World
@@ -108,27 +108,32 @@ class ImageRunsWorld(World):
 
     Args:
         takes: requests that the endpoint takes at once.
+        workers: requests that a region makes at once.
         seconds: that a region takes.
         fate: given how many regions have been begun so far, after how many seconds its worker dies (None: never) and
             after how many it comes back.
         fails: whether a region is broken: its workers give it back for good.
         tells: whether the queue hears of regions.
+        drops: whether the worker that ends with a region dies before it dispatches what is next.
     """
 
     def __init__(
         self,
         *,
         takes: int = 8,
+        workers: int = WORKERS,
         seconds: float = 20,
         fate: Callable[[int], tuple[float | None, float | None]] = lambda begun: (None, None),
         fails: Callable[[Claim], bool] = lambda claim: False,
         tells: bool = True,
+        drops: Callable[[Claim], bool] = lambda claim: False,
         **world: Any,
     ) -> None:
         super().__init__(**world)
         self.endpoints, self.regions, self.aside = Endpoints(takes), Regions(), Aside()
         self.runs = MemoryRuns()
         self.takes, self.seconds, self.fate, self.fails, self.tells = takes, seconds, fate, fails, tells
+        self.drops, self.each = drops, workers
         self.workers: list[Worker] = []
         self.begun = 0
         self.finished: Counter[tuple[str, int]] = Counter()
@@ -139,7 +144,7 @@ class ImageRunsWorld(World):
     def enter(self, name: str, count: int = 2, **fields: Any) -> Job:
         """An image job of so many regions enters the queue, and the manager is woken."""
         part = Window(0, 0, 100 * count, 100)
-        work = work_of("ships", "blue", part, CUT, WORKERS)
+        work = work_of("ships", "blue", part, CUT, self.each)
         fields = {"priority": 0, "demand": demand_of(work), "image_work": work, "checkpointed": True, **fields}
         job = self.desk.store.submit(
             Job(name=name, entry_time=self.now(), digest=name, **fields), {"jobId": name, "ours": "kept"}
@@ -195,7 +200,7 @@ class ImageRunsWorld(World):
         """Requests that live workers make now; the merging makes none."""
         now = self.now()
         living = [each for each in self.workers if each.dies_at is None or each.dies_at > now]
-        return sum(WORKERS for each in living if each.claim.number != MERGE)
+        return sum(self.each for each in living if each.claim.number != MERGE)
 
     def _begin(self, job: str, attempt: int, number: int) -> None:
         now = self.now()
@@ -206,6 +211,8 @@ class ImageRunsWorld(World):
         dies, late = self.fate(self.begun)
         moments = [None if after is None else now + timedelta(seconds=after) for after in (dies, late)]
         self.workers.append(Worker(claim, now + timedelta(seconds=self.seconds), *moments))
+        if self.tells and self.job(job).state is JobState.STARTING:
+            self.queue.send(json.dumps({"kind": "image", "run": run_of(job, attempt)}), f"begun-{job}-{attempt}")
 
     def _go_on(self, worker: Worker) -> None:
         now, claim = self.now(), worker.claim
@@ -223,15 +230,15 @@ class ImageRunsWorld(World):
     def _end(self, claim: Claim) -> None:
         now = self.now()
         if self.fails(claim):
-            left = self.runs.leave(claim, now, reason="a broken tile", final=True)
+            rest = self.runs.leave(claim, now, reason="a broken tile", final=True)
         else:
-            left = self.runs.finish(claim, now, features=1)
-            self.finished[claim.job, claim.number] += left is not None
-        if left == 0 and claim.number != MERGE:
-            self.regions.dispatch(claim.job, claim.attempt, [MERGE])
-        self._told(claim, left)
+            rest = self.runs.finish(claim, now, features=1)
+            self.finished[claim.job, claim.number] += rest is not None
+        if rest is not None and not self.drops(claim):
+            self.regions.dispatch(claim.job, claim.attempt, rest.next)
+            self._told(claim, rest)
 
-    def _told(self, claim: Claim, left: int | None) -> None:
+    def _told(self, claim: Claim, rest: Rest | None) -> None:
         """The queue hears of what has changed, if it hears of anything."""
-        if left is not None and self.tells:
+        if rest is not None and self.tells:
             self.queue.send(json.dumps({"kind": "image", "run": run_of(claim.job, claim.attempt)}))

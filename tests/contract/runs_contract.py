@@ -6,12 +6,14 @@ A subclass gives `runs`. Two workers are `one` and `another`; time is what the t
 from __future__ import annotations
 
 import random
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from trainmaster.domain.image.cutting import Region, Window
-from trainmaster.domain.image.work import MERGE, Claim, RegionState
+from trainmaster.domain.image.work import MERGE, Claim, RegionState, Rest
 
 NOW = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
 DEAD_BEFORE = NOW - timedelta(seconds=120)
@@ -31,6 +33,12 @@ def begin(runs, *args, at=NOW, **kwargs):
 
 
 def done(runs, number, *, at=NOW, features=1, **kwargs):
+    """How many regions are left then."""
+    return ended(runs, number, at=at, features=features, **kwargs).left
+
+
+def ended(runs, number, *, at=NOW, features=1, **kwargs):
+    """What is left to do then."""
     assert begin(runs, number, at=at, **kwargs) is not None
     return runs.finish(claim(number, **kwargs), at, features=features)
 
@@ -160,7 +168,7 @@ class RunsContract:
         assert runs.finish(claim(0), LATER, features=5) is None
         assert runs.leave(claim(0), LATER, reason="late", final=True) is None
         assert record(runs, 0).state is RegionState.RUNNING
-        assert runs.finish(claim(0, "another"), LATER, features=6) == 2
+        assert runs.finish(claim(0, "another"), LATER, features=6).left == 2
         assert record(runs, 0).features == 6
 
     def test_what_is_finished_says_so_and_how_many_are_left(self, runs):
@@ -181,11 +189,66 @@ class RunsContract:
         runs.lay_out("scene", 1, regions(2))
         begin(runs, 0)
         runs.beat(claim(0), NOW, tiles_done=3)
-        assert runs.leave(claim(0), NOW, reason="endpoint gone", final=False) == 2
+        assert runs.leave(claim(0), NOW, reason="endpoint gone", final=False) == Rest(left=2)
         back = record(runs, 0)
         assert (back.state, back.worker, back.tries, back.reason) == (RegionState.PENDING, "", 1, "endpoint gone")
         assert back.tiles_done == 3
         assert begin(runs, 0, "another").tries == 2
+
+    def test_all_regions_are_in_line_and_none_is_kept_back_where_they_may_all_be_at_work(self, runs):
+        for number, window in enumerate((None, 3, 9)):
+            job = f"scene-{number}"
+            run = runs.lay_out(job, 1, regions(3), window=window)
+            assert (run.line, run.window) == ((0, 1, 2), None)
+            assert runs.run(job) == run
+            assert ended(runs, 1, job=job) == Rest(left=2)
+
+    def test_of_regions_that_are_kept_back_each_end_calls_the_next(self, runs):
+        run = runs.lay_out("scene", 1, regions(5), window=2)
+        assert run == runs.run("scene")
+        assert (run.line, run.window) == ((0, 1, 2, 3, 4), 2)
+        assert ended(runs, 1) == Rest(left=4, next=(2,))
+        begin(runs, 0)
+        assert runs.leave(claim(0), NOW, reason="no", final=True) == Rest(left=3, next=(3,))
+        assert ended(runs, 3) == Rest(left=2, next=(4,))
+        assert ended(runs, 2) == Rest(left=1)
+        assert ended(runs, 4) == Rest(left=0, next=(MERGE,))
+        assert ended(runs, MERGE) == Rest(left=0)
+
+    def test_a_region_given_back_keeps_its_place(self, runs):
+        runs.lay_out("scene", 1, regions(4), window=1)
+        begin(runs, 0)
+        assert runs.leave(claim(0), NOW, reason="no", final=False) == Rest(left=4)
+        assert ended(runs, 0) == Rest(left=3, next=(1,))
+
+    def test_in_another_attempt_the_regions_that_are_left_stand_in_line_with_a_window_of_its_own(self, runs):
+        runs.lay_out("scene", 1, regions(9), window=4)
+        for number in (0, 2, 3):
+            done(runs, number)
+        run = runs.lay_out("scene", 2, regions(9), window=2)
+        assert run == runs.run("scene") == runs.lay_out("scene", 2, regions(9), window=5)
+        assert (run.line, run.window) == ((1, 4, 5, 6, 7, 8), 2)
+        assert ended(runs, 4, attempt=2) == Rest(left=5, next=(5,))
+        assert ended(runs, 1, attempt=2) == Rest(left=4, next=(6,))
+        everything = runs.lay_out("scene", 3, regions(9))
+        assert (everything.line, everything.window) == ((5, 6, 7, 8), None)
+
+    def test_of_many_workers_that_end_at_once_none_leaves_a_region_uncalled(self, runs):
+        """Whoever ends may be told what another's end calls too: that message comes twice. None is told by nobody."""
+        count, window = 14, 4
+        called = deque(runs.lay_out("scene", 1, regions(count), window=window).line[:window])
+
+        def work(worker):
+            with suppress(IndexError):
+                while True:
+                    number = called.popleft()
+                    if begin(runs, number, worker) is not None:
+                        called.extend(runs.finish(claim(number, worker), NOW, features=1).next)
+
+        # Who finds nothing to do goes home, so some are sent again.
+        while called:
+            _at_once([lambda worker=f"w{n}": work(worker) for n in range(window)])
+        assert states(runs.run("scene")) == [RegionState.DONE] * (count + 1)
 
     def test_running_out_of_time_is_no_try(self, runs):
         runs.lay_out("scene", 1, regions(2))
@@ -194,10 +257,31 @@ class RunsContract:
             runs.leave(claim(0), NOW, reason="", final=False)
         assert record(runs, 0).tries == 0
 
+    def test_being_told_to_slow_down_is_no_try_and_the_region_rests(self, runs):
+        runs.lay_out("scene", 1, regions(2))
+        at = NOW
+        for pauses, seconds in enumerate((30, 60, 120, 240, 480, 900, 900), start=1):
+            assert begin(runs, 0, at=at).pauses == pauses - 1
+            runs.leave(claim(0), at, reason="busy", final=False, pauses=pauses)
+            back = record(runs, 0)
+            assert (back.state, back.tries, back.pauses, back.reason) == (RegionState.PENDING, 0, pauses, "busy")
+            # A message that comes twice cuts no pause short; one that comes a moment early by another clock is heard.
+            assert begin(runs, 0, at=at + timedelta(seconds=seconds - 6)) is None
+            at += timedelta(seconds=seconds - 1)
+        assert done(runs, 0, at=at) == 1
+        assert (record(runs, 0).tries, record(runs, 0).pauses) == (1, 0)
+
+    def test_another_attempt_does_not_wait_for_a_pause(self, runs):
+        runs.lay_out("scene", 1, regions(2))
+        begin(runs, 0)
+        runs.leave(claim(0), NOW, reason="busy", final=False, pauses=20)
+        runs.lay_out("scene", 2, regions(2))
+        assert begin(runs, 0, attempt=2).pauses == 0
+
     def test_a_region_that_fails_for_good_is_not_left_over(self, runs):
         runs.lay_out("scene", 1, regions(2))
         begin(runs, 0)
-        assert runs.leave(claim(0), NOW, reason="x" * 5_000, final=True) == 1
+        assert runs.leave(claim(0), NOW, reason="x" * 5_000, final=True) == Rest(left=1)
         assert record(runs, 0).state is RegionState.FAILED
         assert record(runs, 0).reason == "x" * 1024
 
@@ -208,7 +292,7 @@ class RunsContract:
         assert begin(runs, MERGE) is None
         runs.leave(claim(1), NOW, reason="no", final=True)
         assert begin(runs, MERGE).region.number == MERGE
-        assert runs.finish(claim(MERGE), NOW, features=9) == 0
+        assert runs.finish(claim(MERGE), NOW, features=9) == Rest(left=0)
         assert record(runs, MERGE).features == 9
 
     def test_the_merging_of_another_attempt_waits_for_what_that_one_tries_anew(self, runs):
@@ -236,8 +320,8 @@ class RunsContract:
         begin(runs, 0)
         begin(runs, 1)
         runs.stop("scene", 1)
-        assert runs.finish(claim(0), NOW, features=1) == 2
-        assert runs.leave(claim(1), NOW, reason="", final=False) == 2
+        assert runs.finish(claim(0), NOW, features=1).left == 2
+        assert runs.leave(claim(1), NOW, reason="", final=False) == Rest(left=2)
         assert states(runs.run("scene")) == [RegionState.DONE, *[RegionState.PENDING] * 3]
 
     def test_what_was_forgotten_is_not_laid_out_by_a_late_call(self, runs):
@@ -276,7 +360,7 @@ class RunsContract:
         _at_once([lambda worker=f"w{n}": work(worker) for n in range(workers)])
         assert sorted(begun) == list(range(count))
         assert None not in left
-        assert 0 in left, "whoever is the last knows it"
+        assert any(rest.next == (MERGE,) for rest in left), "whoever is the last knows it"
 
     def test_laid_out_by_two_at_once_it_is_laid_out_once(self, runs):
         many = regions(103)

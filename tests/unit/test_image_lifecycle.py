@@ -15,6 +15,7 @@ from trainmaster.domain.job import JobState
 from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import FailureClass, Policy
 from trainmaster.domain.records import Records, booked
+from trainmaster.planner.preempt import lost_work
 
 POOL = pool_name("ships", "blue")
 
@@ -43,6 +44,22 @@ def test_w9_an_image_that_is_larger_than_its_endpoint_holds_all_of_it_until_less
     some = must(lifecycle.observe(job, a_report(job, done=3, left=20), b.at(60)))
     assert some.units == {POOL: 8}
     assert must(lifecycle.observe(some, a_report(job, done=7, left=4), b.at(90))).units == {POOL: 4}
+
+
+def test_of_two_equal_image_jobs_the_one_that_has_just_finished_a_region_is_the_cheaper_victim():
+    """Nothing of a done region is lost: it is a checkpoint."""
+    early, late = (a_running_image(name, load=32, units=8, checkpointed=True) for name in ("early", "late"))
+    early = must(lifecycle.observe(early, a_report(early, done=1, left=28), b.at(100)))
+    late = must(lifecycle.observe(late, a_report(late, done=1, left=28), b.at(590)))
+    assert early.units == late.units
+    assert [lost_work(job, 0.0, b.at(600)) for job in (early, late)] == [500.0, 10.0]
+
+
+def test_a_report_that_tells_of_no_region_more_is_no_checkpoint():
+    job = a_running_image(load=32, units=8)
+    some = must(lifecycle.observe(job, a_report(job, done=1, left=28), b.at(100)))
+    failed = must(lifecycle.observe(some, a_report(job, done=1, failed=1, left=24), b.at(200)))
+    assert failed.attempt.saved_at == b.at(100)
 
 
 def test_a_report_that_comes_late_or_twice_takes_nothing_back():

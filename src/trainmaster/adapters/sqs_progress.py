@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.adapters.aws_errors import translated
 from trainmaster.adapters.sqs import GROUP
-from trainmaster.domain.image.work import MERGE
+from trainmaster.domain.image.work import BEGUN, MERGE
 from trainmaster.ports import Clock
 
 if TYPE_CHECKING:
@@ -36,12 +36,14 @@ class SqsProgress:
         self._clock = clock
 
     def tell(self, run: str, number: int) -> None:
-        """Say that a region of a run has ended, or the merging, which is told of in any case.
+        """Say that a region of a run has ended, or that it is at work, or the merging, which is told of in any case.
 
         Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
         now = int(self._clock.now().timestamp())
-        when = f"merged-{now}" if number == MERGE else str(now // EVERY)
+        # That it is at work must not swallow that a region has ended.
+        kind = {MERGE: f"merged-{now}", BEGUN: f"begun-{now // EVERY}"}
+        when = kind.get(number, str(now // EVERY))
         # Names of runs may be longer, and have characters that these identifiers cannot.
         run_id = hashlib.sha256(run.encode()).hexdigest()
         with translated():

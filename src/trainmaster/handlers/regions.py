@@ -15,7 +15,9 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from trainmaster import bootstrap
 from trainmaster.domain.errors import InvalidRequest, JobNotFound, ServiceTrouble
+from trainmaster.domain.image.window import requests_of
 from trainmaster.domain.image.work import MERGE, Claim
+from trainmaster.domain.job import JobState
 from trainmaster.handlers.image_model import read_request
 from trainmaster.imaging.ending import Outcome
 from trainmaster.imaging.task import Limits, Queue, Task
@@ -111,7 +113,7 @@ def _task_of(store: Store) -> Callable[[Claim], Task]:
     def task_of(claim: Claim) -> Task:
         job = store.find(claim.job)
         work = job.image_work if job is not None else None
-        if work is None:
+        if job is None or work is None:
             raise InvalidRequest(f"there is no image job {claim.job}")
         try:
             request = read_request(store.request_of(claim.job)).request
@@ -123,7 +125,8 @@ def _task_of(store: Store) -> Callable[[Claim], Task]:
             variant=work.variant,
             part=work.part,
             cut=work.cut,
-            workers=work.workers,
+            workers=requests_of(work, sum(job.units.values())),
+            unheard=job.state is JobState.STARTING,
         )
 
     return task_of

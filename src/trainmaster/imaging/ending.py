@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from datetime import timedelta
 from enum import StrEnum
 
 from trainmaster.domain.errors import InvalidRequest, ServiceTrouble, Throttled, TrainmasterError
-from trainmaster.domain.image.work import MERGE, Claim, run_of
+from trainmaster.domain.image.claims import MOST_PAUSES, pause
+from trainmaster.domain.image.work import BEGUN, Claim, Rest, run_of
 from trainmaster.imaging.task import Hold, Queue
 
 log = logging.getLogger(__name__)
@@ -18,7 +20,6 @@ log = logging.getLogger(__name__)
 NO_TIME = "a worker's time was too short for a single tile"
 _FIRST_DELAY = 5.0
 _LONGEST_DELAY = 300.0
-_THROTTLED_DELAY = 30.0
 
 
 class Outcome(StrEnum):
@@ -42,18 +43,20 @@ class TimeUp(Exception):
 
 def done(hold: Hold, *, features: int) -> Outcome:
     """The region's result is written."""
-    left = hold.queue.runs.finish(hold.claim, hold.queue.clock.now(), features=features)
-    if left is None:
+    rest = hold.queue.runs.finish(hold.claim, hold.queue.clock.now(), features=features)
+    if rest is None:
         return Outcome.LOST
-    _go_on(hold.queue, hold.claim, left)
+    _go_on(hold.queue, hold.claim, rest)
     return Outcome.DONE
 
 
 def given_back(hold: Hold, why: BaseException, *, progress: bool) -> Outcome:
     """The region is not done.
 
-    A try that brought it further counts as none where only time was short, or the endpoint busy: the next one goes on
-    from there. What the request itself makes impossible is not tried again.
+    A try counts as none where the worker was told to slow down: that is the endpoint's trouble, or AWS's, and the
+    region rests, ever longer, up to `MOST_PAUSES` times without a tile between. Nor does one count that brought the
+    region further before time was short: the next goes on from there. What the request itself makes impossible is not
+    tried again.
 
     Args:
         hold: what is given back.
@@ -65,21 +68,24 @@ def given_back(hold: Hold, why: BaseException, *, progress: bool) -> Outcome:
         if queue.runs.leave(claim, queue.clock.now(), reason="", final=False) is None:
             return Outcome.LOST
         # Whoever stopped it waits for what it holds.
-        _tell(queue, claim)
+        _tell(queue, claim, claim.number)
         return Outcome.STOPPED
-    forgiven = progress and isinstance(why, TimeUp | Throttled)
-    reason = "" if forgiven else reason_of(why)
-    final = isinstance(why, InvalidRequest) or (not forgiven and record.tries >= queue.attempts)
+    pauses = (1 if progress else record.pauses + 1) if isinstance(why, Throttled) else 0
+    in_time = progress and isinstance(why, TimeUp)
+    reason = "" if in_time else _told(why, pauses)
+    spent = record.tries >= queue.attempts and not in_time and not pauses
+    final = isinstance(why, InvalidRequest) or spent or pauses > MOST_PAUSES
     trace = None if isinstance(why, TrainmasterError | TimeUp) else why
     told = {"region": claim.number, "cause": reason_of(why), "final": final}
     log.warning("a region was not done", extra=told, exc_info=trace)
-    left = queue.runs.leave(claim, queue.clock.now(), reason=reason, final=final)
-    if left is None:
+    rest = queue.runs.leave(claim, queue.clock.now(), reason=reason, final=final, pauses=0 if final else pauses)
+    if rest is None:
         return Outcome.LOST
     if final:
-        _go_on(queue, claim, left)
+        _go_on(queue, claim, rest)
         return Outcome.FAILED
-    _dispatch(queue, claim, [claim.number], after=_delay(why, record.tries))
+    delay = pause(pauses).total_seconds() if pauses else _delay(why, record.tries)
+    _dispatch(queue, claim, [claim.number], after=delay)
     return Outcome.AGAIN
 
 
@@ -92,25 +98,36 @@ def reason_of(why: BaseException) -> str:
     return str(why) if isinstance(why, ServiceTrouble) and str(why) else f"{type(why).__name__}: {why}"
 
 
-def _delay(why: BaseException, tries: int) -> float:
-    if isinstance(why, TimeUp):
-        return 0.0
-    return _THROTTLED_DELAY if isinstance(why, Throttled) else min(_FIRST_DELAY * 2 ** (tries - 1), _LONGEST_DELAY)
+def begun(queue: Queue, claim: Claim) -> None:
+    """Somebody is at work, and the queue does not know that yet."""
+    _tell(queue, claim, BEGUN)
 
 
-def _go_on(queue: Queue, claim: Claim, left: int) -> None:
-    """The last region has all merged, and the queue hears of each; where neither gets through, its tick finds out."""
-    if left == 0 and claim.number != MERGE:
-        _dispatch(queue, claim, [MERGE])
-    _tell(queue, claim)
-
-
-def _tell(queue: Queue, claim: Claim) -> None:
+def _tell(queue: Queue, claim: Claim, number: int) -> None:
+    """Have the queue look at the run; where it cannot be told its tick finds out."""
     run = run_of(claim.job, claim.attempt)
     try:
-        queue.tell(run, claim.number)
+        queue.tell(run, number)
     except ServiceTrouble:
         log.exception("the queue was not told of a region", extra={"run": run})
+
+
+def _told(why: BaseException, pauses: int) -> str:
+    if pauses <= MOST_PAUSES:
+        return reason_of(why)
+    hours = sum((pause(number) for number in range(1, MOST_PAUSES + 1)), timedelta(0)) / timedelta(hours=1)
+    return f"its workers were told to slow down {pauses} times in a row, for over {hours:.0f} hours: {reason_of(why)}"
+
+
+def _delay(why: BaseException, tries: int) -> float:
+    return 0.0 if isinstance(why, TimeUp) else min(_FIRST_DELAY * 2 ** (tries - 1), _LONGEST_DELAY)
+
+
+def _go_on(queue: Queue, claim: Claim, rest: Rest) -> None:
+    """What is next is dispatched, and the queue hears of each end; where neither gets through, its tick finds out."""
+    if rest.next:
+        _dispatch(queue, claim, rest.next)
+    _tell(queue, claim, claim.number)
 
 
 def _dispatch(queue: Queue, claim: Claim, numbers: Sequence[int], *, after: float = 0.0) -> None:

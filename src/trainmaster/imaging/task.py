@@ -26,6 +26,7 @@ class Task:
         part: what of the image is asked for.
         cut: how that is cut.
         workers: requests that a region makes at once.
+        unheard: whether the queue does not know yet that anybody is at work.
     """
 
     request: ImageRequest
@@ -34,6 +35,7 @@ class Task:
     part: Window
     cut: Cut
     workers: int
+    unheard: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,8 @@ class Queue:
         runs: who works on what.
         regions: how workers learn of more.
         endpoints: what is remembered of endpoints; None where nobody is to be told of throttling.
-        tell: says that a run, by its name, has come further by this region; raises as `regions` does.
+        tell: says that a run, by its name, has come further by this region, or is at work (`BEGUN`); raises as
+            `regions` does.
         clock: the time.
         attempts: tries of a region before it has failed for good.
     """

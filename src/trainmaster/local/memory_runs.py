@@ -6,13 +6,14 @@ It passes the contract suite of the real one. It must not work on regions itself
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.domain.image import claims
+from trainmaster.domain.image import window as windows
 from trainmaster.domain.image.cutting import Region
-from trainmaster.domain.image.work import MERGE, Claim, RegionRecord, Run
+from trainmaster.domain.image.work import MERGE, Claim, RegionRecord, Rest, Run
 
 
 @dataclass(slots=True)
@@ -22,6 +23,14 @@ class _Kept:
     attempt: int
     stopped: bool = False
     records: dict[int, RegionRecord] = field(default_factory=dict)
+    line: tuple[int, ...] = ()
+    window: int | None = None
+
+    def begin(self, attempt: int, records: dict[int, RegionRecord], window: int | None) -> None:
+        """The attempt works on what is not done."""
+        self.attempt, self.stopped, self.records = attempt, False, records
+        self.line = windows.in_line(records.values())
+        self.window = windows.narrow(window, self.line)
 
 
 @dataclass(slots=True)
@@ -31,16 +40,16 @@ class MemoryRuns:
     _runs: dict[str, _Kept] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def lay_out(self, job: str, attempt: int, regions: Sequence[Region]) -> Run:
+    def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, window: int | None = None) -> Run:
         """Write the regions that are not there yet; see `ports.image.Runs`."""
         with self._lock:
             kept = self._runs.get(job)
             if kept is None:
-                records = {record.region.number: record for record in claims.laid_out(regions)}
-                kept = self._runs[job] = _Kept(attempt, records=records)
+                kept = self._runs[job] = _Kept(attempt)
+                kept.begin(attempt, {record.region.number: record for record in claims.laid_out(regions)}, window)
             elif kept.records and attempt > kept.attempt:
-                kept.attempt, kept.stopped = attempt, False
-                kept.records = {number: claims.afresh(record) for number, record in kept.records.items()}
+                afresh = {number: claims.afresh(record) for number, record in kept.records.items()}
+                kept.begin(attempt, afresh, window)
             return _run(job, kept)
 
     def run(self, job: str) -> Run | None:
@@ -77,30 +86,30 @@ class MemoryRuns:
             kept.records[claim.number] = claims.beaten(record, now, tiles_done=tiles_done)
             return not kept.stopped
 
-    def finish(self, claim: Claim, now: datetime, *, features: int) -> int | None:
+    def finish(self, claim: Claim, now: datetime, *, features: int) -> Rest | None:
         """The region is done; see `ports.image.Runs`."""
-        with self._lock:
-            kept, record = self._found(claim)
-            if kept is None or record is None or not claims.owns(claim, record):
-                return None
-            kept.records[claim.number] = claims.finished(record, now, features=features)
-            return claims.unsettled(kept.records.values())
+        return self._changed(claim, lambda record: claims.finished(record, now, features=features))
 
-    def leave(self, claim: Claim, now: datetime, *, reason: str, final: bool) -> int | None:
+    def leave(self, claim: Claim, now: datetime, *, reason: str, final: bool, pauses: int = 0) -> Rest | None:
         """Give a region back; see `ports.image.Runs`."""
-        with self._lock:
-            kept, record = self._found(claim)
-            if kept is None or record is None or not claims.owns(claim, record):
-                return None
-            kept.records[claim.number] = claims.left(record, now, reason=reason, final=final)
-            return claims.unsettled(kept.records.values())
+        return self._changed(claim, lambda record: claims.left(record, now, reason=reason, final=final, pauses=pauses))
 
     def forget(self, job: str) -> None:
         """Remove all records of a job that has ended; see `ports.image.Runs`."""
         with self._lock:
             if job in self._runs:
-                self._runs[job].records.clear()
-                self._runs[job].stopped = True
+                self._runs[job] = _Kept(self._runs[job].attempt, stopped=True)
+
+    def _changed(self, claim: Claim, change: Callable[[RegionRecord], RegionRecord]) -> Rest | None:
+        """Change the claim's own record; what is left then, None where it is not its own."""
+        with self._lock:
+            kept, record = self._found(claim)
+            if kept is None or record is None or not claims.owns(claim, record):
+                return None
+            before = claims.unsettled(kept.records.values())
+            kept.records[claim.number] = change(record)
+            after = claims.unsettled(kept.records.values())
+            return Rest(left=after) if claim.number == MERGE else windows.rest(kept.line, kept.window, before, after)
 
     def _found(self, claim: Claim) -> tuple[_Kept | None, RegionRecord | None]:
         """The run of the claim's attempt and the record that it is about."""
@@ -112,4 +121,11 @@ class MemoryRuns:
 
 def _run(job: str, kept: _Kept) -> Run:
     ordered = sorted(kept.records.items(), key=lambda item: (item[0] == MERGE, item[0]))
-    return Run(job=job, attempt=kept.attempt, stopped=kept.stopped, records=tuple(record for _, record in ordered))
+    return Run(
+        job=job,
+        attempt=kept.attempt,
+        stopped=kept.stopped,
+        records=tuple(record for _, record in ordered),
+        line=kept.line,
+        window=kept.window,
+    )

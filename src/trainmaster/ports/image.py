@@ -9,7 +9,7 @@ from typing import Protocol
 
 from trainmaster.domain.image.cutting import Region, Window
 from trainmaster.domain.image.endpoint import Endpoint
-from trainmaster.domain.image.work import Claim, RegionRecord, Run
+from trainmaster.domain.image.work import Claim, RegionRecord, Rest, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +75,18 @@ class Runs(Protocol):
     comes late never make two workers finish one region.
     """
 
-    def lay_out(self, job: str, attempt: int, regions: Sequence[Region]) -> Run:
+    def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, window: int | None = None) -> Run:
         """Write the regions, and the merging, that are not there yet; from now on this attempt works on them.
 
         Those that are done stay done; failed ones are tried anew; nothing is stopped any more. The same attempt again
         changes nothing, nor does one before it. Of a job that was forgotten, nothing is laid out: then there are no
         records.
+
+        Args:
+            job: its name.
+            attempt: its number.
+            regions: all that the job has.
+            window: most of them at work at once, from 1; None for all. Whoever ends with one is told the next.
         """
         ...
 
@@ -95,7 +101,8 @@ class Runs(Protocol):
     def begin(self, claim: Claim, now: datetime, *, dead_before: datetime) -> RegionRecord | None:
         """Take a region for a worker: one that is pending, or whose worker has been silent since `dead_before`.
 
-        None where it is done or failed, somebody is at it, the attempt is not the one that works, or it is stopped.
+        None where it is done or failed, somebody is at it, it rests (`claims.pause`), the attempt is not the one that
+        works, or it is stopped.
         The merging is taken only once all regions are done or failed.
         """
         ...
@@ -104,22 +111,23 @@ class Runs(Protocol):
         """Say that the worker lives; False where the region is not its own any more, or is to be left off."""
         ...
 
-    def finish(self, claim: Claim, now: datetime, *, features: int) -> int | None:
-        """The region is done: how many regions are neither done nor failed now.
+    def finish(self, claim: Claim, now: datetime, *, features: int) -> Rest | None:
+        """The region is done: what is left, and what is to be dispatched now.
 
-        None where it was not this worker's any more.
+        None where it was not this worker's any more. Of two that end at once each may be told both that are next.
         """
         ...
 
-    def leave(self, claim: Claim, now: datetime, *, reason: str, final: bool) -> int | None:
+    def leave(self, claim: Claim, now: datetime, *, reason: str, final: bool, pauses: int = 0) -> Rest | None:
         """Give a region back, to be tried again, or as failed for good where `final`; answers as `finish` does.
 
-        Without a reason the worker only ran out of time: its try is not counted.
+        Without a reason the worker only ran out of time, and with `pauses` it was told to slow down, so often in a row:
+        then its try is not counted.
         """
         ...
 
     def forget(self, job: str) -> None:
-        """Remove all records of a job that has ended."""
+        """Have no records of a job that has ended, for ever."""
         ...
 
 

@@ -56,13 +56,19 @@ class Hands:
 
 
 def commit(hands: Hands, before: Job, after: Job) -> Job:
-    """Commit a change that needs no fence; the stored job where somebody else was faster."""
+    """Commit a change that needs no fence; the stored job where somebody else was faster.
+
+    Raises `Throttled`, `Unavailable`: then nothing has changed, or it is not known whether it has.
+    """
+    images = hands.images if after.image_work is not None and after.state in ENDED else None
+    if images is not None:
+        images.ending(after)
     if not hands.store.transition([(before, after)]):
         return hands.store.find(before.name) or before
     if after.state in ENDED:
         held.follow(hands.store, after, hands.clock.now())
-        if after.image_work is not None and hands.images is not None:
-            hands.images.ended(after)
+        if images is not None:
+            images.ended(after)
     return after
 
 

@@ -18,8 +18,9 @@ from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.errors import InvalidRequest, Throttled
 from trainmaster.domain.image.cutting import Cut, Window, regions
 from trainmaster.domain.image.endpoint import Endpoint
-from trainmaster.domain.image.work import MERGE, RegionState
-from trainmaster.handlers.regions import claim_of, consume
+from trainmaster.domain.image.work import BEGUN, MERGE, RegionState, run_of
+from trainmaster.domain.job import JobState
+from trainmaster.handlers.regions import _task_of, claim_of, consume
 from trainmaster.imaging.pressure import note_throttling
 from trainmaster.imaging.roles import Roles
 
@@ -42,6 +43,7 @@ class OneJob:
 
     def __init__(self, request, work):
         self.request, self.work = request, work
+        self.units, self.state = {"endpoint/ships": 100}, JobState.RUNNING
 
     def find(self, name):
         return self if name == JOB else None
@@ -154,6 +156,22 @@ def test_trouble_of_the_table_brings_its_own_message_again_only(world, play):
     assert play.run.records[1].state is RegionState.DONE
 
 
+def test_the_queue_hears_that_a_job_is_at_work_as_soon_as_a_region_is_taken(world, play):
+    """And not again once it knows."""
+    world.store.state = JobState.STARTING
+    assert deliver(world, about(0)) == []
+    assert play.told == [(run_of(JOB, 1), BEGUN), (run_of(JOB, 1), 0)]
+    world.store.state = JobState.RUNNING
+    assert deliver(world, about(1)) == []
+    assert play.told[2:] == [(run_of(JOB, 1), 1)]
+
+
+def test_a_region_asks_no_more_at_once_than_its_job_holds(world, play):
+    for held, workers in ((1, 1), (2, 2), (100, 2)):
+        world.store.units = {"endpoint/ships": held}
+        assert _task_of(world.store)(claim_of(json.dumps(about(0)), "w")).workers == workers
+
+
 def test_a_request_that_has_gone_fails_its_region(world, play):
     world.store.work = None
     assert deliver(world, about(0)) == []
@@ -254,4 +272,9 @@ def test_a_run_is_told_of_once_in_a_few_seconds_and_its_merging_in_any_case():
     assert identifiers[0] == identifiers[1]
     assert len(set(identifiers)) == 3
     assert all(len(each) <= 128 for each in identifiers)
+    progress.tell("image:c", BEGUN)
+    progress.tell("image:c", BEGUN)
+    progress.tell("image:c", 0)
+    begun, again, ended = [each["MessageDeduplicationId"] for each in sqs.sent[4:]]
+    assert begun == again != ended, "it swallows no news of regions"
     assert json.loads(sqs.sent[0]["MessageBody"]) == {"kind": "image", "run": "image:a"}

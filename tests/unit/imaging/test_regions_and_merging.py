@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import itertools
 import threading
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from imaging_stage import BUCKET, JOB, RESULTS, SECOND
 from rasterio.warp import transform
 
+from image_builders import an_image_work
 from spots import NORTH, SIDE, STEP, UTM, WEST, boxes_of, geotiff, picture, scattered, squares
-from trainmaster.domain.image.cutting import Cut, Window
+from trainmaster.domain.image.claims import MOST_PAUSES
+from trainmaster.domain.image.cutting import Cut, Window, regions
 from trainmaster.domain.image.request import Compression, Distillation, Output, Suppression, TileFormat
+from trainmaster.domain.image.standing import dispatchable
+from trainmaster.domain.image.window import requests_of, window_of
 from trainmaster.domain.image.work import MERGE, Claim, RegionState, run_of
 from trainmaster.imaging.ending import NO_TIME, Outcome
 
@@ -170,6 +176,76 @@ def test_merging_waits_until_the_last_region_has_ended_and_is_dispatched_once(pl
     assert play.messages.sent == [(JOB, 1, MERGE, 0.0)]
 
 
+class Counted:
+    """A workshop whose model keeps each request so many seconds, or until there are more at once than eight.
+
+    All tiles look alike.
+    """
+
+    def __init__(self, workshop, task, seconds):
+        self.seconds, self.too_many = seconds, threading.Event()
+        self._workshop, self._lock = workshop, threading.Lock()
+        image = workshop.image(task)
+        chip = image.read(Window(0, 0, 10, 10))
+        image.close()
+        self._image = SimpleNamespace(read=lambda _: chip, driver=image.driver, georeference=None, close=int)
+        self.now = self.most = self.asked = 0
+
+    def __getattr__(self, name):
+        return getattr(self._workshop, name)
+
+    def image(self, task):
+        return self._image
+
+    def model(self, task, wait):
+        return self
+
+    def features(self, tile):
+        with self._lock:
+            self.now, self.asked = self.now + 1, self.asked + 1
+            self.most = max(self.most, self.now)
+        if self.most > 8:
+            self.too_many.set()
+        self.too_many.wait(self.seconds)
+        with self._lock:
+            self.now -= 1
+        return []
+
+
+def most_at_once(play, held, seconds):
+    """Thirty regions of four tiles each, by as many workers as there are messages; the most requests at once."""
+    laid = regions(play.task.part, play.task.cut)
+    work = an_image_work(120, regions=30, tiles=120)
+    run = play.runs.lay_out(JOB, 1, laid, window=window_of(work, held))
+    play.task = replace(play.task, workers=requests_of(work, held))
+    play.workshop = model = Counted(play.workshop, play.task, seconds)
+    play.queue.regions.dispatch(JOB, 1, dispatchable(run))
+    taken, under_way = 0, set()
+    with ThreadPoolExecutor(30) as lambdas:
+        while under_way or taken < len(play.messages.sent):
+            for _, _, number, _ in play.messages.sent[taken:]:
+                taken += 1
+                under_way.add(lambdas.submit(play.turn, number))
+            ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            assert {each.result() for each in ended} <= {Outcome.DONE, Outcome.NOTHING}
+    assert {each.state for each in play.run.records} == {RegionState.DONE}
+    assert model.asked == 120
+    return model.most
+
+
+def test_an_image_of_thirty_regions_never_makes_more_requests_at_once_than_its_endpoint_of_eight_takes(play_of, web):
+    web.files["large.tif"] = geotiff(picture(120, 100, []))
+    play = play_of(f"{web.url}/large.tif", (120, 100), Cut(region=(20, 20), tile=(10, 10), overlap=(0, 0)), outputs=())
+    assert most_at_once(play, held=8, seconds=0.02) <= 8
+
+
+def test_without_throttling_all_regions_of_an_image_are_worked_on_at_once(play_of, web):
+    """So that the test before this one can fail."""
+    web.files["large.tif"] = geotiff(picture(120, 100, []))
+    play = play_of(f"{web.url}/large.tif", (120, 100), Cut(region=(20, 20), tile=(10, 10), overlap=(0, 0)), outputs=())
+    assert most_at_once(play, held=120, seconds=2.0) > 8
+
+
 def test_a_tile_that_fails_for_good_fails_the_try_and_the_next_one_does_only_what_is_left(play, web):
     play.task = replace(play.task, cut=WHOLE)
     play.lay_out()
@@ -223,6 +299,66 @@ def test_throttling_lowers_the_endpoints_target_and_the_region_goes_on_later(pla
     record = play.run.records[0]
     assert (record.tries, record.state) == (0, RegionState.PENDING)
     assert record.tiles_done >= 1
+
+
+def test_a_region_that_is_only_told_to_slow_down_spends_no_try_and_rests_ever_longer(play, web):
+    """It is the endpoint's trouble: no tile was done in more tries than a region has."""
+    play.lay_out()
+    play.workshop = Impatient(play.workshop)
+    web.trouble = lambda number: 429
+    for _ in range(play.queue.attempts + 1):
+        assert play.turn(0) is Outcome.AGAIN
+        *_, (_, _, number, after) = play.messages.sent
+        assert (number, play.run.records[0].tries) == (0, 0)
+        assert play.turn(0) is Outcome.NOTHING, "it rests"
+        play.queue.clock.sleep(after)
+    assert [after for *_, after in play.messages.sent] == [30.0, 60.0, 120.0, 240.0]
+    web.trouble = lambda number: None
+    assert play.turn(0) is Outcome.DONE
+    assert play.run.records[0].tries == 1
+
+
+def test_after_a_tile_that_was_done_pauses_are_short_again(play, web):
+    play.task = replace(play.task, cut=WHOLE)
+    play.lay_out()
+    play.workshop = Impatient(play.workshop)
+    asked = [0]
+    for allowed, pause in ((0, 30.0), (0, 60.0), (6, 30.0), (0, 60.0)):
+        asked[0] = len(web.tiles) + allowed
+        web.trouble = lambda number: 429 if number > asked[0] else None
+        assert play.turn(0) is Outcome.AGAIN
+        assert play.messages.sent[-1] == (JOB, 1, 0, pause)
+        play.queue.clock.sleep(pause)
+
+
+def test_an_endpoint_that_never_takes_anything_fails_the_region_in_the_end(play, web):
+    play.lay_out()
+    play.workshop = Impatient(play.workshop)
+    web.trouble = lambda number: 429
+    now = play.queue.clock.now()
+    play.runs.begin(_claim(play), now, dead_before=now)
+    play.runs.leave(_claim(play), now, reason="busy", final=False, pauses=MOST_PAUSES - 1)
+    play.queue.clock.sleep(900)
+    assert play.turn(0) is Outcome.AGAIN
+    assert play.messages.sent[-1] == (JOB, 1, 0, 900.0)
+    play.queue.clock.sleep(900)
+    assert play.turn(0) is Outcome.FAILED
+    reason = play.run.records[0].reason
+    assert reason.startswith(
+        "its workers were told to slow down 29 times in a row, for over 6 hours: the model answered"
+    )
+
+
+def test_trouble_of_another_kind_after_a_pause_counts_as_before(play, web):
+    play.lay_out()
+    play.workshop = Impatient(play.workshop)
+    web.trouble = lambda number: 429
+    play.turn(0)
+    play.queue.clock.sleep(30)
+    web.trouble = lambda number: 422
+    for _ in range(play.queue.attempts - 1):
+        assert play.turn(0) is Outcome.AGAIN
+    assert play.turn(0) is Outcome.FAILED
 
 
 def test_a_busy_model_is_asked_again_before_anything_fails(play, web):

@@ -11,14 +11,16 @@ import builders as b
 from image_builders import a_started_image, an_image_work
 from image_runs_world import CUT, Aside, Regions
 from trainmaster.domain import lifecycle
-from trainmaster.domain.errors import Unavailable
+from trainmaster.domain.errors import NotPermitted, Unavailable
 from trainmaster.domain.image.cutting import Window
 from trainmaster.domain.image.endpoint import Limits
 from trainmaster.domain.image.work import MERGE, Claim, RegionState
+from trainmaster.domain.job import JobState
 from trainmaster.domain.observation import Status
 from trainmaster.local.memory import MemoryStore
 from trainmaster.local.memory_runs import MemoryRuns
 from trainmaster.ports import Created
+from trainmaster.service.hands import Hands, commit
 from trainmaster.service.images.launcher import ImageLauncher
 from trainmaster.service.images.routing import RoutedLauncher
 
@@ -38,11 +40,11 @@ class Clock:
 class Scene:
     """One started job of three regions, and its launcher."""
 
-    def __init__(self):
+    def __init__(self, units=None):
         self.clock, self.runs, self.regions, self.aside = Clock(), MemoryRuns(), Regions(), Aside()
         self.store = MemoryStore(default_pools=b.pools_of())
         work = replace(an_image_work(12), part=Window(0, 0, 300, 100), cut=CUT, regions=3, tiles=12)
-        self.job = a_started_image("scene", 12, image_work=work)
+        self.job = a_started_image("scene", 12, image_work=work, units=units)
         self.store.submit(self.job, {"jobId": "scene", "note": "grüße"})
         self.images = ImageLauncher(self.store, self.runs, self.regions, self.aside, self.clock, Limits(attempts=2))
 
@@ -78,6 +80,33 @@ def test_creating_lays_all_regions_out_and_dispatches_them(scene):
     assert scene.create() is Created.NEW
     assert scene.regions.messages == [("scene", 1, 0), ("scene", 1, 1), ("scene", 1, 2)]
     assert len(scene.runs.run("scene").records) == 4
+
+
+def test_of_an_image_that_is_larger_than_its_endpoint_only_as_many_regions_are_dispatched_as_it_holds_requests_for():
+    scene = Scene(units=8)
+    scene.create()
+    assert [number for _, _, number in scene.regions.messages] == [0, 1]
+    scene.regions.messages.clear()
+    scene.create()
+    assert [number for _, _, number in scene.regions.messages] == [0, 1], "a manager that died before it sent them"
+    assert scene.finish(1).next == (2,)
+    scene.regions.messages.clear()
+    scene.create()
+    assert [number for _, _, number in scene.regions.messages] == [0, 2]
+
+
+def test_the_tick_keeps_to_the_window_and_sends_what_was_never_sent():
+    scene = Scene(units=4)
+    scene.create()
+    assert scene.tend(after=60) == []
+    assert scene.tend(after=60) == [0]
+    scene.finish(0)  # Who did it died before he sent the next.
+    assert scene.tend(after=60) == []
+    assert scene.tend(after=60) == [1]
+    for worker in ("one", "another"):
+        scene.begin(1, worker)
+        dispatched = scene.tend(after=120)
+    assert dispatched == [2], "what fails for its workers' deaths makes room, too"
 
 
 def test_creating_again_dispatches_what_nobody_has_begun(scene):
@@ -189,20 +218,67 @@ def test_nothing_is_tended_of_what_is_stopped_or_never_created(scene):
 def test_a_failed_jobs_request_is_set_aside_as_it_came(scene):
     """W10."""
     scene.create()
-    scene.images.ended(lifecycle.fail(scene.job, b.NOW, "1 of 3 regions failed: no"))
+    failed = lifecycle.fail(scene.job, b.NOW, "1 of 3 regions failed: no")
+    scene.images.ending(failed)
     ((body, reason),) = scene.aside.letters
     assert json.loads(body) == {"jobId": "scene", "note": "grüße"}
     assert reason == "1 of 3 regions failed: no"
+    scene.images.ended(failed)
     assert scene.runs.run("scene") is None
+    assert len(scene.aside.letters) == 1
+
+
+def test_of_a_job_that_ends_well_nothing_is_set_aside(scene):
+    completed = lifecycle.observe(scene.job, b.an_observation(scene.job, status=Status.COMPLETED), b.NOW)
+    scene.images.ending(completed)
+    assert scene.aside.letters == []
+
+
+class Down(Aside):
+    """A queue for dead letters that takes none."""
+
+    def __init__(self, trouble):
+        super().__init__()
+        self.trouble = trouble
+
+    def set_aside(self, body, reason, *, attributes=None):
+        if self.trouble is not None:
+            raise self.trouble
+        super().set_aside(body, reason, attributes=attributes)
+
+
+def a_failing(scene, trouble):
+    """What ends the job, its hands, and its dead letters' queue, which has trouble."""
+    scene.create()
+    aside = Down(trouble)
+    images = ImageLauncher(scene.store, scene.runs, scene.regions, aside, scene.clock, Limits())
+    hands = Hands(store=scene.store, launcher=RoutedLauncher(Training(), images), clock=scene.clock, images=images)
+    return hands, aside, lifecycle.fail(scene.job, b.NOW, "no")
+
+
+def test_a_job_has_not_failed_before_its_request_is_set_aside(scene):
+    hands, aside, failed = a_failing(scene, Unavailable("down"))
+    with pytest.raises(Unavailable):
+        commit(hands, scene.job, failed)
+    assert scene.store.find("scene").state is JobState.STARTING
+    assert scene.runs.run("scene") is not None
+    aside.trouble = None
+    assert commit(hands, scene.job, failed).state is JobState.FAILED
+    assert len(aside.letters) == 1
+
+
+def test_a_permission_that_is_missing_for_dead_letters_keeps_no_job_from_its_end(scene):
+    hands, _, failed = a_failing(scene, NotPermitted("no"))
+    assert commit(hands, scene.job, failed).state is JobState.FAILED
+    assert scene.store.find("scene").state is JobState.FAILED
 
 
 def test_trouble_in_clearing_up_does_not_keep_the_job_from_having_ended(scene):
-    class Down(Aside):
-        def set_aside(self, body, reason, *, attributes=None):
+    class Forgetful(MemoryRuns):
+        def forget(self, job):
             raise Unavailable("down")
 
-    scene.create()
-    images = ImageLauncher(scene.store, scene.runs, scene.regions, Down(), scene.clock, Limits())
+    images = ImageLauncher(scene.store, Forgetful(), scene.regions, scene.aside, scene.clock, Limits())
     images.ended(lifecycle.fail(scene.job, b.NOW, "no"))
 
 

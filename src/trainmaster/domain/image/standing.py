@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from trainmaster.domain.image.claims import SETTLED, is_dead, unsettled
+from trainmaster.domain.image.claims import SETTLED, due, is_dead, unsettled
+from trainmaster.domain.image.window import called
 from trainmaster.domain.image.work import MERGE, ImageWork, Progress, RegionRecord, RegionState, Run, run_of
 from trainmaster.domain.observation import Observation, Status
 
@@ -27,15 +28,20 @@ def observed(run: Run, work: ImageWork, dead_before: datetime) -> Observation:
     regions, merging = run.records[:-1], run.records[-1]
     failed = [record for record in regions if record.state is RegionState.FAILED]
     status = _status(run, dead_before, failed=bool(failed))
-    begun = any(record.tries for record in run.records)
     return Observation(
         training_job_name=run_of(run.job, run.attempt),
         job_name=run.job,
         status=status,
-        secondary=(AT_WORK if begun else STARTING) if status is Status.IN_PROGRESS else "",
+        secondary=(AT_WORK if begun(run) else STARTING) if status is Status.IN_PROGRESS else "",
         failure_reason=_reason(failed, len(regions), merging) if status is Status.FAILED else None,
         progress=progress(regions, work.workers),
     )
+
+
+def begun(run: Run) -> bool:
+    """Whether anybody has begun with anything under this attempt; what was done before it does not count."""
+    here = {*run.line, MERGE}
+    return any(each.region.number in here and (each.tries or each.beat_at is not None) for each in run.records)
 
 
 def progress(regions: Iterable[RegionRecord], workers: int) -> Progress:
@@ -51,7 +57,7 @@ def progress(regions: Iterable[RegionRecord], workers: int) -> Progress:
 
 
 def dispatchable(run: Run) -> tuple[int, ...]:
-    """The regions that nobody has begun; the merging once no region is left."""
+    """The regions that nobody is at and that may be at work; the merging once no region is left."""
     return tuple(record.region.number for record in _open(run) if record.state is RegionState.PENDING)
 
 
@@ -65,9 +71,10 @@ def exhausted(run: Run, dead_before: datetime, attempts: int) -> tuple[int, ...]
 def silent(run: Run, now: datetime, since: datetime, dead_after: timedelta, attempts: int) -> tuple[int, ...]:
     """The regions of which nothing is heard, to be dispatched again: after minutes 2, 4, 8 and so on of silence.
 
-    Those that a dead worker has; and, where nobody has been at work for long, those that nobody has begun: as long as
-    somebody is, they wait in the workers' queue. Ever more seldom, for that queue keeps what it has while no worker
-    comes.
+    Those that a dead worker has; and those that nobody has begun. Where all were dispatched at once these wait in the
+    workers' queue as long as somebody is at work; where few are at a time, each counts from when it was its turn, so
+    that none is missed for long whose message was never sent. Ever more seldom, for that queue keeps what it has while
+    no worker comes. What rests is not silent.
 
     Args:
         run: as it stands.
@@ -76,24 +83,35 @@ def silent(run: Run, now: datetime, since: datetime, dead_after: timedelta, atte
         dead_after: how long a worker may be silent.
         attempts: tries of a region; one that a worker has died of more often is not tried again.
     """
-    heard = [record.beat_at for record in run.records if record.beat_at is not None]
-    last = max([*heard, since])
+    last = max([since, *(record.beat_at for record in run.records if record.beat_at is not None)])
+    turns = _turns(run, since)
     lost = []
     for record in _open(run):
         if record.state is RegionState.RUNNING:
             quiet = now - (record.beat_at or since)
             again = record.tries < attempts
         else:
-            quiet, again = now - last, True
+            quiet, again = now - max(turns.get(record.region.number, last), due(record) or since), True
         if again and quiet >= dead_after and _is_power_of_two(int(quiet / timedelta(minutes=1))):
             lost.append(record.region.number)
     return tuple(lost)
 
 
+def _turns(run: Run, since: datetime) -> dict[int, datetime]:
+    """When it was each region's turn, where few are at work at a time: each that ends calls the next."""
+    if run.window is None:
+        return {}
+    members = set(run.line)
+    settled = (each for each in run.records if each.region.number in members and each.state in SETTLED)
+    ends = sorted(each.beat_at or since for each in settled)
+    return dict(zip(called(run), [since] * run.window + ends, strict=False))
+
+
 def _open(run: Run) -> Sequence[RegionRecord]:
     """What is neither done nor failed, and can be begun."""
     if unsettled(run.records):
-        return [record for record in run.records if record.region.number != MERGE and record.state not in SETTLED]
+        turn = set(called(run))
+        return [record for record in run.records if record.region.number in turn and record.state not in SETTLED]
     return [record for record in run.records if record.state not in SETTLED]
 
 

@@ -68,6 +68,8 @@ class RegionRecord:
         tiles_done: of its tiles.
         features: found so far.
         reason: why it failed last; "" where it has not.
+        pauses: how often in a row it was given back because somebody asked its workers to slow down, without a tile
+            done between; each is followed by a longer pause.
     """
 
     region: Region
@@ -78,6 +80,7 @@ class RegionRecord:
     tiles_done: int = 0
     features: int = 0
     reason: str = ""
+    pauses: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +111,8 @@ class Claim:
 
 MERGE = -1
 """The number of the last step: the regions' results become the image's."""
+BEGUN = -2
+"""In place of a region's number, where it is told how far a run has come: it is at work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +124,30 @@ class Run:
         attempt: number of the attempt that works on them.
         stopped: whether its workers are to leave off.
         records: by number; the merging is the last.
+        line: the regions that were not done when this attempt began, in the order in which they are dispatched.
+        window: most of them that are at work at once; None for all.
     """
 
     job: str
     attempt: int
     stopped: bool = False
     records: Sequence[RegionRecord] = ()
+    line: tuple[int, ...] = ()
+    window: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """What is left of a run when a region of it was ended or given back.
+
+    Attributes:
+        left: regions that are neither done nor failed.
+        next: what is to be dispatched for that: those that were kept back until now; the merging, where no region is
+            left.
+    """
+
+    left: int
+    next: tuple[int, ...] = ()
 
 
 def run_name(training_job_name: str) -> str:

@@ -16,8 +16,12 @@ from trainmaster.domain.lifecycle.moves import current, note, touch
 from trainmaster.domain.observation import Observation
 
 
-def told(job: Job, seen: Observation) -> Job:
-    """The job with what the report tells of its regions, of the same version; itself where that is nothing new."""
+def told(job: Job, seen: Observation, now: datetime) -> Job:
+    """The job with what the report tells of its regions, of the same version; itself where that is nothing new.
+
+    A region that is done is never done again, so its end is a checkpoint: what the job would lose by stepping aside
+    counts from there.
+    """
     work, progress = job.image_work, seen.progress
     if work is None or progress is None:
         return job
@@ -28,7 +32,8 @@ def told(job: Job, seen: Observation) -> Job:
     units = dict(attempt.units) if late else still_held(attempt.units, progress)
     if known == work and units == attempt.units:
         return job
-    return replace(job, image_work=known, attempt=replace(attempt, units=units))
+    saved_at = now if known.done > work.done else attempt.saved_at
+    return replace(job, image_work=known, attempt=replace(attempt, units=units, saved_at=saved_at))
 
 
 def noted(before: Job, after: Job, now: datetime) -> Job:

@@ -51,7 +51,7 @@ def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None 
         return None
     if seen.training_job_name != attempt.training_job_name:
         return _seen_member(job, seen, now)
-    known = told(job, seen)
+    known = told(job, seen, now)
     after = _seen(known, current(known), seen, now, retries)
     return noted(job, known, now) if after is None and known is not job else after
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from trainmaster.domain.attempt import Attempt
-from trainmaster.domain.errors import ServiceTrouble
+from trainmaster.domain.errors import NotPermitted, ServiceTrouble
 from trainmaster.domain.image.cutting import regions
 from trainmaster.domain.image.endpoint import Limits
-from trainmaster.domain.image.standing import dispatchable, exhausted, observed, silent
-from trainmaster.domain.image.work import MERGE, Claim, ImageWork, Run, run_parts
+from trainmaster.domain.image.standing import begun, dispatchable, exhausted, observed, silent
+from trainmaster.domain.image.window import window_of
+from trainmaster.domain.image.work import Claim, ImageWork, Run, run_parts
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.observation import Observation
 from trainmaster.ports import Clock, Created, Store
@@ -52,18 +54,19 @@ class ImageLauncher:
     limits: Limits
 
     def create(self, job: Job, attempt: Attempt) -> Created:
-        """Lay the job's regions out and have them worked on.
+        """Lay the job's regions out and have them worked on, no more at once than make the requests that it holds.
 
         What an earlier call laid out stays; what is not begun of it is dispatched again, as that call may have ended
         before it did. Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
         work = _work(job)
-        run = self.runs.lay_out(job.name, attempt.number, regions(work.part, work.cut))
+        window = window_of(work, sum(attempt.units.values()))
+        run = self.runs.lay_out(job.name, attempt.number, regions(work.part, work.cut), window=window)
         if run.attempt != attempt.number:
             return Created.ALREADY_THERE
         if not run.stopped:
             self.queue.dispatch(job.name, run.attempt, dispatchable(run))
-        return Created.ALREADY_THERE if any(record.tries for record in run.records) else Created.NEW
+        return Created.ALREADY_THERE if begun(run) else Created.NEW
 
     def stop(self, run_name: str) -> bool:
         """Have the run's workers leave off; False where none is at work (any more), so that it has ended.
@@ -95,21 +98,32 @@ class ImageLauncher:
             return
         now = self.clock.now()
         failed = [self._fail(run, number) for number in exhausted(run, self._dead_before(), self.limits.attempts)]
-        if any(left == 0 for left in failed):
-            self.queue.dispatch(run.job, run.attempt, [MERGE])
+        if due := {number for after in failed for number in after}:
+            self.queue.dispatch(run.job, run.attempt, sorted(due))
         if lost := silent(run, now, attempt.created_at, DEAD_AFTER, self.limits.attempts):
             log.warning("regions are dispatched again", extra={"job": run.job, "regions": len(lost)})
             self.queue.dispatch(run.job, run.attempt, lost)
 
-    def ended(self, job: Job) -> None:
-        """Whoever has ended the job: of a failed one the request is set aside; its regions are forgotten.
+    def ending(self, job: Job) -> None:
+        """Whoever is about to commit a job's end: the request of one that fails is set aside.
 
-        Trouble is only logged: the job has ended all the same, its request stays in the queue's own memory, and rows of
-        regions expire.
+        Before the commit, so that a crash between the two has it set aside twice, and never lost. Raises `Throttled`,
+        `Unavailable`: then the end is to be tried again. That we may not send is only logged: nobody's job waits for a
+        permission.
+        """
+        if job.state is not JobState.FAILED:
+            return
+        try:
+            self._set_aside(job)
+        except NotPermitted:
+            log.exception("a failed job's request could not be set aside", extra={"job": job.name})
+
+    def ended(self, job: Job) -> None:
+        """Whoever has ended the job: its regions are forgotten.
+
+        Trouble is only logged: the job has ended all the same, and rows of regions expire.
         """
         try:
-            if job.state is JobState.FAILED:
-                self._set_aside(job)
             self.runs.forget(job.name)
         except ServiceTrouble as error:
             log.warning("could not clear up after an image job", extra={"job": job.name, "cause": str(error)})
@@ -119,17 +133,17 @@ class ImageLauncher:
         body = json.dumps(self.store.request_of(job.name), separators=(",", ":"), ensure_ascii=False)
         self.intake.set_aside(body, reason, attributes={"Attempts": str(len(job.attempts))})
 
-    def _fail(self, run: Run, number: int) -> int | None:
-        """Fail a region whose workers have died too often; how many are left then, None where one lives after all."""
+    def _fail(self, run: Run, number: int) -> Sequence[int]:
+        """Fail a region whose workers have died too often; what is to be dispatched for that."""
         claim = Claim(job=run.job, attempt=run.attempt, number=number, worker=MANAGER)
         now = self.clock.now()
         taken = self.runs.begin(claim, now, dead_before=self._dead_before())
         if taken is None:
-            return None
+            return ()
         died = f"{taken.tries - 1} workers died at it"
         reason = f"{died}; before that: {taken.reason}" if taken.reason else died
-        left = self.runs.leave(claim, now, reason=reason, final=True)
-        return None if number == MERGE else left
+        rest = self.runs.leave(claim, now, reason=reason, final=True)
+        return () if rest is None else rest.next
 
     def _dead_before(self) -> datetime:
         return self.clock.now() - DEAD_AFTER

@@ -20,14 +20,21 @@ DEAD = timedelta(seconds=120)
 PENDING, RUNNING, DONE, FAILED = RegionState
 
 
-def a_run(*states, merging=PENDING, stopped=False, attempt=1):
+def a_run(*states, merging=PENDING, stopped=False, attempt=1, window=None):
     """A run whose regions, of nine tiles, and one of two, are so; those that run were heard of at `NOW`."""
     regions = [Region(number=n, window=Window(0, 0, 9, 9), tiles=2 if n == 0 else 9) for n in range(len(states))]
     records = [
         replace(record, state=state, tries=int(state is not PENDING), beat_at=b.NOW if state is RUNNING else None)
         for record, state in zip(laid_out(regions), (*states, merging), strict=True)
     ]
-    return Run(job="scene", attempt=attempt, stopped=stopped, records=tuple(records))
+    return Run(
+        job="scene",
+        attempt=attempt,
+        stopped=stopped,
+        records=tuple(records),
+        line=tuple(range(len(states))),
+        window=window,
+    )
 
 
 def changed(run, number, **fields):
@@ -70,6 +77,14 @@ def test_a_run_is_at_work_from_its_first_region_on():
     assert seen(changed(a_run(PENDING, PENDING), 1, tries=1)).at_work
 
 
+def test_a_later_attempt_is_at_work_only_once_somebody_has_begun_under_it():
+    run = replace(a_run(DONE, PENDING, PENDING), attempt=2, line=(1, 2))
+    assert not seen(run).at_work
+    assert seen(changed(run, 2, state=RUNNING, tries=1, beat_at=b.NOW)).at_work
+    assert seen(changed(run, 2, beat_at=b.NOW)).at_work, "it was given back, and its try does not count"
+    assert seen(changed(replace(run, line=()), MERGE, tries=1)).at_work
+
+
 def test_what_is_left_is_what_open_regions_ask_for_and_none_asks_for_more_than_it_has_tiles():
     run = changed(a_run(RUNNING, PENDING, DONE, FAILED), 2, tiles_done=9)
     assert seen(run).progress == Progress(done=1, failed=1, left=2 + 4, tiles_done=9)
@@ -90,6 +105,27 @@ def test_what_nobody_has_begun_is_dispatched_and_the_merging_last():
     assert dispatchable(a_run(DONE, DONE, merging=DONE)) == ()
 
 
+def test_of_a_run_with_a_window_only_those_whose_turn_it_is_are_dispatched():
+    assert dispatchable(a_run(PENDING, PENDING, PENDING, PENDING, window=2)) == (0, 1)
+    assert dispatchable(a_run(RUNNING, PENDING, PENDING, PENDING, window=2)) == (1,)
+    assert dispatchable(a_run(RUNNING, FAILED, PENDING, PENDING, window=2)) == (2,)
+    assert dispatchable(a_run(DONE, DONE, RUNNING, RUNNING, PENDING, window=2)) == ()
+    assert dispatchable(a_run(DONE, FAILED, window=1)) == (MERGE,)
+    later = replace(a_run(DONE, PENDING, DONE, PENDING, PENDING, window=2), line=(1, 3, 4))
+    assert dispatchable(later) == (1, 3)
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 5])
+def test_with_a_window_there_are_never_more_at_work_than_it_says_and_none_is_left_out(window):
+    run, order = a_run(*[PENDING] * 9, window=window), []
+    while MERGE not in (ready := dispatchable(run)):
+        assert len(ready) == min(window, 9 - len(order))
+        last = ready[-1]
+        order.append(last)
+        run = changed(run, last, state=DONE)
+    assert sorted(order) == list(range(9))
+
+
 def again(run, minutes):
     return silent(run, b.at(60 * minutes), b.NOW, DEAD, 3)
 
@@ -103,6 +139,21 @@ def test_what_is_silent_is_dispatched_again_ever_more_seldom():
 def test_while_somebody_is_at_work_what_nobody_has_begun_waits_in_the_workers_queue():
     run = changed(a_run(RUNNING, PENDING, RUNNING), 2, beat_at=b.at(200))
     assert again(run, 4) == (0,)
+
+
+def test_with_a_window_a_region_whose_message_was_never_sent_is_missed_though_others_are_at_work():
+    """Its worker's predecessor died between its own end and the message."""
+    run = a_run(DONE, RUNNING, PENDING, PENDING, window=2)
+    run = changed(run, 0, beat_at=b.at(300))
+    silences = [minute for minute in range(24) if again(changed(run, 1, beat_at=b.at(60 * minute)), minute)]
+    assert silences == [5 + 2, 5 + 4, 5 + 8, 5 + 16]
+    assert again(changed(run, 1, beat_at=b.at(420)), 7) == (2,)
+    assert again(a_run(RUNNING, PENDING, PENDING, window=2), 2) == (0, 1), "of those first in line since the start"
+
+
+def test_what_rests_is_not_silent():
+    run = changed(a_run(PENDING), 0, beat_at=b.at(0), pauses=6)
+    assert [minute for minute in range(40) if again(run, minute)] == [15 + 2, 15 + 4, 15 + 8, 15 + 16]
 
 
 def test_what_its_workers_die_of_is_not_tried_for_ever():
