@@ -269,7 +269,8 @@ class FakeApi:
         return (200 if old else 202), {"jobName": request["jobId"], "state": state, "warnings": warnings}
 
     def post_plan(self, request: dict[str, Any]) -> tuple[int, Any]:
-        self._check(request)
+        if "imageUrls" not in request:
+            self._check(request)
         return 200, {
             "decision": "wait",
             "position": 3,

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from trainmaster.cli.times import told
 from trainmaster.client.errors import Refused
 from trainmaster.client.wording import regions_of
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from trainmaster.client.views import JobDetail, JobView
 
 _OURS = "trainmaster"
+_SIZE = "imageSize"
 _OPTION_PREFIX = "trainmaster:"
 
 
@@ -39,6 +42,16 @@ def with_wishes(request: Mapping[str, Any], priority: int | None, options: Mappi
         hint = 'Write it so: {"priority": 5, "share": "vision"}.'
         raise Refused("The request's wishes are no object.", type="InvalidRequest", field=_OURS, hint=hint)
     return {**request, _OURS: {**own, **new}}
+
+
+def with_size(request: Mapping[str, Any], size: str | None) -> dict[str, Any]:
+    """The request with the size of its image, `20480x20480`, as a plan takes it. Raises typer.BadParameter."""
+    if size is None:
+        return dict(request)
+    width, _, height = size.partition("x")
+    if not all(each.isascii() and each.isdecimal() for each in (width, height)):
+        raise typer.BadParameter("write WIDTHxHEIGHT in pixels, such as 20480x20480", param_hint="'--image-size'")
+    return {**request, _SIZE: [int(width), int(height)]}
 
 
 def received_sentence(received: Received) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from trainmaster.cli.elastic import elastic_options
+from trainmaster.cli.images import is_image_request, with_size, with_wishes
 from trainmaster.cli.options import Base, File, Instances, Json, Options, Priority, Resources
 from trainmaster.cli.outlook import deadline_sentence, names, start_sentence
 from trainmaster.cli.render import as_json, text_of, warn
@@ -33,16 +34,24 @@ def plan(  # noqa: PLR0913 - an option each
     resources: Resources = None,
     instances: Instances = None,
     elastic: ElasticOptions,
+    image_size: Annotated[
+        str | None,
+        typer.Option("--image-size", metavar="WIDTHxHEIGHT", help="Pixels of an image job's image, which is not read."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Say what a request would come to, and for whom.
 
     The queue answers what would happen if it were submitted now, with the same checks: when the job would start, which
     jobs would step aside for it, and which would start later. Nothing is stored. Of a HyperPodPyTorchJob manifest every
-    field that cannot be honoured is named.
+    field that cannot be honoured is named. For an image job, the image's size has to be given.
     """
     job = read_job(file, base)
-    request = with_tags(job.request, priority, options_of(option or (), resources, instances, elastic))
+    options = options_of(option or (), resources, instances, elastic)
+    if is_image_request(job.request):
+        request = with_size(with_wishes(job.request, priority, options), image_size)
+    else:
+        request = with_tags(job.request, priority, options)
     warn(cautions(job))
     tools = tools_of(context)
     with tools.api() as api:
@@ -62,7 +71,11 @@ def _told(answer: PlanView, request: Mapping[str, Any], now: datetime) -> str:
     parts = [lines[answer["decision"]]]
     if answer["decision"] != "start":
         parts.append(start_sentence(answer, now, "would be"))
-    parts += [_created(answer), _others(answer, str(request.get("TrainingJobName"))), _deadline(answer)]
+    parts += [
+        _created(answer),
+        _others(answer, str(request.get("TrainingJobName") or request.get("jobId"))),
+        _deadline(answer),
+    ]
     return with_moments(" ".join(part for part in parts if part), now)
 
 

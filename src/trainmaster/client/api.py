@@ -81,7 +81,7 @@ class ApiClient:
         return cast("Received", self._call("POST", "/image-jobs", body=request))
 
     def plan(self, request: Mapping[str, Any]) -> PlanView:
-        """What would happen to the request if it were submitted now; stores nothing. Raises as `submit`."""
+        """What would come of the request now; one for an image job has `imageSize`, too. Raises as `submit`."""
         return cast("PlanView", self._call("POST", "/plan", body=request))
 
     def job(self, name: str, *, why: bool = False) -> JobDetail:

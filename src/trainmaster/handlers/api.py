@@ -25,7 +25,7 @@ from pydantic import BaseModel
 from trainmaster import bootstrap
 from trainmaster.domain.job import ACTIVE, Job
 from trainmaster.domain.listing import Filter
-from trainmaster.handlers import elastic_model, models, pages, pool_model, pool_views, views
+from trainmaster.handlers import elastic_model, models, pages, plans, pool_model, pool_views, views
 from trainmaster.handlers.errors import unexpected
 from trainmaster.handlers.image_model import ImageJobRequest
 from trainmaster.handlers.images import received
@@ -47,13 +47,11 @@ from trainmaster.handlers.parameters import (
 from trainmaster.handlers.resolver import Resolver, caller_of, request_id_of
 from trainmaster.handlers.settings import Settings, in_force
 from trainmaster.ports import Groups
-from trainmaster.ports.image import ImageIntake
-from trainmaster.service.change import Desk, cancel, change, set_policy
-from trainmaster.service.door import Door
+from trainmaster.service.change import cancel, change, set_policy
 from trainmaster.service.pools import change_pool, put_pool, remove_pool, set_pools
 from trainmaster.service.resizing.contract import Answer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
-from trainmaster.service.submit import plan, submit
+from trainmaster.service.submit import submit
 
 # The package's name, so that the lines of all its modules come out structured and with the correlation id.
 logger = Logger(service="trainmaster")
@@ -66,24 +64,12 @@ for _talkative in ("aws_lambda_powertools", "botocore", "urllib3"):
 Request = Annotated[models.TrainingJobRequest, Body(description="The CreateTrainingJob request.")]
 
 
-class Parts(Protocol):
+class Parts(plans.Parts, Protocol):
     """What the API needs of the application."""
-
-    @property
-    def desk(self) -> Desk:
-        """What the use cases need."""
-
-    @property
-    def door(self) -> Door:
-        """The deployment's rules for requests."""
 
     @property
     def groups(self) -> Groups:
         """The rendezvous of elastic jobs."""
-
-    @property
-    def image_queue(self) -> ImageIntake | None:
-        """Where requests for image jobs wait to be looked at; None where the deployment takes none."""
 
 
 @logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_REST, log_event=False)
@@ -165,9 +151,9 @@ class Routes:
         """Checks the request; its image's header is read next. A refusal then goes to the image dead-letter queue."""
         return _json(*received(self._parts.desk.store, self._parts.image_queue, request.root, self._caller))
 
-    def plan(self, request: Request) -> Response[str]:
+    def plan(self, request: Annotated[models.PlanRequest, Body()]) -> Response[str]:
         """Checks the request as a submission would, and says what would come of it and for whom. Nothing is stored."""
-        return _json(views.plan_view(*plan(self._parts.desk, self._parts.door, request.root, self._caller)))
+        return _json(plans.planned(self._parts, request.root, self._caller))
 
     def list_jobs(
         self,

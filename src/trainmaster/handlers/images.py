@@ -21,11 +21,17 @@ def received(
     store: Store, queue: ImageIntake | None, body: Mapping[str, Any], caller: str | None
 ) -> tuple[Received, HTTPStatus]:
     """The answer to a request, and its status. Raises `NotOffered`, and what `receive` raises."""
-    if queue is None:
-        raise NotOffered("This queue takes no image jobs.", hint="Deploy it with the parameter ImageJobs set to true.")
+    queue = offered(queue)
     reading = read_request(body)
     asked = Asked(reading.request, body, caller)
     there = receive(store, queue, asked, store.settings(catalogue=False).policy)
     state = "received" if there is None else there.state.value
     answer = Received(job_name=reading.request.job_id, state=state, warnings=list(reading.warnings))
     return answer, HTTPStatus.ACCEPTED if there is None else HTTPStatus.OK
+
+
+def offered(queue: ImageIntake | None) -> ImageIntake:
+    """The queue of image requests. Raises `NotOffered` where the deployment has none."""
+    if queue is None:
+        raise NotOffered("This queue takes no image jobs.", hint="Deploy it with the parameter ImageJobs set to true.")
+    return queue

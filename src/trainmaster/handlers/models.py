@@ -58,6 +58,32 @@ class TrainingJobRequest(RootModel[dict[str, Any]]):
     )
 
 
+class PlanRequest(RootModel[dict[str, Any]]):
+    """A request of which to foresee what would come of it: one for `POST /add-job`, or one for `POST /image-jobs`.
+
+    Beside the latter's members stands `imageSize`, width and height in pixels of the image, or of its region of
+    interest, since no image is read for this.
+    """
+
+    model_config = ConfigDict(
+        hide_input_in_errors=True,
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["TrainingJobName", "RoleArn", "OutputDataConfig", "ResourceConfig"]},
+                {"required": ["jobId", "imageUrls", "imageProcessor", "imageSize"]},
+            ],
+            "examples": [
+                {
+                    "jobId": "harbour-7",
+                    "imageUrls": ["s3://bucket/images/harbour-7.tif"],
+                    "imageProcessor": {"name": "ships", "type": "SM_ENDPOINT"},
+                    "imageSize": [20480, 20480],
+                }
+            ],
+        },
+    )
+
+
 class JobChange(Asked):
     """What to change of a job; at least one of the two."""
 

@@ -177,3 +177,19 @@ def test_other_commands_know_no_difference(world: FakeApi, run: Terminal, comman
     world.add("harbour-7", **an_image())
     verb, *rest = command
     assert run(verb, "harbour-7", *rest).exit_code == 0
+
+
+def test_a_plan_of_an_image_job_says_the_size_of_its_image(world: FakeApi, run: Terminal, file: Path) -> None:
+    world.planned = {"decision": "start", "position": 1, "wouldTake": {POOL: 8}, "wouldStart": ["harbour-7"]}
+    result = run("plan", str(file), "--priority", "3", "--image-size", "20480x10240")
+    assert result.stdout == f"It would start at once on 8 x {POOL}.\n"
+    assert world.calls == [("POST", "/plan", a_body(imageSize=[20480, 10240], trainmaster={"priority": 3}))]
+
+
+@pytest.mark.parametrize("size", ["20480", "20480x", "axb", "1x2x3", "-1x5"])
+def test_a_size_that_is_none_is_refused_before_anything_is_sent(
+    world: FakeApi, run: Terminal, file: Path, size: str
+) -> None:
+    result = run("plan", str(file), f"--image-size={size}")
+    assert (result.exit_code, world.calls) == (2, [])
+    assert "WIDTHxHEIGHT" in result.stderr

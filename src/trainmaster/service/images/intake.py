@@ -14,7 +14,7 @@ from datetime import datetime
 from threading import Lock
 
 from trainmaster.domain.errors import InvalidRequest, NameTaken, NotPermitted, ServiceTrouble
-from trainmaster.domain.image.cutting import Cut
+from trainmaster.domain.image.cutting import Cut, Window
 from trainmaster.domain.image.demand import demand_of, pool_of, work_of
 from trainmaster.domain.image.endpoint import Endpoint, Limits, key_of, never_described
 from trainmaster.domain.image.request import ImageRequest
@@ -104,7 +104,7 @@ def look_at(intake: Intake, asked: Asked, policy: Policy, failed: Callable[[str]
         _check_not_in_vain(there, asked)
         return Taken(there, new=False)
     request = asked.request
-    _check_share(asked, policy)
+    check_share_of(asked, policy)
     key = key_of(request.processor.name, role=request.processor.assumed_role, account=intake.account)
     endpoint = _endpoint(intake, request, key, failed)
     variant = choose_variant(endpoint, request.target_variant, request.job_id)
@@ -113,7 +113,8 @@ def look_at(intake: Intake, asked: Asked, policy: Policy, failed: Callable[[str]
     except (InvalidRequest, ServiceTrouble):
         failed(key)
         raise
-    return Taken(_job(intake, asked, _work(intake.limits, request, header, endpoint, variant)), new=True)
+    work = work_in(intake.limits, request, header.part, endpoint, variant)
+    return Taken(job_of(asked, work, intake.clock.now()), new=True)
 
 
 def enter(intake: Intake, asked: Asked, looked_at: Taken, policy: Policy) -> Taken:
@@ -138,7 +139,7 @@ def receive(store: Store, queue: ImageIntake, asked: Asked, policy: Policy) -> J
     """
     there = there_already(store, asked)
     if there is None:
-        _check_share(asked, policy)
+        check_share_of(asked, policy)
         queue.send(json.dumps(asked.body, separators=(",", ":")), caller=asked.caller)
     return there
 
@@ -150,7 +151,7 @@ def _check_not_in_vain(there: Job, asked: Asked) -> None:
         raise NameTaken(wrong, field="jobId", hint="Send the request with another jobId.")
 
 
-def _check_share(asked: Asked, policy: Policy) -> None:
+def check_share_of(asked: Asked, policy: Policy) -> None:
     """Raises `InvalidRequest` for a share that does not exist, `ShareNotAllowed` for one of others."""
     check_share(asked.body, asked.request.share, asked.caller, policy, field=SHARE_FIELD)
 
@@ -204,16 +205,18 @@ def _described(intake: Intake, request: ImageRequest, key: str) -> Endpoint:
         raise _named(error, "imageProcessor.name") from error
 
 
-def _work(limits: Limits, request: ImageRequest, header: Header, endpoint: Endpoint, variant: str) -> ImageWork:
+def work_in(limits: Limits, request: ImageRequest, part: Window, endpoint: Endpoint, variant: str) -> ImageWork:
+    """What the request asks for in this part of its image. Raises `InvalidRequest`."""
     square = (request.tile_size, request.tile_size)
     overlap = (request.tile_overlap, request.tile_overlap)
     cut = Cut(region=limits.region_size, tile=square, overlap=overlap)
     workers = endpoint.tile_workers or limits.tile_workers
-    return work_of(endpoint.key, variant, header.part, cut, workers)
+    return work_of(endpoint.key, variant, part, cut, workers)
 
 
-def _job(intake: Intake, asked: Asked, work: ImageWork) -> Job:
-    request, now = asked.request, intake.clock.now()
+def job_of(asked: Asked, work: ImageWork, now: datetime) -> Job:
+    """The job that the request makes."""
+    request = asked.request
     pool = pool_of(work)
     entered = now if asked.since is None else min(asked.since, now)
     submitted = "submitted" if asked.caller is None else f"submitted by {asked.caller}"
