@@ -14,7 +14,15 @@ from trainmaster.local.stack.address import StackAddress, plain_environment
 from trainmaster.local.stack.build import _KEPT_BUILDS, _forget_old, _key, as_arguments, local_parameters
 from trainmaster.local.stack.checkout import Checkout, SetUpMissing
 from trainmaster.local.stack.layer import install_packages, layer_variables
-from trainmaster.local.stack.processes import DidNotStart, Guarded, ended_by_signals, free_port, listening, run
+from trainmaster.local.stack.processes import (
+    DidNotStart,
+    Guarded,
+    ended_by_signals,
+    free_port,
+    listening,
+    quick_folder,
+    run,
+)
 
 SOON = 15.0
 """Seconds after which something that should have happened has not."""
@@ -130,6 +138,12 @@ def test_sigterm_leaves_in_order():
 
 def test_a_free_port_is_one_that_nobody_listens_on():
     assert not listening(free_port())
+
+
+def test_work_is_in_memory_only_where_there_is_such_a_folder_with_room(tmp_path):
+    assert quick_folder(tmp_path / "none") is None
+    assert quick_folder(tmp_path, room=1) == tmp_path
+    assert quick_folder(tmp_path, room=2**63) is None
 
 
 def test_nothing_of_the_callers_aws_settings_or_proxies_reaches_the_stack():

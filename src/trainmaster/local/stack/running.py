@@ -19,7 +19,7 @@ from trainmaster.local.stack.address import ACCOUNT, REGION, StackAddress, aws_e
 from trainmaster.local.stack.build import as_arguments, built_template, local_parameters
 from trainmaster.local.stack.checkout import Checkout
 from trainmaster.local.stack.layer import install_packages
-from trainmaster.local.stack.processes import Guarded, ended_by_signals, free_port, listening, run
+from trainmaster.local.stack.processes import Guarded, ended_by_signals, free_port, listening, quick_folder, run
 from trainmaster.local.stack.signed import client, get
 
 _START_SECONDS = 60.0
@@ -75,7 +75,9 @@ class LocalStack:
     def _start(self, opening: contextlib.ExitStack) -> StackAddress:
         self.logs.mkdir(parents=True, exist_ok=True)
         work = Path(
-            opening.enter_context(tempfile.TemporaryDirectory(prefix="trainmaster-", ignore_cleanup_errors=True))
+            opening.enter_context(
+                tempfile.TemporaryDirectory(prefix="trainmaster-", dir=quick_folder(), ignore_cleanup_errors=True)
+            )
         )
         aws_port, sagemaker_port = free_port(), free_port()
         aws, sagemaker = f"http://127.0.0.1:{aws_port}", f"http://127.0.0.1:{sagemaker_port}"
