@@ -19,11 +19,12 @@ MANY_ROWS = {
     "test_lanes_whose_names_are_alike_do_not_mix",
     "test_ninety_changes_in_place_are_one",
 }
-"""Proofs that take moto seconds each, since it copies the table for every row of a transaction: `slow` where Dynoxide is."""
+"""Proofs that take moto seconds each, since it copies the table for every row of a transaction."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    """Where Dynoxide proves them, moto does in the slow run only."""
     if (platform.system(), platform.machine()) in BUILDS:
         for item in items:
             if item.path.name == "test_store_moto.py" and item.originalname in MANY_ROWS:
