@@ -144,7 +144,7 @@ class ElasticWorld(World):
         jobs = [job for job in snapshot.active if job.name in wanted and job.state is JobState.RUNNING]
         report = PassReport(snapshot.pass_number)
         report.plan = Plan(tuple(Resize(job, wanted[job.name], _cause(job, wanted[job.name])) for job in jobs))
-        carry_out(hands, snapshot, report)
+        carry_out(hands, report)
         for job in jobs:
             if job.name in report.resized:
                 self.decreed.pop(job.name)

@@ -8,27 +8,28 @@ from typing import Any
 
 from benchmarks.images import scanning
 from benchmarks.sheets import Sheet
-from trainmaster.domain.heads import FIRST_OF_ENDPOINT as FIRST
+from trainmaster.domain.heads import FIRST_OF_ENDPOINT, FIRST_OF_FULL
 
 Figures = dict[str, Any]
 STARTS_PER_S = 100
 EXPECTED = {
     "goals": (
         "Units and calls are counted, and the same on any machine; times are of this one and its loopback. Depths are "
-        f"compared where every endpoint has more waiting than the {FIRST} that a pass reads of it; shorter queues cost "
-        "less."
+        f"compared where every endpoint has more waiting than the {FIRST_OF_ENDPOINT} that a pass may read of it; "
+        "shorter queues cost less."
     ),
     "pass": (
-        "A pass reads what runs (100 rows), a row for each endpoint with image jobs, and the first 16 requests that "
-        "wait for each, in a query of its own: so it grows with the endpoints that somebody waits for, never with how "
-        "many wait. Each of those that it reads is decided about. ModelRunner's scan reads every row in each cycle, "
-        "and decides about one request: its units are computed (0.9 KB a row)."
+        f"A pass reads what runs (100 rows), a row for each endpoint with image jobs, and the first {FIRST_OF_FULL} "
+        f"requests that wait for each ({FIRST_OF_ENDPOINT} where some might start), in a query of its own: so it grows "
+        "with the endpoints that somebody waits for, never with how many wait. Each of those that it reads is decided "
+        "about. ModelRunner's scan reads every row in each cycle, and decides about one request: its units are "
+        "computed (0.9 KB a row)."
     ),
     "starts": (
-        "A start is three calls: a transaction of the job's move with its fence, one of its run with two regions, and "
-        "a write that it is launched; 15 write units. What it reads is its share of the two passes that start 100. "
-        "By the manager's own processor time it is what would be left without waiting for the engine, and for others "
-        "who use the machine. "
+        "Ten starts are a transaction of the jobs' moves with their fence, ten of their runs, with two regions each, "
+        "and one that they are launched; 14 write units for each. What a start reads is its share of the one pass that "
+        "starts 100. By the manager's own processor time it is what would be left without waiting for the engine, and "
+        "for others who use the machine. "
         "ModelRunner's start is one write and a scan of its own (computed)."
     ),
     "turn": (
@@ -87,7 +88,7 @@ def goals(sizes: Sequence[Figures]) -> Iterator[Sequence[str]]:
     ordered = sorted(sizes, key=lambda one: (one["endpoints"], one["outstanding"]))
     for endpoints, group in groupby(ordered, key=lambda one: one["endpoints"]):
         here = list(group)
-        deep = [one for one in here if one["outstanding"] > FIRST * endpoints]
+        deep = [one for one in here if one["outstanding"] > FIRST_OF_ENDPOINT * endpoints]
         if len(deep) > 1:
             same = len({_cost(one) for one in deep}) == 1
             shallow = all(_cost(one) <= _cost(deep[0]) for one in here if one not in deep)

@@ -32,6 +32,7 @@ from trainmaster.domain.image.demand import demand_of, pool_of, work_of
 from trainmaster.domain.image.endpoint import Endpoint, Variant
 from trainmaster.domain.image.work import MERGE, Claim, run_of
 from trainmaster.domain.job import Change, Job, JobState
+from trainmaster.domain.plan import Snapshot
 from trainmaster.service.images.routing import RoutedLauncher
 
 Row = dict[str, Any]
@@ -154,6 +155,7 @@ class Stage(MeteredWorld):
         super().__init__(client)
         self.regions, self.aside, self.endpoints = Regions(), Aside(), Endpoints(takes=0)
         self.passes = 0
+        self.read: tuple[Job, ...] = ()
 
     @cached_property
     def runs(self) -> DynamoRuns:
@@ -216,15 +218,20 @@ class Stage(MeteredWorld):
 
 
 class _Counting:
-    """A store whose passes are counted."""
+    """A store whose passes are counted, and which tells who waits of those that the last one has read."""
 
     def __init__(self, store: Any, stage: Stage) -> None:
         self._store, self._stage = store, stage
 
     def __getattr__(self, verb: str) -> Any:
-        if verb == "begin_pass":
-            self._stage.passes += 1
         return getattr(self._store, verb)
+
+    def begin_pass(self) -> Snapshot:
+        """See `ports.Store`."""
+        snapshot: Snapshot = self._store.begin_pass()
+        self._stage.passes += 1
+        self._stage.read = snapshot.waiting
+        return snapshot
 
 
 def _write(client: Any, rows: Sequence[Row]) -> None:

@@ -12,6 +12,7 @@ from image_builders import an_endpoint, an_endpoint_pool, an_image_job, an_image
 from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Kind
 from trainmaster.domain.errors import Fenced
+from trainmaster.domain.heads import FIRST_OF_ENDPOINT, FIRST_OF_FULL
 from trainmaster.domain.image.endpoint import Endpoint, Pressure, Variant, pool_name
 
 SHIPS = pool_name("ships", "blue")
@@ -159,6 +160,39 @@ class EndpointPoolsContract:
         # 200 requests at no fewer than 8 each.
         assert len(snapshot.waiting) == 33
         assert snapshot.cut_lanes == {snapshot.waiting[0].lane}
+
+    def test_w15_of_a_full_endpoints_lane_a_pass_reads_few_and_who_answers_questions_reads_more(self, store):
+        self.fill(store)
+        snapshot = store.begin_pass()
+        assert len(snapshot.waiting) == FIRST_OF_FULL
+        assert snapshot.waiting == store.survey().waiting[:FIRST_OF_FULL]
+        assert snapshot.cut_lanes == {snapshot.waiting[0].lane} == store.survey().cut_lanes
+        assert len(store.survey().waiting) == FIRST_OF_ENDPOINT
+
+    def test_w15_a_lane_as_long_as_what_is_read_of_a_full_one_is_not_cut(self, store):
+        self.fill(store, waiting=FIRST_OF_FULL)
+        assert (len(store.begin_pass().waiting), store.begin_pass().cut_lanes) == (FIRST_OF_FULL, frozenset())
+
+    @pytest.mark.parametrize("head", [{"priority": 1}, {"share": "team"}], ids=["priority", "share"])
+    def test_w15_where_others_could_step_aside_as_many_are_read_as_could_take_their_place(self, store, head):
+        self.fill(store, **head)
+        assert len(store.begin_pass().waiting) == FIRST_OF_ENDPOINT
+
+    def test_w15_what_is_too_little_for_the_smallest_of_a_lane_is_no_room(self, store):
+        # Those of 8 and of 15 are of one lane, and 4 requests are left.
+        self.fill(store, takes=12)
+        assert len(store.begin_pass().waiting) == FIRST_OF_FULL
+        store.remember(an_endpoint(takes=16), store.known(["ships"])["ships"])
+        assert len(store.begin_pass().waiting) == FIRST_OF_ENDPOINT
+
+    def fill(self, store, *, takes=8, waiting=20, **fields):
+        """One image runs at an endpoint, and others wait."""
+        store.remember(an_endpoint(takes=takes), None)
+        job = an_image_job("running", 8)
+        store.submit(job, {"jobId": job.name})
+        assert store.transition([(job, lifecycle.start(job, {SHIPS: 8}, (), b.at(1)))])
+        for number in range(waiting):
+            store.submit(an_image_job(f"image{number:03}", 8, **fields), {})
 
     def test_w15_fifty_waiting_jobs_of_one_endpoint_hide_no_other(self, store):
         for number in range(60):

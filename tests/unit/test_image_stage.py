@@ -15,10 +15,11 @@ from trainmaster.domain.history import History
 from trainmaster.domain.image.endpoint import pool_name
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Expansion, Lending, Order, Policy, Share
-from trainmaster.domain.reasons import KeptForOther, WaitsForCapacity
+from trainmaster.domain.reasons import KeptForOther, NextPass, WaitsForCapacity
 from trainmaster.domain.records import Records
 from trainmaster.domain.resolving import resolve
 from trainmaster.domain.resources import Resources
+from trainmaster.planner.deciding import IMAGE_STARTS
 from trainmaster.planner.expect import Expectations
 from trainmaster.planner.loads import least_loaded_first
 from trainmaster.planner.schedule import schedule
@@ -53,6 +54,17 @@ def reason_of(snapshot, name):
 def test_a_job_starts_where_its_requests_fit_beside_what_runs():
     queue = a_queue(active=[a_running_image("a", 4)], waiting=[an_image_job("b", 4)])
     assert plan_of(queue).starts[0].units == {SHIPS: 4}
+
+
+def test_four_starts_of_image_jobs_count_as_much_as_one_of_a_training_job():
+    """They ask nothing of SageMaker."""
+    waiting = [an_image_job(f"image{number}", 1) for number in range(9)]
+    queue = a_queue(waiting=waiting, caps={"ships": 20}, policy=Policy(most_actions=2))
+    assert len(plan_of(queue).starts) == 2 * IMAGE_STARTS
+    assert reason_of(queue, "image8") == NextPass()
+    training = [b.a_job(f"job{number}") for number in range(2)]
+    queue = a_queue(waiting=[*waiting[:5], *training], caps={"ships": 20}, policy=Policy(most_actions=2))
+    assert len(plan_of(queue).starts) == 5 + 1
 
 
 def test_of_two_equal_jobs_the_one_that_has_just_finished_a_region_steps_aside():

@@ -18,9 +18,9 @@ from trainmaster.adapters.dynamodb_catalogue import (
     cursors_of,
     cursors_row,
 )
-from trainmaster.adapters.dynamodb_endpoints import known_endpoints, remember
+from trainmaster.adapters.dynamodb_endpoints import EndpointPools, known_endpoints, remember
 from trainmaster.adapters.dynamodb_finding import find
-from trainmaster.adapters.dynamodb_lanes import Lane, deepened, heads
+from trainmaster.adapters.dynamodb_lanes import fitted, heads
 from trainmaster.adapters.dynamodb_moves import moves
 from trainmaster.adapters.dynamodb_records import RECORDS, booking, records_of
 from trainmaster.adapters.dynamodb_requests import read_request, request_rows
@@ -49,9 +49,9 @@ from trainmaster.domain.capacity import Pool, Units, foreign_units
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.charging import books
 from trainmaster.domain.errors import Fenced, Throttled, Unavailable
-from trainmaster.domain.heads import first_of, heads_wanted
+from trainmaster.domain.heads import first_guess, first_of, heads_needed, heads_wanted
 from trainmaster.domain.image.endpoint import POOL_PREFIX, Endpoint
-from trainmaster.domain.image.known import Caps, default_caps, endpoint_pools, needed
+from trainmaster.domain.image.known import Caps, default_caps
 from trainmaster.domain.job import Job
 from trainmaster.domain.listing import Filter
 from trainmaster.domain.plan import Cursors, Snapshot
@@ -107,7 +107,7 @@ class DynamoStore:
     def begin_pass(self) -> Snapshot:
         """Fence all earlier passes, then read; see `ports.Store`. A lost answer may skip a number."""
         number = self._table.count_up(CONTROL, "pass")
-        return self._read(number, consistent=True)
+        return self._read(number, deciding=True)
 
     def survey(self) -> Snapshot:
         """The same reading without a fence; see `ports.Store`.
@@ -115,7 +115,7 @@ class DynamoStore:
         Half the price, since only the pass number needs strong consistency: who writes, then reads number n, knows
         that pass n + 1 sees the write.
         """
-        snapshot = self._read(0, consistent=False)
+        snapshot = self._read(0, deciding=False)
         control = self._table.get(CONTROL)
         return replace(snapshot, pass_number=int(control["pass"]["N"]) if control else 0)
 
@@ -204,26 +204,27 @@ class DynamoStore:
         """Keep an endpoint in place of `before`; see `ports.image.KnownEndpoints`. Raises `TooLarge`."""
         return remember(self._table, endpoint, before)
 
-    def _endpoint_pools(self, active: Sequence[Job], lanes: Sequence[Lane]) -> dict[str, Pool]:
-        """The pools of the endpoints that these jobs need; nothing is read where none is an image job."""
-        # All jobs of a lane need the same pools, which its key names.
-        first = [job_of(lane.rows[0]) for lane in lanes if POOL_PREFIX in lane.key]
-        asked = needed((*active, *first))
-        return endpoint_pools(asked, self.known(asked), self._caps) if asked else {}
-
-    def _read(self, pass_number: int, *, consistent: bool) -> Snapshot:
-        rows = {_key(row): row for row in self._table.every(STATE, consistent=consistent)}
+    def _read(self, pass_number: int, *, deciding: bool) -> Snapshot:
+        """All that a pass plans upon; strongly consistent, and of lanes no more than it needs, where it decides."""
+        rows = {_key(row): row for row in self._table.every(STATE, consistent=deciding)}
         settings = self._deployed.in_force(rows.get(SETTINGS))
         foreign = foreign_units(foreign_of(_beginning(rows, FOREIGN_ROWS)), settings.pools)
         catalogue = catalogue_of(rows.get(CATALOGUE))
         active = [job_of(row) for row in _beginning(rows, ACTIVE_ROWS)]
-        lanes = heads(self._table, first_of, consistent=consistent)
-        pools = {**settings.pools, **self._endpoint_pools(active, lanes)}
-        lanes = deepened(
+        endpoints = EndpointPools(self.known, self._caps)
+        guess = first_guess(endpoints.of(active), active) if deciding else first_of
+        wanted = heads_needed if deciding else heads_wanted
+        lanes = heads(self._table, guess, consistent=deciding)
+        first = {lane.key: job_of(lane.rows[0]) for lane in lanes}
+        # All jobs of a lane need the same pools, which its key names.
+        asking = [job for lane, job in first.items() if POOL_PREFIX in lane]
+        pools = {**settings.pools, **endpoints.of([*active, *asking])}
+        lanes = fitted(
             self._table,
             lanes,
-            lambda head: heads_wanted(head, pools, active, foreign, catalogue),
-            consistent=consistent,
+            lambda lane: first_of(lane, sparing=deciding),
+            lambda lane: wanted(first[lane.key], pools, active, foreign, catalogue),
+            consistent=deciding,
         )
         waiting = [job_of(row) for lane in lanes for row in lane.rows]
         return Snapshot(
@@ -231,7 +232,7 @@ class DynamoStore:
             pools=pools,
             active=tuple(_newest(active, waiting)),
             waiting=tuple(sorted(_newest(waiting, active), key=lambda job: job.order)),
-            cut_lanes=frozenset(job_of(lane.rows[0]).lane for lane in lanes if lane.cut),
+            cut_lanes=frozenset(first[lane.key].lane for lane in lanes if lane.cut),
             foreign=foreign,
             warm=tuple(warm_of(row) for row in _beginning(rows, WARM_ROWS)),
             policy=settings.policy,

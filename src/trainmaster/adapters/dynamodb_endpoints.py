@@ -6,17 +6,44 @@ A pass reads only those that its jobs need. It must not know what an endpoint ca
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from trainmaster.adapters.dynamodb_rows import Key, Row, keyed
 from trainmaster.adapters.dynamodb_table import ABSENT, MOST_GOT, Guard, Table
+from trainmaster.domain.capacity import Pool
 from trainmaster.domain.document import document, value_of
 from trainmaster.domain.errors import TooLarge
 from trainmaster.domain.image.endpoint import Endpoint
+from trainmaster.domain.image.known import Caps, endpoint_pools, needed
+from trainmaster.domain.job import Job
 
 ENDPOINTS = "endpoints"
 _LONGEST_KEY = 1_024
 """Bytes of a sort key (DynamoDB developer guide, "Quotas")."""
+
+
+@dataclass(slots=True)
+class EndpointPools:
+    """The pools of endpoints, while a snapshot is read; each endpoint is asked for once.
+
+    Attributes:
+        known: reads those of these keys that are remembered.
+        caps: what endpoints take of image jobs' requests.
+    """
+
+    known: Callable[[Collection[str]], Mapping[str, Endpoint]]
+    caps: Caps
+    _found: dict[str, Endpoint] = field(default_factory=dict)
+    _asked: set[str] = field(default_factory=set)
+
+    def of(self, jobs: Iterable[Job]) -> dict[str, Pool]:
+        """The pools of the endpoints that these jobs need; nothing is read where none is an image job."""
+        asked = needed(jobs)
+        if new := asked.keys() - self._asked:
+            self._found |= self.known(new)
+            self._asked |= new
+        return endpoint_pools(asked, self._found, self.caps) if asked else {}
 
 
 def known_endpoints(table: Table, keys: Collection[str]) -> dict[str, Endpoint]:

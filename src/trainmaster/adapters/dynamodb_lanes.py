@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from trainmaster.adapters.dynamodb_rows import WAIT, Row, job_of, lane_end, lane_of
+from trainmaster.adapters.dynamodb_rows import WAIT, Row, lane_end, lane_of
 from trainmaster.adapters.dynamodb_table import Table
-from trainmaster.domain.job import Job
 
 _LARGEST_PAGE = 250
 """Rows of one query in a listing."""
@@ -38,10 +37,14 @@ def heads(table: Table, first: Callable[[str], int], *, consistent: bool = True)
     return [Lane(key, rows[: first(key) or 1], len(rows) > first(key)) for key, rows in lanes]
 
 
-def deepened(table: Table, lanes: Sequence[Lane], wanted: Callable[[Job], int], *, consistent: bool) -> list[Lane]:
-    """The lanes with as many rows of each that has more as are wanted, given its first job."""
+def fitted(
+    table: Table, lanes: Sequence[Lane], least: Callable[[str], int], wanted: Callable[[Lane], int], *, consistent: bool
+) -> list[Lane]:
+    """The lanes with as many rows of each as are wanted of it, where it has more than the least that is read anyway."""
     return [
-        _deepened(table, lane, wanted(job_of(lane.rows[0])), consistent=consistent) if lane.cut else lane
+        _fitted(table, lane, wanted(lane), consistent=consistent)
+        if lane.cut or len(lane.rows) > least(lane.key)
+        else lane
         for lane in lanes
     ]
 
@@ -88,10 +91,10 @@ def _skim(table: Table, first: Callable[[str], int], *, consistent: bool) -> lis
     return list(lanes.items())
 
 
-def _deepened(table: Table, lane: Lane, wanted: int, *, consistent: bool) -> Lane:
+def _fitted(table: Table, lane: Lane, wanted: int, *, consistent: bool) -> Lane:
     if wanted <= len(lane.rows):
-        return lane
-    rows, more = list(lane.rows), True
+        return Lane(lane.key, lane.rows[:wanted], lane.cut or wanted < len(lane.rows))
+    rows, more = list(lane.rows), lane.cut
     while more and len(rows) <= wanted:
         page, more = table.query(
             WAIT,

@@ -5,12 +5,15 @@ It must not read anything: stores ask it while they read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from trainmaster.domain.capacity import Pool, Units
 from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.image.demand import wanted
+from trainmaster.domain.image.demand import pool_of, wanted
 from trainmaster.domain.image.endpoint import POOL_PREFIX
+from trainmaster.domain.image.work import ImageWork
 from trainmaster.domain.job import Job
 from trainmaster.domain.resolving import Offers, resolved
 
@@ -18,15 +21,66 @@ FIRST = 32
 """Waiting jobs that are read of every lane, unless it is one of an endpoint."""
 FIRST_OF_ENDPOINT = 16
 """Those of a lane of image jobs. Every endpoint has a lane of its own, and a pass may need to look at a hundred."""
+FIRST_OF_FULL = 4
+"""Those that a pass reads of such a lane while its endpoint has no room, so that none of them can start."""
 MOST = 1_000
 """Most that are read of any lane."""
 SPARE = 8
 """Read beyond those that could start: heads may be backing off, or too large for what is free."""
 
 
-def first_of(lane: str) -> int:
-    """How many jobs of a lane are read in any case, given its name; a share may be called so that it has fewer."""
-    return FIRST_OF_ENDPOINT if POOL_PREFIX in lane else FIRST
+_PLACE = re.compile(rf"/({POOL_PREFIX}[^~+^@]*)(?:~(\d+))?")
+"""The pool and the size in the name of a lane of image jobs (`Job.lane`)."""
+
+
+def first_of(lane: str, *, sparing: bool = False) -> int:
+    """How many jobs of a lane are read in any case, given its name; a share may be called so that it has fewer.
+
+    Args:
+        lane: its name.
+        sparing: whether of full endpoints' lanes only the few are wanted that a pass needs.
+    """
+    if POOL_PREFIX not in lane:
+        return FIRST
+    return FIRST_OF_FULL if sparing else FIRST_OF_ENDPOINT
+
+
+def first_guess(pools: Mapping[str, Pool], active: Iterable[Job]) -> Callable[[str], int]:
+    """How many jobs of a lane a sparing reader probably wants, given its name, before anything of it is read.
+
+    Who follows it reads few lanes twice; what is read in the end is for `heads_wanted` to say.
+
+    Args:
+        pools: those that are known by then.
+        active: the jobs that hold units of them.
+    """
+    held: Counter[str] = Counter()
+    standings: dict[str, set[tuple[str, int]]] = {}
+    for job in active:
+        if job.image_work is not None and not job.stopping:
+            held.update(job.units)
+            standings.setdefault(pool_of(job.image_work), set()).add((job.share, job.priority))
+
+    def first(lane: str) -> int:
+        found = _PLACE.search(lane)
+        pool = pools.get(found[1]) if found else None
+        if found is None or pool is None:
+            return first_of(lane)
+        # Where some could be stopped for others, more may be wanted: that shows with the lane's first job.
+        mixed = len(standings.get(pool.name, ())) > 1
+        full = pool.cap - held[pool.name] < min(1 << int(found[2] or 0), pool.cap)
+        return first_of(lane, sparing=full and not mixed)
+
+    return first
+
+
+def heads_needed(
+    head: Job, pools: Mapping[str, Pool], active: Sequence[Job], foreign: Units, catalogue: Catalogue
+) -> int:
+    """How many jobs of a lane a pass reads, given its first one: as `heads_wanted`, but few of a full endpoint's."""
+    if head.image_work is not None and _is_full(head, head.image_work, pools, active):
+        return FIRST_OF_FULL
+    return heads_wanted(head, pools, active, foreign, catalogue)
 
 
 def heads_wanted(
@@ -45,6 +99,26 @@ def heads_wanted(
                 if name in within_reach:
                     within_reach[name] -= count
     # Jobs of a lane that work at endpoints all ask for at least half as much as the largest of them.
-    least = 1 if head.image_work is None else 1 << (wanted(head.image_work).bit_length() - 1)
+    least = 1 if head.image_work is None else _least(head.image_work)
     could_start = -(-sum(max(0, units) for units in within_reach.values()) // least)
     return max(FIRST if head.image_work is None else FIRST_OF_ENDPOINT, min(MOST, could_start + SPARE))
+
+
+def _is_full(head: Job, work: ImageWork, pools: Mapping[str, Pool], active: Iterable[Job]) -> bool:
+    """Whether nobody of the lane of image jobs can start, whoever else were stopped for it."""
+    pool = pools.get(pool_of(work))
+    if pool is None:
+        return False
+    stay = (job for job in active if not job.stopping and not _may_go(job, head))
+    room = pool.cap - sum(job.units.get(pool.name, 0) for job in stay)
+    return room < min(_least(work), pool.cap)
+
+
+def _may_go(job: Job, head: Job) -> bool:
+    """Whether a rule could have the job step aside for another: for its priority, or for its share."""
+    return job.preemptible and (job.priority < head.priority or job.share != head.share)
+
+
+def _least(work: ImageWork) -> int:
+    """What every job of its lane asks for at least."""
+    return 1 << (wanted(work).bit_length() - 1)

@@ -15,7 +15,7 @@ from trainmaster.domain.capacity import Pool, Units, foreign_units
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.charging import books
 from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge, VersionConflict
-from trainmaster.domain.heads import first_of, heads_wanted
+from trainmaster.domain.heads import first_of, heads_needed, heads_wanted
 from trainmaster.domain.image.endpoint import Endpoint
 from trainmaster.domain.image.known import Caps, default_caps, endpoint_pools, needed
 from trainmaster.domain.job import Job
@@ -85,10 +85,13 @@ class MemoryStore:
         """Fence all earlier passes, then read; see `ports.Store`."""
         with self._lock:
             self._table.passes += 1
-            return self.survey()
+            return self._read(sparing=True)
 
     def survey(self) -> Snapshot:
         """The same reading without a fence; see `ports.Store`."""
+        return self._read(sparing=False)
+
+    def _read(self, *, sparing: bool) -> Snapshot:
         with self._lock:
             table = self._table
             settings = self.settings()
@@ -99,9 +102,10 @@ class MemoryStore:
             heads: list[QueuePlace] = []
             cut: set[str] = set()
             for lane, places in table.lanes.items():
-                wanted = first_of(lane)
+                wanted = first_of(lane, sparing=sparing)
                 if len(places) > wanted:
-                    wanted = heads_wanted(table.jobs[places.first(1)[0][2]], pools, active, foreign, table.catalogue)
+                    deeper = heads_needed if sparing else heads_wanted
+                    wanted = deeper(table.jobs[places.first(1)[0][2]], pools, active, foreign, table.catalogue)
                 heads += places.first(wanted)
                 if len(places) > wanted:
                     cut.add(lane)

@@ -36,6 +36,8 @@ from trainmaster.planner.ways import Way, Ways
 
 ABSOLUTE: tuple[int, ...] = ()
 """A standing below all others: who bars the rest with it is passed by nobody."""
+IMAGE_STARTS = 4
+"""Starts of image jobs that count as one action: they ask nothing of SageMaker, and take a fraction of the time."""
 MOST_VICTIMS = 80
 """Jobs that one Preempt decision stops or shrinks: it is committed as one transaction, which holds 100 items."""
 
@@ -53,6 +55,7 @@ class Deciding:
         decisions: in the order in which they were made.
         untils: until when reasons hold that are a matter of time.
         actions: starts, stops and resizes so far; the policy bounds them.
+        image_starts: starts of image jobs, of which several are one action.
         ways: how blocked jobs could get units.
         sizable: where in `decisions` the starts are that could have more than the least size.
     """
@@ -65,6 +68,7 @@ class Deciding:
     decisions: list[Decision] = field(default_factory=list)
     untils: list[datetime] = field(default_factory=list)
     actions: int = 0
+    image_starts: int = 0
     ways: Ways = field(init=False)
     sizable: list[int] = field(default_factory=list)
     _shrunk_by: dict[str, int] = field(default_factory=dict)
@@ -148,12 +152,20 @@ class Deciding:
             self.figures.keep(job, fitting[0], self.now)
             self._wait(job, NextPass())
             return
-        self.actions += 1
+        self._count(job)
         placement = self.placer.place(job, fitting, lambda pool: self.figures.now_there(job, pool))
         self.figures.start(job, placement.units)
         if job.elastic is not None:
             self.sizable.append(len(self.decisions))
         self.decisions.append(Start(job, placement.units, placement.choices, cursors=placement.cursors))
+
+    def _count(self, job: Job) -> None:
+        """Put a start down to what a pass may do."""
+        if job.image_work is None:
+            self.actions += 1
+        else:
+            self.image_starts += 1
+            self.actions += self.image_starts % IMAGE_STARTS == 0
 
     def _wait_for_release(self, job: Job, units: Units) -> None:
         figures = self.figures

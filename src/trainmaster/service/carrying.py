@@ -1,26 +1,34 @@
 """Carrying out a plan, decision by decision: each is committed as one fenced transaction, then acted upon.
 
-What does not get done is left to the next pass (`tending`). It must not decide anything.
+Starts of image jobs are committed several at once. What does not get done is left to the next pass (`tending`). It must
+not decide anything.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
+from typing import TypeVar
 
 from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import reclaimed_at
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
 from trainmaster.domain.job import WAITING, Job
 from trainmaster.domain.plan import EndWarm, Plan, Preempt, Resize, Snapshot, Start
+from trainmaster.ports import Created
 from trainmaster.service import expansion, resizing, warm
 from trainmaster.service.hands import Hands
-from trainmaster.service.launch import launch, stop
+from trainmaster.service.launch import create, know, launch, stop
 from trainmaster.service.tending import go_on
 
 log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+MOST_TOGETHER = 10
+"""Starts of one transaction: what others change meanwhile costs one try more, so it is not as large as it could be."""
 
 
 @dataclass(slots=True)
@@ -56,7 +64,7 @@ class PassReport:
     again: bool = False
 
 
-def carry_out(hands: Hands, snapshot: Snapshot, report: PassReport) -> None:
+def carry_out(hands: Hands, report: PassReport) -> None:
     """Commit and act, decision by decision; a pool that is full, or was not made, is left alone for this pass.
 
     Raises `Fenced`.
@@ -74,41 +82,95 @@ def carry_out(hands: Hands, snapshot: Snapshot, report: PassReport) -> None:
         (growths if resize.size > lifecycle.current(resize.job).size else shrinks).append(resize)
     for shrink in shrinks:
         _resize(hands, shrink, report)
-    for decision in report.plan.starts:
+    for decisions in _together(report.plan.starts):
         if report.throttled:
             break
-        if full.isdisjoint(decision.units):
-            full.update(_start(hands, decision, report, reclaimed_at(decision.units, snapshot.pools)))
+        full.update(_start(hands, [each for each in decisions if full.isdisjoint(each.units)], report))
     # Jobs that wait come before those that only want more.
     for growth in growths:
         if not report.throttled and full.isdisjoint(growth.job.units):
             _resize(hands, growth, report)
 
 
-def _start(hands: Hands, decision: Start, report: PassReport, reclaimed: datetime | None) -> Iterable[str]:
-    """Start one job; returns the pools that SageMaker had no room in."""
-    now, chosen = hands.clock.now(), _chosen_type(hands, decision)
-    noted = expansion.with_note(decision.job, decision.units, hands.pools, now)
-    after = lifecycle.start(noted, decision.units, decision.choices, now, reclaimed_at=reclaimed, instance_type=chosen)
+def _together(starts: Iterable[Start]) -> Iterator[Sequence[Start]]:
+    """The starts in order, in the groups that are committed as one.
+
+    Where a training job finds no room tells whether the next one is tried at all, and so each is alone. Endpoints do
+    not refuse: what an image job takes there is known.
+    """
+    group: list[Start] = []
+    for start in starts:
+        alone = start.job.image_work is None or start.warm is not None or start.cursors is not None
+        if group and (alone or len(group) == MOST_TOGETHER):
+            yield group
+            group = []
+        if alone:
+            yield (start,)
+        else:
+            group.append(start)
+    if group:
+        yield group
+
+
+def _start(hands: Hands, decisions: Sequence[Start], report: PassReport) -> Iterable[str]:
+    """Start jobs, all committed before the first is launched; returns the pools that SageMaker had no room in."""
+    starts = _committed(hands, decisions, report)
+    launch_them = _launch_one if len(starts) == 1 else _launch_several
+    back = [job.name for job in launch_them(hands, [after for _, after in starts], report) if job.state in WAITING]
+    report.returned += back
+    return {pool for decision, after in starts if after.name in back for pool in decision.units}
+
+
+def _launch_one(hands: Hands, jobs: Sequence[Job], report: PassReport) -> list[Job]:
+    """Launch a job; as it stands, where that is known."""
+    stands = _act(hands, jobs[0], report, lambda hands, job: resizing.advance(hands, launch(hands, job)))
+    return [] if stands is None else [stands]
+
+
+def _launch_several(hands: Hands, jobs: Sequence[Job], report: PassReport) -> list[Job]:
+    """Launch image jobs, and note of all at once that they are; those of which it is known, as they stand."""
+    made = [(job, _act(hands, job, report, create)) for job in jobs]
+    stand = [created for _, created in made if isinstance(created, Job)]
+    new = [(job, lifecycle.launched(job)) for job, created in made if created is Created.NEW]
+    noted = len(new) > 1 and _act(hands, new[0][0], report, lambda hands, _: hands.store.transition(new))
+    for job, created in made:
+        if isinstance(created, Created) and not (noted and created is Created.NEW):
+            known = _act(hands, job, report, partial(know, created=created))
+            stand += [] if known is None else [known]
+    return stand
+
+
+def _committed(hands: Hands, decisions: Sequence[Start], report: PassReport) -> Sequence[tuple[Start, Job]]:
+    """The decisions that stand, each with its job as it is then.
+
+    One job that has changed meanwhile keeps the others with it from being committed: then each is tried alone.
+    """
+    starts = [(decision, _started(hands, decision)) for decision in decisions]
+    several = [(decision.job, after) for decision, after in starts]
+    if len(starts) > 1 and hands.store.transition(several, fence=report.pass_number):
+        report.started += [after.name for _, after in starts]
+        return starts
+    return [start for start in starts if _commit(hands, *start, report)]
+
+
+def _started(hands: Hands, decision: Start) -> Job:
+    """The job as it is once it starts."""
+    now, units, chosen = hands.clock.now(), decision.units, _chosen_type(hands, decision)
+    reclaimed = reclaimed_at(units, hands.pools)
+    noted = expansion.with_note(decision.job, units, hands.pools, now)
+    return lifecycle.start(noted, units, decision.choices, now, reclaimed_at=reclaimed, instance_type=chosen)
+
+
+def _commit(hands: Hands, decision: Start, after: Job, report: PassReport) -> bool:
+    """Commit one start; whether it won."""
     runs_on = [warm.used(decision.warm, after)] if decision.warm is not None else []
-    if not hands.store.transition(
-        [(decision.job, after)], fence=report.pass_number, warm=runs_on, cursors=decision.cursors
-    ):
+    change, cursors = [(decision.job, after)], decision.cursors
+    won = hands.store.transition(change, fence=report.pass_number, warm=runs_on, cursors=cursors)
+    if won:
+        report.started.append(after.name)
+    else:
         report.lost += 1
-        return ()
-    report.started.append(after.name)
-    try:
-        stands = resizing.advance(hands, launch(hands, after))
-    except Throttled:
-        report.throttled = True
-        return ()
-    except (Unavailable, NotPermitted) as error:
-        log.warning("could not launch; the next pass tries again", extra={"job": after.name, "cause": str(error)})
-        return ()
-    if stands.state in WAITING:
-        report.returned.append(stands.name)
-        return tuple(decision.units)
-    return ()
+    return won
 
 
 def _chosen_type(hands: Hands, decision: Start) -> str:
@@ -183,12 +245,14 @@ def _end_warm(hands: Hands, decision: EndWarm, kept: dict[str, Job], report: Pas
         log.warning("could not end a warm pool; the next pass tries again", extra=cause)
 
 
-def _act(hands: Hands, job: Job, report: PassReport, act: Callable[[Hands, Job], Job]) -> None:
+def _act(hands: Hands, job: Job, report: PassReport, act: Callable[[Hands, Job], _T]) -> _T | None:
+    """What comes of it; None where it did not come about, so that the next pass tries again."""
     if report.throttled:
-        return
+        return None
     try:
-        act(hands, job)
+        return act(hands, job)
     except Throttled:
         report.throttled = True
     except (Unavailable, NotPermitted) as error:
         log.warning("could not act; the next pass tries again", extra={"job": job.name, "cause": str(error)})
+    return None

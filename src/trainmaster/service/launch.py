@@ -27,6 +27,12 @@ def launch(hands: Hands, job: Job) -> Job:
     Throttling and trouble leave it not launched: it keeps its capacity and the next pass tries again. Raises
     `Throttled`, `Unavailable`.
     """
+    created = create(hands, job)
+    return created if isinstance(created, Job) else know(hands, job, created)
+
+
+def create(hands: Hands, job: Job) -> Created | Job:
+    """The first half of `launch`: what became of the training job, or the job as it stands where there is none."""
     attempt = lifecycle.current(job)
     try:
         created = hands.launcher.create(job, attempt, base_request(hands, job, attempt))
@@ -43,7 +49,12 @@ def launch(hands: Hands, job: Job) -> Job:
     if created is Created.NAME_TAKEN:
         reason = f"the name {attempt.training_job_name} belongs to a training job that the queue did not start"
         return commit(hands, job, lifecycle.fail(job, hands.clock.now(), reason))
-    known = known_to_stand(hands, job, lifecycle.launched(job), attempt.training_job_name)
+    return created
+
+
+def know(hands: Hands, job: Job, created: Created) -> Job:
+    """The second half of `launch`: commit that there is a training job; the job as it stands then."""
+    known = known_to_stand(hands, job, lifecycle.launched(job), lifecycle.current(job).training_job_name)
     # An earlier pass had created it, so it may have gone on, or ended, without us.
     return look(hands, known) if created is Created.ALREADY_THERE else known
 

@@ -47,7 +47,7 @@ def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
         snapshot = report.snapshot = _looked(hands, snapshot, tick=tick)
         report.plan = schedule(snapshot, hands.clock.now(), random.Random(snapshot.pass_number))  # noqa: S311 -- spreads choices, guards nothing
         snapshot = _change_pools(hands, snapshot, report)
-        carry_out(replace(hands, pools=snapshot.pools), snapshot, report)
+        carry_out(replace(hands, pools=snapshot.pools), report)
     except Fenced:
         report.fenced = True
         log.info("a later pass has begun", extra={"pass": report.pass_number})

@@ -1,0 +1,93 @@
+"""Image jobs that start in one pass are committed together, and noted together as launched; all else is as before."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import pytest
+
+from image_runs_world import ImageRunsWorld
+from trainmaster.domain.job import JobState
+from trainmaster.planner.schedule import schedule
+from trainmaster.service import cancel
+from trainmaster.service.carrying import MOST_TOGETHER, PassReport, carry_out
+from world import Faults
+
+NAMES = ("one", "two", "three", "four")
+TAKES = 12
+"""Requests: three of those jobs."""
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+
+def story(**faults):
+    """Four jobs come before the manager wakes; three fit at once."""
+    world = ImageRunsWorld(takes=TAKES, faults=Faults(**faults))
+    for name in NAMES:
+        world.enter(name)
+    world.run_until_ended(*NAMES, limit=2_000)
+    assert [str(world.job(name).state) for name in NAMES] == ["completed"] * 4
+    assert all(count == 1 for count in world.finished.values())
+    assert all(len(world.job(name).attempts) == 1 for name in NAMES)
+    assert world.most <= TAKES
+    return world
+
+
+@cache
+def calls_until_they_run():
+    """How many calls it takes until all three are launched, and one more."""
+    calls = story().faults.calls
+    return calls.index("dispatch", calls.index("dispatch") + 2) + 3
+
+
+def carried(world, before=lambda: None):
+    """What comes of a pass's plan where something has happened since it was made."""
+    hands = world.application().hands
+    snapshot = hands.store.begin_pass()
+    report = PassReport(snapshot.pass_number, plan=schedule(snapshot, world.now(), random.Random(1)))
+    before()
+    world.faults.armed = True
+    carry_out(hands, report)
+    world.faults.armed = False
+    return report
+
+
+def test_they_start_by_two_transactions_up_to_ten():
+    world = ImageRunsWorld(takes=4 * (MOST_TOGETHER + 2))
+    names = [f"image{number:02}" for number in range(MOST_TOGETHER + 2)]
+    for name in names:
+        world.enter(name)
+    assert carried(world).started == names
+    assert world.faults.calls.count("transition") == 2 * 2
+    jobs = [world.job(name) for name in names]
+    assert all(job.state is JobState.STARTING and job.attempt.launched for job in jobs)
+
+
+def test_one_that_has_changed_meanwhile_keeps_no_other_from_starting():
+    world = ImageRunsWorld(takes=TAKES)
+    for name in NAMES:
+        world.enter(name)
+    report = carried(world, lambda: cancel(world.desk, "one", "ada"))
+    # They have come at once, so that they start by name.
+    assert (report.started, report.lost) == (["four", "three"], 1)
+    assert not world.job("one").attempts
+    assert all(world.job(name).attempt.launched for name in report.started)
+
+
+@pytest.mark.parametrize("fault", ["kill_after", "overtake_after"])
+def test_a_manager_killed_or_overtaken_between_them_loses_nothing(fault):
+    for number in range(1, calls_until_they_run()):
+        world = story(**{fault: number})
+        assert world.killed + world.overtaken == 1
+
+
+@pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError"])
+def test_any_of_their_calls_may_fail(code):
+    for number in range(1, calls_until_they_run()):
+        story(fail={number: code})
+
+
+def test_any_of_their_answers_may_be_lost():
+    for number in range(1, calls_until_they_run()):
+        story(lose=frozenset({number}))
