@@ -261,7 +261,10 @@ def test_an_image_that_is_too_large_for_its_endpoint_has_it_to_itself(deployed, 
     assert (pools[pool]["cap"], pools[pool]["used"]) == (MOST, WORKERS)
 
     model.release("before-it")
-    eventually(lambda: model.inside["too-large"] == 4 * WORKERS)
+    eventually(lambda: model.inside["too-large"] == MOST)
+    shown = eventually(lambda: (job := deployed.api.job("too-large"))["jobState"] == "running" and job)
+    assert shown["image"]["regions"] == {"total": 4, "done": 0, "failed": 0}, "it runs as soon as a region does"
+    assert "its regions are being worked on" in trainmaster("show", "too-large").stdout
     deployed.api.submit_image(a_request("after-it", TAGGED, SMALL))
     assert eventually(lambda: entered(deployed, "after-it")["reason"])
     model.release("too-large")
@@ -269,7 +272,7 @@ def test_an_image_that_is_too_large_for_its_endpoint_has_it_to_itself(deployed, 
     for job, size in (("before-it", SMALL), ("too-large", LARGE), ("after-it", SMALL)):
         deployed.state(job, "completed")
         assert boxes_of(result_of(deployed, job, size)) == squares(OBJECTS[size])
-    assert server.most[path] == 4 * WORKERS, "alone it may have more than the endpoint takes"
+    assert server.most[path] == MOST, "alone it has all that the endpoint takes, and no more"
     assert model.most_shared[path] <= MOST, "and nobody else meanwhile"
 
 
