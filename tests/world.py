@@ -16,9 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from botocore.awsrequest import AWSResponse
-from botocore.config import Config
 
-from aws_clients import aws_client
 from builders import IMAGE, P5, ROLE
 from trainmaster.adapters.dynamodb import DynamoStore
 from trainmaster.adapters.dynamodb_table import Table
@@ -190,6 +188,17 @@ class Faults:
         if len(self.calls) == self.kill_after:
             self.kill_after = None
             raise Killed
+
+
+READS = frozenset({"BatchGetItem", "DescribeTrainingJob", "GetItem", "ListTags", "ListTrainingJobs", "Query"})
+
+
+def kills(calls: list[str], *, reads: bool) -> list[int]:
+    """The numbers of the calls that only read, or of those that change something, after which to kill a manager.
+
+    One that dies after a read leaves what it would have left after the last change before.
+    """
+    return [number for number, name in enumerate(calls, 1) if (name in READS) is reads]
 
 
 class Context:
@@ -402,11 +411,6 @@ def _held(config: dict[str, Any]) -> list[tuple[str, int]]:
         return [(chosen, config["SelectedInstanceCount"])] if chosen else []
     groups = config.get("InstanceGroups") or [config]
     return [(group["InstanceType"], group["InstanceCount"]) for group in groups]
-
-
-def dynamodb_client() -> Any:
-    """A client for moto; few retries, since faults are injected above them."""
-    return aws_client("dynamodb", config=Config(retries={"total_max_attempts": 1}))
 
 
 def shuffled(seed: int, items: list[Any]) -> list[Any]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from moto import mock_aws
 
 from builders import P5
-from world import World, dynamodb_client, make_table
+from tables import new_table
+from world import World
 
 
 @pytest.fixture
 def dynamodb():
-    with mock_aws():
-        client = dynamodb_client()
-        make_table(client)
+    with new_table() as client:
         yield client
 
 

@@ -6,11 +6,12 @@ import logging
 import random
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cache
 
 import pytest
-from moto import mock_aws
 
 from builders import G5, P5
+from tables import new_table
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.capacity import Kind, PlanStatus, Pool
 from trainmaster.domain.job import JobState
@@ -19,7 +20,7 @@ from trainmaster.local.simulator import Profile
 from trainmaster.service import set_pools
 from trainmaster.service.explain import dry_run, explain_in
 from trainmaster.service.pool_use import pool_usage
-from world import EPOCH, Faults, World, a_request, dynamodb_client, make_table
+from world import EPOCH, Faults, World, a_request, kills
 
 HOUR = 3600
 SPOT = Pool("p5-spot", 2, type_=P5, kind=Kind.SPOT)
@@ -476,9 +477,7 @@ def a_killable_world(**arguments):
     """A world on DynamoDB with one instance, on which job1 has left a warm pool."""
     logging.disable(logging.CRITICAL)
     try:
-        with mock_aws():
-            client = dynamodb_client()
-            make_table(client)
+        with new_table() as client:
             world = World(client, profile=BRISK, pools=f"{P5}=1", limits={P5: 1}, **arguments)
             left(world)
             world.faults.calls.clear()
@@ -504,19 +503,21 @@ def check(world, story):
     assert warm_of(world) == []
 
 
+@cache
 def calls_of(story):
-    """How many AWS calls the manager makes in an untouched run."""
+    """The manager's AWS calls in an untouched run."""
     with a_killable_world() as world:
         play(world, story)
-        calls = len(world.faults.calls)
+        calls = [*world.faults.calls]
         check(world, story)
         return calls
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("reads", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["change", "read"])
 @pytest.mark.parametrize("story", ["ended", pytest.param("used", marks=pytest.mark.slow)])
-def test_a_warm_pool_that_was_decided_upon_is_ended_or_used_whatever_call_the_manager_dies_after(story, chunk):
-    for number in range(chunk + 1, calls_of(story) + 1, CHUNKS):
+def test_a_warm_pool_that_was_decided_upon_is_ended_or_used_whatever_call_the_manager_dies_after(story, reads, chunk):
+    for number in kills(calls_of(story), reads=reads)[chunk::CHUNKS]:
         with a_killable_world() as world:
             world.faults.kill_after = number
             play(world, story)
@@ -529,7 +530,7 @@ def test_a_warm_pool_that_was_decided_upon_is_ended_or_used_whatever_call_the_ma
 @pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError"])
 @pytest.mark.parametrize("story", STORIES)
 def test_and_whatever_call_fails(story, code, chunk):
-    for number in range(chunk + 1, calls_of(story) + 1, CHUNKS):
+    for number in range(chunk + 1, len(calls_of(story)) + 1, CHUNKS):
         with a_killable_world() as world:
             world.faults.fail = {number: code}
             play(world, story)
@@ -540,7 +541,7 @@ def test_and_whatever_call_fails(story, code, chunk):
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.parametrize("story", STORIES)
 def test_and_whenever_another_manager_overtakes_it(story, chunk):
-    for number in range(chunk + 1, calls_of(story) + 1, CHUNKS):
+    for number in range(chunk + 1, len(calls_of(story)) + 1, CHUNKS):
         with a_killable_world() as world:
             world.faults.overtake_after = number
             play(world, story)

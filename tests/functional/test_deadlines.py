@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from moto import mock_aws
 
 from builders import P5
+from tables import new_table
 from trainmaster.local.simulator import Profile
-from world import EPOCH, World, a_request, dynamodb_client, make_table
+from world import EPOCH, World, a_request
 
 BRISK = Profile(seeking_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5)
 LIMIT = 600
@@ -20,9 +20,7 @@ def world(request):
     if request.param == "memory":
         yield World(profile=BRISK, pools=f"{P5}=1")
         return
-    with mock_aws():
-        client = dynamodb_client()
-        make_table(client)
+    with new_table() as client:
         yield World(client, profile=BRISK, pools=f"{P5}=1")
 
 

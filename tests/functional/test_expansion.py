@@ -13,17 +13,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from api_world import CountingStore
 from builders import P5
+from tables import new_table
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
 from trainmaster.domain.policy import Expansion
 from trainmaster.domain.reasons import Infeasible
 from trainmaster.service import explain
 from trainmaster.service.run_pass import run_pass
-from world import BRISK, Faults, World, a_request, dynamodb_client, make_table
+from world import BRISK, Faults, World, a_request
 
 G5 = "ml.g5.2xlarge"
 G6 = "ml.g6.2xlarge"
@@ -70,9 +70,7 @@ def a_world(**arguments: Any) -> World:
 
 @contextmanager
 def on_dynamodb(**arguments: Any):
-    with mock_aws():
-        client = dynamodb_client()
-        make_table(client)
+    with new_table() as client:
         yield World(client, profile=BRISK, pools="ml.m5.large=2", **arguments)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from moto import mock_aws
 
 from builders import G5, P5
+from tables import new_table
 from trainmaster.domain.job import JobState
 from trainmaster.domain.reasons_of_rules import GroupFull
 from trainmaster.local.simulator import Profile
 from trainmaster.service.explain import explain_in
-from world import World, a_request, dynamodb_client, make_table
+from world import World, a_request
 
 BRISK = Profile(seeking_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5)
 
@@ -60,9 +60,7 @@ def test_a_sweep_of_500_jobs_20_at_a_time():
 
 @pytest.mark.parametrize("engine", ["memory", "dynamodb"])
 def test_the_least_that_any_job_says_counts_for_as_long_as_it_waits_or_runs(engine):
-    with mock_aws():
-        client = dynamodb_client()
-        make_table(client)
+    with new_table() as client:
         world = World(client if engine == "dynamodb" else None, pools=f"{P5}=8", profile=BRISK)
         peaks = Peaks(world, "a-", "b-")
         for number in range(6):

@@ -11,10 +11,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from api_world import CountingStore
 from builders import P5, a_job, an_ended_job
+from tables import new_table
 from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
 from trainmaster.domain.job import Job, JobState
@@ -26,7 +26,7 @@ from trainmaster.local.simulator import Profile
 from trainmaster.service import cancel, change, held
 from trainmaster.service.submit import plan
 from trainmaster.service.submit import submit as submit_to
-from world import EPOCH, Faults, Killed, World, a_request, dynamodb_client, make_table
+from world import EPOCH, Faults, Killed, World, a_request, kills
 
 BRISK = Profile(seeking_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5)
 ADA = "arn:aws:iam::111122223333:user/ada"
@@ -37,9 +37,7 @@ def world(request):
     if request.param == "memory":
         yield World(profile=BRISK)
         return
-    with mock_aws():
-        client = dynamodb_client()
-        make_table(client)
+    with new_table() as client:
         yield World(client, profile=BRISK)
 
 
@@ -443,9 +441,7 @@ STORIES: dict[str, tuple[Callable[[World], list[str]], dict[str, set[str]]]] = {
 def told(story: str, **faults: Any) -> World:
     """The world after a story under these faults; every child was told, and nothing else went wrong."""
     play, expected = STORIES[story]
-    with mock_aws():
-        client = dynamodb_client()
-        make_table(client)
+    with new_table() as client:
         world = World(client, profile=BRISK, faults=Faults(**faults))
         names = play(world)
         for name, state in world.states(*names).items():
@@ -458,9 +454,9 @@ def told(story: str, **faults: Any) -> World:
 
 
 @functools.cache
-def calls_of(story: str) -> int:
+def calls_of(story: str) -> list[str]:
     """The manager's AWS calls in an untouched run."""
-    return len(told(story).faults.calls)
+    return told(story).faults.calls
 
 
 CHUNKS = 8
@@ -469,10 +465,11 @@ in_parts = pytest.mark.parametrize("chunk", range(CHUNKS))
 
 
 @both
+@pytest.mark.parametrize("reads", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["change", "read"])
 @in_parts
 @pytest.mark.usefixtures("quiet")
-def test_a_manager_killed_after_any_call_tells_every_child_in_the_end(story, chunk):
-    for number in range(chunk + 1, calls_of(story) + 1, CHUNKS):
+def test_a_manager_killed_after_any_call_tells_every_child_in_the_end(story, reads, chunk):
+    for number in kills(calls_of(story), reads=reads)[chunk::CHUNKS]:
         assert told(story, kill_after=number).killed == 1
 
 
@@ -481,7 +478,7 @@ def test_a_manager_killed_after_any_call_tells_every_child_in_the_end(story, chu
 @pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
 def test_any_call_may_fail(story, chunk):
-    for number in range(chunk + 1, calls_of(story) + 1, CHUNKS):
+    for number in range(chunk + 1, len(calls_of(story)) + 1, CHUNKS):
         told(story, fail={number: "ThrottlingException"})
 
 
@@ -490,7 +487,7 @@ def test_any_call_may_fail(story, chunk):
 @pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
 def test_a_manager_overtaken_after_any_call_does_no_harm(story, chunk):
-    for number in range(chunk + 1, calls_of(story) + 1, CHUNKS):
+    for number in range(chunk + 1, len(calls_of(story)) + 1, CHUNKS):
         told(story, overtake_after=number)
 
 

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from builders import P5
 from elastic_world import BY_DECREE, EAGER, ElasticWorld
+from tables import new_table
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.job import ENDED, JobState
 from trainmaster.domain.policy import Policy
 from trainmaster.service import cancel
-from world import BRISK, dynamodb_client, make_table
+from world import BRISK
 
 CAP = 4
 HOOKS = ("restart", "members", "custom")
@@ -42,9 +42,7 @@ def a_world(*, durable: bool = False, **arguments: Any) -> Iterator[ElasticWorld
     if not durable:
         yield ElasticWorld(profile=BRISK, pools=f"{P5}={CAP}", **arguments)
         return
-    with mock_aws():
-        client = dynamodb_client()
-        make_table(client)
+    with new_table() as client:
         yield ElasticWorld(client, profile=BRISK, pools=f"{P5}={CAP}", **arguments)
 
 
