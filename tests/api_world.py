@@ -20,6 +20,7 @@ from trainmaster.domain.job import Job
 from trainmaster.handlers.api import build_app
 from trainmaster.local.memory import MemoryStore
 from trainmaster.local.memory_groups import MemoryGroups
+from trainmaster.local.memory_refusals import MemoryRefusals
 
 ALICE = "arn:aws:sts::111122223333:assumed-role/research/alice"
 CONTEXT = SimpleNamespace(
@@ -181,6 +182,8 @@ class ApiWorld:
         self.application.groups = self.groups
         self.image_queue = SentImages()
         self.application.image_queue = self.image_queue
+        self.refusals = MemoryRefusals(self.clock)
+        self.application.refusals = self.refusals
         self.app = build_app(self.application)
 
     def event(self, *args: Any, **kwargs: Any) -> Reply:

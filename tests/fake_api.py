@@ -181,6 +181,7 @@ class FakeApi:
         self.outage: list[int] = []
         self.page_length = 2
         self.planned: dict[str, Any] = {}
+        self.refused: dict[str, str] = {}
         self.changed = threading.Condition()
         self.on_set_pools: Callable[[], None] = lambda: None
         self.settings: dict[str, Any] = some_settings()
@@ -406,6 +407,8 @@ class FakeApi:
         return found
 
     def _job(self, name: str) -> dict[str, Any]:
+        if name not in self.jobs and name in self.refused:
+            raise Refusal(404, "JobNotFound", self.refused[name], "name", "GET /jobs lists the names.")
         if name not in self.jobs:
             hint = "GET /jobs lists the names."
             raise Refusal(404, "JobNotFound", f"The queue knows no job {name}.", "name", hint)

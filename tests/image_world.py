@@ -21,6 +21,7 @@ from trainmaster.domain.image.endpoint import Endpoint, Limits, Variant
 from trainmaster.domain.policy import Policy
 from trainmaster.handlers.intake import consume, metrics
 from trainmaster.local.memory import MemoryStore
+from trainmaster.local.memory_refusals import MemoryRefusals
 from trainmaster.ports.image import Header
 from trainmaster.service.images.intake import Intake
 
@@ -123,6 +124,7 @@ class ImageWorld:
         self.store = MemoryStore(default_pools={"ml.p5.48xlarge": Pool("ml.p5.48xlarge", 2)}, policy=policy)
         self.images, self.endpoints = Images(), Endpoints()
         self.image_queue, self.publisher = SentImages(), Recorder()
+        self.refusals = MemoryRefusals(self.clock)
         self.settings = Settings(queue="sagemaker-queue", table="sagemaker-queue")
         self.intake = Intake(
             store=self.store,

@@ -14,6 +14,7 @@ from image_poison import POISON
 from image_world import API_ROLE, ImageWorld, a_record, an_image_request
 from trainmaster.domain import lifecycle
 from trainmaster.domain.image.demand import pool_of
+from trainmaster.domain.image.refusal import Refusal
 from trainmaster.domain.observation import Observation, Status
 
 POOL = "endpoint/ships/AllTraffic"
@@ -166,3 +167,24 @@ def test_an_image_job_is_held_released_given_another_priority_and_cancelled():
 def test_why_an_image_job_waits_is_told():
     world = with_a_job()
     assert world.event("GET", "/jobs/harbour-7", query={"why": "true"}).status == 200
+
+
+def test_who_asks_for_the_job_of_a_refused_request_is_told_when_and_why_it_was_refused():
+    world = ApiWorld()
+    assert world.get("/jobs/harbour-7").kind == (404, "JobNotFound", "name")
+    world.refusals.note(Refusal(job="harbour-7", at=NOW, reason="There are 2 images.", field="imageUrls"))
+    reply = world.get("/jobs/harbour-7")
+    assert reply.kind == (404, "JobNotFound", "name")
+    assert reply.error["message"] == (
+        "The queue knows no job harbour-7. A request of that name was refused at 2026-11-21T12:00:00Z for its field "
+        "imageUrls, and is in the image dead-letter queue: There are 2 images."
+    )
+    assert world.get("/jobs/harbour-8").kind == (404, "JobNotFound", "name")
+    world.submit("harbour-7")
+    assert world.get("/jobs/harbour-7").status == 200
+
+
+def test_without_image_jobs_nothing_is_read_for_a_job_that_does_not_exist():
+    world = ApiWorld()
+    world.application.image_queue = world.application.refusals = None
+    assert world.get("/jobs/harbour-7").kind == (404, "JobNotFound", "name")

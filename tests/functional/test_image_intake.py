@@ -605,3 +605,44 @@ def test_an_intake_event_is_consumed(path):
     assert world.names() == ["harbour-7"]
     assert world.store.find("harbour-7").entry_time == datetime.fromtimestamp(SENT / 1000, UTC)
     assert world.reasons() == [("imageProcessor is missing. Add it.", "imageProcessor")]
+
+
+# ---------------------------------------------------------------- what becomes of those who ask for a refused request
+
+
+def test_a_refused_request_is_remembered_by_its_job_with_time_field_and_reason():
+    world = ImageWorld()
+    world.deliver(an_image_request(imageUrls=[f"{BUCKET}small.tif", f"{BUCKET}second.tif"]))
+    found = world.refusals.of("harbour-7")
+    assert (found.job, found.at, found.field) == ("harbour-7", world.clock.now(), "imageUrls")
+    assert found.reason.startswith("There are 2 images; a job is for one.")
+
+
+@pytest.mark.parametrize("body", ["no JSON", "[1]", "{}", '{"jobId": 7}', '{"jobId": "../../etc"}'])
+def test_of_a_request_without_a_name_that_a_job_can_have_nothing_is_remembered(body):
+    world = ImageWorld()
+    world.deliver(body)
+    assert len(world.reasons()) == 1
+    assert [world.refusals.of(name) for name in ("", "7", "../../etc")] == [None] * 3
+
+
+def test_a_job_that_is_there_is_told_of_rather_than_of_a_refusal_and_a_later_good_request_is_taken():
+    world = ImageWorld()
+    world.deliver(an_image_request(), an_image_request("harbour-8", imageUrls=[]))
+    world.deliver(an_image_request(imageProcessorTileSize=512))
+    assert world.refusals.of("harbour-7") is None
+    assert world.refusals.of("harbour-8") is not None
+    world.deliver(an_image_request("harbour-8"))
+    assert world.store.find("harbour-8") is not None
+
+
+def test_a_refusal_that_cannot_be_remembered_is_set_aside_all_the_same():
+    world = ImageWorld()
+
+    class Away:
+        def note(self, refusal):
+            raise Unavailable("DynamoDB is away")
+
+    world.refusals = Away()
+    assert world.deliver(an_image_request(imageUrls=[])) == []
+    assert len(world.reasons()) == 1

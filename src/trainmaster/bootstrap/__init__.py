@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trainmaster.domain.observation import Observation
     from trainmaster.imaging.task import Queue as WorkerQueue
     from trainmaster.imaging.wiring import Imaging
-    from trainmaster.ports.image import Endpoints, ImageIntake, RegionQueue, Runs
+    from trainmaster.ports.image import Endpoints, ImageIntake, Refusals, RegionQueue, Runs
     from trainmaster.service.catalogue import Learner
     from trainmaster.service.images.endpoints import Refresher
     from trainmaster.service.images.intake import Intake
@@ -113,8 +113,7 @@ class Application:
         """The wake queue, on SQS."""
         from trainmaster.adapters.sqs import SqsPublisher
 
-        settings = self.settings
-        return SqsPublisher(self._client("sqs"), settings.wake_queue_url, settings.dead_letter_queue_url)
+        return SqsPublisher(self._client("sqs"), self.settings.wake_queue_url, self.settings.dead_letter_queue_url)
 
     @cached_property
     def launcher(self) -> Launcher:
@@ -148,12 +147,18 @@ class Application:
     @cached_property
     def image_queue(self) -> ImageIntake | None:
         """The queue of image requests, on SQS; None where the deployment has no image jobs."""
-        settings = self.settings
-        if not settings.image_queue_url:
+        if not self.settings.image_queue_url:
             return None
         from trainmaster.adapters.sqs_images import SqsImages
 
-        return SqsImages(self._client("sqs"), settings.image_queue_url, settings.image_dead_letter_queue_url)
+        return SqsImages(self._client("sqs"), self.settings.image_queue_url, self.settings.image_dead_letter_queue_url)
+
+    @cached_property
+    def refusals(self) -> Refusals:
+        """Requests for image jobs that were refused, on DynamoDB."""
+        from trainmaster.adapters.dynamodb_refusals import DynamoRefusals
+
+        return DynamoRefusals(self._table, self.clock)
 
     @cached_property
     def intake(self) -> Intake:

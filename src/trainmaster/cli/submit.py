@@ -13,7 +13,7 @@ from trainmaster.cli.render import as_json, warn
 from trainmaster.cli.request import cautions, not_honoured, options_of, read_job, with_tags
 from trainmaster.cli.times import with_moments
 from trainmaster.cli.tools import tools_of
-from trainmaster.cli.waiting import INTERVAL_SECONDS, Interval, Patience, Timeout, entered, report, wait_for
+from trainmaster.cli.waiting import INTERVAL_SECONDS, Interval, Patience, Timeout, absence, entered, report, wait_for
 from trainmaster.client.elastic import ElasticOptions
 from trainmaster.client.wording import sentence_of
 
@@ -76,6 +76,7 @@ def submit(  # noqa: PLR0913 - an option each
 def _submit_image(tools: Tools, request: dict[str, Any], patience: Patience | None, *, json: bool) -> None:
     """Send it, and wait for its end where there is patience for that."""
     with tools.api() as api:
+        before = "" if patience is None else absence(api, str(request.get("jobId")))
         received = api.submit_image(request)
         if not json:
             typer.echo(received_sentence(received))
@@ -84,7 +85,7 @@ def _submit_image(tools: Tools, request: dict[str, Any], patience: Patience | No
             if json:
                 typer.echo(as_json(received))
             return
-        entered(tools, api, received["jobName"], patience)
+        entered(tools, api, received["jobName"], patience, before)
         jobs, code = wait_for(tools, api, [received["jobName"]], patience)
     if json:
         typer.echo(as_json(jobs[0]))

@@ -58,14 +58,28 @@ def wait_for(tools: Tools, api: ApiClient, names: Sequence[str], patience: Patie
     return jobs, _outcome(jobs)
 
 
-def entered(tools: Tools, api: ApiClient, name: str, patience: Patience) -> None:
-    """Wait until a request that was received has become a job. Raises ApiError where it does not for long."""
+def absence(api: ApiClient, name: str) -> str:
+    """What the queue says of a job that it does not know; empty of one that it does. Raises ApiError."""
+    try:
+        api.job(name)
+    except NotFound as error:
+        return error.message
+    return ""
+
+
+def entered(tools: Tools, api: ApiClient, name: str, patience: Patience, before: str) -> None:
+    """Wait until a request that was received has become a job. Raises ApiError where it is refused, or takes long.
+
+    `before` is what the queue said of it before (`absence`): it says something else once the request is refused.
+    """
     begun = tools.clock()
     longest = ENTERS_WITHIN_SECONDS if patience.timeout is None else min(patience.timeout, ENTERS_WITHIN_SECONDS)
     while True:
         try:
             api.job(name)
-        except NotFound:
+        except NotFound as error:
+            if before not in ("", error.message):
+                raise
             if tools.clock() - begun >= longest:
                 raise NotFound(_NOT_ENTERED.format(name=name), type="NotEntered", hint=_WHERE) from None
         else:
@@ -85,15 +99,10 @@ def _lookups(tools: Tools, api: ApiClient, names: Sequence[str]) -> list[Callabl
 
     def lookup(name: str) -> Callable[[], JobDetail]:
         known = KnownJobs(api, clock=tools.clock)
-        return lambda: _existing(known.look_up(name), name)
+        # Of one that it does not know the API says more than that.
+        return lambda: known.look_up(name) or api.job(name)
 
     return [lookup(name) for name in names]
-
-
-def _existing(job: JobDetail | None, name: str) -> JobDetail:
-    if job is None:
-        raise NotFound(f"The queue knows no job {name}.", type="JobNotFound")
-    return job
 
 
 def _follow(

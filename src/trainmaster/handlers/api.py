@@ -47,6 +47,7 @@ from trainmaster.handlers.parameters import (
 from trainmaster.handlers.resolver import Resolver, caller_of, request_id_of
 from trainmaster.handlers.settings import Settings, in_force
 from trainmaster.ports import Groups
+from trainmaster.ports.image import Refusals
 from trainmaster.service.change import cancel, change, set_policy
 from trainmaster.service.pools import change_pool, put_pool, remove_pool, set_pools
 from trainmaster.service.resizing.contract import Answer, Outcome
@@ -70,6 +71,10 @@ class Parts(plans.Parts, Protocol):
     @property
     def groups(self) -> Groups:
         """The rendezvous of elastic jobs."""
+
+    @property
+    def refusals(self) -> Refusals:
+        """Requests for image jobs that were refused."""
 
 
 @logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_REST, log_event=False)
@@ -168,7 +173,8 @@ class Routes:
 
     def get_job(self, name: JobName, why: Why = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
         """A job with its attempts, its history and the request that was submitted."""
-        job = pages.found(self._parts.desk, name)
+        parts = self._parts
+        job = pages.found(parts.desk, name, None if parts.image_queue is None else parts.refusals)
         story = pages.story_of(self._parts.desk, job) if why else None
         return _json(views.detail_view(job, self._parts.desk.store.request_of(name), self._standing(job), story))
 

@@ -18,11 +18,13 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from trainmaster import bootstrap
 from trainmaster.domain.errors import Refused, ServiceTrouble
+from trainmaster.domain.image.refusal import Refusal
+from trainmaster.domain.request.values import job_names
 from trainmaster.handlers.body import parse_body
 from trainmaster.handlers.errors import unexpected
 from trainmaster.handlers.image_metrics import tell_errors
 from trainmaster.handlers.image_model import read_request
-from trainmaster.service.images.intake import Asked, Intake, Taken, enter, look_at
+from trainmaster.service.images.intake import Asked, Intake, Taken, enter, look_at, note_refused
 from trainmaster.service.wake import wake
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from trainmaster.domain.policy import Policy
     from trainmaster.ports import Publisher
-    from trainmaster.ports.image import ImageIntake
+    from trainmaster.ports.image import ImageIntake, Refusals
 
 logger = Logger(service="intake")
 metrics = Metrics(namespace="Trainmaster", service="intake")
@@ -59,6 +61,10 @@ class Parts(Protocol):
     @property
     def image_queue(self) -> ImageIntake | None:
         """Where requests are set aside."""
+
+    @property
+    def refusals(self) -> Refusals:
+        """Where refusals are remembered."""
 
     @property
     def publisher(self) -> Publisher:
@@ -175,9 +181,30 @@ class Batch:
         reason = f"{error.message} {error.hint}" if error.hint else error.message
         queue.set_aside(record.body, reason, attributes={FIELD: error.field} if error.field else None)
         self.aside += 1
+        self._note(record, reason, error.field or "")
+
+    def _note(self, record: SQSRecord, reason: str, wrong: str) -> None:
+        """Remember the refusal for those who ask for its job; the dead letter is there in any case."""
+        name, intake = job_in(record.body), self.parts.intake
+        if name is None:
+            return
+        refusal = Refusal(job=name, at=intake.clock.now(), reason=reason, field=wrong)
+        try:
+            note_refused(intake.store, self.parts.refusals, refusal)
+        except ServiceTrouble:
+            logger.exception("a refusal could not be noted", extra={"job": name})
 
 
 def _sent_at(record: SQSRecord) -> datetime | None:
     """When the request was sent, UTC: a job's place in the queue must not depend on how long its image took to read."""
     sent = record.attributes.get("SentTimestamp")
     return datetime.fromtimestamp(int(sent) / 1000, UTC) if sent else None
+
+
+def job_in(text: str) -> str | None:
+    """The name that the job of a request would have; None where that cannot be read, or no job can be called so."""
+    try:
+        name = parse_body(text).get("jobId")
+    except Refused:
+        return None
+    return name if isinstance(name, str) and job_names(name) == (name,) else None

@@ -21,6 +21,7 @@ from trainmaster.handlers.elastic_views import rendezvous_view
 from trainmaster.handlers.pool_views import standing
 from trainmaster.handlers.views import Standing
 from trainmaster.ports import Groups
+from trainmaster.ports.image import Refusals
 from trainmaster.service.change import Desk
 from trainmaster.service.explain import beyond, explain, image_ends, is_running_image
 from trainmaster.service.why import Story, story
@@ -73,11 +74,13 @@ def rendezvous_of(desk: Desk, groups: Groups, name: str) -> elastic_model.Rendez
         return rendezvous_view(run, None, str(error))
 
 
-def found(desk: Desk, name: str) -> Job:
-    """The job of that name. Raises `JobNotFound`."""
+def found(desk: Desk, name: str, refusals: Refusals | None = None) -> Job:
+    """The job of that name. Raises `JobNotFound`, which tells of a refused request for it where one is remembered."""
     job = desk.store.find(name)
     if job is None:
-        raise JobNotFound(f"The queue knows no job {name}.", field="name", hint="GET /jobs lists the names.")
+        refused = None if refusals is None else refusals.of(name)
+        told = "" if refused is None else f" {refused.words()}"
+        raise JobNotFound(f"The queue knows no job {name}.{told}", field="name", hint="GET /jobs lists the names.")
     return job
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from trainmaster.domain.image.cutting import Region, Window
 from trainmaster.domain.image.endpoint import Endpoint
+from trainmaster.domain.image.refusal import Refusal
 from trainmaster.domain.image.work import Claim, RegionRecord, Rest, Run
 
 
@@ -65,6 +66,21 @@ class KnownEndpoints(Protocol):
 
     def remember(self, endpoint: Endpoint, before: Endpoint | None) -> bool:
         """Keep it in place of `before` (None: nothing); False where something else has been kept meanwhile."""
+        ...
+
+
+class Refusals(Protocol):
+    """Requests that came by the queue and were refused, remembered for a week so that people who ask are told."""
+
+    def note(self, refusal: Refusal) -> None:
+        """Remember it in place of an earlier one of that name; it makes no name taken.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        """
+        ...
+
+    def of(self, job: str) -> Refusal | None:
+        """The newest refusal of a request of that name; None where nothing is remembered. Raises as `note`."""
         ...
 
 

@@ -193,3 +193,31 @@ def test_a_size_that_is_none_is_refused_before_anything_is_sent(
     result = run("plan", str(file), f"--image-size={size}")
     assert (result.exit_code, world.calls) == (2, [])
     assert "WIDTHxHEIGHT" in result.stderr
+
+
+REFUSED = (
+    "The queue knows no job harbour-7. A request of that name was refused at 2026-11-20T13:00:00Z: There are 2 images."
+)
+
+
+@pytest.mark.parametrize("command", ["show", "wait", "why"])
+def test_who_asks_for_the_job_of_a_refused_request_is_told_so(world: FakeApi, run: Terminal, command: str) -> None:
+    world.refused["harbour-7"] = REFUSED
+    result = run(command, "harbour-7")
+    assert result.exit_code == 3
+    assert result.stderr.startswith(f"Error: JobNotFound: {REFUSED}")
+
+
+def test_submit_waits_no_longer_once_the_request_is_refused(world: FakeApi, run: Terminal, file: Path) -> None:
+    run.meanwhile = [lambda: None, lambda: world.refused.update({"harbour-7": REFUSED})]
+    result = run("submit", str(file), "--wait")
+    assert (result.exit_code, run.seconds) == (3, 10)
+    assert f"Error: JobNotFound: {REFUSED}" in result.stderr
+
+
+def test_what_was_refused_before_does_not_end_the_wait_for_what_was_mended(
+    world: FakeApi, run: Terminal, file: Path
+) -> None:
+    world.refused["harbour-7"] = REFUSED
+    run.meanwhile = [lambda: None, lambda: world.add("harbour-7", **an_image()), lambda: world.end("harbour-7")]
+    assert run("submit", str(file), "--wait").exit_code == 0

@@ -17,13 +17,14 @@ from trainmaster.domain.errors import InvalidRequest, NameTaken, NotPermitted, S
 from trainmaster.domain.image.cutting import Cut, Window
 from trainmaster.domain.image.demand import demand_of, pool_of, work_of
 from trainmaster.domain.image.endpoint import Endpoint, Limits, key_of, never_described
+from trainmaster.domain.image.refusal import Refusal
 from trainmaster.domain.image.request import ImageRequest
 from trainmaster.domain.image.variant import choose_variant
 from trainmaster.domain.image.work import ImageWork
 from trainmaster.domain.job import ENDED, Change, Job, JobState
 from trainmaster.domain.policy import Policy
 from trainmaster.ports import Clock, Request, Store
-from trainmaster.ports.image import Endpoints, Header, Headers, ImageIntake, KnownEndpoints
+from trainmaster.ports.image import Endpoints, Header, Headers, ImageIntake, KnownEndpoints, Refusals
 from trainmaster.service.images.endpoints import described, is_fresh
 from trainmaster.service.newcomer import digest_of
 from trainmaster.service.share_door import check_budget, check_share
@@ -142,6 +143,15 @@ def receive(store: Store, queue: ImageIntake, asked: Asked, policy: Policy) -> J
         check_share_of(asked, policy)
         queue.send(json.dumps(asked.body, separators=(",", ":")), caller=asked.caller)
     return there
+
+
+def note_refused(store: Store, refusals: Refusals, refusal: Refusal) -> None:
+    """Remember that a request was refused, for who asks for its job; where there is one, that tells how it stands.
+
+    Raises `ServiceTrouble`.
+    """
+    if store.find(refusal.job) is None:
+        refusals.note(refusal)
 
 
 def _check_not_in_vain(there: Job, asked: Asked) -> None:
