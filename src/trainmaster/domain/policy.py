@@ -260,7 +260,8 @@ class Policy:
             equation 6).
         expansion: whether the manager makes pools for what no pool can hold.
         resizes: how far elastic jobs are resized.
-        most_actions: most starts and preemptions of one pass, so that a Lambda call ends in time.
+        most_actions: most starts and preemptions of one pass, so that a Lambda call ends in time; several starts of
+            image jobs count as one (`planner.deciding`).
     """
 
     order: Order = Order.BACKFILL

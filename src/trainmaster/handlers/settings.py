@@ -247,7 +247,12 @@ class Settings(Asked):
     expansion: Annotated[ExpansionSettings, Field(default_factory=ExpansionSettings)]
     resizes: Annotated[ResizeSettings, Field(default_factory=ResizeSettings)]
     most_actions: Annotated[
-        int, Field(ge=1, le=MOST_ACTIONS, description="Most starts and preemptions of one pass of the manager.")
+        int,
+        Field(
+            ge=1,
+            le=MOST_ACTIONS,
+            description="Most starts and preemptions of one pass of the manager; four starts of image jobs are one.",
+        ),
     ] = _POLICY.most_actions
     version: Annotated[
         int | None,
