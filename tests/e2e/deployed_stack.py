@@ -24,7 +24,7 @@ class Deployed:
 
     def aws(self, service):
         """A client of one of the stack's services."""
-        simulated = service == "sagemaker"
+        simulated = service.startswith("sagemaker")
         return client(service, self.address.sagemaker_endpoint if simulated else self.address.aws_endpoint)
 
     def state(self, name, *states, seconds=SOON):

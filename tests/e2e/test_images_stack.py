@@ -5,6 +5,7 @@ The model server stands in for the models' containers; it finds bright squares, 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 import time
@@ -12,6 +13,7 @@ from collections import Counter, defaultdict
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from deployed_stack import Deployed, eventually
 from rasterio.warp import transform
 
@@ -22,9 +24,12 @@ from trainmaster.client.errors import NotFound
 from trainmaster.local.stack import LocalStack
 from trainmaster.local.stack.address import ACCOUNT, REGION, SECRET
 
-pytestmark = pytest.mark.usefixtures("images")
+pytestmark = pytest.mark.usefixtures("images", "sent_first")
 
-IMAGES, RESULTS = "images", "results"
+IMAGES, RESULTS, THEIRS = "images", "results", "their-images"
+"""Buckets; the last is of another account, and nothing to ours."""
+READER, INVOKER = "arn:aws:iam::222222222222:role/reader", "arn:aws:iam::333333333333:role/invoker"
+"""Roles of other accounts: of the one with images, and of the one with an endpoint."""
 SMALL, WIDE, LARGE = (200, 200), (400, 200), (400, 380)
 """Of one, two and four regions, each of four tiles."""
 OBJECTS = {size: scattered(*size, size[0] * size[1] // 4000) for size in (SMALL, WIDE, LARGE)}
@@ -35,8 +40,11 @@ PARAMETERS = {
     "ImageJobs": "true",
     "ImageBucketArns": f"arn:aws:s3:::{IMAGES}",
     "ImageOutputBucketArns": f"arn:aws:s3:::{RESULTS}",
+    "ImageRoleArns": f"{READER},{INVOKER}",
     "RegionSize": "(256,256)",
     "TileWorkersPerInstance": str(WORKERS),
+    # More than would do for MOST requests, so that the queue has to keep to it; each is a process that has to start.
+    "RegionConcurrency": "3",
 }
 LEAN, TAGGED, SPLIT = "lean", "tagged", "split"
 """Endpoints: serverless, of one instance with a tag, of two variants."""
@@ -75,7 +83,8 @@ class Model:
             self._held[job].set()
 
     def __call__(self, path, headers, body):
-        job = headers["X-Amzn-SageMaker-Custom-Attributes"]
+        # A model behind a URL is sent no such header: the test names it after its job.
+        job = headers.get("X-Amzn-SageMaker-Custom-Attributes", path.strip("/"))
         with self._lock:
             here = self._by_path[path]
             here[job] += 1
@@ -117,11 +126,22 @@ def deployed(server, model):
         endpoint(sagemaker, LEAN, {"VariantName": "only", "ServerlessConfig": serverless(MOST)})
         endpoint(sagemaker, TAGGED, {"VariantName": "only", **on_instances(1)}, tags={"osml:instance-concurrency": "4"})
         heavy, light = (
-            {"VariantName": name, **on_instances(2, weight)} for name, weight in (("blue", 7), ("green", 3))
+            {"VariantName": name, **on_instances(2, weight)} for name, weight in (("blue", 0.7), ("green", 0.3))
         )
         endpoint(sagemaker, SPLIT, heavy, light)
+        # Of the same name as one of ours.
+        endpoint(under(stack, INVOKER, "sagemaker"), LEAN, {"VariantName": "theirs", **on_instances(1)})
         yield stack
         model.release()
+
+
+def under(deployed, role, service):
+    """A client under a role of another account."""
+    given = deployed.aws("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
+    session = boto3.session.Session(
+        given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], region_name=REGION
+    )
+    return session.client(service, endpoint_url=deployed.aws(service).meta.endpoint_url)
 
 
 def serverless(most):
@@ -149,6 +169,9 @@ def images(deployed):
         s3.create_bucket(Bucket=bucket)
     for size, objects in OBJECTS.items():
         s3.put_object(Bucket=IMAGES, Key=key_of(size), Body=geotiff(picture(*size, objects)))
+    theirs = under(deployed, READER, "s3")
+    theirs.create_bucket(Bucket=THEIRS)
+    theirs.put_object(Bucket=THEIRS, Key=key_of(WIDE), Body=geotiff(picture(*WIDE, OBJECTS[WIDE])))
 
 
 def key_of(size):
@@ -168,7 +191,7 @@ def a_request(job, endpoint_name, size, **members):
     } | members
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def send(deployed):
     """Puts requests on the image queue in one batch, as ModelRunner's users do."""
 
@@ -180,6 +203,18 @@ def send(deployed):
         assert len(sent["Successful"]) == len(requests)
 
     return send
+
+
+@pytest.fixture(scope="module")
+def sent_first(images, server, send):
+    """Jobs with models and images elsewhere, which nothing else waits for; the functions start meanwhile."""
+    url = {"name": f"{server.url}/by-url", "type": "HTTP_ENDPOINT"}
+    elsewhere = {"name": LEAN, "type": "SM_ENDPOINT", "assumedRole": INVOKER}
+    image = [f"s3://{THEIRS}/{key_of(WIDE)}"]
+    send(
+        a_request("by-url", "", WIDE, imageProcessor=url, imageUrls=image, imageReadRole=READER),
+        a_request("by-role", "", WIDE, imageProcessor=elsewhere),
+    )
 
 
 @pytest.fixture
@@ -276,14 +311,21 @@ def test_an_image_that_is_too_large_for_its_endpoint_has_it_to_itself(deployed, 
     assert model.most_shared[path] <= MOST, "and nobody else meanwhile"
 
 
+def drawn(job):
+    """The variant that a job's name draws of 70 and 30 percent."""
+    share = int(hashlib.sha256(job.encode()).hexdigest()[:8], 16) / 2**32
+    return "blue" if share < 0.7 else "green"
+
+
 def test_jobs_keep_the_variant_chosen_for_them_and_a_bad_request_among_them_harms_none(deployed, model, send):
-    jobs = [f"split-{number}" for number in range(6)]
+    # Their draws are 53, 81, 16, 74, 58 and 40 percent: other shares of blue than 58 to 74 would choose otherwise.
+    jobs = [f"split-{number}" for number in (0, 5, 6, 8, 12, 3)]
     bad = a_request("no-such-image", SPLIT, SMALL, imageUrls=[f"s3://{IMAGES}/none.tif"])
     send(*(a_request(job, SPLIT, SMALL) for job in jobs[:3]), bad, *(a_request(job, SPLIT, SMALL) for job in jobs[3:]))
 
     done = {job: entered(deployed, job) for job in jobs}
     chosen = {job: view["image"]["variant"] for job, view in done.items()}
-    assert set(chosen.values()) == {"blue", "green"}
+    assert chosen == {job: drawn(job) for job in jobs}
     for job in jobs:
         deployed.state(job, "completed")
         assert boxes_of(result_of(deployed, job, SMALL)) == squares(OBJECTS[SMALL])
@@ -301,3 +343,22 @@ def test_jobs_keep_the_variant_chosen_for_them_and_a_bad_request_among_them_harm
     send(json.loads(message["Body"]))
     entered(deployed, "no-such-image")
     deployed.state("no-such-image", "completed")
+
+
+def test_models_behind_urls_are_asked_and_images_and_endpoints_of_other_accounts_reached_under_their_roles(
+    deployed, model
+):
+    with pytest.raises(ClientError, match="Forbidden"):
+        deployed.aws("s3").head_object(Bucket=THEIRS, Key=key_of(WIDE))
+    runtime = deployed.aws("sagemaker-runtime")
+    with pytest.raises(ClientError, match="not found"):
+        runtime.invoke_endpoint(EndpointName=LEAN, TargetVariant="theirs", Body=b"x")
+
+    for job in ("by-url", "by-role"):
+        entered(deployed, job)
+        deployed.state(job, "completed")
+        assert boxes_of(result_of(deployed, job, WIDE)) == squares(OBJECTS[WIDE])
+    assert model.paths["by-url"] == {"/by-url"}
+    assert deployed.api.job("by-url")["image"].get("variant") is None
+    assert deployed.api.job("by-role")["image"]["variant"] == "theirs"
+    assert model.paths["by-role"] == {f"/{LEAN}/theirs"}, "not at the endpoint of ours that is called the same"
