@@ -5,6 +5,8 @@ It must not receive anything: Lambda's event source does.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -42,14 +44,21 @@ class SqsImages:
             self._client.send_message(QueueUrl=self._queue_url, MessageBody=body, MessageAttributes=attributes)
 
     def set_aside(self, body: str, reason: str, *, attributes: Mapping[str, str] | None = None) -> None:
-        """Put a request where people find it; see `ports.image.ImageIntake`.
+        r"""Put a request where people find it; see `ports.image.ImageIntake`.
 
-        The reason is cut to what there is room for beside the body.
+        The reason is cut to what there is room for beside the body. A body with characters that SQS does not take (they
+        come with escapes, such as `\ud800`) is written with escapes again.
         """
+        body = NOT_SQS.sub(_escaped, body)
         room = LARGEST_MESSAGE - len(body.encode(errors="replace"))
         told = _attributes({REASON: reason or "unknown", **(attributes or {})}, room)
         with translated():
             self._client.send_message(QueueUrl=self._dead_letter_queue_url, MessageBody=body, MessageAttributes=told)
+
+
+def _escaped(character: re.Match[str]) -> str:
+    """As JSON has it; outside of its strings such a character cannot stand, so the text means what it did."""
+    return json.dumps(character.group())[1:-1]
 
 
 def _attributes(texts: Mapping[str, str], room: int) -> dict[str, Any]:

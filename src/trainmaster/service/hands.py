@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Pool
-from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
+from trainmaster.domain.errors import Fenced, ServiceTrouble, Throttled
 from trainmaster.domain.job import ENDED, Job
 from trainmaster.domain.policy import Policy
 from trainmaster.ports import Asker, Checkpoints, Clock, Groups, Launcher, Store
@@ -81,6 +81,8 @@ def each(hands: Hands, jobs: tuple[Job, ...], step: Callable[[Hands, Job], Job])
         except Throttled as error:
             log.warning("AWS throttles; the next pass goes on", extra={"job": job.name, "cause": str(error)})
             break
-        except (Unavailable, NotPermitted) as error:
+        except Fenced:
+            raise
+        except ServiceTrouble as error:
             log.warning("could not act; the next pass tries again", extra={"job": job.name, "cause": str(error)})
     return tuple(result)

@@ -69,6 +69,15 @@ def test_what_is_set_aside_is_as_it_came_with_the_reason_beside_it(sqs, queues, 
     assert told(message) == {"Reason": "no such image?", "Field": "imageUrls[0]"}
 
 
+def test_what_sqs_does_not_take_is_set_aside_with_escapes_and_means_the_same(sqs, queues, images):
+    request = {"jobId": "a", "note": "\uffff \ud800 gr\u00fc\u00dfe \U0001f6a2"}
+    images.set_aside(json.dumps(request, ensure_ascii=False), "no")
+    (message,) = received(sqs, queues[1])
+    assert json.loads(message["Body"]) == request
+    assert "gr\u00fc\u00dfe \U0001f6a2" in message["Body"]
+    message["Body"].encode()
+
+
 def test_a_large_request_is_set_aside_with_as_much_of_the_reason_as_there_is_room_for(sqs, queues, images):
     images.set_aside("x" * (LARGEST_MESSAGE - 20), "a long reason")
     images.set_aside("x" * LARGEST_MESSAGE, "a long reason")

@@ -11,7 +11,7 @@ import builders as b
 from image_builders import a_started_image, an_image_work
 from image_runs_world import CUT, Aside, Regions
 from trainmaster.domain import lifecycle
-from trainmaster.domain.errors import NotPermitted, Unavailable
+from trainmaster.domain.errors import NotPermitted, RequestRefused, Unavailable
 from trainmaster.domain.image.cutting import Window
 from trainmaster.domain.image.endpoint import Limits
 from trainmaster.domain.image.work import MERGE, Claim, RegionState
@@ -267,8 +267,9 @@ def test_a_job_has_not_failed_before_its_request_is_set_aside(scene):
     assert len(aside.letters) == 1
 
 
-def test_a_permission_that_is_missing_for_dead_letters_keeps_no_job_from_its_end(scene):
-    hands, _, failed = a_failing(scene, NotPermitted("no"))
+@pytest.mark.parametrize("trouble", [NotPermitted("no"), RequestRefused("InvalidMessageContents")])
+def test_what_will_never_be_sent_to_the_dead_letters_keeps_no_job_from_its_end(scene, trouble):
+    hands, _, failed = a_failing(scene, trouble)
     assert commit(hands, scene.job, failed).state is JobState.FAILED
     assert scene.store.find("scene").state is JobState.FAILED
 

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from trainmaster.domain.attempt import Attempt
-from trainmaster.domain.errors import NotPermitted, ServiceTrouble
+from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceTrouble
 from trainmaster.domain.image.cutting import regions
 from trainmaster.domain.image.endpoint import Limits
 from trainmaster.domain.image.standing import begun, dispatchable, exhausted, observed, silent
@@ -108,14 +108,14 @@ class ImageLauncher:
         """Whoever is about to commit a job's end: the request of one that fails is set aside.
 
         Before the commit, so that a crash between the two has it set aside twice, and never lost. Raises `Throttled`,
-        `Unavailable`: then the end is to be tried again. That we may not send is only logged: nobody's job waits for a
-        permission.
+        `Unavailable`: then the end is to be tried again. That we may not send, or that the queue will never take it, is
+        only logged: no job stays at work for that, and its request stays in the queue's own memory.
         """
         if job.state is not JobState.FAILED:
             return
         try:
             self._set_aside(job)
-        except NotPermitted:
+        except (NotPermitted, RequestRefused):
             log.exception("a failed job's request could not be set aside", extra={"job": job.name})
 
     def ended(self, job: Job) -> None:
