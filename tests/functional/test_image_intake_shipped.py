@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import boto3
 import httpx
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from moto.server import ThreadedMotoServer
 from rasterio.transform import from_origin
 
 from api_world import ALICE, CONTEXT, read, rest_event
+from aws_clients import aws_session
 from image_world import Context, a_record, an_image_request
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.image.endpoint import Limits
@@ -50,7 +50,7 @@ def session(address, monkeypatch):
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ENDPOINT_URL", address)
-    yield boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    yield aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
     httpx.post(f"{address}/moto-api/reset")
 
 

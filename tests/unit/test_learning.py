@@ -7,12 +7,12 @@ import logging
 from dataclasses import replace
 from datetime import timedelta
 
-import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
 from moto import mock_aws
 
 import builders as b
+from aws_clients import aws_session
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.catalogue import Catalogue
@@ -401,7 +401,7 @@ class TestTheManager:
             return AWSResponse(params["url"], 200, {}, None), {"PriceList": [told]}
 
         with mock_aws():
-            session = boto3.Session("test", "test", region_name="eu-west-1")
+            session = aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="eu-west-1")
             session.events.register("before-call.service-quotas", refuse)
             session.events.register("before-call.pricing", answer)
             consumed(an_application(store, aws, session=session, learn_instance_types=True), "tick")
@@ -412,7 +412,7 @@ class TestTheManager:
         """moto has EC2's answer; what it knows nothing of, quotas and prices, is refused before it is asked."""
         store.set_settings(policy=EXPANDING, pools=[b.a_pool(), Pool("inf", 1, type_="ml.inf2.24xlarge")])
         with mock_aws():
-            session = boto3.Session("test", "test", region_name="us-east-1")
+            session = aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
             session.events.register("before-call.service-quotas", refuse)
             session.events.register("before-call.pricing", refuse)
             application = an_application(store, aws, session=session, learn_instance_types=True)
