@@ -220,13 +220,13 @@ def test_members_of_elastic_jobs_may_use_the_rows_of_rendezvous_alone():
     assert TEMPLATE["Outputs"]["RendezvousPolicyArn"]["Value"] == {"Ref": "RendezvousPolicy"}
 
 
-def test_rows_of_rendezvous_and_of_image_jobs_runs_expire_and_no_others():
+def test_rows_of_rendezvous_runs_and_refusals_expire_and_no_others():
     table = RESOURCES["QueueTable"]["Properties"]
     assert table["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
     sources = {path.stem: path.read_text() for path in (SOURCE / "adapters").glob("*.py")}
     written = {name for name, text in sources.items() if re.search(r"""["']expires["']|\bexpires=""", text)}
-    assert {"dynamodb_rendezvous", "dynamodb_runs"} <= written
-    assert all(name.startswith(("dynamodb_rendezvous", "dynamodb_run")) for name in written)
+    assert {"dynamodb_refusals", "dynamodb_rendezvous", "dynamodb_runs"} <= written
+    assert all(name.startswith(("dynamodb_refusals", "dynamodb_rendezvous", "dynamodb_run")) for name in written)
 
 
 def test_both_functions_may_send_what_the_code_sends():
