@@ -16,6 +16,7 @@ from trainmaster.cli.outlook import starts_in
 from trainmaster.cli.render import position_of, text_of
 from trainmaster.client.views import ENDED
 from trainmaster.client.wording import sentence_of, tries
+from trainmaster.domain.one_line import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +53,7 @@ def display_for(tools: Tools) -> Display:
 def told(job: JobView) -> str:
     """A job in one line: name, state, and what becomes of it."""
     attempts = tries(job)
-    return f"{job['jobName']}: {sentence_of(job)}" + (f" Attempt {attempts}." if attempts > 1 else "")
+    return one_line(f"{job['jobName']}: {sentence_of(job)}") + (f" Attempt {attempts}." if attempts > 1 else "")
 
 
 class Lines:

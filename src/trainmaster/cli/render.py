@@ -6,6 +6,7 @@ It must not ask the API or decide anything. Tables are tabulate's, in the form o
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from trainmaster.cli.outlook import brief_reason, starts_in
 from trainmaster.cli.sizes import MEMBERS_HEADERS, NODES_HEADERS, members_rows, nodes_rows, rendezvous_line, size_of
 from trainmaster.cli.times import lasted, span, stamp
 from trainmaster.client.views import ENDED
+from trainmaster.domain.one_line import one_line
 from trainmaster.domain.resources import Resources
 
 if TYPE_CHECKING:
@@ -154,7 +156,7 @@ def facts(rows: Iterable[tuple[str, str]]) -> str:
     """Names and values, one a line; those without a value are left out."""
     from tabulate import tabulate
 
-    return tabulate([row for row in rows if row[1]], tablefmt="plain", disable_numparse=True)
+    return tabulate([[_cell(each) for each in row] for row in rows if row[1]], tablefmt="plain", disable_numparse=True)
 
 
 def position_of(job: JobView) -> str:
@@ -214,24 +216,25 @@ def text_of(reason: Reason | str | None) -> str:
     """A reason's words."""
     if reason is None:
         return ""
-    return reason if isinstance(reason, str) else reason["message"]
+    return one_line(reason if isinstance(reason, str) else reason["message"])
 
 
 def as_json(value: Any) -> str:
-    """JSON for scripts and people."""
+    """JSON for scripts and people; what a terminal would obey is escaped."""
     readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    return json.dumps(value, indent=2, ensure_ascii=not readable)
+    text = json.dumps(value, indent=2, ensure_ascii=not readable)
+    return text if text.replace("\n", "").isprintable() else json.dumps(value, indent=2)
 
 
 def warn(warnings: Iterable[str]) -> None:
     """Warnings on standard error, a line each, so that output stays data."""
     for warning in warnings:
-        typer.echo(f"Warning: {' '.join(warning.split())}", err=True)
+        typer.echo(f"Warning: {' '.join(one_line(warning).split())}", err=True)
 
 
 def complain(line: str) -> None:
     """An error on standard error."""
-    typer.echo(f"Error: {line}", err=True)
+    typer.echo(f"Error: {one_line(line)}", err=True)
 
 
 def terminal_width() -> int:
@@ -256,10 +259,21 @@ def _cut_last(rows: list[list[Any]], headers: Sequence[str], width: int) -> None
             row[-1] = row[-1][: room - 1].rstrip() + "…"
 
 
+def _cell(value: Any) -> Any:
+    """A text without what a terminal would obey, such as a model's words in a reason; our own colours stay."""
+    if not isinstance(value, str) or value.isprintable():
+        return value
+    return "".join(part if _COLOUR.fullmatch(part) else one_line(part) for part in _COLOUR.split(value))
+
+
+_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
+
+
 def _table(rows: Sequence[Sequence[Any]], headers: Sequence[str]) -> str:
     """Tabulate, which would take a job named `1e5` for a number: only columns of integers are numbers here."""
     from tabulate import tabulate
 
+    rows = [[_cell(each) for each in row] for row in rows]
     texts = [index for index in range(len(headers)) if not all(isinstance(row[index], int) for row in rows)]
     # Positions are texts because of `1000+`, and line up as numbers nevertheless.
     right = {index for index, heading in enumerate(headers) if heading == "Position" or index not in texts}

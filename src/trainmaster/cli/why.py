@@ -11,6 +11,7 @@ from trainmaster.cli.options import Json, Name
 from trainmaster.cli.render import as_json, terminal_width
 from trainmaster.cli.tools import tools_of
 from trainmaster.cli.words import explanation
+from trainmaster.domain.one_line import one_line
 
 _MEMBERS = (
     *("jobName", "jobState", "priority", "position", "positionAtLeast", "reason", "deadline", "why", "elastic"),
@@ -29,7 +30,7 @@ def why(context: typer.Context, name: Name, json: Json = False) -> None:
     tools = tools_of(context)
     with tools.api() as api:
         job = api.job(name, why=True)
-    text = explanation(job, tools.now())
+    text = one_line(explanation(job, tools.now()))
     if json:
         members = {key: value for key, value in job.items() if key in _MEMBERS}
         typer.echo(as_json(members | {"explanation": text}))

@@ -19,6 +19,8 @@ from rasterio.session import AWSSession, DummySession
 
 from trainmaster.adapters.aws_errors import trouble
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, ServiceTrouble, Throttled, Unavailable
+from trainmaster.domain.image.urls import without_secrets_of
+from trainmaster.domain.one_line import one_line
 from trainmaster.imaging.places import Place
 from trainmaster.imaging.roles import Roles
 
@@ -92,7 +94,8 @@ class Access:
     def why(self, place: Place, role: str | None, said: str) -> InvalidRequest | ServiceTrouble:
         """Why GDAL could not read it: its own words do not tell a wrong key from a network that is down."""
         asked = self._ask_s3(place, role) if place.bucket else self._ask_http(place)
-        return asked or InvalidRequest(f"{place.url} is no image that can be read: {_clean(said)}", field=_FIELD)
+        told = f"{place.shown} is no image that can be read: {_clean(place, said)}"
+        return asked or InvalidRequest(told, field=_FIELD)
 
     def _ask_s3(self, place: Place, role: str | None) -> InvalidRequest | ServiceTrouble | None:
         client = self._roles.session(role).client("s3", endpoint_url=self._s3_endpoint)
@@ -103,7 +106,7 @@ class Access:
             if isinstance(found, Throttled | Unavailable):
                 return found
             hint = "The role needs s3:GetObject on it." if isinstance(found, NotPermitted) else None
-            return InvalidRequest(f"{place.url} cannot be read: {found}", field=_FIELD, hint=hint)
+            return InvalidRequest(f"{place.shown} cannot be read: {found}", field=_FIELD, hint=hint)
         finally:
             client.close()
         return None
@@ -117,19 +120,19 @@ class Access:
             return  # GDAL will meet the same trouble.
         if leads:
             hint = "Give the address that it leads to."
-            raise InvalidRequest(f"{place.url} leads to another address", field=_FIELD, hint=hint)
+            raise InvalidRequest(f"{place.shown} leads to another address", field=_FIELD, hint=hint)
 
     def _ask_http(self, place: Place) -> InvalidRequest | ServiceTrouble | None:
         try:
             status = self._http.head(place.url).status_code
         except httpx.HTTPError as error:
-            return Unavailable(f"{place.url}: {type(error).__name__}: {error}")
+            return Unavailable(f"{place.shown}: {type(error).__name__}: {_clean(place, str(error))}")
         if status == httpx.codes.TOO_MANY_REQUESTS:
-            return Throttled(f"{place.url}: HTTP status {status}")
+            return Throttled(f"{place.shown}: HTTP status {status}")
         if status >= httpx.codes.INTERNAL_SERVER_ERROR or status == httpx.codes.REQUEST_TIMEOUT:
-            return Unavailable(f"{place.url}: HTTP status {status}")
+            return Unavailable(f"{place.shown}: HTTP status {status}")
         if status >= httpx.codes.BAD_REQUEST:
-            return InvalidRequest(f"{place.url} cannot be read: HTTP status {status}", field=_FIELD)
+            return InvalidRequest(f"{place.shown} cannot be read: HTTP status {status}", field=_FIELD)
         return None
 
 
@@ -148,6 +151,7 @@ def _s3_options(endpoint: str) -> dict[str, str]:
     }
 
 
-def _clean(said: str) -> str:
-    """GDAL's message without its own name of the file."""
-    return said.replace("/vsis3/", "s3://").replace("/vsicurl/", "")[:500]
+def _clean(place: Place, said: str) -> str:
+    """GDAL's message without its own name of the file, and without the secrets of an image's URL."""
+    plain = said.replace("/vsis3/", "s3://").replace("/vsicurl/", "")
+    return one_line(without_secrets_of(place.url, plain))[:500]

@@ -13,6 +13,7 @@ from enum import StrEnum
 from trainmaster.domain.errors import InvalidRequest, ServiceTrouble, Throttled, TrainmasterError
 from trainmaster.domain.image.claims import MOST_PAUSES, pause
 from trainmaster.domain.image.work import BEGUN, Claim, Rest, run_of
+from trainmaster.domain.one_line import one_line
 from trainmaster.imaging.task import Hold, Queue
 
 log = logging.getLogger(__name__)
@@ -90,12 +91,12 @@ def given_back(hold: Hold, why: BaseException, *, progress: bool) -> Outcome:
 
 
 def reason_of(why: BaseException) -> str:
-    """What happened, for people."""
+    """What happened, for people; strangers' words in it obey no terminal."""
     if isinstance(why, TimeUp):
         return NO_TIME
     if isinstance(why, InvalidRequest):
-        return why.message
-    return str(why) if isinstance(why, ServiceTrouble) and str(why) else f"{type(why).__name__}: {why}"
+        return one_line(why.message)
+    return one_line(str(why) if isinstance(why, ServiceTrouble) and str(why) else f"{type(why).__name__}: {why}")
 
 
 def begun(queue: Queue, claim: Claim) -> None:

@@ -18,6 +18,7 @@ from shapely.geometry.base import BaseGeometry
 
 from trainmaster.domain.errors import RequestRefused
 from trainmaster.domain.image.cutting import Window
+from trainmaster.domain.image.urls import without_secrets
 from trainmaster.imaging.georeference import Georeference, wrapped
 
 Feature = dict[str, Any]
@@ -33,7 +34,7 @@ class Origin:
 
     Attributes:
         job: the job's name.
-        url: of the image.
+        url: of the image; what of it is secret stands in no result.
         format_: of the image, such as GTiff.
         time: when it was looked at, ISO 8601.
         properties: added to each feature (`featureProperties`).
@@ -80,9 +81,9 @@ def _placed(feature: Feature, tile: Window, where: Georeference | None, origin: 
         placed_ |= _on_earth(there, moved["imageBBox"], where)
     elif not isinstance(placed_["geometry"], dict | None):
         raise RequestRefused("the model's feature has a geometry that is no object")
-    moved["image_id"] = f"{origin.job}:{origin.url}"
+    moved["image_id"] = f"{origin.job}:{without_secrets(origin.url)}"
     moved["inferenceMetadata"] = {"jobId": origin.job, "inferenceDT": origin.time}
-    moved["sourceMetadata"] = [{"location": origin.url, "format": origin.format_}]
+    moved["sourceMetadata"] = [{"location": without_secrets(origin.url), "format": origin.format_}]
     for each in origin.properties:
         moved |= each
     return placed_

@@ -33,7 +33,7 @@ class RasterHeaders:
         place = place_of(url, loopback=self._loopback, resolve=self._resolve)
         with self._access.under(place, role), self._access.open(place, role) as image:
             if not image.count:
-                raise InvalidRequest(f"{url} has no bands", field="imageUrls")
+                raise InvalidRequest(f"{place.shown} has no bands", field="imageUrls")
             check_blocks(image)
             where = georeference_of(image)
             part = Window(0, 0, image.width, image.height)

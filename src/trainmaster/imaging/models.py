@@ -17,13 +17,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from trainmaster.adapters.aws_errors import AWS_ERRORS, AwsError, code_of, message_of, trouble
-from trainmaster.domain.errors import (
-    NotPermitted,
-    RequestRefused,
-    ServiceTrouble,
-    Throttled,
-    Unavailable,
-)
+from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceTrouble, Throttled, Unavailable
+from trainmaster.domain.image.urls import without_secrets_of
+from trainmaster.domain.one_line import one_line
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
@@ -117,7 +113,7 @@ class SageMakerModel:
 def _trouble(error: AwsError) -> ServiceTrouble:
     """`ModelError` is what the container itself answered: its own status tells what it means."""
     code = code_of(error)
-    text = f"{code}: {message_of(error)}"[:LONGEST_REASON]
+    text = one_line(f"{code}: {message_of(error)}")[:LONGEST_REASON]
     if code in _SLOW_DOWN:
         return Throttled(text)
     if code == "ModelError" and isinstance(error, ClientError):
@@ -157,9 +153,10 @@ class HttpModel:
             with self._client.stream("POST", self._url, content=tile, headers=self._headers) as answer:
                 said = _beginning(answer)
         except httpx.HTTPError as error:
-            raise Unavailable(f"{type(error).__name__}: {error}") from error
+            told = without_secrets_of(self._url, str(error))
+            raise Unavailable(f"{type(error).__name__}: {told}") from error
         if answer.status_code != httpx.codes.OK:
-            reason = said[:LONGEST_REASON].decode(errors="replace")
+            reason = one_line(said[:LONGEST_REASON].decode(errors="replace"))
             text = f"the model answered with HTTP status {answer.status_code}: {reason}"
             raise trouble_of_status(answer.status_code, text)
         return features_of(said)
@@ -176,7 +173,8 @@ def _beginning(answer: httpx.Response) -> bytes:
 
 
 def http_client() -> httpx.Client:
-    """A client for models behind URLs."""
+    """A client for models behind URLs; it is not to write their credentials into the log, as httpx does at INFO."""
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     limits = httpx.Limits(max_connections=MOST_CONNECTIONS)
     return httpx.Client(timeout=httpx.Timeout(ANSWER_TIME, connect=5), limits=limits, follow_redirects=False)
 

@@ -99,7 +99,7 @@ class Image:
     def read(self, window: Window) -> Chip:
         """The pixels of a window. Raises as `Access.open` does, and `InvalidRequest` for a window beyond the image."""
         if window.column + window.width > self.width or window.row + window.height > self.height:
-            raise InvalidRequest(f"{self._place.url} is smaller than when it was submitted", field="imageUrls")
+            raise InvalidRequest(f"{self._place.shown} is smaller than when it was submitted", field="imageUrls")
         there = RasterWindow(window.column, window.row, window.width, window.height)
         with self._handle() as image:
             check_memory(image, window)

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.errors import InvalidRequest, Unavailable
+from trainmaster.domain.image.urls import without_secrets
 
 Resolver = Callable[[str], Iterable[str]]
 """The addresses of a host. Raises OSError where it has none."""
@@ -37,6 +38,11 @@ class Place:
     url: str
     bucket: str = ""
     key: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The URL for people: without credentials and signatures."""
+        return without_secrets(self.url)
 
     @property
     def path(self) -> str:
@@ -70,7 +76,8 @@ def place_of(url: str, *, loopback: bool = False, resolve: Resolver = addresses)
             raise InvalidRequest(f"{url} names no bucket and key", field="imageUrls", hint=_HINT)
         return Place(url, bucket, key)
     if parts.scheme not in ("http", "https"):
-        raise InvalidRequest(f"images are read from S3 and HTTP only, not from {url}", field="imageUrls", hint=_HINT)
+        told = f"images are read from S3 and HTTP only, not from {without_secrets(url)}"
+        raise InvalidRequest(told, field="imageUrls", hint=_HINT)
     check_host(url, field="imageUrls", loopback=loopback, resolve=resolve)
     return Place(url)
 
@@ -78,19 +85,26 @@ def place_of(url: str, *, loopback: bool = False, resolve: Resolver = addresses)
 def check_host(url: str, *, field: str, loopback: bool = False, resolve: Resolver = addresses) -> None:
     """Raise `InvalidRequest`, naming the field, where a URL leads to no address of the public internet.
 
-    A host that cannot be resolved now is let through: then calling it says so, and it may be tried again.
+    Raises `Unavailable` where that cannot be told now. Whoever opens the URL may know names that the resolver does not:
+    curl takes `localhost.` and all of `*.localhost` for this machine (RFC 6761, 6.3) without asking anybody.
     """
-    host = _parts(url, field).hostname
+    shown, host = without_secrets(url), _parts(url, field).hostname
     if not host:
-        raise InvalidRequest(f"{url} names no host", field=field)
+        raise InvalidRequest(f"{shown} names no host", field=field)
     if loopback:
         return
+    if not _HOST.fullmatch(host) or host.rstrip(".").rpartition(".")[2] == "localhost":
+        raise InvalidRequest(f"{shown} leads to no public address", field=field)
     try:
         found = [ipaddress.ip_address(each.partition("%")[0]) for each in resolve(host)]
-    except (OSError, ValueError):
-        return
-    if not all(_is_public(each) for each in found):
-        raise InvalidRequest(f"{url} leads to no public address", field=field)
+    except socket.gaierror as error:
+        if error.errno not in _NO_SUCH_HOST:
+            raise Unavailable(f"the address of {host} cannot be found now: {error}") from error
+        raise InvalidRequest(f"{shown} names a host that is not known", field=field) from error
+    except (OSError, ValueError) as error:
+        raise Unavailable(f"the address of {host} cannot be found now: {error}") from error
+    if not found or not all(_is_public(each) for each in found):
+        raise InvalidRequest(f"{shown} leads to no public address", field=field)
 
 
 def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
@@ -101,10 +115,17 @@ def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
         inner = address.ipv4_mapped or address.sixtofour or teredo or nat64
         if inner is not None:
             return _is_public(inner)
+        if address not in _UNICAST:
+            return False
     return address.is_global and not address.is_multicast
 
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+"""All that has been given out for the public internet (IANA, "IPv6 Global Unicast Address Assignments")."""
+_HOST = re.compile(r"[^\x00-\x20%\\/?#@<>|^`{}\"]+")
+"""No host has any of these; parsers of URLs differ in what they make of them."""
+_NO_SUCH_HOST = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 
 
 def _parts(url: str, field: str = "imageUrls") -> SplitResult:
@@ -113,4 +134,4 @@ def _parts(url: str, field: str = "imageUrls") -> SplitResult:
     try:
         return urlsplit(url)
     except ValueError as error:
-        raise InvalidRequest(f"{url} is no URL: {error}", field=field) from error
+        raise InvalidRequest(f"{without_secrets(url)} is no URL: {error}", field=field) from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from rasterio.io import MemoryFile
 from rasterio.warp import transform
@@ -128,3 +130,10 @@ def test_the_likeliest_class_counts_and_equals_by_name():
     classes = [{"iri": "b", "score": 0.5}, {"iri": "a", "score": 0.5}, {"iri": "c", "score": 0.1}, "nonsense"]
     assert class_and_score({"properties": {"featureClasses": classes}}) == ("a", 0.5)
     assert class_and_score({"properties": {}}) == ("", 1.0)
+
+
+def test_a_presigned_urls_signature_stands_in_no_result():
+    signed = replace(ORIGIN, url="https://user:s3cr3t@images.example/a.tif?X-Amz-Signature=s3cr3t")
+    (found,) = placed([{"properties": {"imageBBox": [1, 2, 3, 4]}}], TILE, None, signed)
+    assert found["properties"]["image_id"] == "harbour-7:https://images.example/a.tif"
+    assert "s3cr3t" not in str(found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import numpy as np
 import pytest
 import shapely
@@ -16,6 +18,7 @@ from spots import NORTH, STEP, UTM, WEST, geotiff, picture
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.domain.errors import InvalidRequest, Throttled, Unavailable
 from trainmaster.domain.image.cutting import Window
+from trainmaster.imaging.pixels import Image
 from trainmaster.imaging.places import check_host, place_of
 from trainmaster.imaging.wiring import Imaging
 from trainmaster.ports.image import Header
@@ -154,6 +157,7 @@ def test_nothing_but_s3_and_http_is_opened(url):
         *("169.254.169.254", "169.254.170.2", "fe80::1%eth0", "fd00:ec2::254"),
         *("10.0.0.7", "172.16.0.1", "192.168.1.1", "100.64.0.1", "fc00::1", "224.0.0.1", "ff02::1"),
         *("64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:4136:e378:8000:63bf:80ff:fffe"),
+        *("::127.0.0.1", "fec0::1", "64:ff9b:1::a00:1"),
     ],
 )
 def test_only_public_addresses_are_places_of_images_or_models_whatever_they_are_called(address):
@@ -161,13 +165,31 @@ def test_only_public_addresses_are_places_of_images_or_models_whatever_they_are_
         check_host("http://innocent.example/a.tif", field="imageUrls", resolve=lambda host: ["8.8.8.8", address])
 
 
-def test_other_hosts_are_let_through_also_those_that_cannot_be_resolved_now():
-    def unknown(host):
-        raise OSError
+@pytest.mark.parametrize("host", ["localhost", "LocalHost.", "runtime.localhost", "a.localhost.", "h%41.example"])
+def test_names_that_curl_takes_for_this_machine_without_asking_are_refused_whatever_they_resolve_to(host):
+    with pytest.raises(InvalidRequest, match="no public address"):
+        check_host(f"http://{host}:9001/a.tif", field="imageUrls", resolve=lambda _: ["8.8.8.8"])
 
+
+@pytest.mark.parametrize(
+    ("trouble", "error"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "unknown"), InvalidRequest),
+        (socket.gaierror(socket.EAI_AGAIN, "no answer"), Unavailable),
+        (OSError("no network"), Unavailable),
+    ],
+)
+def test_a_host_that_cannot_be_resolved_is_not_let_through(trouble, error):
+    def resolve(host):
+        raise trouble
+
+    with pytest.raises(error):
+        check_host("https://images.example/a.tif", field="imageUrls", resolve=resolve)
+
+
+def test_public_addresses_are_let_through():
     for address in ("8.8.8.8", "2a00:1450:4001::1", "64:ff9b::808:808", "::ffff:8.8.8.8"):
         check_host("https://images.example/a.tif", field="imageUrls", resolve=lambda host, it=address: [it])
-    check_host("https://images.example/a.tif", field="imageUrls", resolve=unknown)
 
 
 def test_what_is_not_there_or_no_image_is_refused(headers, web, s3):
@@ -204,6 +226,26 @@ def test_trouble_that_may_pass_is_told_from_what_stays(headers, web, status, err
     web.files["a.tif"] = status
     with pytest.raises(error):
         headers.read(f"{web.url}/a.tif")
+
+
+def test_signatures_and_passwords_of_an_images_url_stand_in_no_reason(headers, web):
+    web.files["page.tif?X-Amz-Signature=s3cr3t"] = b"<html>" * 100
+    image = geotiff(np.random.default_rng(1).integers(0, 255, (1, 256, 256), dtype="uint8"))
+    web.files["cut.tif?X-Amz-Signature=s3cr3t"] = image[:12_000]
+    for name, ask in (
+        ("none.tif", headers.read),
+        ("page.tif", headers.read),
+        (
+            "cut.tif",
+            lambda url: Image(headers._access, place_of(url, loopback=True), None).read(Window(0, 200, 50, 50)),
+        ),
+    ):
+        with pytest.raises(InvalidRequest, match=name) as caught:
+            ask(f"{web.url}/{name}?X-Amz-Signature=s3cr3t")
+        assert "s3cr3t" not in str(caught.value)
+    with pytest.raises(Unavailable) as down:
+        headers.read("http://user:s3cr3t@127.0.0.1:9/a.tif?token=s3cr3t")
+    assert "s3cr3t" not in str(down.value)
 
 
 def test_a_server_that_is_down_is_trouble_that_may_pass(headers):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import logging
 import threading
 
 import httpx
@@ -19,6 +20,7 @@ from trainmaster.imaging.models import (
     Patient,
     SageMakerModel,
     features_of,
+    http_client,
     runtime_config,
 )
 
@@ -214,3 +216,18 @@ def test_what_will_not_pass_is_not_asked_again():
     with pytest.raises(RequestRefused):
         Patient(model, wait=lambda _: False, spread=lambda: 0.5).features(b"")
     assert model.calls == 1
+
+
+def test_no_credentials_of_a_models_url_come_into_the_log(endpoint, caplog):
+    caplog.set_level(logging.INFO)
+    url = endpoint.url.replace("http://", "http://user:s3cr3t@") + "/model?token=s3cr3t"
+    with http_client() as client:
+        assert HttpModel(client, url, content_type="image/png").features(b"tile") == BOX["features"]
+    assert "s3cr3t" not in caplog.text
+
+
+def test_what_a_model_says_of_its_trouble_moves_no_terminal(endpoint, browser):
+    endpoint.answers = [(400, None, b"\x1b[2J\x1b]0;owned\x07\nFAKE LINE \xc2\x9b2J")]
+    with pytest.raises(RequestRefused, match="FAKE LINE") as caught:
+        HttpModel(browser, endpoint.url, content_type="image/png").features(b"tile")
+    assert str(caught.value).isprintable()

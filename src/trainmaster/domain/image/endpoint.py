@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from urllib.parse import urlsplit, urlunsplit
+
+from trainmaster.domain.image.urls import normal
 
 POOL_PREFIX = "endpoint/"
 """What names of such pools begin with; no pool that people set can be called so."""
@@ -51,7 +52,7 @@ class Endpoint:
 
     Attributes:
         key: its name, behind the account of the role that reaches it where that is another (`<account>:<name>`); of an
-            HTTP endpoint its URL without credentials or query.
+            HTTP endpoint its URL without credentials or query, however it is spelt.
         http: whether it is a URL.
         variants: in the order in which SageMaker lists them.
         instance_concurrency: requests that an instance takes at once (tag `osml:instance-concurrency`); None where no
@@ -139,8 +140,7 @@ def key_of(name: str, *, role: str | None = None, account: str = "") -> str:
         account: our own AWS account.
     """
     if is_url(name):
-        url = urlsplit(name)
-        return urlunsplit((url.scheme, url.netloc.rpartition("@")[2].lower(), url.path, "", ""))
+        return normal(name)
     owner = role.split(":")[4] if role is not None and role.count(":") >= _ARN_PARTS else ""
     return name if owner in ("", account) else f"{owner}:{name}"
 

@@ -149,6 +149,15 @@ COMPRESSIONS: Mapping[TileFormat, tuple[Compression, ...]] = {
 """Of formats that leave a choice; JPEG and PNG have a compression of their own, whatever is asked."""
 
 
+RESERVED = frozenset(
+    {
+        *("imageGeometry", "imageBBox", "bounds_imcoords", "geom_imcoords", "detection"),
+        *("featureClasses", "feature_types", "image_id"),
+    }
+)
+"""Properties that say where and what a feature is: one for all would make all of them duplicates."""
+
+
 def problems(request: ImageRequest) -> Iterator[Problem]:
     """Everything wrong with what a request means; its form is checked where it is read (`handlers/image_model.py`)."""
     yield from _name_problems(request.job_id)
@@ -161,6 +170,10 @@ def problems(request: ImageRequest) -> Iterator[Problem]:
             wrong = f"{shown(output.bucket)} is no name of a bucket."
             yield Problem(f"outputs[{index}].bucket", wrong, "Give the bucket alone; what follows goes into prefix.")
     yield from _distillation_problems(request.distillation)
+    for index, given in enumerate(request.feature_properties):
+        for name in sorted(RESERVED & given.keys()):
+            wrong = f"{name} tells which feature it is, and cannot be the same for all."
+            yield Problem(f"featureProperties[{index}].{name}", wrong, "Give it another name.")
 
 
 def _name_problems(name: str) -> Iterator[Problem]:

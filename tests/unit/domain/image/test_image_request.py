@@ -133,6 +133,15 @@ def test_a_tile_is_compressed_as_its_format_can_be():
     assert fields(tile_compression=Compression.LZW) == ["imageProcessorTileCompression"]
 
 
+def test_properties_for_all_features_do_not_say_where_or_what_each_of_them_is():
+    """With one `imageBBox` for all, all would be duplicates of one."""
+    assert fields(feature_properties=({"modelMetadata": {"a": 1}}, {"imageBBox": [0, 0, 9, 9], "note": 1})) == [
+        "featureProperties[1].imageBBox"
+    ]
+    for name in ("imageGeometry", "bounds_imcoords", "geom_imcoords", "detection", "featureClasses", "image_id"):
+        assert fields(feature_properties=({name: 5},)) == [f"featureProperties[0].{name}"]
+
+
 def test_buckets_are_named_without_their_prefix():
     outputs = (Output(bucket="results"), Output(bucket="results/a"), Output(bucket="s3://results"), Output(bucket=""))
     assert fields(outputs=outputs) == [f"outputs[{index}].bucket" for index in (1, 2, 3)]

@@ -1,0 +1,18 @@
+"""Text of strangers, as it may stand in a reason: on one line, with nothing in it that a terminal would obey.
+
+It must not know who says what.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of Unicode: controls, marks that turn the direction of text, halves of characters, separators of lines."""
+
+
+def one_line(text: str) -> str:
+    """The text with a blank for each such character."""
+    if text.isprintable():
+        return text
+    return "".join(" " if unicodedata.category(each) in _UNSEEN else each for each in text)
