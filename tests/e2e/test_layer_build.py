@@ -1,22 +1,36 @@
 """SAM itself: what `sam build` makes of the layer for image jobs, told of them or not."""
 
+import json
 import os
 
 import pytest
+from cfnlint.decode import decode
 
 from trainmaster.local.stack.processes import run
 
 
+@pytest.fixture
+def template(checkout, tmp_path):
+    """The real template, of all resources the layer alone."""
+    (tmp_path / "layers").symlink_to(checkout.root / "layers")
+    whole, _ = decode(str(checkout.template))
+    parts = {name: whole[name] for name in ("Transform", "Parameters", "Conditions")}
+    path = tmp_path / "template.json"
+    path.write_text(json.dumps({**parts, "Resources": {"ImagingLayer": whole["Resources"]["ImagingLayer"]}}))
+    return path
+
+
 @pytest.mark.slow
-def test_sam_makes_an_empty_layer_until_it_is_told_of_image_jobs_and_its_cache_mixes_nothing_up(checkout, tmp_path):
-    command = [checkout.sam, "build", "ImagingLayer", "--template-file", checkout.template, "--cached"]
-    places = ["--build-dir", tmp_path / "build", "--cache-dir", tmp_path / "cache"]
+def test_sam_makes_an_empty_layer_until_it_is_told_of_image_jobs_and_its_cache_mixes_nothing_up(checkout, template):
+    made = template.parent / "made" / "build"
+    command = [checkout.sam, "build", "--template-file", template, "--build-dir", made, "--cached"]
+    cache = ["--cache-dir", template.parent / "cache"]
     environment = {**os.environ, "SAM_CLI_TELEMETRY": "0", "BUILT": "/built"}
 
     def built(*parameters):
         given = ["--parameter-overrides", *parameters] if parameters else []
-        run("sam build", [*command, *places, *given], environment, tmp_path / "log")
-        layer = tmp_path / "build" / "ImagingLayer"
+        run("sam build", [*command, *cache, *given], environment, template.parent / "log")
+        layer = made / "ImagingLayer"
         return {str(path.relative_to(layer)) for path in layer.rglob("*") if path.is_file()}
 
     assert built() == set()
