@@ -6,12 +6,20 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from trainmaster.local.stack.address import StackAddress, plain_environment
-from trainmaster.local.stack.build import _KEPT_BUILDS, _forget_old, _key, as_arguments, local_parameters
+from trainmaster.local.stack.build import (
+    _KEPT_BUILDS,
+    _forget_old,
+    _key,
+    as_arguments,
+    built_template,
+    local_parameters,
+)
 from trainmaster.local.stack.checkout import Checkout, SetUpMissing
 from trainmaster.local.stack.layer import install_packages, layer_variables
 from trainmaster.local.stack.processes import (
@@ -200,6 +208,31 @@ def test_a_build_is_kept_until_something_that_it_is_made_of_changes(checkout):
     assert changed != before
     (checkout.imaging_layer / "requirements.txt").write_text("gdal>=3")
     assert _key(checkout, platform) != changed
+
+
+SAM = """#!/bin/sh
+mkdir "$(dirname "$0")/busy" || exit 1
+sleep 0.1
+while [ "$1" != --build-dir ]; do shift; done
+mkdir "$2"
+echo built > "$2/template.yaml"
+rmdir "$(dirname "$0")/busy"
+echo >> "$(dirname "$0")/builds"
+"""
+
+
+def test_two_stacks_that_start_at_once_build_one_after_the_other_and_the_same_only_once(checkout, tmp_path):
+    sam = tmp_path / ".venv-sam" / "bin" / "sam"
+    sam.parent.mkdir(parents=True)
+    sam.write_text(SAM)
+    sam.chmod(0o755)
+    platforms = [
+        {"Runtime": runtime, "Architecture": "arm64"} for runtime in ("python3.12", "python3.13", "python3.13")
+    ]
+    with ThreadPoolExecutor() as pool:
+        built = [*pool.map(lambda platform: built_template(checkout, platform, os.environ).read_text(), platforms)]
+    assert built == ["built\n"] * 3
+    assert (sam.parent / "builds").read_text() == "\n\n"
 
 
 def test_old_builds_are_deleted_beside_the_start_and_never_taken_for_whole_ones_meanwhile(tmp_path):

@@ -6,6 +6,7 @@ It must build in the scratch folder only, never in the checkout's own .aws-sam.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import tempfile
@@ -29,10 +30,20 @@ def built_template(checkout: Checkout, overrides: Mapping[str, str], environment
     build = builds / _key(checkout, overrides)
     if not (build / "template.yaml").is_file():
         builds.mkdir(parents=True, exist_ok=True)
-        _build(checkout, build, overrides, environment)
-        _forget_old(builds)
+        with _alone(builds):
+            if not build.exists():
+                _build(checkout, build, overrides, environment)
+                _forget_old(builds)
     os.utime(build)
     return build / "template.yaml"
+
+
+@contextlib.contextmanager
+def _alone(builds: Path) -> Iterator[None]:
+    """Wait until nobody else builds: SAM's cache is one folder, and of two who tidy it up one fails."""
+    with (builds / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def local_parameters(checkout: Checkout, changes: Mapping[str, str]) -> dict[str, str]:
