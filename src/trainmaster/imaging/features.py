@@ -7,6 +7,7 @@ numbers in a result that mean a tile's pixels would mislead. It must not ask mod
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -160,6 +161,8 @@ def class_and_score(feature: Feature) -> tuple[str, float]:
     known = [
         (str(each.get("iri", "")), float(each.get("score", 1.0) or 0.0)) for each in classes if isinstance(each, dict)
     ]
+    if not all(math.isfinite(score) for _, score in known):
+        raise ValueError("a score is no number")
     return min(known, key=lambda each: (-each[1], each[0]), default=("", 1.0))
 
 

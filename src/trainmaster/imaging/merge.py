@@ -54,10 +54,12 @@ class Merging:
             return sum(each.features for each in finished)
         features: list[Feature] = []
         clipped: list[bool] = []
-        for found in self._read(finished):
+        sources: list[tuple[int, int]] = []
+        for record, found in zip(finished, self._read(finished), strict=True):
             features += found.features
             clipped += found.clipped
-        whole = suppressed(features, clipped, self._task.request.distillation)
+            sources += [(record.region.number, tile) for tile in found.tiles]
+        whole = suppressed(features, clipped, self._task.request.distillation, sources)
         self._live()
         self._results.publish(whole, regions=len(records), failed=failed)
         return len(whole)

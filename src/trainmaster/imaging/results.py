@@ -36,17 +36,20 @@ class Found:
     Attributes:
         features: in image coordinates.
         clipped: for each, whether its tile's edge may have cut it off.
+        tiles: for each, its tile's index.
         done: the tiles' indexes.
     """
 
     features: list[Feature] = field(default_factory=list)
     clipped: list[bool] = field(default_factory=list)
+    tiles: list[int] = field(default_factory=list)
     done: set[int] = field(default_factory=set)
 
     def add(self, tile: int, features: Sequence[Feature], clipped: Iterable[bool]) -> None:
         """Take over what one tile has shown."""
         self.features.extend(features)
         self.clipped.extend(clipped)
+        self.tiles.extend([tile] * len(features))
         self.done.add(tile)
 
 
@@ -83,6 +86,7 @@ class Results:
             "tiles": tiles,
             "tilesDone": sorted(found.done),
             "clipped": [index for index, cut in enumerate(found.clipped) if cut],
+            "tileOf": found.tiles,
         }
         self._put(f"regions/{number:05}.geojson", found.features, ours)
 
@@ -98,7 +102,8 @@ class Results:
             return Found()
         cut = set(ours["clipped"])
         features = said["features"]
-        return Found(features, [index in cut for index in range(len(features))], set(ours["tilesDone"]))
+        clipped = [index in cut for index in range(len(features))]
+        return Found(features, clipped, ours["tileOf"], set(ours["tilesDone"]))
 
     def publish(self, features: Sequence[Feature], *, regions: int, failed: Sequence[int]) -> None:
         """Write the image's result.
