@@ -20,6 +20,7 @@ from trainmaster.adapters.aws_errors import AWS_ERRORS, AwsError, code_of, messa
 from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceTrouble, Throttled, Unavailable
 from trainmaster.domain.image.urls import without_secrets_of
 from trainmaster.domain.one_line import one_line
+from trainmaster.imaging.heard import Heard
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
@@ -57,7 +58,14 @@ _REFUSED, _FORBIDDEN, _TIMEOUT = 400, frozenset({401, 403}), 408
 
 
 class Model(Protocol):
-    """What finds features in tiles; called by several threads at once."""
+    """What finds features in tiles; called by several threads at once.
+
+    Attributes:
+        heard: how its requests were answered so far.
+    """
+
+    @property
+    def heard(self) -> Heard: ...  # noqa: D102 - see above
 
     def features(self, tile: bytes) -> list[Feature]:
         """What it finds, in the tile's own pixels.
@@ -99,15 +107,25 @@ class SageMakerModel:
         self._client: Any = client
         self._asked = {"ContentType": content_type} | known | ({"TargetVariant": variant} if variant else {})
         self._endpoint = endpoint
+        self.heard = Heard()
 
     def features(self, tile: bytes) -> list[Feature]:
         """What the endpoint finds in a tile; see `Model.features`."""
-        try:
-            answer = self._client.invoke_endpoint(EndpointName=self._endpoint, Body=tile, **self._asked)
-            said = answer["Body"].read(LONGEST_ANSWER + 1)
-        except AWS_ERRORS as error:
-            raise _trouble(error) from error
+        with self.heard.asking():
+            try:
+                answer = self._client.invoke_endpoint(EndpointName=self._endpoint, Body=tile, **self._asked)
+                self.heard.retried(_retries(answer))
+                said = answer["Body"].read(LONGEST_ANSWER + 1)
+            except AWS_ERRORS as error:
+                if isinstance(error, ClientError):
+                    self.heard.retried(_retries(error.response))
+                raise _trouble(error) from error
         return features_of(said)
+
+
+def _retries(answer: Mapping[str, Any]) -> int:
+    """How often botocore has asked again by itself: after throttling, 5xx, and lost connections."""
+    return int(answer.get("ResponseMetadata", {}).get("RetryAttempts", 0))
 
 
 def _trouble(error: AwsError) -> ServiceTrouble:
@@ -146,9 +164,15 @@ class HttpModel:
         self._client = client
         self._url = url
         self._headers = {"Content-Type": content_type, "Accept": "application/geo+json, application/json"}
+        self.heard = Heard()
 
     def features(self, tile: bytes) -> list[Feature]:
         """What the model finds in a tile; see `Model.features`."""
+        with self.heard.asking():
+            said = self._said(tile)
+        return features_of(said)
+
+    def _said(self, tile: bytes) -> bytes:
         try:
             with self._client.stream("POST", self._url, content=tile, headers=self._headers) as answer:
                 said = _beginning(answer)
@@ -159,7 +183,7 @@ class HttpModel:
             reason = one_line(said[:LONGEST_REASON].decode(errors="replace"))
             text = f"the model answered with HTTP status {answer.status_code}: {reason}"
             raise trouble_of_status(answer.status_code, text)
-        return features_of(said)
+        return said
 
 
 def _beginning(answer: httpx.Response) -> bytes:
@@ -228,6 +252,11 @@ class Patient:
         self._spread = spread
         self._tries = tries
         self._first = first
+
+    @property
+    def heard(self) -> Heard:
+        """How the model's requests were answered, each try by itself."""
+        return self._model.heard
 
     def features(self, tile: bytes) -> list[Feature]:
         """What the model finds, or the trouble of the last try; see `Model.features`."""

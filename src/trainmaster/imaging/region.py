@@ -19,7 +19,7 @@ from trainmaster.imaging.ending import Outcome, Stopped, TimeUp, done, given_bac
 from trainmaster.imaging.features import Feature, Origin, box_of, is_clipped, placed
 from trainmaster.imaging.models import Model
 from trainmaster.imaging.pixels import Image
-from trainmaster.imaging.pressure import note_throttling
+from trainmaster.imaging.pressure import Watch, note_throttling
 from trainmaster.imaging.results import Found, Results
 from trainmaster.imaging.task import Hold, Task
 
@@ -60,6 +60,7 @@ class RegionWork:
         self._bench = bench
         self._tiles = tiles(hold.record.region.window, task.cut)
         self._found = Found()
+        self._watch = Watch(hold.queue, task, bench.model.heard)
         self._before = 0
         self._why: BaseException | None = None
         self._beat_at = self._saved_at = hold.queue.clock.now()
@@ -156,7 +157,8 @@ class RegionWork:
         return max(0.05, min(self._limits.beat_every / 2, self._limits.left() - self._limits.spare))
 
     def _live(self) -> None:
-        """Say that the worker lives, and save what is done, where that is due."""
+        """Say that the worker lives, how the model bears it, and save what is done, where that is due."""
+        self._watch.look()
         now = self._queue.clock.now()
         if now - self._beat_at >= timedelta(seconds=self._limits.beat_every):
             self._beat_at = now

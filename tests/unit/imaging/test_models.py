@@ -119,6 +119,48 @@ def test_an_endpoints_troubles_are_told_apart(runtime, endpoint, answer, kind):
 
 
 @pytest.mark.parametrize(
+    ("answer", "refused"),
+    [
+        ((429, "ModelNotReadyException", {}), 1),
+        ((424, "ModelError", {"OriginalStatusCode": 500}), 1),
+        ((424, "ModelError", {"OriginalStatusCode": 0}), 1),
+        ((424, "ModelError", {"OriginalStatusCode": 400}), 0),
+        ((403, "AccessDeniedException", {}), 0),
+    ],
+)
+def test_w17_an_endpoint_that_is_too_busy_or_fails_is_heard_and_a_bad_tile_is_no_sign_of_it(
+    runtime, endpoint, answer, refused
+):
+    status, code, more = answer
+    endpoint.answers = [(status, code, json.dumps({"Message": "told so", **more}).encode())]
+    model = SageMakerModel(runtime, "ships", {}, variant="", content_type="image/png")
+    with pytest.raises(ServiceTrouble):
+        model.features(b"tile")
+    model.features(b"tile")
+    assert model.heard.counts() == (2, refused)
+
+
+def test_w17_requests_that_botocore_repeats_by_itself_are_heard_too(endpoint):
+    endpoint.answers = [(503, "ServiceUnavailable", b"{}")]
+    at_once = Config(retries={"mode": "legacy", "total_max_attempts": 2}, tcp_keepalive=False)
+    client = aws_client("sagemaker-runtime", endpoint_url=endpoint.url, config=runtime_config().merge(at_once))
+    model = SageMakerModel(client, "ships", {}, variant="", content_type="image/png")
+    assert model.features(b"tile") == BOX["features"]
+    client.close()
+    assert len(endpoint.asked) == 2
+    assert model.heard.counts() == (2, 1)
+
+
+def test_w17_each_try_of_a_url_is_heard(browser, endpoint):
+    endpoint.answers = [(429, None, b"busy"), (502, None, b"down"), (200, None, json.dumps(BOX).encode())]
+    model = Patient(
+        HttpModel(browser, endpoint.url, content_type="image/png"), wait=lambda _: False, spread=lambda: 0.5
+    )
+    assert model.features(b"tile") == BOX["features"]
+    assert model.heard.counts() == (3, 2)
+
+
+@pytest.mark.parametrize(
     ("status", "kind"),
     [
         (429, Throttled),

@@ -21,6 +21,8 @@ from trainmaster.domain.image.standing import dispatchable
 from trainmaster.domain.image.window import requests_of, window_of
 from trainmaster.domain.image.work import MERGE, Claim, RegionState, run_of
 from trainmaster.imaging.ending import NO_TIME, Outcome
+from trainmaster.imaging.heard import Heard
+from trainmaster.imaging.models import HttpModel, Patient
 
 CUT = Cut(region=(260, 260), tile=(120, 120), overlap=(24, 24))
 SIZE = (460, 380)
@@ -190,6 +192,7 @@ class Counted:
         image.close()
         self._image = SimpleNamespace(read=lambda _: chip, driver=image.driver, georeference=None, close=int)
         self.now = self.most = self.asked = 0
+        self.heard = Heard()
 
     def __getattr__(self, name):
         return getattr(self._workshop, name)
@@ -299,6 +302,40 @@ def test_throttling_lowers_the_endpoints_target_and_the_region_goes_on_later(pla
     record = play.run.records[0]
     assert (record.tries, record.state) == (0, RegionState.PENDING)
     assert record.tiles_done >= 1
+
+
+class AtOnce:
+    """A workshop whose model asks again without any pause."""
+
+    def __init__(self, workshop):
+        self._workshop = workshop
+
+    def __getattr__(self, name):
+        return getattr(self._workshop, name)
+
+    def model(self, task, wait):
+        plain = HttpModel(self._workshop._http, task.request.processor.name, content_type="image/tiff")
+        return Patient(plain, wait=lambda seconds: False, spread=lambda: 0.5)
+
+
+@pytest.mark.parametrize("status", [429, 500])
+def test_w17_refusals_and_failures_of_the_model_lower_the_target_also_where_retries_helped(play, web, status):
+    play.task = replace(play.task, cut=WHOLE)
+    play.lay_out()
+    play.workshop = AtOnce(play.workshop)
+    web.trouble = lambda number: status if number % 2 else None
+    assert play.turn(0) is Outcome.DONE
+    assert play.known.by_key[play.task.endpoint].pressure[""].factor < 1
+
+
+def test_a_few_refusals_among_many_requests_lower_nothing(play, web):
+    play.task = replace(play.task, cut=WHOLE, workers=1)
+    play.lay_out()
+    play.workshop = AtOnce(play.workshop)
+    web.trouble = lambda number: 429 if number in (12, 21) else None
+    assert play.turn(0) is Outcome.DONE
+    assert len(web.tiles) == 22
+    assert play.known.by_key == {}
 
 
 def test_a_region_that_is_only_told_to_slow_down_spends_no_try_and_rests_ever_longer(play, web):

@@ -24,6 +24,12 @@ LEAST_FACTOR = 0.1
 RECOVERY = 0.1
 """By how much the factor grows in a minute without throttling."""
 NEVER_PRESSED = Pressure()
+LEAST_ASKED = 10
+"""Requests of a worker from which on the refused ones among them say something."""
+STRAINED = 0.1
+"""More than this part of a worker's requests refused, and the endpoint is asked too much, though retries helped."""
+REMEMBERED_ASKED = 200
+"""Requests after which those before them are forgotten, so that what is refused then is seen soon."""
 
 
 def capacity_of(endpoint: Endpoint, variant: str, limits: Limits) -> int:
@@ -83,6 +89,11 @@ def pressed(pressure: Pressure, now: datetime) -> Pressure:
     if pressure.since is not None and now - pressure.since < PRESSED_EVERY:
         return pressure
     return Pressure(factor=max(LEAST_FACTOR, factor_at(pressure, now) / 2), since=now)
+
+
+def is_strained(asked: int, refused: int) -> bool:
+    """Whether so many requests, of which so many were refused, say that an endpoint is asked too much."""
+    return asked >= LEAST_ASKED and refused > asked * STRAINED
 
 
 def factor_at(pressure: Pressure, now: datetime) -> float:

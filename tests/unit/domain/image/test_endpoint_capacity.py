@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import at
-from trainmaster.domain.image.capacity import UNLIMITED, cap_of, capacity_of, factor_at, pools_of, pressed
+from trainmaster.domain.image.capacity import (
+    UNLIMITED,
+    cap_of,
+    capacity_of,
+    factor_at,
+    is_strained,
+    pools_of,
+    pressed,
+)
 from trainmaster.domain.image.endpoint import (
     Endpoint,
     Limits,
@@ -132,3 +140,10 @@ def test_the_factor_stays_within_its_bounds_whatever_is_refused_and_when(pauses)
 )
 def test_a_pools_name_says_endpoint_and_variant(key, variant):
     assert pool_parts(pool_name(key, variant)) == (key, variant)
+
+
+@pytest.mark.parametrize(
+    ("asked", "refused", "strained"), [(9, 9, False), (10, 1, False), (10, 2, True), (100, 10, False), (100, 11, True)]
+)
+def test_w17_more_than_a_tenth_of_ten_requests_or_more_is_too_many(asked, refused, strained):
+    assert is_strained(asked, refused) is strained
