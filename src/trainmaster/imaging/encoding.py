@@ -22,7 +22,8 @@ from rasterio.rpc import RPC
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.image.request import COMPRESSIONS, Compression, TileFormat
 from trainmaster.imaging.georeference import WGS84, applied, moved
-from trainmaster.imaging.pixels import Chip, Pixels, Placing, eight_bits
+from trainmaster.imaging.pixels import Chip, Pixels, Placing
+from trainmaster.imaging.stretch import eight_bits
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,6 @@ _BANDS: dict[tuple[TileFormat, Compression | None], tuple[int, ...]] = {
     (TileFormat.GEOTIFF, Compression.JPEG): _WITH_ALPHA_TOO,
 }
 """How many bands there may be; with others any number."""
-_EIGHT_BITS_OR_SIXTEEN = (np.dtype(np.uint8), np.dtype(np.uint16))
 
 
 def encode(chip: Chip, form: TileFormat, compression: Compression) -> bytes:
@@ -112,9 +112,9 @@ def _fitting(chip: Chip, form: TileFormat, compression: Compression) -> Pixels:
     if bands and len(pixels) not in bands:
         pixels = pixels[:3] if len(pixels) >= 3 else pixels[:1]
     fits = form in COMPRESSIONS and compression is not Compression.JPEG
-    if fits or (form is TileFormat.PNG and pixels.dtype in _EIGHT_BITS_OR_SIXTEEN):
+    if fits or (form is TileFormat.PNG and pixels.dtype == np.uint16):
         return pixels
-    return eight_bits(pixels, chip.scale)
+    return eight_bits(pixels, chip.scale())
 
 
 def _written(pixels: Pixels, placing: Placing, chip: Chip, driver: str, options: dict[str, Any]) -> bytes:
@@ -141,7 +141,7 @@ def _written(pixels: Pixels, placing: Placing, chip: Chip, driver: str, options:
 
 
 def _colours(chip: Chip, bands: int) -> Sequence[ColorInterp]:
-    """As in the image, but palettes: a tile has none."""
+    """As in the image, but palettes whose colours are not told: a tile has none."""
     kept = chip.colours[:bands]
     return tuple(ColorInterp.gray if each is ColorInterp.palette else each for each in kept)
 

@@ -1,13 +1,13 @@
-"""An image's pixels: its windows, as arrays, with where they are on earth and how they become eight bits.
+"""An image's pixels: its windows, as arrays, with where they are on earth and what their colours are.
 
 It must not encode tiles (`encoding.py` does) nor know what a model is.
 """
 
 from __future__ import annotations
 
-import math
 import queue
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,6 +26,7 @@ from trainmaster.domain.image.cutting import Window
 from trainmaster.imaging.access import Access
 from trainmaster.imaging.georeference import Georeference, chip_offset, georeference_of
 from trainmaster.imaging.places import Place
+from trainmaster.imaging.stretch import EIGHT_BITS, Scale, measured, scale_of
 
 Pixels = NDArray[Any]
 """Bands x rows x columns."""
@@ -53,24 +54,15 @@ class Placing:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
-    """How pixels become eight bits: the same for all tiles of an image, so that no seams appear.
-
-    Attributes:
-        low, high: the values that become 0 and 255.
-    """
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
 class Chip:
-    """What was read of a window: pixels and all that belongs to them."""
+    """What was read of a window: pixels and all that belongs to them.
+
+    `scale` tells how they become eight bits; asked only where they are to, as it may have to look at the image.
+    """
 
     pixels: Pixels
     placing: Placing
-    scale: Scale | None
+    scale: Callable[[], Scale | None]
     colours: tuple[ColorInterp, ...]
     nodata: float | None
 
@@ -94,7 +86,10 @@ class Image:
             self.driver = str(image.driver)
             check_blocks(image)
             self.georeference: Georeference | None = georeference_of(image)
-            self._scale = scale_of(image)
+            self._palette = palette_of(image)
+            self._told = EIGHT_BITS if self._palette is not None else scale_of(image)
+        self._measured: list[Scale | None] = []
+        self._measuring = threading.Lock()
 
     def read(self, window: Window) -> Chip:
         """The pixels of a window. Raises as `Access.open` does, and `InvalidRequest` for a window beyond the image."""
@@ -108,7 +103,23 @@ class Image:
             except RasterioError as error:
                 raise self._access.why(self._place, self._role, str(error.__cause__ or error)) from error
             placing = placing_of(image, window) if self.georeference is not None else Placing()
-            return Chip(pixels, placing, self._scale, tuple(image.colorinterp), image.nodata)
+            if self._palette is not None:
+                coloured = np.moveaxis(self._palette.take(pixels[0], axis=0, mode="clip"), -1, 0)
+                return Chip(coloured, placing, self.scale, _COLOURS[: len(coloured)], None)
+            return Chip(pixels, placing, self.scale, tuple(image.colorinterp), image.nodata)
+
+    def scale(self) -> Scale | None:
+        """How the image's pixels become eight bits: as its header says, else as it looks; None where neither helps."""
+        if self._told is not None:
+            return self._told
+        with self._measuring:
+            if not self._measured:
+                with self._handle() as image:
+                    try:
+                        self._measured.append(measured(image))
+                    except RasterioError as error:
+                        raise self._access.why(self._place, self._role, str(error.__cause__ or error)) from error
+            return self._measured[0]
 
     def close(self) -> None:
         """Close what is not in use."""
@@ -154,7 +165,7 @@ LARGEST = 256 * 1024 * 1024
 
 def check_memory(image: DatasetReader, window: Window) -> None:
     """Raise `InvalidRequest` for a tile that does not fit into a worker's memory."""
-    size = window.width * window.height * _depth(image)
+    size = window.width * window.height * (len(_COLOURS) if _is_paletted(image) else _depth(image))
     if size > LARGEST:
         told = f"a tile of {window.width} x {window.height} pixels has {size} bytes, more than {LARGEST}"
         raise InvalidRequest(told, field="imageProcessorTileSize", hint="Make tiles smaller.")
@@ -176,42 +187,25 @@ def _depth(image: DatasetReader) -> int:
     return sum(np.dtype(each).itemsize for each in image.dtypes)
 
 
-def scale_of(image: DatasetReader) -> Scale | None:
-    """How an image's pixels become eight bits: by what its header says that they are; None where it does not say.
+_COLOURS = (ColorInterp.red, ColorInterp.green, ColorInterp.blue, ColorInterp.alpha)
 
-    The bits in use (NBITS) come first, then statistics, then what the type can hold.
-    """
-    kind = np.dtype(image.dtypes[0])
-    bits = image.tags(1, ns="IMAGE_STRUCTURE").get("NBITS")
-    if bits is not None and kind.kind in "ui":
-        return Scale(0.0, float(2 ** int(bits) - 1))
-    told = image.tags(1)
-    low, high = (_number(told.get(f"STATISTICS_{name}")) for name in ("MINIMUM", "MAXIMUM"))
-    if low is not None and high is not None:
-        return Scale(low, high)
-    if kind.kind not in "ui":
+
+def palette_of(image: DatasetReader) -> NDArray[np.uint8] | None:
+    """The colours that pixels stand for: RGB, with alpha where not all are opaque; None where the image has none."""
+    if not _is_paletted(image):
         return None
-    return Scale(float(np.iinfo(kind).min), float(np.iinfo(kind).max))
-
-
-def _number(text: str | None) -> float | None:
-    """A statistic; None for one that is missing, or none: anybody writes what he likes into a header."""
     try:
-        found = float(text or "nan")
+        told = image.colormap(1)
     except ValueError:
         return None
-    return found if math.isfinite(found) else None
+    colours = np.zeros((max(told) + 1, 4), dtype=np.uint8)
+    for index, colour in told.items():
+        colours[index] = colour
+    return colours[:, :3] if (colours[:, 3] == _OPAQUE).all() else colours
 
 
-def eight_bits(pixels: Pixels, scale: Scale | None) -> NDArray[np.uint8]:
-    """Pixels in eight bits. Raises `InvalidRequest` where nothing says what their range is."""
-    if pixels.dtype == np.uint8:
-        return pixels
-    if scale is None or pixels.dtype.kind == "c":
-        kind = pixels.dtype.name
-        hint = "Use NITF or GTIFF without JPEG compression, or put statistics into the image's header."
-        raise InvalidRequest(f"{kind} pixels have no range", field="imageProcessorTileFormat", hint=hint)
-    span = max(scale.high - scale.low, 1e-12)
-    spread = (pixels.astype(np.float64) - scale.low) * (255.0 / span)
-    found: NDArray[np.uint8] = np.nan_to_num(np.clip(np.rint(spread), 0, 255)).astype(np.uint8)
-    return found
+def _is_paletted(image: DatasetReader) -> bool:
+    return image.count == 1 and image.colorinterp[0] is ColorInterp.palette and image.dtypes[0] in ("uint8", "uint16")
+
+
+_OPAQUE = 255

@@ -18,8 +18,9 @@ from trainmaster.domain.image.request import Compression, TileFormat
 from trainmaster.imaging.encoding import encode
 from trainmaster.imaging.features import Origin, placed
 from trainmaster.imaging.georeference import georeference_of, interest_window
-from trainmaster.imaging.pixels import Image, check_memory, scale_of
+from trainmaster.imaging.pixels import Image, check_memory
 from trainmaster.imaging.places import place_of
+from trainmaster.imaging.stretch import scale_of
 
 NOWHERE = Origin(job="a", url="s3://images/a.tif")
 
@@ -118,6 +119,40 @@ def test_statistics_that_are_none_are_as_if_there_were_none(low, high):
     )
     with MemoryFile(source) as memory, memory.open() as image:
         assert scale_of(image) is None
+
+
+def chip_of(imaging, web, source):
+    web.files["a.tif"] = source
+    image = Image(imaging._access, place_of(f"{web.url}/a.tif", loopback=True), None)
+    chip = image.read(Window(0, 0, 80, 60))
+    return image, chip
+
+
+@pytest.mark.parametrize(("driver", "options", "bands"), [("GTiff", {"photometric": "palette"}, 3), ("PNG", {}, 4)])
+@pytest.mark.parametrize("form", [TileFormat.GEOTIFF, TileFormat.PNG, TileFormat.NITF, TileFormat.JPEG])
+def test_of_a_paletted_image_models_see_the_colours(imaging, web, form, driver, options, bands):
+    def paint(image):
+        image.write(np.ones((1, 60, 80), dtype="uint8"))
+        image.write_colormap(1, {0: (0, 0, 0, 0), 1: (250, 120, 10, 255)})
+
+    image, chip = chip_of(imaging, web, changed(paint, driver=driver, **options))
+    image.close()
+    with MemoryFile(encode(chip, form, Compression.NONE)) as memory, memory.open() as tile:
+        assert tile.count == (3 if form is TileFormat.JPEG else bands)
+        assert np.abs(tile.read((1, 2, 3))[:, 30, 40].astype(int) - (250, 120, 10)).max() <= 6
+
+
+def test_sixteen_bits_are_looked_at_only_for_a_tile_of_eight(imaging, web):
+    source = geotiff(np.random.default_rng(1).integers(100, 1_100, (1, 600, 800)).astype("uint16"))
+    image, chip = chip_of(imaging, web, source)
+    encode(chip, TileFormat.NITF, Compression.NONE)
+    before = len(web.asked)
+    tiles = [encode(image.read(Window(0, 0, 80, 60)), TileFormat.JPEG, Compression.NONE) for _ in range(2)]
+    assert len(web.asked) > before
+    image.close()
+    assert tiles[0] == tiles[1]
+    with MemoryFile(tiles[0]) as memory, memory.open() as tile:
+        assert 100 < tile.read().mean() < 150
 
 
 @pytest.mark.parametrize(("form", "bands"), [(TileFormat.NITF, 3), (TileFormat.GEOTIFF, 3), (TileFormat.JPEG, 3)])

@@ -17,7 +17,8 @@ from trainmaster.domain.image.cutting import Window
 from trainmaster.domain.image.request import COMPRESSIONS, Compression, TileFormat
 from trainmaster.imaging.encoding import encode
 from trainmaster.imaging.georeference import georeference_of
-from trainmaster.imaging.pixels import Chip, Scale, eight_bits, placing_of, scale_of
+from trainmaster.imaging.pixels import Chip, placing_of
+from trainmaster.imaging.stretch import Scale, eight_bits, measured, scale_of
 
 WINDOW = Window(20, 30, 64, 48)
 
@@ -27,7 +28,7 @@ def tile_of(source, form, compression=Compression.NONE, window=WINDOW):
     with MemoryFile(source) as memory, memory.open() as image:
         rows, columns = (window.row, window.row + window.height), (window.column, window.column + window.width)
         there = image.read(window=(rows, columns))
-        chip = Chip(there, placing_of(image, window), scale_of(image), tuple(image.colorinterp), image.nodata)
+        chip = Chip(there, placing_of(image, window), lambda: scale_of(image), tuple(image.colorinterp), image.nodata)
         return encode(chip, form, compression)
 
 
@@ -101,7 +102,32 @@ def test_all_tiles_of_an_image_have_the_same_scale():
     assert eight_bits(np.array([[[-5.0, np.nan, 0.5, 9.0]]]), Scale(0.0, 1.0)).tolist() == [[[0, 0, 128, 255]]]
 
 
-def test_floating_point_goes_into_eight_bits_only_where_the_header_says_its_range():
+@pytest.mark.parametrize("form", [TileFormat.JPEG, TileFormat.PNG])
+def test_one_bit_becomes_black_and_white_and_not_two_shades_of_black(form):
+    with opened(tile_of(geotiff(np.ones((1, 200, 300), dtype="uint8"), nbits=1), form)) as tile:
+        assert tile.read().min() >= 254
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "int16", "float32"])
+@pytest.mark.parametrize("blocks", [{}, {"tiled": True, "blockxsize": 64, "blockysize": 64}])
+def test_where_the_header_says_nothing_the_range_is_that_of_what_is_seen(dtype, blocks):
+    """Eleven bits of sixteen would be nearly black, and one glaring pixel must not change that."""
+    rng = np.random.default_rng(1)
+    pixels = rng.integers(200, 2000, (1, 400, 500)).astype(dtype)
+    pixels[0, 0, :5] = 32_000
+    with MemoryFile(geotiff(pixels, nodata=0, **blocks)) as memory, memory.open() as image:
+        scale = measured(image)
+        assert scale == measured(image)
+    assert 190 <= scale.low <= 210
+    assert 1_990 <= scale.high <= 3_000
+
+
+def test_an_image_of_one_value_has_a_range_nevertheless():
+    with MemoryFile(geotiff(np.full((1, 20, 30), 7, dtype="uint16"))) as memory, memory.open() as image:
+        assert measured(image) == Scale(0.0, 7.0)
+
+
+def test_floating_point_goes_into_eight_bits_only_where_its_range_is_known():
     pixels = np.linspace(0, 1, 60_000, dtype="float32").reshape(1, 200, 300)
     source = geotiff(pixels)
     with pytest.raises(InvalidRequest, match="no range") as caught:
