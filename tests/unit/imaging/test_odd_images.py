@@ -128,13 +128,14 @@ def chip_of(imaging, web, source):
     return image, chip
 
 
-@pytest.mark.parametrize(("driver", "options", "bands"), [("GTiff", {"photometric": "palette"}, 3), ("PNG", {}, 4)])
+@pytest.mark.parametrize("kind", [("GTiff", {"photometric": "palette"}, 3), ("PNG", {}, 4)])
 @pytest.mark.parametrize("form", [TileFormat.GEOTIFF, TileFormat.PNG, TileFormat.NITF, TileFormat.JPEG])
-def test_of_a_paletted_image_models_see_the_colours(imaging, web, form, driver, options, bands):
+def test_of_a_paletted_image_models_see_the_colours(imaging, web, form, kind):
     def paint(image):
         image.write(np.ones((1, 60, 80), dtype="uint8"))
         image.write_colormap(1, {0: (0, 0, 0, 0), 1: (250, 120, 10, 255)})
 
+    driver, options, bands = kind
     image, chip = chip_of(imaging, web, changed(paint, driver=driver, **options))
     image.close()
     with MemoryFile(encode(chip, form, Compression.NONE)) as memory, memory.open() as tile:
