@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "client"))
 
 from client_sdk_fixtures import deployed, installed_sdk, moto, stage
