@@ -157,7 +157,8 @@ test-unit: .venv/.stamp $(DYNOXIDE) ## Run the tests that need no deployed stack
 
 .PHONY: test-stack
 test-stack: $(STACK) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp ## Run the tests of the deployed stack
-	$(BIN)/python -m pytest $(MARKED) tests/e2e --ignore=tests/e2e/sdk2 --ignore=tests/e2e/sdk3 $(ARGS)
+	@# They wait for stacks rather than work: two files at a time, each on a stack of its own.
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(MARKED) tests/e2e --ignore=tests/e2e/sdk2 --ignore=tests/e2e/sdk3 $(ARGS)
 
 .PHONY: test-sdk2
 test-sdk2: .venv-sdk2/.stamp ## Run the tests of the client beside SageMaker SDK v2

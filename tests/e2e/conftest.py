@@ -5,6 +5,7 @@ SDK suites run: they bring their own stages.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -33,9 +34,10 @@ def pytest_collection_modifyitems(items):
 def deployed():
     caps = {"Pools": ",".join(f"{each}=1" for each in TYPES)}
     limits = dict.fromkeys(TYPES, 2)
+    label = f"e2e{os.environ.get('PYTEST_XDIST_WORKER', '')}"
     session = boto3.session.Session(aws_access_key_id=ACCOUNT, aws_secret_access_key=SECRET, region_name=REGION)
     with (
-        LocalStack(label="e2e", limits=limits, parameters=caps, simulator=("--speed", SPEED)) as address,
+        LocalStack(label=label, limits=limits, parameters=caps, simulator=("--speed", SPEED)) as address,
         ApiClient(address.api_url, session=session) as api,
     ):
         yield Deployed(address, api)
