@@ -111,7 +111,8 @@ def wrapped(longitudes: Any) -> Any:
 
 def applied(affine: Any, columns: Any, rows: Any) -> tuple[Any, Any]:
     """Where an affine transform takes coordinates; written out, as releases of `affine` differ in the operator."""
-    return affine.a * columns + affine.b * rows + affine.c, affine.d * columns + affine.e * rows + affine.f
+    with np.errstate(over="ignore", invalid="ignore"):  # Models give what they like.
+        return affine.a * columns + affine.b * rows + affine.c, affine.d * columns + affine.e * rows + affine.f
 
 
 def _as_it_is(value: Any) -> Any:
@@ -213,7 +214,7 @@ def _points_of(interest: str) -> Numbers:
         raise InvalidRequest(f"the region of interest has more than {LONGEST_INTEREST} characters", field=_INTEREST)
     try:
         shape = shapely.from_wkt(interest)
-    except (shapely.errors.ShapelyError, ValueError) as error:
+    except (shapely.errors.ShapelyError, ValueError, NotImplementedError) as error:
         raise InvalidRequest(f"the region of interest is no WKT: {error}", field=_INTEREST) from error
     if shape is None or shape.is_empty:
         raise InvalidRequest("the region of interest is empty", field=_INTEREST)

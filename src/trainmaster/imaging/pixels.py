@@ -105,7 +105,8 @@ class Image:
             placing = placing_of(image, window) if self.georeference is not None else Placing()
             if self._palette is not None:
                 coloured = np.moveaxis(self._palette.take(pixels[0], axis=0, mode="clip"), -1, 0)
-                return Chip(coloured, placing, self.scale, _COLOURS[: len(coloured)], None)
+                names = _COLOURS[: len(coloured)] if len(coloured) > 1 else (ColorInterp.gray,)
+                return Chip(coloured, placing, self.scale, names, None)
             return Chip(pixels, placing, self.scale, tuple(image.colorinterp), image.nodata)
 
     def scale(self) -> Scale | None:
@@ -191,7 +192,10 @@ _COLOURS = (ColorInterp.red, ColorInterp.green, ColorInterp.blue, ColorInterp.al
 
 
 def palette_of(image: DatasetReader) -> NDArray[np.uint8] | None:
-    """The colours that pixels stand for: RGB, with alpha where not all are opaque; None where the image has none."""
+    """The colours that pixels stand for, by index: one band where all are greys, else RGB; and alpha if not all opaque.
+
+    None where the image has none.
+    """
     if not _is_paletted(image):
         return None
     try:
@@ -201,7 +205,9 @@ def palette_of(image: DatasetReader) -> NDArray[np.uint8] | None:
     colours = np.zeros((max(told) + 1, 4), dtype=np.uint8)
     for index, colour in told.items():
         colours[index] = colour
-    return colours[:, :3] if (colours[:, 3] == _OPAQUE).all() else colours
+    if not (colours[:, 3] == _OPAQUE).all():
+        return colours
+    return colours[:, :3] if (colours[:, :3] != colours[:, :1]).any() else colours[:, :1]
 
 
 def _is_paletted(image: DatasetReader) -> bool:

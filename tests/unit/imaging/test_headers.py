@@ -96,6 +96,7 @@ def test_a_region_of_interest_is_cut_to_the_image(headers, web):
         (box_around(1000, 1000, 1100, 1100), "outside the image"),
         ("POLYGON ((0 0, 1 0", "no WKT"),
         ("POLYGON EMPTY", "empty"),
+        ("CIRCULARSTRING (7 53, 8 53, 8 54)", "no WKT"),
         ("POLYGON ((500 0, 501 0, 501 1, 500 0))", "not on the earth"),
         ("POINT (" + "1" * 200_000 + " 1)", "more than"),
     ],

@@ -143,6 +143,15 @@ def test_of_a_paletted_image_models_see_the_colours(imaging, web, form, kind):
         assert np.abs(tile.read((1, 2, 3))[:, 30, 40].astype(int) - (250, 120, 10)).max() <= 6
 
 
+def test_a_palette_of_greys_is_one_band(imaging, web):
+    """GDAL gives all images of one bit such a palette."""
+    image, chip = chip_of(imaging, web, geotiff(np.ones((1, 60, 80), dtype="uint8"), nbits=1))
+    image.close()
+    with MemoryFile(encode(chip, TileFormat.JPEG, Compression.NONE)) as memory, memory.open() as tile:
+        assert tile.count == 1
+        assert tile.read().min() >= 254
+
+
 def test_sixteen_bits_are_looked_at_only_for_a_tile_of_eight(imaging, web):
     source = geotiff(np.random.default_rng(1).integers(100, 1_100, (1, 600, 800)).astype("uint16"))
     image, chip = chip_of(imaging, web, source)
