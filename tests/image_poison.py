@@ -53,5 +53,36 @@ POISON: Mapping[str, tuple[dict[str, Any], str]] = {
     "an unknown wish": ({"trainmaster": {"prioritty": 5}}, "trainmaster.prioritty"),
     "a priority that is a text": ({"trainmaster": {"priority": "5"}}, "trainmaster.priority"),
     "a priority beyond all others": ({"trainmaster": {"priority": 10**9}}, "trainmaster.priority"),
+    "a port that is none": ({"imageProcessor": {"name": "http://models.example:x/m"}}, "imageProcessor.name"),
+    "a port beyond all": ({"imageProcessor": {"name": "http://models.example:99999999/m"}}, "imageProcessor.name"),
+    "an image's port that is none": ({"imageUrls": ["https://images.example:0/a.tif"]}, "imageUrls[0]"),
+    "a header of two lines": (
+        {"imageProcessorParameters": {"ContentType": "a\r\nX: y"}},
+        "imageProcessorParameters.ContentType",
+    ),
+    "a header that is not ASCII": (
+        {"imageProcessorParameters": {"CustomAttributes": "gr\u00fcn"}},
+        "imageProcessorParameters.CustomAttributes",
+    ),
+    "a long parameter": ({"imageProcessorParameters": {"CustomAttributes": "a" * 1025}}, "imageProcessorParameters"),
+    "a large number as a parameter": ({"imageProcessorParameters": {"a": 10**1025}}, "imageProcessorParameters"),
+    "many parameters": ({"imageProcessorParameters": {f"p{n}": n for n in range(51)}}, "imageProcessorParameters"),
+    "half a character in a prefix": (
+        {"outputs": [{"type": "S3", "bucket": "results", "prefix": "\ud800"}]},
+        "outputs[0].prefix",
+    ),
+    "half a character in a name": ({"jobId": "a\udc00"}, "jobId"),
+    "half a character in a member's name": ({"featureProperties": [{"\ud800": 1}]}, "featureProperties[0]"),
+    "half a character where nobody looks": ({"colour": "\ud800"}, "colour"),
+    "many outputs": ({"outputs": [{"type": "S3", "bucket": "results"}] * 11}, "outputs"),
+    "a control character in a prefix": (
+        {"outputs": [{"type": "S3", "bucket": "results", "prefix": "a\x00b"}]},
+        "outputs[0].prefix",
+    ),
+    "a prefix longer than keys": (
+        {"outputs": [{"type": "S3", "bucket": "results", "prefix": "a" * 513}]},
+        "outputs[0].prefix",
+    ),
+    "a bucket of dots": ({"outputs": [{"type": "S3", "bucket": "..."}]}, "outputs[0].bucket"),
     "a share that breaks keys": ({"trainmaster": {"share": "a/b#c"}}, "trainmaster.share"),
 }

@@ -125,6 +125,7 @@ class ImageWorld:
         self.images, self.endpoints = Images(), Endpoints()
         self.image_queue, self.publisher = SentImages(), Recorder()
         self.refusals = MemoryRefusals(self.clock)
+        self.unreachable: dict[str, Exception] = {}
         self.settings = Settings(queue="sagemaker-queue", table="sagemaker-queue")
         self.intake = Intake(
             store=self.store,
@@ -133,9 +134,15 @@ class ImageWorld:
             known=self.store,
             clock=self.clock,
             limits=limits or Limits(),
+            reachable=self.reach,
             account="111122223333",
             vouching=API_ROLE,
         )
+
+    def reach(self, url: str) -> None:
+        """A model's URL is called by workers, unless it is said to be `unreachable`."""
+        if url in self.unreachable:
+            raise self.unreachable[url]
 
     def deliver(self, *bodies: Any, left: int = 60_000) -> list[str]:
         """Deliver these as one batch; identifiers of the messages that come again."""

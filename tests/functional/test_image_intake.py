@@ -451,10 +451,52 @@ def test_while_an_endpoint_cannot_be_described_the_last_description_holds():
     assert world.store.known(["ships"])["ships"].described_at == NOW
 
 
-def test_an_endpoint_that_nobody_has_seen_yet_is_asked_again_later():
+@pytest.mark.parametrize("trouble", [Throttled("slow"), Unavailable("InternalFailure")])
+def test_w18_a_request_enters_with_the_defaults_while_its_endpoint_cannot_be_described(trouble, capsys):
+    """The guide: a failing API means default capacity, and is counted; it costs no request."""
     world = ImageWorld()
-    world.endpoints.known["ships"] = Throttled("slow")
-    assert world.deliver(an_image_request()) == ["m0"]
+    world.endpoints.known["ships"] = trouble
+    blue = {"TargetVariant": "blue"}
+    assert world.deliver(an_image_request("any"), an_image_request("named", imageProcessorParameters=blue)) == []
+    assert errors_told(capsys.readouterr().out)["ships"] in (1, [1])
+    variants = {name: world.store.find(name).image_work.variant for name in world.names()}
+    assert variants == {"any": "", "named": "blue"}
+    pools = {name: pool.cap for name, pool in world.store.survey().pools.items() if "ships" in name}
+    assert pools == {"endpoint/ships": 2, "endpoint/ships/blue": 2}
+    # Asked once for both, and not again before the next tick's turn.
+    known = world.store.known(["ships"])["ships"]
+    assert (known.described_at, known.tried_at, world.endpoints.described) == (None, NOW, [("ships", None)])
+
+
+def test_an_endpoint_that_could_not_be_described_is_asked_for_again_by_the_next_request_half_a_minute_later():
+    world = ImageWorld()
+    ships, world.endpoints.known["ships"] = world.endpoints.known["ships"], Throttled("slow")
+    world.deliver(an_image_request("early"))
+    world.endpoints.known["ships"] = ships
+    world.clock.sleep(29)
+    world.deliver(an_image_request("soon"))
+    world.clock.sleep(1)
+    world.deliver(an_image_request("late"))
+    assert [world.store.find(name).image_work.variant for name in ("early", "soon", "late")] == ["", "", "AllTraffic"]
+
+
+def test_the_tick_is_told_the_role_of_an_endpoint_that_could_not_be_described():
+    world = ImageWorld()
+    role = "arn:aws:iam::222222222222:role/model"
+    world.endpoints.known["222222222222:ships"] = Unavailable("away")
+    world.deliver(an_image_request(imageProcessor={"name": "ships", "assumedRole": role}))
+    assert world.store.known(["222222222222:ships"])["222222222222:ships"].role == role
+
+
+def test_a_model_on_a_private_host_is_refused_and_one_of_which_nobody_can_tell_now_is_left_to_the_workers():
+    world = ImageWorld()
+    private, unknown = "http://169.254.169.254/m", "http://models.example/m"
+    world.unreachable = {private: InvalidRequest("no public address", field="imageProcessor.name")}
+    world.unreachable[unknown] = Unavailable("no resolver")
+    for name, url in (("private", private), ("unknown", unknown)):
+        assert world.deliver(an_image_request(name, imageProcessor={"name": url})) == []
+    assert world.names() == ["unknown"]
+    assert world.reasons() == [("no public address", "imageProcessor.name")]
 
 
 def test_an_endpoint_that_does_not_exist_is_refused():

@@ -77,6 +77,7 @@ def application(session):
     fifo = sqs.create_queue(QueueName="wake.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
     s3.create_bucket(Bucket="images")
     s3.put_object(Bucket="images", Key="small.tif", Body=a_tiff(1500, 900))
+    s3.put_object(Bucket="images", Key="my image.tif", Body=a_tiff(100, 100))
     s3.put_object(Bucket="images", Key="text.tif", Body=b"this is no image")
     make_endpoint(session.client("sagemaker"))
     settings = Settings(
@@ -117,6 +118,7 @@ def test_a_batch_is_taken_in_by_all_that_is_shipped(application, session):
     bodies = [
         an_image_request("whole", imageProcessorParameters={"TargetVariant": "green"}),
         an_image_request("part", regionOfInterest=interest, imageProcessorTileSize=256),
+        an_image_request("blank", imageUrls=["s3://images/my image.tif"]),
         an_image_request("elsewhere", regionOfInterest="POLYGON ((1 1, 2 1, 2 2, 1 2, 1 1))"),
         an_image_request("no-image", imageUrls=["s3://images/text.tif"]),
         an_image_request("missing", imageUrls=["s3://images/missing.tif"]),
@@ -126,6 +128,7 @@ def test_a_batch_is_taken_in_by_all_that_is_shipped(application, session):
     assert deliver(application, *bodies) == {"batchItemFailures": []}
     store = application.store
     whole, part = store.find("whole"), store.find("part")
+    assert store.find("blank").image_work.tiles == 1
     assert whole.demand.alternatives == ({POOL: whole.image_work.load},)
     assert (whole.image_work.regions, whole.image_work.variant) == (2, "green")
     assert (part.image_work.part.column, part.image_work.part.row) == (100, 100)

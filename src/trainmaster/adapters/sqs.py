@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 GROUP = "manager"
 """One message group, so that passes are serial."""
 LARGEST_MESSAGE = 262_144
-"""Bytes of body and attributes together: what a queue takes whose `MaximumMessageSize` nobody has raised."""
+"""Bytes of body and attributes together that every queue takes by itself, and the template's dead-letter queue of image
+requests at most: queues made since August 2025 take 1 MiB, older ones this (CreateQueue, `MaximumMessageSize`)."""
 LONGEST_REASON = 1024
 REASON = "reason"
 _ATTRIBUTE_OVERHEAD = len(REASON) + len("String")

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.adapters.aws_errors import translated
 from trainmaster.adapters.sqs import LARGEST_MESSAGE, LONGEST_REASON, NOT_SQS
 from trainmaster.domain.errors import TooLarge
+from trainmaster.ports.image import CALLER, REASON
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-CALLER, REASON = "Caller", "Reason"
+LARGEST_REQUEST = 253_952
+"""Bytes of body and attributes of a request, which the template sets for its queue: 8 KiB less than the dead-letter
+queue's, so that there is always room for the reason."""
 _TYPE = "String"
 
 
@@ -37,9 +40,11 @@ class SqsImages:
 
     def send(self, body: str, *, caller: str | None = None) -> None:
         """Have a request taken in; see `ports.image.ImageIntake`."""
-        attributes = {} if caller is None else _attributes({CALLER: caller}, LARGEST_MESSAGE)
-        if len(body.encode()) + _size(attributes) > LARGEST_MESSAGE:
-            raise TooLarge(f"The request is more than {LARGEST_MESSAGE} bytes, which is what its queue can take.")
+        attributes = {} if caller is None else _attributes({CALLER: caller}, LARGEST_REQUEST)
+        size = len(body.encode(errors="replace")) + _size(attributes)
+        if size > LARGEST_REQUEST:
+            hint = "Most of it is usually in featureProperties or regionOfInterest: shorten those."
+            raise TooLarge(f"The request has {size} bytes; its queue takes {LARGEST_REQUEST}.", hint=hint)
         with translated():
             self._client.send_message(QueueUrl=self._queue_url, MessageBody=body, MessageAttributes=attributes)
 

@@ -172,6 +172,7 @@ class Application:
             known=self.store,
             clock=self.clock,
             limits=self.settings.limits,
+            reachable=self.imaging.check_model,
             account=self.settings.account,
             vouching=self.settings.api_role_id,
         )
@@ -290,8 +291,7 @@ class Application:
         from botocore.config import Config
 
         patience = Config(retries={"mode": "standard", "total_max_attempts": tries}, connect_timeout=2, read_timeout=10)
-        given = session or self._session
-        return given.client(service, region_name=region, config=patience)  # type: ignore[call-overload]
+        return (session or self._session).client(service, region_name=region, config=patience)  # type: ignore[call-overload]
 
 
 @lru_cache(maxsize=1)

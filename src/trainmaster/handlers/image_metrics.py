@@ -24,6 +24,7 @@ def tell_figures(figures: Figures) -> None:
         ("ApproximateNumberOfRequestsBuffered", MetricUnit.Count, figures.buffered),
         ("ApproximateNumberOfRequestsVisible", MetricUnit.Count, figures.visible),
         ("Throttles", MetricUnit.Count, sum(figures.throttles.values())),
+        ("Requests", MetricUnit.Count, figures.requests),
         *(("Utilization", MetricUnit.Percent, percent) for percent in figures.utilization.values()),
     )
     for model, percent in figures.utilization.items():
@@ -31,10 +32,17 @@ def tell_figures(figures: Figures) -> None:
         _tell(("Utilization", MetricUnit.Percent, percent), throttles, model=model)
 
 
-def tell_errors(models: Iterable[str]) -> None:
-    """Endpoints that could not be described; where there is none, that is written too, for a rate needs both."""
+def tell_errors(models: Iterable[str], *, decisions: int = 0) -> None:
+    """What has failed, by endpoint; where nothing has, that is written too, for a rate needs both.
+
+    Args:
+        models: the endpoint of each error, as often as it had one.
+        decisions: those among which these errors are, where no pass counts them: the requests that the intake has
+            looked at. Without them there would be no rate while every image fails, and so no pass meets one.
+    """
     failed = tuple(models)
-    _tell(("Errors", MetricUnit.Count, len(failed)))
+    also = [("Invocations", MetricUnit.Count, decisions)] if decisions else []
+    _tell(("Errors", MetricUnit.Count, len(failed)), *also)
     for model in failed:
         _tell(("Errors", MetricUnit.Count, 1), model=model)
 

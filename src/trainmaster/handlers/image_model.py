@@ -42,6 +42,7 @@ _OUTPUT_HINT = 'Give an output of type S3: {"type": "S3", "bucket": "...", "pref
 _DISTILLATION = Distillation()
 _WKT = re.compile(r"\s*[A-Za-z]+(\s+[A-Za-z]+)?\s*\([-+0-9eE.,()\s]+\)\s*")
 """A kind of geometry, perhaps with its dimensions, and its coordinates."""
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 class ImageJobRequest(RootModel[dict[str, Any]]):
@@ -151,6 +152,7 @@ class Reading:
 
 def read_request(body: Mapping[str, Any]) -> Reading:
     """What a request for an image job asks for. Raises `InvalidRequest` naming the field by its path."""
+    _check_texts(body, ())
     try:
         given = _Body.model_validate(body)
     except ValidationError as error:
@@ -159,6 +161,20 @@ def read_request(body: Mapping[str, Any]) -> Reading:
     for problem in problems(request):
         raise problem.refusal()
     return Reading(request, tuple(_warnings(given)))
+
+
+def _check_texts(value: Any, where: tuple[str | int, ...]) -> None:
+    """Raise `InvalidRequest` for halves of surrogate pairs: JSON can say them, and no other text can hold them."""
+    if isinstance(value, str) and _HALF.search(value):
+        wrong = f"{shown(value)} has half a character: a surrogate without the other one."
+        raise InvalidRequest(wrong, field=path_of(where) or None, hint="Send text as UTF-8, or whole pairs of escapes.")
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            _check_texts(key, where)
+            _check_texts(each, (*where, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            _check_texts(each, (*where, index))
 
 
 def _request(given: _Body) -> ImageRequest:

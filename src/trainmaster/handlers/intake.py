@@ -24,6 +24,7 @@ from trainmaster.handlers.body import parse_body
 from trainmaster.handlers.errors import unexpected
 from trainmaster.handlers.image_metrics import tell_errors
 from trainmaster.handlers.image_model import read_request
+from trainmaster.ports.image import CALLER, FIELD, REASON
 from trainmaster.service.images.intake import Asked, Intake, Taken, enter, look_at, note_refused
 from trainmaster.service.wake import wake
 
@@ -41,10 +42,6 @@ AT_ONCE = 10
 """Images that are looked at at the same time: as many as a batch has messages."""
 MARGIN = 5.0
 """Seconds kept for entering what has been looked at; what takes longer comes again."""
-CALLER = "Caller"
-FIELD = "Field"
-REASON = "Reason"
-"""Message attributes; a dead letter that SQS moves back keeps its own."""
 
 
 class Parts(Protocol):
@@ -144,7 +141,7 @@ class Batch:
         """Wake the manager where there is something new for it, and say what was done."""
         metrics.add_metric(name="ImageJobsEntered", unit=MetricUnit.Count, value=self.entered)
         metrics.add_metric(name="ImageJobsSetAside", unit=MetricUnit.Count, value=self.aside)
-        tell_errors(self.failed)
+        tell_errors(self.failed, decisions=len(self._looking))
         if not self.entered:
             return
         try:
@@ -161,6 +158,7 @@ class Batch:
         reading = read_request(body)
         if reading.warnings:
             logger.info("not all is honoured", extra={"job": reading.request.job_id, "warnings": reading.warnings})
+        # A dead letter that SQS moves back keeps its attributes.
         again = REASON in record.message_attributes
         return Asked(reading.request, body, self._caller(record), _sent_at(record), again)
 

@@ -18,6 +18,7 @@ from trainmaster.domain.errors import InvalidRequest, ServiceTrouble
 from trainmaster.domain.image.work import is_run
 from trainmaster.handlers.image_metrics import tell_errors, tell_figures
 from trainmaster.service.carrying import PassReport
+from trainmaster.service.images.settling import settle_variants
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
 from trainmaster.service.wake import wake
@@ -161,7 +162,10 @@ def _tell_of_images(application: bootstrap.Application, report: PassReport, bega
 
 
 def _refresh_endpoints(application: bootstrap.Application, report: PassReport) -> None:
-    """Ask after the endpoints of the image jobs that a tick's pass has met; the next pass knows what was answered."""
+    """Ask after the endpoints of the image jobs that a tick's pass has met; the next pass knows what was answered.
+
+    Jobs that entered before anybody could describe theirs are given a variant then.
+    """
     snapshot = report.snapshot
     if application.refresher is None or snapshot is None:
         return
@@ -169,6 +173,7 @@ def _refresh_endpoints(application: bootstrap.Application, report: PassReport) -
     try:
         if jobs:
             tell_errors(application.refresher.refresh(jobs))
+            settle_variants(application.store, application.store, application.clock, snapshot.waiting)
     except ServiceTrouble:
         logger.exception("endpoints were not asked after; the next tick does it")
 

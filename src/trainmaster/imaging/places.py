@@ -22,7 +22,7 @@ Resolver = Callable[[str], Iterable[str]]
 
 LONGEST_URL = 2048
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)
-_CONTROL = re.compile(r"[\x00-\x20\x7f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _HINT = "Give s3://bucket/key, https://... or http://..."
 
 
@@ -130,7 +130,7 @@ _NO_SUCH_HOST = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", sock
 
 def _parts(url: str, field: str = "imageUrls") -> SplitResult:
     if len(url) > LONGEST_URL or _CONTROL.search(url):
-        raise InvalidRequest("the URL is too long, or has blanks or control characters", field=field)
+        raise InvalidRequest("the URL is too long, or has control characters", field=field)
     try:
         return urlsplit(url)
     except ValueError as error:

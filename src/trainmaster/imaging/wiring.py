@@ -66,6 +66,10 @@ class Imaging:
         place = place_of(task.request.image_url, loopback=self._loopback)
         return Image(self._access, place, task.request.image_read_role)
 
+    def check_model(self, url: str) -> None:
+        """Raise `InvalidRequest` where a model's URL leads to no public address; see `places.check_host`."""
+        check_host(url, field="imageProcessor.name", loopback=self._loopback)
+
     def model(self, task: Task, wait: Callable[[float], bool]) -> Model:
         """The job's model; see `worker.Workshop`."""
         return Patient(self._plain_model(task), wait=wait, spread=self._rng.random)
@@ -79,7 +83,7 @@ class Imaging:
         request = task.request
         content_type = str(request.parameters.get("ContentType") or CONTENT_TYPES[request.tile_format])
         if request.processor.is_http:
-            check_host(request.processor.name, field="imageProcessor.name", loopback=self._loopback)
+            self.check_model(request.processor.name)
             return HttpModel(self._http, request.processor.name, content_type=content_type)
         return SageMakerModel(
             self._runtime(request.processor.assumed_role),

@@ -158,11 +158,15 @@ class RegionQueue(Protocol):
         ...
 
 
+CALLER, REASON, FIELD = "Caller", "Reason", "Field"
+"""Message attributes of requests: who asks for it, why it was set aside, and the path of the member at fault."""
+
+
 class ImageIntake(Protocol):
     """Where requests wait to be read, and where those go that cannot be."""
 
     def send(self, body: str, *, caller: str | None = None) -> None:
-        """Have a request taken in, for this caller (an IAM ARN, message attribute `Caller`).
+        """Have a request taken in, for this caller (an IAM ARN, message attribute `CALLER`).
 
         Raises `TooLarge`, `Throttled`, `Unavailable`, `NotPermitted`.
         """
@@ -173,8 +177,8 @@ class ImageIntake(Protocol):
 
         Args:
             body: the request.
-            reason: why it cannot be taken in or done, message attribute `Reason`.
-            attributes: further message attributes, such as `Field`: the path of the field at fault.
+            reason: why it cannot be taken in or done, message attribute `REASON`.
+            attributes: further message attributes, such as `FIELD`.
 
         Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from cfnlint.decode import decode
 from moto import mock_aws
 
 from aws_clients import aws_client
 from trainmaster.adapters.sqs import LARGEST_MESSAGE
-from trainmaster.adapters.sqs_images import SqsImages
+from trainmaster.adapters.sqs_images import LARGEST_REQUEST, SqsImages
 from trainmaster.adapters.sqs_regions import SqsRegions
 from trainmaster.domain.errors import Throttled, TooLarge, Unavailable
 from trainmaster.domain.image.work import MERGE
@@ -55,9 +57,30 @@ def test_a_request_is_sent_as_it_is_with_its_caller(sqs, queues, images):
 
 
 def test_a_request_that_the_queue_cannot_take_is_too_large(sqs, queues, images):
-    with pytest.raises(TooLarge):
-        images.send("x" * (LARGEST_MESSAGE - 10), caller=ARN)
+    with pytest.raises(TooLarge, match=f"its queue takes {LARGEST_REQUEST}"):
+        images.send("x" * (LARGEST_REQUEST - 10), caller=ARN)
     assert received(sqs, queues[0]) == []
+
+
+def test_the_templates_queues_take_as_much_as_is_sent_to_them():
+    template, _ = decode(str(Path(__file__).parents[3] / "template.yaml"))
+    queues = template["Resources"]["ImageQueue"], template["Resources"]["ImageDeadLetterQueue"]
+    sizes = [queue["Properties"]["MaximumMessageSize"] for queue in queues]
+    assert sizes == [LARGEST_REQUEST, LARGEST_MESSAGE]
+
+
+def test_the_largest_request_is_set_aside_with_its_whole_reason(sqs, queues, images):
+    """New queues of SQS take 1 MiB: what such a one had taken lost its reason here."""
+    images.send("x" * LARGEST_REQUEST)
+    (sent,) = received(sqs, queues[0])
+    images.set_aside(sent["Body"], "w" * 1024, attributes={"Field": "f" * 1024, "Attempts": "3"})
+    (message,) = received(sqs, queues[1])
+    assert {name: len(text) for name, text in told(message).items()} == {"Reason": 1024, "Field": 1024, "Attempts": 1}
+
+
+def test_half_a_character_breaks_nothing_where_it_is_sent(images):
+    with pytest.raises(TooLarge):
+        images.send("\ud800" * LARGEST_REQUEST * 2)
 
 
 def test_what_is_set_aside_is_as_it_came_with_the_reason_beside_it(sqs, queues, images):

@@ -47,6 +47,7 @@ def test_each_figure_is_written_for_the_guides_alarms_and_for_each_endpoint(told
     tell_figures(
         Figures(
             throttles={"ships": 3},
+            requests=5,
             utilization={"ships": 100.0, "cars": 25.0},
             buffered=9,
             visible=4,
@@ -59,6 +60,7 @@ def test_each_figure_is_written_for_the_guides_alarms_and_for_each_endpoint(told
         ("ApproximateNumberOfRequestsBuffered", "Count", OPERATION): [9],
         ("ApproximateNumberOfRequestsVisible", "Count", OPERATION): [4],
         ("Throttles", "Count", OPERATION): [3],
+        ("Requests", "Count", OPERATION): [5],
         ("Throttles", "Count", "ModelName=ships", OPERATION): [3],
         ("Throttles", "Count", "ModelName=cars", OPERATION): [0],
         ("Utilization", "Percent", OPERATION): [100, 25],
@@ -100,6 +102,18 @@ def test_another_process_does_not_count_again_who_has_waited_for_long():
     running, waiting = a_running_image("running", 8), an_image_job("waiting", 8)
     assert a_pass(Meter(), a_snapshot([running], [waiting]), 60).throttles == {"ships": 1}
     assert a_pass(Meter(), a_snapshot([running], [waiting]), 120).throttles == {}
+
+
+def test_throttles_are_a_share_of_the_jobs_that_start_at_once_or_begin_to_wait():
+    meter = Meter()
+    running, waiting = a_running_image("running", 8), an_image_job("waiting", 8)
+    assert a_pass(meter, a_snapshot([running], [waiting])).requests == 1
+    assert a_pass(meter, a_snapshot([running], [waiting]), 10).requests == 0
+    fresh = an_image_job("fresh", 8, entry_time=b.at(20))
+    # The first has room by now: its wait was counted; the other one starts at once.
+    figures = a_pass(meter, a_snapshot(waiting=[waiting, fresh], cap=16), 20)
+    assert (figures.requests, figures.throttles, figures.visible) == (1, {}, 0)
+    assert a_pass(Meter(), a_snapshot(waiting=[waiting]), 200).requests == 0
 
 
 def test_who_starts_is_not_throttled_and_counts_as_running():

@@ -17,6 +17,8 @@ from trainmaster.domain.request.fields import Problem, shown
 from trainmaster.domain.request.values import LARGEST_COUNT, positive
 
 HIGHEST_TARGET = 1.5
+MOST_WORKERS = 64
+"""Requests that a region may make at once: each is a thread of a worker, with a tile and an answer in its memory."""
 _NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9}")
 _SIZE = re.compile(r"\(\s*([0-9]+)\s*,\s*([0-9]+)\s*,?\s*\)|([0-9]+)\s*,\s*([0-9]+)")
 
@@ -47,7 +49,13 @@ def _size(text: str) -> tuple[int, int] | None:
     return None if width is None or height is None else (width, height)
 
 
+def _workers(text: str) -> int | None:
+    count = positive(text)
+    return count if count is not None and count <= MOST_WORKERS else None
+
+
 _WHOLE = f"a whole number from 1 to {LARGEST_COUNT}"
+_WORKERS = f"a whole number from 1 to {MOST_WORKERS}"
 _SHARE = f"a number from 0.0 to {HIGHEST_TARGET}, such as 0.8 for 80 percent"
 
 VARIABLES: Mapping[str, _Setting] = {
@@ -55,7 +63,7 @@ VARIABLES: Mapping[str, _Setting] = {
     "CAPACITY_TARGET_PERCENTAGE": _Setting("target", _target, _SHARE),
     "DEFAULT_INSTANCE_CONCURRENCY": _Setting("instance_concurrency", positive, _WHOLE),
     "DEFAULT_HTTP_ENDPOINT_CONCURRENCY": _Setting("http_concurrency", positive, _WHOLE),
-    "TILE_WORKERS_PER_INSTANCE": _Setting("tile_workers", positive, _WHOLE),
+    "TILE_WORKERS_PER_INSTANCE": _Setting("tile_workers", _workers, _WORKERS),
     "REGION_SIZE": _Setting("region_size", _size, "pixels per axis, such as '(10240, 10240)'"),
     "ENDPOINT_FRESH_SECONDS": _Setting("fresh_for", positive, _WHOLE),
     "REGION_ATTEMPTS": _Setting("attempts", positive, _WHOLE),
@@ -64,7 +72,7 @@ VARIABLES: Mapping[str, _Setting] = {
 TAGS: Mapping[str, _Setting] = {
     "osml:instance-concurrency": _Setting("instance_concurrency", positive, _WHOLE),
     "osml:capacity-target-percentage": _Setting("target", _target, _SHARE),
-    "osml:tile-workers": _Setting("tile_workers", positive, _WHOLE),
+    "osml:tile-workers": _Setting("tile_workers", _workers, _WORKERS),
 }
 """The tags of endpoints; the first is ModelRunner's."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -22,11 +22,19 @@ from trainmaster.domain.roles import is_role
 # EndpointName (CreateEndpoint, API reference).
 _ENDPOINT = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", re.ASCII)
 # S3's bucket names, old ones among them, and ARNs, which stand for them in its API (developer guide, "access points").
-_BUCKET = re.compile(r"[A-Za-z0-9._-]{3,255}|arn:aws[a-z-]*:s3[a-z0-9:/._-]+", re.ASCII)
-
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{2,254}|arn:aws[a-z-]*:s3[a-z0-9:/._-]+", re.ASCII)
 
 _LONGEST_KEY = 600
 """Bytes of a model's URL, as its pool has it in its name: with that the table makes keys of at most 1,024 bytes."""
+MOST_OUTPUTS = 10
+"""Each region's result is written to every one."""
+_LONGEST_PREFIX = 512
+"""Bytes; keys of results have the job's and the image's name behind it, and S3 takes 1,024."""
+_MOST_PARAMETERS, _LONGEST_PARAMETER = 50, 1024
+"""InvokeEndpoint has a dozen, and none takes more characters (`CustomAttributes`)."""
+_HEADER = re.compile(r"[\x20-\x7e]*")
+"""What a header of HTTP may hold, as which such parameters travel."""
+_MODEL_FIELD = "imageProcessor.name"
 
 
 class ProcessorType(StrEnum):
@@ -165,15 +173,41 @@ def problems(request: ImageRequest) -> Iterator[Problem]:
     yield from _processor_problems(request.processor)
     yield from _tile_problems(request)
     yield from _role_problems("imageReadRole", request.image_read_role)
-    for index, output in enumerate(request.outputs):
-        if not _BUCKET.fullmatch(output.bucket):
-            wrong = f"{shown(output.bucket)} is no name of a bucket."
-            yield Problem(f"outputs[{index}].bucket", wrong, "Give the bucket alone; what follows goes into prefix.")
+    yield from _parameter_problems(request.parameters)
+    yield from _output_problems(request.outputs)
     yield from _distillation_problems(request.distillation)
     for index, given in enumerate(request.feature_properties):
         for name in sorted(RESERVED & given.keys()):
             wrong = f"{name} tells which feature it is, and cannot be the same for all."
             yield Problem(f"featureProperties[{index}].{name}", wrong, "Give it another name.")
+
+
+def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
+    path = "imageProcessorParameters"
+    if len(parameters) > _MOST_PARAMETERS:
+        wrong = f"There are {len(parameters)} parameters."
+        yield Problem(path, wrong, f"Give at most {_MOST_PARAMETERS}: those of InvokeEndpoint.")
+    for name, value in parameters.items():
+        text = value if isinstance(value, str) else repr(value)
+        if len(name) > _LONGEST_PARAMETER or len(text) > _LONGEST_PARAMETER:
+            wrong = f"A parameter, or its name, has more than {_LONGEST_PARAMETER} characters."
+            yield Problem(path, wrong, "Give shorter ones.")
+        elif not _HEADER.fullmatch(text):
+            wrong = f"{shown(text)} cannot be sent: it goes into a header of HTTP."
+            yield Problem(f"{path}.{name}", wrong, "Use printable ASCII, without line breaks.")
+
+
+def _output_problems(outputs: Sequence[Output]) -> Iterator[Problem]:
+    if len(outputs) > MOST_OUTPUTS:
+        yield Problem("outputs", f"There are {len(outputs)} outputs.", f"Give at most {MOST_OUTPUTS}.")
+    for index, output in enumerate(outputs):
+        if not _BUCKET.fullmatch(output.bucket):
+            wrong = f"{shown(output.bucket)} is no name of a bucket."
+            yield Problem(f"outputs[{index}].bucket", wrong, "Give the bucket alone; what follows goes into prefix.")
+        if len(output.prefix.encode()) > _LONGEST_PREFIX or any(ord(each) < ord(" ") for each in output.prefix):
+            wrong = f"{shown(output.prefix)} cannot begin a key."
+            hint = f"Give at most {_LONGEST_PREFIX} bytes, without control characters."
+            yield Problem(f"outputs[{index}].prefix", wrong, hint)
 
 
 def _name_problems(name: str) -> Iterator[Problem]:
@@ -187,7 +221,8 @@ def _url_problems(field_: str, url: str, schemes: tuple[str, ...]) -> Iterator[P
     kinds = " or ".join(f"{scheme}://" for scheme in schemes)
     try:
         parts = urlsplit(url)
-        whole = bool(parts.hostname) and (parts.scheme != "s3" or len(parts.path) > 1)
+        # A port that is no number from 0 to 65,535 is told by asking for it.
+        whole = bool(parts.hostname) and (len(parts.path) > 1 if parts.scheme == "s3" else parts.port != 0)
     except ValueError:
         yield Problem(field_, f"{shown(url)} is no URL.", f"Give one that begins with {kinds}.")
         return
@@ -200,14 +235,14 @@ def _url_problems(field_: str, url: str, schemes: tuple[str, ...]) -> Iterator[P
 
 def _processor_problems(processor: Processor) -> Iterator[Problem]:
     if processor.is_http:
-        found = [*_url_problems("imageProcessor.name", processor.name, ("http", "https"))]
+        found = [*_url_problems(_MODEL_FIELD, processor.name, ("http", "https"))]
         yield from found
         if not found and len(key_of(processor.name).encode()) > _LONGEST_KEY:
             text = f"The model's URL has more than {_LONGEST_KEY} bytes before its query."
-            yield Problem("imageProcessor.name", text, "Give a shorter one; what is behind '?' does not count.")
+            yield Problem(_MODEL_FIELD, text, "Give a shorter one; what is behind '?' does not count.")
     elif not _ENDPOINT.fullmatch(processor.name):
         wrong = f"{shown(processor.name)} is no name of a SageMaker endpoint."
-        yield Problem("imageProcessor.name", wrong, "Give an endpoint's name, or a URL that begins with http(s)://.")
+        yield Problem(_MODEL_FIELD, wrong, "Give an endpoint's name, or a URL that begins with http(s)://.")
     yield from _role_problems("imageProcessor.assumedRole", processor.assumed_role)
 
 

@@ -21,20 +21,24 @@ def choose_variant(endpoint: Endpoint, asked: str | None, job: str) -> str:
     The one that it asks for; else the only one; else one by `CurrentWeight`, in that share of all names.
 
     Args:
-        endpoint: as last described. A URL has no variants, whatever is asked: the guide's rules are SageMaker's.
+        endpoint: as last described. A URL has no variants, whatever is asked: the guide's rules are SageMaker's. Of one
+            that nobody could describe yet, what is asked for is believed, and else none is chosen (""): then SageMaker
+            spreads the requests, and the endpoint as a whole is the pool.
         asked: `TargetVariant`; None, or "", where none is named.
         job: its name.
 
-    Raises `InvalidRequest` for a variant that the endpoint does not have, for an endpoint that has none (or none that
-    is known), and where none of several has a weight.
+    Raises `InvalidRequest` for a variant that the endpoint does not have, for an endpoint that has none, and where none
+    of several has a weight.
     """
     if endpoint.http:
         return ""
     if asked:
         return _named(endpoint, asked)
     if not endpoint.variants:
+        if endpoint.described_at is None:
+            return ""
         wrong = f"No production variant is known of the endpoint {shown(endpoint.key)}."
-        hint = "Try again once the endpoint is in service and the queue may describe it, or name a TargetVariant."
+        hint = "Try again once the endpoint is in service."
         raise InvalidRequest(wrong, field="imageProcessor.name", hint=hint)
     if len(endpoint.variants) == 1:
         return endpoint.variants[0].name

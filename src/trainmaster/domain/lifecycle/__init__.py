@@ -15,6 +15,7 @@ anything or decide whether a change is wise.
 from __future__ import annotations
 
 from trainmaster.domain.lifecycle.failures import Retries, back_off, fail, failed_as, give_back
+from trainmaster.domain.lifecycle.imaging import on_variant
 from trainmaster.domain.lifecycle.moves import CLOCK_TOLERANCE, current
 from trainmaster.domain.lifecycle.reports import ends, observe, restarted
 from trainmaster.domain.lifecycle.resizing import (
@@ -79,6 +80,7 @@ __all__ = [
     "member_of",
     "member_stop_sent",
     "observe",
+    "on_variant",
     "parent_ended",
     "pool_made",
     "preempt",

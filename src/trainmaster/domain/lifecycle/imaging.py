@@ -1,4 +1,4 @@
-"""What a report tells of an image job's regions: how many are done, and what the job gives back for that.
+"""What becomes of an image job: how many of its regions are done, what it gives back for that, a variant found late.
 
 Finished regions give their requests back at once, so that others start while the rest goes on. The history tells what
 people want to see of it, not each region. It must not read where regions are kept.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from trainmaster.domain.image.demand import advanced, still_held
+from trainmaster.domain.image.demand import advanced, demand_of, pool_of, still_held
 from trainmaster.domain.image.work import ImageWork
 from trainmaster.domain.job import Job
 from trainmaster.domain.lifecycle.moves import current, note, touch
@@ -34,6 +34,15 @@ def told(job: Job, seen: Observation, now: datetime) -> Job:
         return job
     saved_at = now if known.done > work.done else attempt.saved_at
     return replace(job, image_work=known, attempt=replace(attempt, units=units, saved_at=saved_at))
+
+
+def on_variant(job: Job, variant: str, now: datetime) -> Job:
+    """The waiting job with a variant chosen for it; it could not be when the job entered."""
+    if job.image_work is None:
+        return job
+    work = replace(job.image_work, variant=variant)
+    words = f"the endpoint could be described by now, and its variant {variant} was chosen"
+    return note(job, now, words, image=pool_of(work), image_work=work, demand=demand_of(work))
 
 
 def noted(before: Job, after: Job, now: datetime) -> Job:

@@ -8,10 +8,13 @@ become of its image or endpoint. It must not read images or messages itself.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Lock
+from typing import TypeGuard
 
 from trainmaster.domain.errors import InvalidRequest, NameTaken, NotPermitted, ServiceTrouble
 from trainmaster.domain.image.cutting import Cut, Window
@@ -29,7 +32,11 @@ from trainmaster.service.images.endpoints import described, is_fresh
 from trainmaster.service.newcomer import digest_of
 from trainmaster.service.share_door import check_budget, check_share
 
+log = logging.getLogger(__name__)
+
 SHARE_FIELD = "trainmaster.share"
+SPARED_FOR = timedelta(seconds=30)
+"""For how long SageMaker is not asked again after an endpoint that it could not describe: each try may take long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,7 @@ class Intake:
 
     Attributes:
         account: AWS account of the deployment; endpoints of others are told apart by theirs.
+        reachable: raises `InvalidRequest` for the URL of a model that no worker would call, as its host is not public.
         vouching: unique id of the IAM role whose word on who asks is believed: the API's; "" for nobody's.
         asking: held while an endpoint is described, so that many requests for one endpoint ask once.
     """
@@ -48,6 +56,7 @@ class Intake:
     known: KnownEndpoints
     clock: Clock
     limits: Limits
+    reachable: Callable[[str], None]
     account: str = ""
     vouching: str = ""
     asking: Lock = field(default_factory=Lock)
@@ -106,6 +115,10 @@ def look_at(intake: Intake, asked: Asked, policy: Policy, failed: Callable[[str]
         return Taken(there, new=False)
     request = asked.request
     check_share_of(asked, policy)
+    if request.processor.is_http:
+        # Where that cannot be told now, workers ask again.
+        with suppress(ServiceTrouble):
+            intake.reachable(request.processor.name)
     key = key_of(request.processor.name, role=request.processor.assumed_role, account=intake.account)
     endpoint = _endpoint(intake, request, key, failed)
     variant = choose_variant(endpoint, request.target_variant, request.job_id)
@@ -180,25 +193,40 @@ def _header(intake: Intake, request: ImageRequest) -> Header:
 
 
 def _endpoint(intake: Intake, request: ImageRequest, key: str, failed: Callable[[str], None]) -> Endpoint:
-    """What is known of the endpoint: as remembered, or described now where that is old or nothing."""
+    """What is known of the endpoint: as remembered, or described now where that is old or nothing.
+
+    After trouble the last description holds, and where there was none the defaults do; the next tick asks again.
+    """
     remembered = _remembered(intake, key)
-    if remembered is not None and is_fresh(remembered, intake.limits, intake.clock.now()):
+    if _need_not_ask(remembered, intake):
         return remembered
     with intake.asking:
         # Whoever held the lock may have asked for the same one.
-        remembered, now = _remembered(intake, key), intake.clock.now()
-        if remembered is not None and is_fresh(remembered, intake.limits, now):
+        remembered = _remembered(intake, key)
+        if _need_not_ask(remembered, intake):
             return remembered
+        found = None
         try:
             found = _described(intake, request, key)
         except ServiceTrouble as error:
             failed(key)
-            if remembered is not None and remembered.described_at is not None:
-                return remembered
-            raise _unreachable(request, error) if isinstance(error, NotPermitted) else error from error
-        seen = described(key, found, remembered, now)
+            if isinstance(error, NotPermitted) and (remembered is None or remembered.described_at is None):
+                raise _unreachable(request, error) from error
+            log.warning("an endpoint cannot be described", extra={"endpoint": key, "cause": str(error)})
+        seen = described(key, found, remembered, intake.clock.now())
+        if remembered is None and found is None:
+            # Under which role the tick is to ask.
+            seen = replace(seen, role=request.processor.assumed_role)
         intake.known.remember(seen, remembered)
         return seen
+
+
+def _need_not_ask(endpoint: Endpoint | None, intake: Intake) -> TypeGuard[Endpoint]:
+    """Whether it is fresh, or SageMaker has just failed to describe it."""
+    now = intake.clock.now()
+    if endpoint is None or is_fresh(endpoint, intake.limits, now):
+        return endpoint is not None
+    return endpoint.tried_at is not None and timedelta(0) <= now - endpoint.tried_at < SPARED_FOR
 
 
 def _remembered(intake: Intake, key: str) -> Endpoint | None:

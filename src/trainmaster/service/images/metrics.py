@@ -26,6 +26,7 @@ class Figures:
 
     Attributes:
         throttles: image jobs that begin to wait for capacity, by endpoint.
+        requests: these, and image jobs that start without having waited: what throttles are a share of.
         utilization: requests that running jobs may make, of those that the endpoint may be asked, percent, by endpoint.
         buffered: image jobs that have not ended, as far as the pass has read them.
         visible: those of them that wait.
@@ -33,6 +34,7 @@ class Figures:
     """
 
     throttles: Mapping[str, int] = field(default_factory=dict)
+    requests: int = 0
     utilization: Mapping[str, float] = field(default_factory=dict)
     buffered: int = 0
     visible: int = 0
@@ -49,22 +51,26 @@ class Meter:
         """The figures of a pass; None where it has met no image job."""
         waiting = [job for job in snapshot.waiting if job.image_work is not None]
         active = [job for job in snapshot.active if job.image_work is not None]
+        counted = self._counted or frozenset()
         throttles = self._throttles(plan, now)
         if not waiting and not active:
             return None
-        starts = sum(start.job.image_work is not None for start in plan.starts)
+        starts = [start.job for start in plan.starts if start.job.image_work is not None]
+        # Who starts after a wait that an earlier pass has counted, or an earlier process, is no further request.
+        at_once = [job for job in starts if _wait_of(job) not in counted and now - _since(job) <= _SEEN_BY_NOW]
         return Figures(
             throttles=throttles,
+            requests=sum(throttles.values()) + len(at_once),
             utilization=utilization(snapshot, plan),
             buffered=len(waiting) + len(active),
-            visible=len(waiting) - starts,
+            visible=len(waiting) - len(starts),
             milliseconds=milliseconds,
         )
 
     def _throttles(self, plan: Plan, now: datetime) -> dict[str, int]:
         """Each wait counts once: in the first pass that has no room for the job, not in each that follows."""
         waits = {
-            (wait.job.name, _since(wait.job)): wait.job.image_work.endpoint
+            _wait_of(wait.job): wait.job.image_work.endpoint
             for wait in plan.waits
             if wait.job.image_work is not None and isinstance(wait.reason, _FOR_CAPACITY)
         }
@@ -92,6 +98,10 @@ def _by_endpoint(units: Iterable[tuple[str, int]]) -> Counter[str]:
         if is_endpoint_pool(name):
             found[pool_parts(name)[0]] += count
     return found
+
+
+def _wait_of(job: Job) -> tuple[str, datetime]:
+    return job.name, _since(job)
 
 
 def _since(job: Job) -> datetime:

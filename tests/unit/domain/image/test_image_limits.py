@@ -33,7 +33,7 @@ def test_every_variable_is_read():
         "CAPACITY_TARGET_PERCENTAGE": "0.85",
         "DEFAULT_INSTANCE_CONCURRENCY": "3",
         "DEFAULT_HTTP_ENDPOINT_CONCURRENCY": "20",
-        "TILE_WORKERS_PER_INSTANCE": "16",
+        "TILE_WORKERS_PER_INSTANCE": "64",
         "REGION_SIZE": "(8192, 4096)",
         "ENDPOINT_FRESH_SECONDS": "60",
         "REGION_ATTEMPTS": "5",
@@ -44,7 +44,7 @@ def test_every_variable_is_read():
         target=0.85,
         instance_concurrency=3,
         http_concurrency=20,
-        tile_workers=16,
+        tile_workers=64,
         region_size=(8_192, 4_096),
         fresh_for=60,
         attempts=5,
@@ -79,7 +79,7 @@ def test_region_sizes_are_read_as_modelrunner_writes_them(text):
         ],
         *[("DEFAULT_INSTANCE_CONCURRENCY", text) for text in ("0", "-1", "2.5", "two", "1000000")],
         *[("DEFAULT_HTTP_ENDPOINT_CONCURRENCY", text) for text in ("0", "-1", "ten")],
-        *[("TILE_WORKERS_PER_INSTANCE", text) for text in ("0", "-1", "\u0664")],
+        *[("TILE_WORKERS_PER_INSTANCE", text) for text in ("0", "-1", "65", "100000", "\u0664")],
         *[("REGION_SIZE", text) for text in ("8192", "(8192)", "(0, 8192)", "(8192, 8192", "(1, 2, 3)", "(a, b)")],
         ("ENDPOINT_FRESH_SECONDS", "0"),
         ("REGION_ATTEMPTS", "0"),
@@ -112,6 +112,16 @@ def test_a_wrong_tag_leaves_the_default_with_a_word_about_it(text):
     assert capacity_of(found, "a", Limits()) == 6
     assert found.tile_workers == 2
     assert [(problem.field, problem.message) for problem in wrong] == [(CONCURRENCY, f"{CONCURRENCY} is '{text}'.")]
+
+
+@pytest.mark.parametrize(("text", "workers"), [("64", 64), ("65", None), ("100000", None)])
+def test_a_region_makes_no_more_than_64_requests_at_once_whatever_a_tag_says(text, workers):
+    found, wrong = tagged(ENDPOINT, {"osml:tile-workers": text})
+    assert (found.tile_workers, [problem.field for problem in wrong]) == (
+        workers,
+        [] if workers else ["osml:tile-workers"],
+    )
+    assert [problem.hint for problem in wrong] == ["It takes a whole number from 1 to 64."] * len(wrong)
 
 
 @pytest.mark.parametrize("text", ["1.6", "-1", "nan"])

@@ -43,6 +43,8 @@ def fields(**changes):
         {"tile_size": 1, "tile_overlap": 0},
         {"tile_size": 1_024, "tile_overlap": 1_023},
         {"outputs": (Output(bucket="results", prefix="a/b/"), Output(bucket="results2"))},
+        {"outputs": (Output(bucket="results", prefix="\u00fc" * 256),) * 10},
+        {"parameters": {"CustomAttributes": "~" * 1024, "EnableExplanations": True, "a": 1e9}},
         {"outputs": (Output(bucket="arn:aws:s3:us-east-1:111122223333:accesspoint/results"),)},
         {"distillation": Distillation(iou=0.0, skip_box=0.0, sigma=5.0)},
         {"distillation": Distillation(iou=1.0, skip_box=1.0)},

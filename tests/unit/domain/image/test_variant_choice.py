@@ -91,10 +91,13 @@ def test_w18_an_unknown_variant_is_refused_by_its_field():
     assert refused(weighing(), "blue").field == ASKED
 
 
-@pytest.mark.parametrize("endpoint", [weighing(), never_described("m")])
-def test_w13_no_job_goes_without_a_variant_to_an_endpoint_that_must_have_one(endpoint):
+def test_w13_no_job_goes_without_a_variant_to_an_endpoint_that_must_have_one():
     """So no load is hidden from those that name the variant."""
-    assert refused(endpoint).field == "imageProcessor.name"
+    assert refused(weighing()).field == "imageProcessor.name"
+
+
+def test_w18_of_an_endpoint_that_nobody_could_describe_none_is_chosen_yet():
+    assert choose_variant(never_described("m"), None, "job") == choose_variant(never_described("m"), "", "job") == ""
 
 
 def test_a_variant_of_an_endpoint_that_was_never_described_is_believed():
