@@ -13,7 +13,7 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Kind
 from trainmaster.domain.errors import Fenced
 from trainmaster.domain.heads import FIRST_OF_ENDPOINT, FIRST_OF_FULL
-from trainmaster.domain.image.endpoint import Endpoint, Pressure, Variant, pool_name
+from trainmaster.domain.image.endpoint import Endpoint, Held, Others, Pressure, Variant, pool_name
 
 SHIPS = pool_name("ships", "blue")
 URL = "https://models.example.com:8443/v1/ships"
@@ -31,6 +31,8 @@ EVERYTHING = Endpoint(
     tried_at=b.at(60),
     role="arn:aws:iam::111122223333:role/reader",
     pressure={"blue": Pressure(factor=0.5, since=b.at(7)), "green": Pressure()},
+    status="Updating",
+    others={"blue": Others(requests=3, seen_at=b.at(9), ours=(Held(requests=2, at=b.at(8)),)), "green": Others()},
 )
 
 

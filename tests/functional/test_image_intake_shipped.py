@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -15,9 +16,11 @@ from api_world import ALICE, CONTEXT, read, rest_event
 from aws_clients import aws_session
 from image_world import Context, a_record, an_image_request
 from trainmaster.bootstrap import Application, Settings
+from trainmaster.domain.errors import Unavailable
 from trainmaster.domain.image.endpoint import Limits
 from trainmaster.handlers.api import build_app
 from trainmaster.handlers.intake import consume, metrics
+from trainmaster.service.images.settling import settle_variants
 from world import make_table
 
 TABLE = "intake-queue"
@@ -160,3 +163,27 @@ def test_what_the_shipped_api_sends_the_shipped_intake_takes(application, sessio
     assert deliver(application, body) == {"batchItemFailures": []}
     shown = read(app.resolve(rest_event("GET", "/jobs/by-api"), CONTEXT)).body
     assert (shown["kind"], shown["image"]["regions"]["total"]) == ("image", 2)
+
+
+class Away:
+    """SageMaker, as long as it does not answer."""
+
+    def describe(self, key, *, role=None):
+        raise Unavailable("SageMaker does not answer")
+
+
+def test_w18_a_request_for_an_endpoint_that_cannot_be_described_is_moved_to_its_variants_lane_later(application):
+    told = replace(application.intake, endpoints=Away())
+    application.__dict__["intake"] = told
+    assert deliver(application, an_image_request("early")) == {"batchItemFailures": []}
+    store = application.store
+    assert store.survey().pools["endpoint/ships"].cap == 2
+    assert application.refresher.refresh(store.survey().waiting) == ()
+    assert settle_variants(store, store, application.clock, store.survey().waiting) == ("early",)
+    (job,) = store.survey().waiting
+    assert job.demand.alternatives == ({f"endpoint/ships/{job.image_work.variant}": job.image_work.load},)
+    assert job.image_work.variant in {"blue", "green"}
+    assert {name: pool.cap for name, pool in store.survey().pools.items() if name.startswith("endpoint/")} == {
+        "endpoint/ships/blue": 10,
+        POOL: 10,
+    }

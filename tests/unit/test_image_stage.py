@@ -16,6 +16,7 @@ from trainmaster.domain.image.endpoint import pool_name
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Expansion, Lending, Order, Policy, Share
 from trainmaster.domain.reasons import KeptForOther, NextPass, WaitsForCapacity
+from trainmaster.domain.reasons_of_rules import NotInService
 from trainmaster.domain.records import Records
 from trainmaster.domain.resolving import resolve
 from trainmaster.domain.resources import Resources
@@ -94,6 +95,17 @@ def test_a_job_that_does_not_fit_waits_and_is_told_for_how_many_requests():
 def test_an_image_that_is_larger_than_its_endpoint_starts_alone_and_takes_all_of_it(load):
     assert plan_of(a_queue(waiting=[an_image_job("b", load)])).starts[0].units == {SHIPS: 8}
     assert started(a_queue(active=[a_running_image("a", 1)], waiting=[an_image_job("b", load)])) == []
+
+
+@pytest.mark.parametrize("load", [4, 400])
+def test_w17_a_job_waits_where_its_endpoint_answers_nobody_and_others_start(load):
+    waiting = [an_image_job("b", load), an_image_job("c", 4, endpoint="cars")]
+    queue = a_queue(active=[a_running_image("a", 2)], waiting=waiting)
+    out = replace(queue.pools[SHIPS], draining=True, status="OutOfService")
+    queue = replace(queue, pools=queue.pools | {SHIPS: out})
+    assert started(queue) == ["c"]
+    assert reason_of(queue, "b") == NotInService(SHIPS, "OutOfService")
+    assert started(replace(queue, active=(), pools=queue.pools | {SHIPS: an_endpoint_pool(8)})) == ["b", "c"]
 
 
 def test_w9_what_finished_regions_gave_back_is_there_for_the_next():

@@ -55,7 +55,8 @@ class SageMakerEndpoints:
                     hint="It has to be in the queue's Region, and in the account of assumedRole where one is given.",
                 ) from error
             raise other_trouble(error) from error
-        seen = Endpoint(key=key, variants=tuple(map(_variant, answer.get("ProductionVariants", ()))), role=role)
+        variants = tuple(map(_variant, answer.get("ProductionVariants", ())))
+        seen = Endpoint(key=key, variants=variants, role=role, status=str(answer.get("EndpointStatus", "")))
         return _with_tags(client, seen, str(answer.get("EndpointArn", "")))
 
 

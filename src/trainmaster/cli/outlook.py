@@ -126,6 +126,7 @@ _BRIEFLY: Mapping[str, str] = {
     "CanNeverFit": "can never fit",
     "Infeasible": "no pool could hold it",
     "Draining": "{pools} being drained",
+    "NotInService": "its endpoint is {cause}",
     "ShareFull": "share {share} at its {bound}",
     "UserFull": "its user has {limit} {pool}",
     "BudgetSpent": "budget of {share} spent",

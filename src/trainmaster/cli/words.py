@@ -173,6 +173,7 @@ _SUBJECTS = {
     "CanNeverFit": "it ",
     "Infeasible": "it is ",
     "Draining": "it ",
+    "NotInService": "it ",
     "PlanClosed": "it ",
     "NotConsideredYet": "it ",
 }

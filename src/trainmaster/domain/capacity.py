@@ -86,6 +86,7 @@ class Pool:
         accelerators_per_unit: accelerators of an instance; 0: as known of its type.
         plan_status: of a training plan; None before SageMaker was asked.
         draining: nothing more is started in it; what runs there ends by itself.
+        status: of an endpoint that is not serving, `EndpointStatus`; it is draining then. "" of all others.
         made_for: the demand that the manager made it for (`planner/expand.py`); "" for a pool that people set.
         made_at: when the manager made it or last made it larger.
         vcpus, memory_gib, accelerator, accelerator_memory_gib: of an instance, as `resources.InstanceType` has them;
@@ -110,6 +111,7 @@ class Pool:
     memory_gib: float = 0.0
     accelerator: str = ""
     accelerator_memory_gib: float = 0.0
+    status: str = ""
 
     @property
     def instance_type(self) -> str:

@@ -18,6 +18,7 @@ from trainmaster.domain.reasons_of_rules import (
     GroupFull,
     Held,
     NotBefore,
+    NotInService,
     PlanClosed,
     ShareFull,
     UserFull,
@@ -255,6 +256,7 @@ Reason = (
     | CanNeverFit
     | Infeasible
     | Draining
+    | NotInService
     | ShareFull
     | UserFull
     | BudgetSpent

@@ -116,6 +116,23 @@ class Draining:
 
 
 @dataclass(frozen=True, slots=True)
+class NotInService:
+    """Its endpoint answers nobody now: nothing is started there until it does.
+
+    Attributes:
+        pool: the endpoint's.
+        cause: how the endpoint stands (`EndpointStatus`).
+    """
+
+    pool: str
+    cause: str
+
+    def words(self) -> str:
+        """The reason as a sentence."""
+        return f"waits for {self.pool} to be in service; its endpoint is {self.cause}"
+
+
+@dataclass(frozen=True, slots=True)
 class NotBefore:
     """Its user wants it to wait until then."""
 

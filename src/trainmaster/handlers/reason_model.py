@@ -27,6 +27,7 @@ ReasonType = Literal[
     "CanNeverFit",
     "Infeasible",
     "Draining",
+    "NotInService",
     "ShareFull",
     "UserFull",
     "BudgetSpent",
@@ -47,7 +48,8 @@ class Reason(Answer):
     pool: Annotated[
         str | None,
         Field(
-            description="Of WaitsForCapacity, Behind, KeptForOther, CanNeverFit, ShareFull, UserFull and PlanClosed."
+            description="Of WaitsForCapacity, Behind, KeptForOther, CanNeverFit, NotInService, ShareFull, UserFull and "
+            "PlanClosed."
         ),
     ] = None
     needed: Annotated[
@@ -93,7 +95,11 @@ class Reason(Answer):
         Field(description="Whom it may not preempt yet (Protected), or has to wait for (WaitsForJobs)."),
     ] = None
     cause: Annotated[
-        str | None, Field(description="What its last start met (BackingOff), what is wrong (PlanClosed).")
+        str | None,
+        Field(
+            description="What its last start met (BackingOff), what is wrong (PlanClosed), how its endpoint stands "
+            "(NotInService)."
+        ),
     ] = None
     share: Annotated[str | None, Field(description="Of ShareFull and BudgetSpent.")] = None
     user: Annotated[str | None, Field(description="Of UserFull.")] = None

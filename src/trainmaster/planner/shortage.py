@@ -8,7 +8,7 @@ from datetime import datetime
 from trainmaster.domain.capacity import Pool, Units, covers
 from trainmaster.domain.job import Job
 from trainmaster.domain.reasons import CanNeverFit, Infeasible, KeptForOther, Reason, WaitsForCapacity
-from trainmaster.domain.reasons_of_rules import Draining
+from trainmaster.domain.reasons_of_rules import Draining, NotInService
 
 Claimant = tuple[str, datetime]
 """For whom units are kept, and until when."""
@@ -25,7 +25,8 @@ def never(job: Job, pools: Mapping[str, Pool], caps: Mapping[str, int], expansio
     """
     drained = [name for name in job.demand.pools if name in pools and pools[name].draining]
     if any(covers({**caps, **{n: pools[n].cap for n in drained}}, units) for units in job.demand.alternatives):
-        return Draining(tuple(drained))
+        out = next((name for name in drained if pools[name].status), None)
+        return Draining(tuple(drained)) if out is None else NotInService(out, pools[out].status)
     if job.demand.resources is not None:
         most = max((caps.get(name, 0) for name in job.demand.pools), default=0)
         return Infeasible(str(job.demand.resources), job.demand.instances, most, expansion)

@@ -57,6 +57,26 @@ class Endpoints(Protocol):
         ...
 
 
+class Concurrency(Protocol):
+    """How many requests instances of SageMaker endpoints have at once, whoever makes them, as AWS measures it."""
+
+    def least(
+        self, asked: Collection[tuple[str, str]], now: datetime, *, role: str | None = None
+    ) -> Mapping[tuple[str, str], float]:
+        """Requests that each instance of these variants had at any time of the last minutes, at least.
+
+        Those of which nothing is published are left out.
+
+        Args:
+            asked: keys of endpoints (`Endpoint.key`) with names of variants.
+            now: UTC.
+            role: IAM role ARN under which it is read; None for our own.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        """
+        ...
+
+
 class KnownEndpoints(Protocol):
     """What the queue remembers of endpoints; snapshots bring along those that their jobs need."""
 

@@ -10,7 +10,7 @@ from moto import mock_aws
 from aws_clients import impatient_client, scripted
 from trainmaster.adapters.sagemaker_endpoints import SageMakerEndpoints
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable
-from trainmaster.domain.image.endpoint import Endpoint, Variant
+from trainmaster.domain.image.endpoint import Endpoint, Variant, is_serving
 
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:endpoint/ships"
 ROLE = "arn:aws:iam::444455556666:role/reader"
@@ -62,7 +62,14 @@ def test_instances_weights_and_serverless_variants_are_read(script, endpoints):
             Variant(name="green", weight=0.0, instances=0),
             Variant(name="free", max_concurrency=20),
         ),
+        status="InService",
     )
+
+
+@pytest.mark.parametrize(("status", "serves"), [("Creating", False), ("Failed", False), ("RollingBack", True)])
+def test_w17_how_an_endpoint_stands_is_read(script, endpoints, status, serves):
+    tells(script, an_answer(instances(), EndpointStatus=status), {})
+    assert is_serving(endpoints.describe("ships")) is serves
 
 
 def test_what_is_missing_while_an_endpoint_is_being_made_is_one_instance_of_weight_one(script, endpoints):

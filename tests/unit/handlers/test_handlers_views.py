@@ -177,6 +177,11 @@ REASONS = {
         "until": UNTIL_TEXT,
         "cause": "it is not active yet",
     },
+    reasons.NotInService("endpoint/ships/blue", "Creating"): {
+        "message": "waits for endpoint/ships/blue to be in service; its endpoint is Creating",
+        "pool": "endpoint/ships/blue",
+        "cause": "Creating",
+    },
     reasons.NotBefore(UNTIL): {"message": f"not before {UNTIL_TEXT}, as its user wants", "until": UNTIL_TEXT},
     reasons.WaitsForJobs(("a", "b")): {"message": "runs after a, b", "jobs": ["a", "b"]},
     reasons.Held("ada"): {"message": "held by ada, until it is released", "by": "ada"},

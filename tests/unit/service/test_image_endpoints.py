@@ -140,6 +140,17 @@ def test_a_tick_asks_after_a_few_and_the_others_follow(refresher, aws, clock):
     assert sorted(key for key, _ in aws.asked) == names
 
 
+def test_w17_an_endpoint_that_is_not_serving_is_asked_after_with_every_tick(refresher, store, aws, clock):
+    aws.answers["ships"] = Endpoint(key="ships", variants=(Variant(name="blue", instances=3),), status="Creating")
+    refresher.refresh(jobs("ships"))
+    aws.answers["ships"] = replace(aws.answers["ships"], status="InService")
+    for seconds in (60, 120):
+        clock.seconds = seconds
+        refresher.refresh(jobs("ships"))
+    assert len(aws.asked) == 2
+    assert store.known(["ships"])["ships"].status == "InService"
+
+
 def test_those_that_fail_do_not_keep_the_others_from_their_turn(refresher, aws, clock):
     names = [f"e{n:02d}" for n in range(MOST_ASKED + 3)]
     aws.answers = {name: Unavailable("down") for name in names[:MOST_ASKED]}

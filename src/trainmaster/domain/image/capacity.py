@@ -1,9 +1,10 @@
 """How many requests an endpoint takes at once, and how many of them image jobs may make: its pools' caps.
 
 The guide's rules ("Capacity Check"): a serverless variant takes its `MaxConcurrency`, instances take
-`instances x concurrency`, an HTTP endpoint a fixed number; of that a share is used. Two rules are ours: throttling
-lowers the share for a while, and each cap is at least 1, for an image that is larger than its endpoint runs there
-alone (the guide's single image exception), so even an endpoint without instances is tried by one.
+`instances x concurrency`, an HTTP endpoint a fixed number; of that a share is used. Three rules are ours: throttling
+lowers the share for a while, what other callers are seen to ask is left to them, and each cap is at least 1, for an
+image that is larger than its endpoint runs there alone (the guide's single image exception), so even an endpoint
+without instances is tried by one.
 
 It must not ask AWS, nor read a clock.
 """
@@ -11,10 +12,11 @@ It must not ask AWS, nor read a clock.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from trainmaster.domain.image.endpoint import Endpoint, Limits, Pressure, Variant, pool_name
+from trainmaster.domain.image.endpoint import Endpoint, Held, Limits, Others, Pressure, Variant, pool_name
 
 UNLIMITED = 1_000_000
 """The cap of a pool that is not throttled; also the most that any pool has."""
@@ -24,6 +26,13 @@ LEAST_FACTOR = 0.1
 RECOVERY = 0.1
 """By how much the factor grows in a minute without throttling."""
 NEVER_PRESSED = Pressure()
+OTHERS_COUNT_FOR = timedelta(minutes=5)
+"""How long what was seen of other callers counts."""
+LOOKED_BACK = timedelta(minutes=3)
+"""The minutes of which the least is taken, so that a short burst of anybody's, ours too, is no steady use."""
+NO_OTHERS = Others()
+_HELD_FOR = LOOKED_BACK + timedelta(minutes=2)
+"""A whole minute more on either side: minutes of metrics are whole ones, and ticks come when they come."""
 LEAST_ASKED = 10
 """Requests of a worker from which on the refused ones among them say something."""
 STRAINED = 0.1
@@ -59,7 +68,7 @@ def cap_of(endpoint: Endpoint, variant: str, limits: Limits, now: datetime) -> i
         endpoint: as last described.
         variant: its name; "" of an HTTP endpoint.
         limits: the deployment's settings.
-        now: for throttling, which is forgotten with time, UTC.
+        now: for throttling and other callers, which are forgotten with time, UTC.
     """
     if not limits.throttling:
         return UNLIMITED
@@ -67,7 +76,8 @@ def cap_of(endpoint: Endpoint, variant: str, limits: Limits, now: datetime) -> i
     factor = factor_at(endpoint.pressure.get(variant, NEVER_PRESSED), now)
     # By decimals: 100 x 0.29 is 29, which binary fractions take for less.
     used = int(capacity_of(endpoint, variant, limits) * Decimal(str(target)) * Decimal(str(factor)))
-    return min(max(1, used), UNLIMITED)
+    left = used - others_at(endpoint.others.get(variant, NO_OTHERS), now)
+    return min(max(1, left), UNLIMITED)
 
 
 def pools_of(endpoint: Endpoint, limits: Limits, now: datetime, named: Collection[str] = ()) -> dict[str, int]:
@@ -102,3 +112,32 @@ def factor_at(pressure: Pressure, now: datetime) -> float:
         return pressure.factor
     minutes = max(timedelta(0), now - pressure.since) / timedelta(minutes=1)
     return min(1.0, pressure.factor + RECOVERY * minutes)
+
+
+def others_at(others: Others, now: datetime) -> int:
+    """Requests that other callers are taken to make by then."""
+    recent = others.seen_at is not None and now - others.seen_at <= OTHERS_COUNT_FOR
+    return others.requests if recent else 0
+
+
+def with_ours(others: Others, held: int, now: datetime) -> Others:
+    """The same, knowing what our own jobs hold now."""
+    kept = tuple(each for each in others.ours if now - each.at <= _HELD_FOR)
+    return replace(others, ours=(*kept, Held(requests=held, at=now)) if held else kept)
+
+
+def with_seen(others: Others, least: float, instances: int, now: datetime) -> Others:
+    """What was seen of a variant, less the most that our own jobs held meanwhile, is other callers'.
+
+    Never too much: each instance had at least so many requests at any time, and ours were at no time more than what
+    the jobs held.
+
+    Args:
+        others: with what our jobs held, up to now.
+        least: requests that each instance had at any time since `LOOKED_BACK`.
+        instances: of the variant.
+        now: UTC.
+    """
+    ours = max((each.requests for each in others.ours), default=0)
+    found = max(0, int(least * instances) - ours)
+    return replace(others, requests=found, seen_at=now if found else None)

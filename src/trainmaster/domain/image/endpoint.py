@@ -47,6 +47,29 @@ class Pressure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Requests that our own jobs might make of a variant at one time, UTC."""
+
+    requests: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Others:
+    """What callers other than our jobs were seen to ask of a variant.
+
+    Attributes:
+        requests: at least so many at once.
+        seen_at: when that was seen, UTC; None where nothing is.
+        ours: what our own jobs held in the minutes before, oldest first; times at which they held nothing are left out.
+    """
+
+    requests: int = 0
+    seen_at: datetime | None = None
+    ours: tuple[Held, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """An endpoint as last described.
 
@@ -64,6 +87,8 @@ class Endpoint:
         role: IAM role ARN under which it is described; None for our own.
         pressure: by variant.
         tags_unread: whether its tags could not be read with it, so that what earlier ones said is still the best guess.
+        status: `EndpointStatus`; "" where it is not known.
+        others: what others ask of it, by variant; see `capacity.OTHERS_COUNT_FOR`.
     """
 
     key: str
@@ -77,6 +102,8 @@ class Endpoint:
     role: str | None = None
     pressure: dict[str, Pressure] = field(default_factory=dict)
     tags_unread: bool = False
+    status: str = ""
+    others: dict[str, Others] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +129,16 @@ class Limits:
     region_size: tuple[int, int] = (10_240, 10_240)
     fresh_for: float = 300.0
     attempts: int = 3
+
+
+NOT_SERVING = frozenset({"OutOfService", "Creating", "Deleting", "Failed"})
+"""Values of `EndpointStatus` with which an endpoint answers nobody (SageMaker API, DescribeEndpoint); while it is
+updated or rolled back it goes on serving."""
+
+
+def is_serving(endpoint: Endpoint) -> bool:
+    """Whether requests may be answered, as far as is known."""
+    return endpoint.status not in NOT_SERVING
 
 
 def pool_name(endpoint: str, variant: str) -> str:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from trainmaster.domain.capacity import Kind, Pool
 from trainmaster.domain.image.capacity import pools_of
-from trainmaster.domain.image.endpoint import Endpoint, Limits, never_described
+from trainmaster.domain.image.endpoint import Endpoint, Limits, is_serving, never_described, pool_parts
 from trainmaster.domain.job import Job
 
 Caps = Callable[[Endpoint, Iterable[str]], Mapping[str, int]]
@@ -47,4 +47,11 @@ def endpoint_pools(asked: Mapping[str, Iterable[str]], known: Mapping[str, Endpo
     found: dict[str, int] = {}
     for key, variants in asked.items():
         found |= caps(known.get(key) or never_described(key), sorted(variants))
-    return {name: Pool(name, cap, kind=Kind.ENDPOINT) for name, cap in sorted(found.items())}
+    return {name: _pool(name, cap, known) for name, cap in sorted(found.items())}
+
+
+def _pool(name: str, cap: int, known: Mapping[str, Endpoint]) -> Pool:
+    """Nothing is started at an endpoint that answers nobody; what runs there has its retries."""
+    endpoint = known.get(pool_parts(name)[0])
+    status = "" if endpoint is None or is_serving(endpoint) else endpoint.status
+    return Pool(name, cap, kind=Kind.ENDPOINT, draining=bool(status), status=status)

@@ -1,7 +1,8 @@
 """Keeping what is known of endpoints fresh, beside the passes: with a tick, those that image jobs work at or wait for.
 
-A pass reads what is remembered, and never waits for SageMaker. Where SageMaker does not answer, what it said last
-holds. It must not say what an endpoint can take.
+One that is not serving is asked after with every tick, so that its jobs start once it is. A pass reads what is
+remembered, and never waits for SageMaker. Where SageMaker does not answer, what it said last holds. It must not say
+what an endpoint can take.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from trainmaster.domain.errors import InvalidRequest, ServiceTrouble
-from trainmaster.domain.image.endpoint import Endpoint, Limits, is_url, never_described
+from trainmaster.domain.image.endpoint import Endpoint, Limits, is_serving, is_url, never_described
 from trainmaster.domain.image.known import needed
 from trainmaster.domain.job import Job
 from trainmaster.ports import Clock
 from trainmaster.ports.image import Endpoints, KnownEndpoints
+from trainmaster.service.images.neighbours import Neighbours
 
 log = logging.getLogger(__name__)
 
@@ -35,24 +37,31 @@ class Refresher:
         endpoints: SageMaker.
         clock: the time.
         limits: how long a description counts as fresh.
+        neighbours: looks after endpoints' other callers; None where nobody does.
     """
 
     known: KnownEndpoints
     endpoints: Endpoints
     clock: Clock
     limits: Limits
+    neighbours: Neighbours | None = None
 
     def refresh(self, jobs: Iterable[Job]) -> tuple[str, ...]:
-        """Ask after the endpoints of these jobs that are not fresh; the keys of those that could not be described.
+        """Ask after the endpoints of these jobs that are not fresh, and after the other callers of all.
+
+        Returns the keys of those that could not be described, or of which others' requests could not be read.
 
         Raises `Throttled`, `Unavailable`, `NotPermitted` where even the memory does not answer.
         """
-        keys = [key for key in needed(jobs) if not is_url(key)]
+        given = tuple(jobs)
+        keys = [key for key in needed(given) if not is_url(key)]
         remembered = self.known.known(keys)
         now = self.clock.now()
         stale = [key for key in keys if not is_fresh(remembered.get(key), self.limits, now)]
         stale.sort(key=lambda key: (_tried(remembered.get(key)), key))
-        return tuple(key for key in stale[:MOST_ASKED] if not self._ask(key, remembered.get(key)))
+        failed = {key: None for key in stale[:MOST_ASKED] if not self._ask(key, remembered.get(key))}
+        others = () if self.neighbours is None else self.neighbours.look(given)
+        return tuple(failed | dict.fromkeys(others))
 
     def _ask(self, key: str, before: Endpoint | None) -> bool:
         """Describe one; whether SageMaker did."""
@@ -93,6 +102,7 @@ def described(key: str, seen: Endpoint | None, before: Endpoint | None, now: dat
         tried_at=now,
         role=seen.role or known.role,
         pressure=known.pressure,
+        others=known.others,
         instance_concurrency=tags.instance_concurrency,
         target=tags.target,
         tile_workers=tags.tile_workers,
@@ -101,7 +111,7 @@ def described(key: str, seen: Endpoint | None, before: Endpoint | None, now: dat
 
 def is_fresh(endpoint: Endpoint | None, limits: Limits, now: datetime) -> bool:
     """Whether a description need not be asked for again."""
-    if endpoint is None or endpoint.described_at is None:
+    if endpoint is None or endpoint.described_at is None or not is_serving(endpoint):
         return False
     return endpoint.http or (now - endpoint.described_at).total_seconds() < limits.fresh_for
 

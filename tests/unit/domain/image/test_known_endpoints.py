@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+
+import pytest
 
 import builders as b
 from image_builders import an_endpoint, an_endpoint_pool, an_image_job
@@ -34,6 +37,15 @@ def test_throttling_lowers_it_for_a_time():
         found.append(endpoint_pools({"ships": ["blue"]}, {"ships": pressed}, caps)[SHIPS].cap)
     assert found == [50, 60, 100]
     assert default_caps(pressed, ["blue"]) == {SHIPS: 100}
+
+
+@pytest.mark.parametrize("status", ["OutOfService", "Creating", "Deleting", "Failed"])
+def test_w17_nothing_is_started_at_an_endpoint_that_answers_nobody(status):
+    caps = caps_of(Limits(), lambda: b.NOW)
+    known = {"ships": an_endpoint(status=status), "cars": an_endpoint("cars", status="Updating")}
+    pools = endpoint_pools({"ships": ["blue"], "cars": ["blue"]}, known, caps)
+    assert pools[SHIPS] == replace(an_endpoint_pool(), draining=True, status=status)
+    assert pools[pool_name("cars", "blue")] == an_endpoint_pool(endpoint="cars")
 
 
 def test_pools_of_endpoints_are_no_settings_and_have_neither_type_nor_accelerators():
