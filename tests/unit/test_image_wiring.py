@@ -7,6 +7,7 @@ import pytest
 from aws_clients import aws_session
 from trainmaster.adapters.sagemaker import SageMakerLauncher
 from trainmaster.bootstrap import Application, Settings
+from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.image.endpoint import Limits
 from trainmaster.service.images.routing import RoutedLauncher
 
@@ -34,3 +35,11 @@ def test_with_them_attempts_of_image_jobs_go_to_their_regions(session):
     assert application.images.limits is limits
     assert application.refresher.endpoints is application.endpoints
     assert application.images.intake is application.image_queue
+
+
+@pytest.mark.parametrize("url", ["http://169.254.169.254/latest", "https://10.0.0.7:8443/m", "http://localhost/m"])
+def test_models_that_workers_would_not_call_are_refused_as_their_requests_come_in(session, url):
+    application = Application(Settings(queue="q", table="t", image_queue_url=f"{SQS}images"), session)
+    with pytest.raises(InvalidRequest, match="no public address") as caught:
+        application.intake.reachable(url)
+    assert caught.value.field == "imageProcessor.name"
