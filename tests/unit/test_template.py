@@ -31,6 +31,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SAMCONFIG = tomllib.loads((ROOT / "samconfig.toml").read_text())
 
 WITHOUT_RESOURCE = {
+    "cloudwatch:GetMetricData",
     "ec2:DescribeInstanceTypes",
     "pricing:GetProducts",
     "sagemaker:ListTrainingJobs",
@@ -246,6 +247,13 @@ def test_the_manager_alone_may_ask_about_instance_types_and_only_where_that_is_w
     policies = RESOURCES["ManagerRole"]["Properties"]["Policies"]
     (wanted,) = [each["Fn::If"] for each in policies if "InstanceTypes" in str(each)]
     assert wanted[0] == "LearnsInstanceTypes"
+
+
+def test_the_manager_alone_may_read_figures_of_endpoints_and_only_where_there_are_image_jobs():
+    assert as_methods(actions("ManagerRole", "cloudwatch")) == calls_of("cloudwatch*.py")
+    conditions = [condition for condition, each in conditional_statements("ManagerRole") if "cloudwatch" in str(each)]
+    assert conditions == ["HasImageJobs"]
+    assert [actions(role, "cloudwatch") for role in ("ApiRole", "IntakeRole", "RegionRole")] == [set()] * 3
 
 
 def test_the_manager_alone_may_ask_others_to_resize_jobs_and_only_functions_that_were_named():

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.adapters.clock import SystemClock
+from trainmaster.bootstrap.clients import Clients
 from trainmaster.bootstrap.settings import PREFIX, Settings, parse_pools
 from trainmaster.domain.image.known import caps_of
 from trainmaster.domain.policy import Policy
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from trainmaster.service.images.endpoints import Refresher
     from trainmaster.service.images.intake import Intake
     from trainmaster.service.images.launcher import ImageLauncher
+    from trainmaster.service.images.neighbours import Neighbours
 
 __all__ = ["PREFIX", "Application", "Settings", "application", "parse_pools"]
 
@@ -52,7 +54,7 @@ class Application:
     def __init__(self, settings: Settings, session: Session | None = None) -> None:
         self.settings = settings
         self.clock: Clock = SystemClock()
-        self._given = session
+        self._clients = Clients(session, self.clock)
 
     @cached_property
     def desk(self) -> Desk:
@@ -89,10 +91,10 @@ class Application:
         from trainmaster.service.catalogue import Learner, Sources
 
         # Once each: where there is no way to them, waiting for a second time would cost the Lambda its time.
-        types = Ec2InstanceTypes(lambda: self._client("ec2", tries=1))
-        quotas = ServiceQuotas(lambda: self._client("service-quotas", tries=1))
-        region = self._session.region_name or ""
-        prices = PriceList(lambda: self._client("pricing", tries=1, region=endpoint_region(region)), region)
+        types = Ec2InstanceTypes(lambda: self._clients.of("ec2", tries=1))
+        quotas = ServiceQuotas(lambda: self._clients.of("service-quotas", tries=1))
+        region = self._clients.session.region_name or ""
+        prices = PriceList(lambda: self._clients.of("pricing", tries=1, region=endpoint_region(region)), region)
         return Learner(self.store, self.store, Sources(types, quotas, prices), self.clock)
 
     @cached_property
@@ -113,14 +115,14 @@ class Application:
         """The wake queue, on SQS."""
         from trainmaster.adapters.sqs import SqsPublisher
 
-        return SqsPublisher(self._client("sqs"), self.settings.wake_queue_url, self.settings.dead_letter_queue_url)
+        return SqsPublisher(self._clients.of("sqs"), self.settings.wake_queue_url, self.settings.dead_letter_queue_url)
 
     @cached_property
     def launcher(self) -> Launcher:
         """SageMaker training jobs, and image jobs' runs where the deployment has image jobs."""
         from trainmaster.adapters.sagemaker import SageMakerLauncher
 
-        training = SageMakerLauncher(self._client("sagemaker"), self.settings.queue)
+        training = SageMakerLauncher(self._clients.of("sagemaker"), self.settings.queue)
         if self.images is None:
             return training
         from trainmaster.service.images.routing import RoutedLauncher
@@ -151,7 +153,9 @@ class Application:
             return None
         from trainmaster.adapters.sqs_images import SqsImages
 
-        return SqsImages(self._client("sqs"), self.settings.image_queue_url, self.settings.image_dead_letter_queue_url)
+        return SqsImages(
+            self._clients.of("sqs"), self.settings.image_queue_url, self.settings.image_dead_letter_queue_url
+        )
 
     @cached_property
     def refusals(self) -> Refusals:
@@ -184,16 +188,24 @@ class Application:
             return None
         from trainmaster.service.images.endpoints import Refresher
 
-        return Refresher(self.store, self.endpoints, self.clock, self.settings.limits)
+        return Refresher(self.store, self.endpoints, self.clock, self.settings.limits, self._neighbours())
+
+    def _neighbours(self) -> Neighbours | None:
+        """What looks after endpoints' other callers; None where nobody is to, or where capacity is not checked."""
+        if not (self.settings.limits.watch_others and self.settings.limits.throttling):
+            return None
+        from trainmaster.adapters.cloudwatch_concurrency import CloudWatchConcurrency
+        from trainmaster.service.images.neighbours import Neighbours
+
+        # Once each: where there is no way to it, waiting for a second time would cost the manager its time.
+        return Neighbours(self.store, CloudWatchConcurrency(self._clients.under("cloudwatch", tries=1)), self.clock)
 
     @cached_property
     def endpoints(self) -> Endpoints:
         """SageMaker's endpoints, in other accounts under the roles that reach them."""
         from trainmaster.adapters.sagemaker_endpoints import SageMakerEndpoints
-        from trainmaster.imaging.roles import Roles
 
-        roles = Roles(self._session, self._client("sts"), self.clock)
-        return SageMakerEndpoints(lambda role: self._client("sagemaker", session=roles.session(role)))
+        return SageMakerEndpoints(self._clients.under("sagemaker"))
 
     @cached_property
     def meter(self) -> Meter:
@@ -205,7 +217,7 @@ class Application:
         """Where jobs save their work, on S3; its client is made when somebody first looks."""
         from trainmaster.adapters.s3 import S3Checkpoints
 
-        return S3Checkpoints(lambda: self._client("s3"))
+        return S3Checkpoints(lambda: self._clients.of("s3"))
 
     @cached_property
     def groups(self) -> Groups:
@@ -220,15 +232,15 @@ class Application:
         from trainmaster.adapters.eventbridge import EventAsker
         from trainmaster.adapters.lambda_hook import FunctionAsker
 
-        function = FunctionAsker(lambda: self._client("lambda", tries=1))
-        return {FUNCTION: function, EVENT: EventAsker(lambda: self._client("events"))}
+        function = FunctionAsker(lambda: self._clients.of("lambda", tries=1))
+        return {FUNCTION: function, EVENT: EventAsker(lambda: self._clients.of("events"))}
 
     @cached_property
     def region_queue(self) -> RegionQueue:
         """How workers learn of regions, on SQS."""
         from trainmaster.adapters.sqs_regions import SqsRegions
 
-        return SqsRegions(self._client("sqs"), self.settings.region_queue_url, self.clock.sleep)
+        return SqsRegions(self._clients.of("sqs"), self.settings.region_queue_url, self.clock.sleep)
 
     @cached_property
     def workers(self) -> WorkerQueue:
@@ -240,7 +252,7 @@ class Application:
             runs=self.runs,
             regions=self.region_queue,
             endpoints=self.store,
-            tell=SqsProgress(self._client("sqs"), self.settings.wake_queue_url, self.clock).tell,
+            tell=SqsProgress(self._clients.of("sqs"), self.settings.wake_queue_url, self.clock).tell,
             clock=self.clock,
             attempts=self.settings.limits.attempts,
         )
@@ -250,7 +262,7 @@ class Application:
         """Reads images, asks models, writes results; needs the layer with GDAL (ADR 0017)."""
         from trainmaster.imaging.wiring import Imaging
 
-        return Imaging(self._session, self.clock)
+        return Imaging(self._clients.session, self.clock)
 
     def observation_of(self, event: Mapping[str, Any]) -> Observation | None:
         """What an EventBridge event says of a training job; None where it is about something else.
@@ -265,33 +277,12 @@ class Application:
     def _table(self) -> Table:
         from trainmaster.adapters.dynamodb_table import Table
 
-        return Table(self._client("dynamodb"), self.settings.table, self.clock.sleep)
+        return Table(self._clients.of("dynamodb"), self.settings.table, self.clock.sleep)
 
     def _ask_iam(self) -> Callable[[str, str], bool | None]:
         from trainmaster.adapters.iam import PassRoleChecker
 
-        return PassRoleChecker(self._client("iam"), self.clock).may_pass
-
-    @cached_property
-    def _session(self) -> Session:
-        if self._given is not None:
-            return self._given
-        import boto3
-        import botocore.session
-
-        from trainmaster.adapters.service_model import use_trimmed_model
-
-        # The runtime's boto3 may be older than the request's newest members, and the whole model is slow to load.
-        return boto3.Session(botocore_session=use_trimmed_model(botocore.session.get_session()))
-
-    def _client(
-        self, service: str, *, tries: int = 3, region: str | None = None, session: Session | None = None
-    ) -> Any:
-        """A client that tries three times and gives up early: every use case can be repeated as a whole."""
-        from botocore.config import Config
-
-        patience = Config(retries={"mode": "standard", "total_max_attempts": tries}, connect_timeout=2, read_timeout=10)
-        return (session or self._session).client(service, region_name=region, config=patience)  # type: ignore[call-overload]
+        return PassRoleChecker(self._clients.of("iam"), self.clock).may_pass
 
 
 @lru_cache(maxsize=1)

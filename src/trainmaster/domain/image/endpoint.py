@@ -119,6 +119,7 @@ class Limits:
         region_size: `REGION_SIZE`, pixels per axis.
         fresh_for: seconds for which a description counts as fresh.
         attempts: tries of a region before its job fails.
+        watch_others: `WATCH_OTHER_CALLERS`: whether what others ask of endpoints is looked at, and left to them.
     """
 
     throttling: bool = True
@@ -129,6 +130,7 @@ class Limits:
     region_size: tuple[int, int] = (10_240, 10_240)
     fresh_for: float = 300.0
     attempts: int = 3
+    watch_others: bool = True
 
 
 NOT_SERVING = frozenset({"OutOfService", "Creating", "Deleting", "Failed"})

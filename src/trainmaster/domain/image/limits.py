@@ -67,8 +67,9 @@ VARIABLES: Mapping[str, _Setting] = {
     "REGION_SIZE": _Setting("region_size", _size, "pixels per axis, such as '(10240, 10240)'"),
     "ENDPOINT_FRESH_SECONDS": _Setting("fresh_for", positive, _WHOLE),
     "REGION_ATTEMPTS": _Setting("attempts", positive, _WHOLE),
+    "WATCH_OTHER_CALLERS": _Setting("watch_others", _switch, "'True' or 'False'"),
 }
-"""The environment variables; the last two are ours, the others ModelRunner's."""
+"""The environment variables; the last three are ours, the others ModelRunner's."""
 TAGS: Mapping[str, _Setting] = {
     "osml:instance-concurrency": _Setting("instance_concurrency", positive, _WHOLE),
     "osml:capacity-target-percentage": _Setting("target", _target, _SHARE),

@@ -37,6 +37,7 @@ def test_every_variable_is_read():
         "REGION_SIZE": "(8192, 4096)",
         "ENDPOINT_FRESH_SECONDS": "60",
         "REGION_ATTEMPTS": "5",
+        "WATCH_OTHER_CALLERS": "False",
     }
     assert given.keys() == VARIABLES.keys()
     assert limits_of(given) == Limits(
@@ -48,6 +49,7 @@ def test_every_variable_is_read():
         region_size=(8_192, 4_096),
         fresh_for=60,
         attempts=5,
+        watch_others=False,
     )
 
 

@@ -1,0 +1,69 @@
+"""Makes boto3's clients, for our own account and under roles, with the patience that a manager has.
+
+It must not know what they are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.ports import Clock
+
+if TYPE_CHECKING:
+    from boto3 import Session
+
+    from trainmaster.imaging.roles import Roles
+
+
+class Clients:
+    """The clients of one Lambda environment.
+
+    Args:
+        given: whose clients they are; None for a new session with botocore's own settings.
+        clock: tells how long a role's credentials last.
+    """
+
+    def __init__(self, given: Session | None, clock: Clock) -> None:
+        self._given = given
+        self._clock = clock
+
+    @cached_property
+    def session(self) -> Session:
+        """The session of our own account."""
+        if self._given is not None:
+            return self._given
+        import boto3
+        import botocore.session
+
+        from trainmaster.adapters.service_model import use_trimmed_model
+
+        # The runtime's boto3 may be older than the request's newest members, and the whole model is slow to load.
+        return boto3.Session(botocore_session=use_trimmed_model(botocore.session.get_session()))
+
+    def of(self, service: str, *, tries: int = 3, region: str | None = None, session: Session | None = None) -> Any:
+        """A client that tries three times and gives up early: every use case can be repeated as a whole."""
+        from botocore.config import Config
+
+        patience = Config(retries={"mode": "standard", "total_max_attempts": tries}, connect_timeout=2, read_timeout=10)
+        given = session or self.session
+        return given.client(service, region_name=region, config=patience)  # type: ignore[call-overload]
+
+    def under(self, service: str, *, tries: int = 3) -> Callable[[str | None], Any]:
+        """A service's clients under roles, our own for None; each kept as long as its role's credentials last."""
+        last: dict[str | None, tuple[Session, Any]] = {}
+
+        def client(role: str | None) -> Any:
+            session = self._roles.session(role)
+            if role not in last or last[role][0] is not session:
+                last[role] = (session, self.of(service, tries=tries, session=session))
+            return last[role][1]
+
+        return client
+
+    @cached_property
+    def _roles(self) -> Roles:
+        from trainmaster.imaging.roles import Roles
+
+        return Roles(self.session, self.of("sts"), self._clock)
