@@ -199,8 +199,8 @@ def check_ended_badly(world):
     assert len(set(world.aside.letters)) == 1
 
 
-def test_regions_give_their_capacity_back_one_by_one():
-    """W9."""
+def test_w9_w19_regions_give_their_capacity_back_one_by_one_and_the_manager_is_woken_for_each():
+    """There is no tick in between."""
     world = ImageRunsWorld(takes=4)
     world.enter("long", 2)
     world.run(5)

@@ -57,7 +57,7 @@ def test_a_job_starts_where_its_requests_fit_beside_what_runs():
     assert plan_of(queue).starts[0].units == {SHIPS: 4}
 
 
-def test_four_starts_of_image_jobs_count_as_much_as_one_of_a_training_job():
+def test_w19_a_pass_starts_many_image_jobs_of_which_four_count_as_much_as_one_training_job():
     """They ask nothing of SageMaker."""
     waiting = [an_image_job(f"image{number}", 1) for number in range(9)]
     queue = a_queue(waiting=waiting, caps={"ships": 20}, policy=Policy(most_actions=2))

@@ -292,15 +292,19 @@ def test_a_batch_is_hidden_longer_than_the_manager_may_take_but_not_for_long():
         ("RegionFunction", "Regions", "RegionQueue", "RegionConcurrency"),
     ],
 )
-def test_functions_of_image_jobs_are_bounded_and_no_message_is_given_up_for_it(function, event, queue, parameter):
-    """Lambda takes 2 to 1,000. A message that shows again before its call has ended is counted as received in vain.
+def test_w20_functions_of_image_jobs_scale_with_their_queues_and_no_message_is_given_up_for_their_bound(
+    function, event, queue, parameter
+):
+    """Nobody else scales them. Lambda takes 2 to 1,000.
 
-    AWS advises five deliveries at least ("Configuring maximum concurrency for Amazon SQS event sources").
+    A message that shows again before its call has ended is counted as received in vain. AWS advises five deliveries at
+    least ("Configuring maximum concurrency for Amazon SQS event sources").
     """
     source = RESOURCES[function]["Properties"]["Events"][event]["Properties"]
     assert source["Queue"] == {"Fn::GetAtt": [queue, "Arn"]}
     assert source["ScalingConfig"] == {"MaximumConcurrency": {"Ref": parameter}}
     assert (PARAMETERS[parameter]["MinValue"], PARAMETERS[parameter]["MaxValue"]) == (2, 1000)
+    assert not [each for each in RESOURCES.values() if "AutoScaling" in each["Type"] or "::ECS::" in each["Type"]]
     properties = RESOURCES[queue]["Properties"]
     assert properties["VisibilityTimeout"] > RESOURCES[function]["Properties"]["Timeout"]
     assert properties["RedrivePolicy"]["maxReceiveCount"] >= 5

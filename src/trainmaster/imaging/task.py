@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from trainmaster.domain.image.cutting import Cut, Window
 from trainmaster.domain.image.request import ImageRequest
+from trainmaster.domain.image.standing import DEAD_AFTER
 from trainmaster.domain.image.work import Claim, RegionRecord
 from trainmaster.ports import Clock
 from trainmaster.ports.image import KnownEndpoints, RegionQueue, Runs
@@ -75,7 +76,7 @@ class Limits:
 
     left: Callable[[], float]
     beat_every: float = 20.0
-    dead_after: float = 120.0
+    dead_after: float = DEAD_AFTER.total_seconds()
     save_every: float = 60.0
     reserve: float = 90.0
     spare: float = 20.0

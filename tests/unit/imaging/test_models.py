@@ -235,7 +235,7 @@ class Busy:
         return []
 
 
-def test_what_may_pass_is_asked_again_after_growing_pauses():
+def test_w8_what_may_pass_is_asked_again_after_growing_pauses():
     model, pauses = Busy(Throttled("busy"), Unavailable("down")), []
     patient = Patient(model, wait=lambda seconds: bool(pauses.append(seconds)), spread=lambda: 0.5)
     assert patient.features(b"") == []

@@ -266,7 +266,9 @@ def test_a_tile_that_fails_for_good_fails_the_try_and_the_next_one_does_only_wha
     assert len(web.tiles) - before == record.region.tiles - done
 
 
-def test_a_region_that_fails_every_try_has_failed_and_the_others_are_merged_without_it(play, web):
+def test_w8_a_region_is_tried_again_and_one_that_fails_every_try_has_failed_and_the_others_are_merged_without_it(
+    play, web
+):
     numbers = play.lay_out()
     web.trouble = lambda number: 422
     for tried in range(play.queue.attempts):
@@ -320,7 +322,7 @@ class AtOnce:
 
 @pytest.mark.parametrize("status", [429, 500])
 def test_w17_refusals_and_failures_of_the_model_lower_the_target_also_where_retries_helped(play, web, status):
-    play.task = replace(play.task, cut=WHOLE)
+    play.task = replace(play.task, cut=WHOLE, workers=1)
     play.lay_out()
     play.workshop = AtOnce(play.workshop)
     web.trouble = lambda number: status if number % 2 else None
@@ -398,7 +400,7 @@ def test_trouble_of_another_kind_after_a_pause_counts_as_before(play, web):
     assert play.turn(0) is Outcome.FAILED
 
 
-def test_a_busy_model_is_asked_again_before_anything_fails(play, web):
+def test_w8_a_busy_model_is_asked_again_before_anything_fails(play, web):
     play.lay_out()
     play.workshop = Impatient(play.workshop, waits=True)
     web.trouble = lambda number: 503 if number in (2, 4, 5) else None

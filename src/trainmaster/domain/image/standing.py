@@ -13,6 +13,9 @@ from trainmaster.domain.image.window import called
 from trainmaster.domain.image.work import MERGE, ImageWork, Progress, RegionRecord, RegionState, Run, run_of
 from trainmaster.domain.observation import Observation, Status
 
+DEAD_AFTER = timedelta(seconds=120)
+"""A worker that is silent for so long has died, for the manager and for other workers alike; workers say that they live
+several times as often."""
 AT_WORK, STARTING = "Training", "Starting"
 """`SecondaryStatus` of a training job whose instances are at work, and of one whose are not."""
 

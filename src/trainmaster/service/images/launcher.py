@@ -10,14 +10,14 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceTrouble
 from trainmaster.domain.image.cutting import regions
 from trainmaster.domain.image.endpoint import Limits
-from trainmaster.domain.image.standing import begun, dispatchable, exhausted, observed, silent
+from trainmaster.domain.image.standing import DEAD_AFTER, begun, dispatchable, exhausted, observed, silent
 from trainmaster.domain.image.window import window_of
 from trainmaster.domain.image.work import Claim, ImageWork, Run, run_parts
 from trainmaster.domain.job import Job, JobState
@@ -27,8 +27,6 @@ from trainmaster.ports.image import ImageIntake, RegionQueue, Runs
 
 log = logging.getLogger(__name__)
 
-DEAD_AFTER: Final = timedelta(seconds=120)
-"""A worker that is silent for so long has died; workers say that they live several times as often."""
 MANAGER: Final = "manager"
 """Who takes a region that is to be failed because its workers die."""
 
