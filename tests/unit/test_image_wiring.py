@@ -37,6 +37,18 @@ def test_with_them_attempts_of_image_jobs_go_to_their_regions(session):
     assert application.images.intake is application.image_queue
 
 
+@pytest.mark.parametrize(
+    ("limits", "watches"),
+    [(Limits(), True), (Limits(watch_others=False), False), (Limits(throttling=False), False)],
+)
+def test_w17_other_callers_are_looked_after_unless_that_is_switched_off_or_capacity_is_not_checked(
+    session, limits, watches
+):
+    queues = {"image_queue_url": f"{SQS}images", "region_queue_url": f"{SQS}regions"}
+    application = Application(Settings(queue="q", table="t", limits=limits, **queues), session)
+    assert (application.refresher.neighbours is not None) is watches
+
+
 @pytest.mark.parametrize("url", ["http://169.254.169.254/latest", "https://10.0.0.7:8443/m", "http://localhost/m"])
 def test_models_that_workers_would_not_call_are_refused_as_their_requests_come_in(session, url):
     application = Application(Settings(queue="q", table="t", image_queue_url=f"{SQS}images"), session)
