@@ -13,8 +13,9 @@ from builders import G5, NOW, P5, a_job, a_past_attempt, a_pool, a_running_job, 
 from trainmaster.domain import lifecycle
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.capacity import covers, total
-from trainmaster.domain.history import History, types_of
+from trainmaster.domain.history import History
 from trainmaster.domain.job import JobState
+from trainmaster.domain.kinds import types_of
 from trainmaster.domain.policy import Policy, Preemption, Wishes
 from trainmaster.domain.records import Records
 from trainmaster.planner.preempt import Candidates

@@ -14,7 +14,8 @@ from builders import G5, NOW, P5, a_job, a_pool, a_preempting_job, a_running_job
 from play import Play
 from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Kind, PlanStatus, Pool
-from trainmaster.domain.history import History, Sketch, bucket_of, kinds_of
+from trainmaster.domain.history import History, Sketch, bucket_of
+from trainmaster.domain.kinds import kinds_of
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Budget, Lending, Order, Policy, Preemption, Share
 from trainmaster.domain.records import Records

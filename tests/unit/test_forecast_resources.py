@@ -10,7 +10,7 @@ import pytest
 
 from builders import G5, NOW, P5, a_job, a_pool, a_running_job, at, pools_of
 from trainmaster.domain.capacity import Demand
-from trainmaster.domain.history import kinds_of
+from trainmaster.domain.kinds import kinds_of
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Expansion, Policy
 from trainmaster.domain.resources import Resources

@@ -9,9 +9,10 @@ from image_builders import a_report, a_running_image, a_started_image, an_image_
 from trainmaster.domain import lifecycle
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.charging import books
-from trainmaster.domain.history import IMAGES, MOST_IMAGE_KINDS, MOST_KINDS, History, kinds_of
+from trainmaster.domain.history import MOST_IMAGE_KINDS, MOST_KINDS, History
 from trainmaster.domain.image.endpoint import pool_name
 from trainmaster.domain.job import JobState
+from trainmaster.domain.kinds import IMAGES, kinds_of
 from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import FailureClass, Policy
 from trainmaster.domain.records import Records, booked

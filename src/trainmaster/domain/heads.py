@@ -48,7 +48,7 @@ def first_of(lane: str, *, sparing: bool = False) -> int:
 def first_guess(pools: Mapping[str, Pool], active: Iterable[Job]) -> Callable[[str], int]:
     """How many jobs of a lane a sparing reader probably wants, given its name, before anything of it is read.
 
-    Who follows it reads few lanes twice; what is read in the end is for `heads_wanted` to say.
+    Who follows it reads few lanes twice; what is read in the end is for `heads_needed` to say.
 
     Args:
         pools: those that are known by then.

@@ -15,10 +15,9 @@ from itertools import accumulate
 
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.image import pace
-from trainmaster.domain.image.pace import IMAGES
 from trainmaster.domain.image.work import ImageWork
 from trainmaster.domain.job import ENDED, Job
-from trainmaster.domain.kinds import ALL, kinds_of, types_of
+from trainmaster.domain.kinds import ALL, IMAGES, kinds_of, types_of
 
 FIRST_EDGE = 30.0
 """Seconds: run times up to here are one bucket."""

@@ -8,17 +8,19 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 
-from trainmaster.domain.image import pace
+from trainmaster.domain.image.demand import pool_of
 from trainmaster.domain.job import Job
 
 ALL = "*"
 """The widest kind of training jobs."""
+IMAGES = "@"
+"""What kinds of image jobs begin with, and the widest of them: no share's name does."""
 
 
 def kinds_of(job: Job) -> tuple[str, ...]:
     """The kinds that a job belongs to, narrowest first; image jobs and training jobs have none in common."""
     if job.image_work is not None:
-        return pace.kinds(job.image_work)
+        return _image_kinds(pool_of(job.image_work), job.image_work.load)
     return _kinds(job.share, job.image, types_of(job), job.demand.size)
 
 
@@ -27,8 +29,14 @@ def _kinds(share: str, image: str, types: str, count: int) -> tuple[str, ...]:
     return (f"{share}|{_short(image)}|{types}|{count}", f"|{types}|{count.bit_length()}", ALL)
 
 
-def _short(image: str) -> str:
-    return hashlib.sha256(image.encode()).hexdigest()[:8] if image else ""
+@lru_cache(maxsize=4096)
+def _image_kinds(pool: str, load: int) -> tuple[str, ...]:
+    where = f"{IMAGES}{_short(pool)}"
+    return (f"{where}|{load.bit_length()}", where, IMAGES)
+
+
+def _short(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:8] if name else ""
 
 
 def types_of(job: Job) -> str:

@@ -6,16 +6,11 @@ each of the requests that the job makes at once. It must not read a clock, nor k
 
 from __future__ import annotations
 
-import hashlib
 import math
-from functools import lru_cache
 from statistics import NormalDist
 
-from trainmaster.domain.image.demand import pool_of
 from trainmaster.domain.image.work import ImageWork
 
-IMAGES = "@"
-"""What kinds of image jobs begin with, and the widest of them: no share's name does."""
 TURN_TAKES = 1.0
 """Seconds of a turn where nothing is known: half of all jobs are taken to be quicker."""
 BESIDES = 10
@@ -36,17 +31,6 @@ def turns(work: ImageWork, given: int) -> float:
     """
     at_once = min(given or work.load, work.load)
     return work.tiles / max(at_once, 1) + BESIDES
-
-
-def kinds(work: ImageWork) -> tuple[str, ...]:
-    """The kinds that an image job belongs to, narrowest first."""
-    return _kinds(pool_of(work), work.load)
-
-
-@lru_cache(maxsize=4096)
-def _kinds(pool: str, load: int) -> tuple[str, ...]:
-    where = f"{IMAGES}{hashlib.sha256(pool.encode()).hexdigest()[:8]}"
-    return (f"{where}|{load.bit_length()}", where, IMAGES)
 
 
 def unknown(count: float, elapsed: float, quantile: float) -> float:
