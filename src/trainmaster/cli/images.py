@@ -25,11 +25,6 @@ _SIZE = "imageSize"
 _OPTION_PREFIX = "trainmaster:"
 
 
-def is_image_request(request: Mapping[str, Any]) -> bool:
-    """Whether this is a request for an image job: it has ModelRunner's members, and none of a training job."""
-    return "TrainingJobName" not in request and ("imageUrls" in request or "imageProcessor" in request)
-
-
 def with_wishes(request: Mapping[str, Any], priority: int | None, options: Mapping[str, str]) -> dict[str, Any]:
     """The request with what the command line asks for, which replaces what it has itself. Raises Refused."""
     new: dict[str, Any] = {name.removeprefix(_OPTION_PREFIX): value for name, value in options.items()}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trainmaster.cli.elastic import elastic_options
-from trainmaster.cli.images import is_image_request, with_size, with_wishes
+from trainmaster.cli.images import with_size, with_wishes
 from trainmaster.cli.options import Base, File, Instances, Json, Options, Priority, Resources
 from trainmaster.cli.outlook import deadline_sentence, names, start_sentence
 from trainmaster.cli.render import as_json, text_of, warn
@@ -15,6 +15,7 @@ from trainmaster.cli.request import cautions, not_honoured, options_of, read_job
 from trainmaster.cli.times import span, with_moments
 from trainmaster.cli.tools import tools_of
 from trainmaster.client.elastic import ElasticOptions, makes_elastic
+from trainmaster.domain.image.request import is_image_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

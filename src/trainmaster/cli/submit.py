@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trainmaster.cli.elastic import elastic_options
-from trainmaster.cli.images import is_image_request, received_sentence, with_wishes
+from trainmaster.cli.images import received_sentence, with_wishes
 from trainmaster.cli.options import Base, File, Instances, Json, Options, Priority, Resources
 from trainmaster.cli.render import as_json, warn
 from trainmaster.cli.request import cautions, not_honoured, options_of, read_job, with_tags
@@ -16,6 +16,7 @@ from trainmaster.cli.tools import tools_of
 from trainmaster.cli.waiting import INTERVAL_SECONDS, Interval, Patience, Timeout, absence, entered, report, wait_for
 from trainmaster.client.elastic import ElasticOptions
 from trainmaster.client.wording import sentence_of
+from trainmaster.domain.image.request import is_image_request
 
 if TYPE_CHECKING:
     from datetime import datetime

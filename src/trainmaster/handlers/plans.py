@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from trainmaster.bootstrap.settings import Settings
 from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.image.request import is_image_request
 from trainmaster.handlers.foresight_model import Plan
 from trainmaster.handlers.image_model import read_request
 from trainmaster.handlers.images import offered
@@ -60,11 +61,6 @@ def planned(parts: Parts, body: Mapping[str, Any], caller: str | None) -> Plan:
     sight = Sight(parts.store, parts.settings.limits, parts.settings.account)
     explanation, advice, found = foresee(parts.desk, sight, Asked(reading.request, request, caller), size)
     return plan_view(explanation, (*reading.warnings, *advice), found)
-
-
-def is_image_request(body: Mapping[str, Any]) -> bool:
-    """Whether this is for an image job: it has ModelRunner's members, and no training job's name."""
-    return "TrainingJobName" not in body and ("imageUrls" in body or "imageProcessor" in body)
 
 
 def _size_of(given: object) -> tuple[int, int] | None:

@@ -37,6 +37,11 @@ _HEADER = re.compile(r"[\x20-\x7e]*")
 _MODEL_FIELD = "imageProcessor.name"
 
 
+def is_image_request(body: Mapping[str, Any]) -> bool:
+    """Whether this is a request for an image job: it has ModelRunner's members, and none of a training job."""
+    return "TrainingJobName" not in body and ("imageUrls" in body or "imageProcessor" in body)
+
+
 class ProcessorType(StrEnum):
     """Who answers: a SageMaker endpoint, or a model behind a URL."""
 
