@@ -211,19 +211,21 @@ def test_what_is_left_is_what_comparing_all_pairs_leaves(found, rng, share):
 
 
 def test_a_crowd_in_one_place_takes_neither_much_memory_nor_much_time():
-    """12,000 equal boxes have 72 million pairs, and 20,000 in a small place nearly as many."""
+    """6,000 equal boxes have 18 million pairs, and 3,000 in a small place a million that overlap."""
     rng = random.Random(1)
     equal = [a_feature((0, 0, 100 + i * 1e-6, 100)) for i in range(6_000)]
     corners = [(rng.randrange(900), rng.randrange(900)) for _ in range(3_000)]
     dense = [a_feature((x, y, x + 90 + rng.random(), y + 90), rng.random()) for x, y in corners]
     tracemalloc.start()
     begun = time.process_time()
-    assert len(keep(equal)) == 1
-    assert 100 < len(keep(dense, Distillation(), [i % 3 == 0 for i in range(len(dense))])) < len(dense)
-    assert len(keep(dense, SOFT)) > 100
-    assert time.process_time() - begun < 20
-    assert tracemalloc.get_traced_memory()[1] < 150_000_000
+    one = keep(equal)
+    some = keep(dense, Distillation(), [i % 3 == 0 for i in range(len(dense))])
+    lowered = keep(dense, SOFT)
+    took, most = time.process_time() - begun, tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
+    assert (len(one), 100 < len(some) < len(dense), len(lowered) > 100) == (1, True, True)
+    assert took < 20
+    assert most < 150_000_000
 
 
 def a_point(x, y, score=0.9):
