@@ -19,7 +19,7 @@ class RegionsView(TypedDict):
 class ImageView(TypedDict):
     """What an image job does at an endpoint; `variant` is null of a model behind a URL.
 
-    `expectedEnd` is null where no region is worked on.
+    `expectedEnd` is null while it holds no requests.
     """
 
     endpoint: str

@@ -42,7 +42,7 @@ class Image(Answer):
     regions: Regions
     expected_end: Annotated[
         datetime | None,
-        Field(description="When all is expected to be done, by the regions that are; null where none is worked on."),
+        Field(description="When all is expected to be done, by the regions that are; null while it holds no requests."),
     ]
 
 
