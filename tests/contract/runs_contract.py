@@ -196,17 +196,17 @@ class RunsContract:
         assert begin(runs, 0, "another").tries == 2
 
     def test_all_regions_are_in_line_and_none_is_kept_back_where_they_may_all_be_at_work(self, runs):
-        for number, window in enumerate((None, 3, 9)):
+        for number, abreast in enumerate((None, 3, 9)):
             job = f"scene-{number}"
-            run = runs.lay_out(job, 1, regions(3), window=window)
-            assert (run.line, run.window) == ((0, 1, 2), None)
+            run = runs.lay_out(job, 1, regions(3), abreast=abreast)
+            assert (run.line, run.abreast) == ((0, 1, 2), None)
             assert runs.run(job) == run
             assert ended(runs, 1, job=job) == Rest(left=2)
 
     def test_of_regions_that_are_kept_back_each_end_calls_the_next(self, runs):
-        run = runs.lay_out("scene", 1, regions(5), window=2)
+        run = runs.lay_out("scene", 1, regions(5), abreast=2)
         assert run == runs.run("scene")
-        assert (run.line, run.window) == ((0, 1, 2, 3, 4), 2)
+        assert (run.line, run.abreast) == ((0, 1, 2, 3, 4), 2)
         assert ended(runs, 1) == Rest(left=4, next=(2,))
         begin(runs, 0)
         assert runs.leave(claim(0), NOW, reason="no", final=True) == Rest(left=3, next=(3,))
@@ -216,27 +216,27 @@ class RunsContract:
         assert ended(runs, MERGE) == Rest(left=0)
 
     def test_a_region_given_back_keeps_its_place(self, runs):
-        runs.lay_out("scene", 1, regions(4), window=1)
+        runs.lay_out("scene", 1, regions(4), abreast=1)
         begin(runs, 0)
         assert runs.leave(claim(0), NOW, reason="no", final=False) == Rest(left=4)
         assert ended(runs, 0) == Rest(left=3, next=(1,))
 
-    def test_in_another_attempt_the_regions_that_are_left_stand_in_line_with_a_window_of_its_own(self, runs):
-        runs.lay_out("scene", 1, regions(9), window=4)
+    def test_in_another_attempt_the_regions_that_are_left_stand_in_line_and_another_number_goes_abreast(self, runs):
+        runs.lay_out("scene", 1, regions(9), abreast=4)
         for number in (0, 2, 3):
             done(runs, number)
-        run = runs.lay_out("scene", 2, regions(9), window=2)
-        assert run == runs.run("scene") == runs.lay_out("scene", 2, regions(9), window=5)
-        assert (run.line, run.window) == ((1, 4, 5, 6, 7, 8), 2)
+        run = runs.lay_out("scene", 2, regions(9), abreast=2)
+        assert run == runs.run("scene") == runs.lay_out("scene", 2, regions(9), abreast=5)
+        assert (run.line, run.abreast) == ((1, 4, 5, 6, 7, 8), 2)
         assert ended(runs, 4, attempt=2) == Rest(left=5, next=(5,))
         assert ended(runs, 1, attempt=2) == Rest(left=4, next=(6,))
         everything = runs.lay_out("scene", 3, regions(9))
-        assert (everything.line, everything.window) == ((5, 6, 7, 8), None)
+        assert (everything.line, everything.abreast) == ((5, 6, 7, 8), None)
 
     def test_of_many_workers_that_end_at_once_none_leaves_a_region_uncalled(self, runs):
         """Whoever ends may be told what another's end calls too: that message comes twice. None is told by nobody."""
-        count, window = 14, 4
-        called = deque(runs.lay_out("scene", 1, regions(count), window=window).line[:window])
+        count, abreast = 14, 4
+        called = deque(runs.lay_out("scene", 1, regions(count), abreast=abreast).line[:abreast])
 
         def work(worker):
             with suppress(IndexError):
@@ -247,7 +247,7 @@ class RunsContract:
 
         # Who finds nothing to do goes home, so some are sent again.
         while called:
-            _at_once([lambda worker=f"w{n}": work(worker) for n in range(window)])
+            _at_once([lambda worker=f"w{n}": work(worker) for n in range(abreast)])
         assert states(runs.run("scene")) == [RegionState.DONE] * (count + 1)
 
     def test_running_out_of_time_is_no_try(self, runs):

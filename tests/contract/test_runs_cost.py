@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from engines import DynamoEngine
 from meter import Meter
-from runs_contract import NOW, RegionState, begin, claim, done, ended, regions, states
-
-from trainmaster.domain.image.work import MERGE, Rest
+from runs_contract import RegionState, begin, done, ended, regions, states
 
 
 @pytest.fixture
@@ -31,8 +29,8 @@ def test_forgetting_a_job_costs_one_write_however_many_regions_it_has(stage, cou
 def test_a_region_costs_the_same_whether_others_are_kept_back_or_not(stage):
     meter, _, runs = stage
     costs = []
-    for job, window in (("all", None), ("few", 2)):
-        runs.lay_out(job, 1, regions(50), window=window)
+    for job, abreast in (("all", None), ("few", 2)):
+        runs.lay_out(job, 1, regions(50), abreast=abreast)
         with meter.measured() as cost:
             ended(runs, 0, job=job)
         costs.append((cost.write_units, cost.read_units, cost.calls))
@@ -49,23 +47,8 @@ def test_rows_that_have_outlived_their_run_are_not_taken_for_a_new_ones(stage):
     begin(runs, 2)
     runs.forget("scene")
     engine.client.delete_item(TableName=engine.name, Key={"pk": {"S": "image#scene"}, "sk": {"S": "run"}})
-    run = runs.lay_out("scene", 1, regions(4, tiles=9), window=2)
+    run = runs.lay_out("scene", 1, regions(4, tiles=9), abreast=2)
     assert run == runs.run("scene")
     assert states(run) == [RegionState.PENDING] * 5
     assert [each.region for each in run.records[:-1]] == regions(4, tiles=9)
     assert [done(runs, number) for number in range(4)] == [3, 2, 1, 0]
-
-
-def test_a_run_that_was_laid_out_before_regions_stood_in_line_goes_on(stage):
-    """As an earlier release wrote it."""
-    _, engine, runs = stage
-    runs.lay_out("scene", 1, regions(3))
-    engine.client.update_item(
-        TableName=engine.name,
-        Key={"pk": {"S": "image#scene"}, "sk": {"S": "run"}},
-        UpdateExpression="REMOVE #line",
-        ExpressionAttributeNames={"#line": "line"},
-    )
-    assert (runs.run("scene").line, runs.run("scene").window) == ((0, 1, 2), None)
-    assert [ended(runs, number) for number in range(3)] == [Rest(left=2), Rest(left=1), Rest(left=0, next=(MERGE,))]
-    assert runs.begin(claim(MERGE), NOW, dead_before=NOW) is not None

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from trainmaster.adapters.dynamodb_rows import Key, Row
 from trainmaster.domain.document import value_of
 from trainmaster.domain.image import claims
-from trainmaster.domain.image import window as windows
+from trainmaster.domain.image.abreast import Line, in_line, limiting, rest
 from trainmaster.domain.image.work import MERGE, Claim, RegionRecord, Rest, Run
 
 RUN = "run"
@@ -61,11 +61,11 @@ def record_of(row: Row, attempt: int) -> RegionRecord:
     return record if number_in(row, "attempt") == attempt else claims.afresh(record)
 
 
-def planned(job: str, attempt: int, records: Iterable[RegionRecord], window: int | None) -> Run:
+def planned(job: str, attempt: int, records: Iterable[RegionRecord], abreast: int | None) -> Run:
     """The run of an attempt as it begins."""
     ordered = tuple(sorted(records, key=_in_order))
-    line = windows.in_line(ordered)
-    return Run(job=job, attempt=attempt, records=ordered, line=line, window=windows.narrow(window, line))
+    line = in_line(ordered)
+    return Run(job=job, attempt=attempt, records=ordered, line=line, abreast=limiting(abreast, line))
 
 
 def alike(rows: Sequence[Row], attempt: int, records: Sequence[RegionRecord]) -> list[Row]:
@@ -84,10 +84,8 @@ def run_of_rows(job: str, run: Row, rows: Sequence[Row]) -> Run:
         return Run(job=job, attempt=0, stopped=True)
     attempt = number_in(run, "attempt")
     records = tuple(sorted((record_of(row, attempt) for row in rows), key=_in_order))
-    line, window = _line(run)
-    if line is None:
-        line = tuple(each.region.number for each in records[:-1])
-    return Run(job=job, attempt=attempt, stopped="stopped" in run, records=records, line=line, window=window)
+    line, abreast = _line(run)
+    return Run(job=job, attempt=attempt, stopped="stopped" in run, records=records, line=line, abreast=abreast)
 
 
 def rest_of(claim: Claim, runs: tuple[Row, Row] | None) -> Rest | None:
@@ -95,19 +93,17 @@ def rest_of(claim: Claim, runs: tuple[Row, Row] | None) -> Rest | None:
     if runs is None:
         return None
     before, after = runs
-    line, window = _line(before)
     if claim.number == MERGE or not is_of(after, claim):
         return Rest(left=unsettled_in(after))
-    return windows.rest(line or (), window, unsettled_in(before), unsettled_in(after))
+    return rest(*_line(before), unsettled_in(before), unsettled_in(after))
 
 
-def _line(run: Row) -> tuple[windows.Line | None, int | None]:
-    """The regions of the attempt in their order, and how many at once; rows of before there were lines have none."""
-    line = _read_line(run["line"]["S"]) if "line" in run else None
-    return line, number_in(run, "window") if "window" in run else None
+def _line(run: Row) -> tuple[Line, int | None]:
+    """The regions of the attempt in their order, and how many of them at once; None for all."""
+    return _read_line(run["line"]["S"]), number_in(run, "abreast") if "abreast" in run else None
 
 
-def written(line: windows.Line) -> str:
+def written(line: Line) -> str:
     """Numbers that grow, as spans: `3,8-29`."""
     spans: list[list[int]] = []
     for number in line:
@@ -118,7 +114,7 @@ def written(line: windows.Line) -> str:
     return ",".join("-".join(map(str, span)) for span in spans)
 
 
-def _read_line(text: str) -> windows.Line:
+def _read_line(text: str) -> Line:
     spans = ([int(number) for number in span.split("-")] for span in text.split(",") if span)
     return tuple(number for span in spans for number in range(span[0], span[-1] + 1))
 

@@ -60,10 +60,10 @@ class DynamoRuns:
     table: Table
     clock: Clock
 
-    def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, window: int | None = None) -> Run:
+    def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, abreast: int | None = None) -> Run:
         """Write the regions that are not there yet; see `ports.image.Runs`."""
         records = claims.laid_out(regions)
-        plan = planned(job, attempt, records, window)
+        plan = planned(job, attempt, records, abreast)
         # Nearly always nothing is there yet, and all of it is one transaction.
         if len(records) < MOST_ACTIONS and self._laid(plan, records, None, []):
             return plan
@@ -75,7 +75,7 @@ class DynamoRuns:
             kept = [record_of(row, attempt) for row in old]
             there = {record.region.number for record in kept}
             missing = [record for record in records if record.region.number not in there]
-            plan = planned(job, attempt, [*kept, *missing], window)
+            plan = planned(job, attempt, [*kept, *missing], abreast)
             if self._laid(plan, missing, run, [row for row in rows if row not in old]):
                 return plan
         raise Throttled(f"Others keep writing the regions of {job}.")
@@ -155,7 +155,7 @@ class DynamoRuns:
                 attempt=plan.attempt,
                 unsettled=len(plan.line),
                 line=written(plan.line),
-                **({} if plan.window is None else {"window": plan.window}),
+                **({} if plan.abreast is None else {"abreast": plan.abreast}),
                 version=version + 1,
                 expires=self._expires(),
             ),

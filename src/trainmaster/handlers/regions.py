@@ -15,7 +15,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from trainmaster import bootstrap
 from trainmaster.domain.errors import InvalidRequest, JobNotFound, ServiceTrouble
-from trainmaster.domain.image.window import requests_of
+from trainmaster.domain.image.abreast import requests_of
 from trainmaster.domain.image.work import MERGE, Claim
 from trainmaster.domain.job import JobState
 from trainmaster.handlers.image_model import read_request

@@ -55,7 +55,7 @@ def given_back(hold: Hold, why: BaseException, *, progress: bool) -> Outcome:
     """The region is not done.
 
     A try counts as none where the worker was told to slow down: that is the endpoint's trouble, or AWS's, and the
-    region rests, ever longer, up to `MOST_PAUSES` times without a tile between. Nor does one count that brought the
+    region pauses, ever longer, up to `MOST_PAUSES` times without a tile between. Nor does one count that brought the
     region further before time was short: the next goes on from there. What the request itself makes impossible is not
     tried again.
 
@@ -99,7 +99,7 @@ def reason_of(why: BaseException) -> str:
     return one_line(str(why) if isinstance(why, ServiceTrouble) and str(why) else f"{type(why).__name__}: {why}")
 
 
-def begun(queue: Queue, claim: Claim) -> None:
+def tell_begun(queue: Queue, claim: Claim) -> None:
     """Somebody is at work, and the queue does not know that yet."""
     _tell(queue, claim, BEGUN)
 

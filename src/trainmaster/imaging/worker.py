@@ -13,7 +13,7 @@ from typing import Protocol
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.image.work import MERGE, Claim, RegionRecord
-from trainmaster.imaging.ending import Outcome, begun, given_back
+from trainmaster.imaging.ending import Outcome, given_back, tell_begun
 from trainmaster.imaging.merge import Merging
 from trainmaster.imaging.models import Model
 from trainmaster.imaging.pixels import Image
@@ -63,7 +63,7 @@ def take_turn(
         _check_tries(record, queue.attempts)
         task = task_of(claim)
         if task.unheard:
-            begun(queue, claim)
+            tell_begun(queue, claim)
         if claim.number == MERGE:
             return Merging(task, hold, workshop.results(task)).work()
         bench = _bench(task, workshop)

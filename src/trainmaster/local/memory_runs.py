@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.domain.image import claims
-from trainmaster.domain.image import window as windows
+from trainmaster.domain.image.abreast import in_line, limiting, rest
 from trainmaster.domain.image.cutting import Region
 from trainmaster.domain.image.work import MERGE, Claim, RegionRecord, Rest, Run
 
@@ -24,13 +24,13 @@ class _Kept:
     stopped: bool = False
     records: dict[int, RegionRecord] = field(default_factory=dict)
     line: tuple[int, ...] = ()
-    window: int | None = None
+    abreast: int | None = None
 
-    def begin(self, attempt: int, records: dict[int, RegionRecord], window: int | None) -> None:
+    def begin(self, attempt: int, records: dict[int, RegionRecord], abreast: int | None) -> None:
         """The attempt works on what is not done."""
         self.attempt, self.stopped, self.records = attempt, False, records
-        self.line = windows.in_line(records.values())
-        self.window = windows.narrow(window, self.line)
+        self.line = in_line(records.values())
+        self.abreast = limiting(abreast, self.line)
 
 
 @dataclass(slots=True)
@@ -40,16 +40,16 @@ class MemoryRuns:
     _runs: dict[str, _Kept] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, window: int | None = None) -> Run:
+    def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, abreast: int | None = None) -> Run:
         """Write the regions that are not there yet; see `ports.image.Runs`."""
         with self._lock:
             kept = self._runs.get(job)
             if kept is None:
                 kept = self._runs[job] = _Kept(attempt)
-                kept.begin(attempt, {record.region.number: record for record in claims.laid_out(regions)}, window)
+                kept.begin(attempt, {record.region.number: record for record in claims.laid_out(regions)}, abreast)
             elif kept.records and attempt > kept.attempt:
                 afresh = {number: claims.afresh(record) for number, record in kept.records.items()}
-                kept.begin(attempt, afresh, window)
+                kept.begin(attempt, afresh, abreast)
             return _run(job, kept)
 
     def run(self, job: str) -> Run | None:
@@ -109,7 +109,7 @@ class MemoryRuns:
             before = claims.unsettled(kept.records.values())
             kept.records[claim.number] = change(record)
             after = claims.unsettled(kept.records.values())
-            return Rest(left=after) if claim.number == MERGE else windows.rest(kept.line, kept.window, before, after)
+            return Rest(left=after) if claim.number == MERGE else rest(kept.line, kept.abreast, before, after)
 
     def _found(self, claim: Claim) -> tuple[_Kept | None, RegionRecord | None]:
         """The run of the claim's attempt and the record that it is about."""
@@ -127,5 +127,5 @@ def _run(job: str, kept: _Kept) -> Run:
         stopped=kept.stopped,
         records=tuple(record for _, record in ordered),
         line=kept.line,
-        window=kept.window,
+        abreast=kept.abreast,
     )

@@ -111,7 +111,7 @@ class Runs(Protocol):
     comes late never make two workers finish one region.
     """
 
-    def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, window: int | None = None) -> Run:
+    def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, abreast: int | None = None) -> Run:
         """Write the regions, and the merging, that are not there yet; from now on this attempt works on them.
 
         Those that are done stay done; failed ones are tried anew; nothing is stopped any more. The same attempt again
@@ -122,7 +122,7 @@ class Runs(Protocol):
             job: its name.
             attempt: its number.
             regions: all that the job has.
-            window: most of them at work at once, from 1; None for all. Whoever ends with one is told the next.
+            abreast: most of them at work at once, from 1; None for all. Whoever ends with one is told the next.
         """
         ...
 
@@ -137,7 +137,7 @@ class Runs(Protocol):
     def begin(self, claim: Claim, now: datetime, *, dead_before: datetime) -> RegionRecord | None:
         """Take a region for a worker: one that is pending, or whose worker has been silent since `dead_before`.
 
-        None where it is done or failed, somebody is at it, it rests (`claims.pause`), the attempt is not the one that
+        None where it is done or failed, somebody is at it, it pauses (`claims.pause`), the attempt is not the one that
         works, or it is stopped.
         The merging is taken only once all regions are done or failed.
         """

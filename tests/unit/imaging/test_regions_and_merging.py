@@ -14,11 +14,11 @@ from rasterio.warp import transform
 
 from image_builders import an_image_work
 from spots import NORTH, SIDE, STEP, UTM, WEST, boxes_of, geotiff, picture, scattered, squares
+from trainmaster.domain.image.abreast import abreast_of, requests_of
 from trainmaster.domain.image.claims import MOST_PAUSES
 from trainmaster.domain.image.cutting import Cut, Window, regions
 from trainmaster.domain.image.request import Compression, Distillation, Output, Suppression, TileFormat
 from trainmaster.domain.image.standing import dispatchable
-from trainmaster.domain.image.window import requests_of, window_of
 from trainmaster.domain.image.work import MERGE, Claim, RegionState, run_of
 from trainmaster.imaging.ending import NO_TIME, Outcome
 from trainmaster.imaging.heard import Heard
@@ -219,7 +219,7 @@ def most_at_once(play, held, seconds):
     """Thirty regions of four tiles each, by as many workers as there are messages; the most requests at once."""
     laid = regions(play.task.part, play.task.cut)
     work = an_image_work(120, regions=30, tiles=120)
-    run = play.runs.lay_out(JOB, 1, laid, window=window_of(work, held))
+    run = play.runs.lay_out(JOB, 1, laid, abreast=abreast_of(work, held))
     play.task = replace(play.task, workers=requests_of(work, held))
     play.workshop = model = Counted(play.workshop, play.task, seconds)
     play.queue.regions.dispatch(JOB, 1, dispatchable(run))
@@ -338,7 +338,7 @@ def test_a_region_that_is_only_told_to_slow_down_spends_no_try_and_rests_ever_lo
         assert play.turn(0) is Outcome.AGAIN
         *_, (_, _, number, after) = play.messages.sent
         assert (number, play.run.records[0].tries) == (0, 0)
-        assert play.turn(0) is Outcome.NOTHING, "it rests"
+        assert play.turn(0) is Outcome.NOTHING, "it pauses"
         play.queue.clock.sleep(after)
     assert [after for *_, after in play.messages.sent] == [30.0, 60.0, 120.0, 240.0]
     web.trouble = lambda number: None

@@ -53,7 +53,7 @@ def is_dead(record: RegionRecord, dead_before: datetime) -> bool:
 
 
 def pause(pauses: int) -> timedelta:
-    """How long a region rests that was told to slow down so often in a row; twice as long each time, up to a limit."""
+    """How long a region pauses that was told to slow down so often in a row; twice as long each time, up to a limit."""
     # Doubling five times has passed the longest; powers of what a row could say might be too large.
     return min(_FIRST_PAUSE * 2 ** min(pauses - 1, 5), _LONGEST_PAUSE) if pauses else timedelta(0)
 
@@ -112,7 +112,7 @@ def left(record: RegionRecord, now: datetime, *, reason: str, final: bool, pause
 
 
 def _is_open(record: RegionRecord, now: datetime) -> bool:
-    """Whether nobody is at it, and it does not rest: a message that comes twice cuts no pause short."""
-    rests_until = due(record) if record.pauses else None
-    rests = rests_until is not None and now < rests_until - _TOLERANCE
-    return record.state is RegionState.PENDING and not rests
+    """Whether nobody is at it, and it does not pause: a message that comes twice cuts no pause short."""
+    until = due(record) if record.pauses else None
+    pauses = until is not None and now < until - _TOLERANCE
+    return record.state is RegionState.PENDING and not pauses

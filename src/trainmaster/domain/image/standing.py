@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from trainmaster.domain.image.abreast import called
 from trainmaster.domain.image.claims import SETTLED, due, is_dead, unsettled
-from trainmaster.domain.image.window import called
 from trainmaster.domain.image.work import MERGE, ImageWork, Progress, RegionRecord, RegionState, Run, run_of
 from trainmaster.domain.observation import Observation, Status
 
@@ -75,9 +75,9 @@ def silent(run: Run, now: datetime, since: datetime, dead_after: timedelta, atte
     """The regions of which nothing is heard, to be dispatched again: after minutes 2, 4, 8 and so on of silence.
 
     Those that a dead worker has; and those that nobody has begun. Where all were dispatched at once these wait in the
-    workers' queue as long as somebody is at work; where few are at a time, each counts from when it was its turn, so
+    workers' queue as long as somebody is at work; where few are at a time, each counts from when it was called, so
     that none is missed for long whose message was never sent. Ever more seldom, for that queue keeps what it has while
-    no worker comes. What rests is not silent.
+    no worker comes. What pauses is not silent.
 
     Args:
         run: as it stands.
@@ -87,34 +87,34 @@ def silent(run: Run, now: datetime, since: datetime, dead_after: timedelta, atte
         attempts: tries of a region; one that a worker has died of more often is not tried again.
     """
     last = max([since, *(record.beat_at for record in run.records if record.beat_at is not None)])
-    turns = _turns(run, since)
+    called_at = _called_at(run, since)
     lost = []
     for record in _open(run):
         if record.state is RegionState.RUNNING:
             quiet = now - (record.beat_at or since)
             again = record.tries < attempts
         else:
-            quiet, again = now - max(turns.get(record.region.number, last), due(record) or since), True
+            quiet, again = now - max(called_at.get(record.region.number, last), due(record) or since), True
         if again and quiet >= dead_after and _is_power_of_two(int(quiet / timedelta(minutes=1))):
             lost.append(record.region.number)
     return tuple(lost)
 
 
-def _turns(run: Run, since: datetime) -> dict[int, datetime]:
-    """When it was each region's turn, where few are at work at a time: each that ends calls the next."""
-    if run.window is None:
+def _called_at(run: Run, since: datetime) -> dict[int, datetime]:
+    """When each region was called, where few are at work at a time: each that ends calls the next."""
+    if run.abreast is None:
         return {}
     members = set(run.line)
     settled = (each for each in run.records if each.region.number in members and each.state in SETTLED)
     ends = sorted(each.beat_at or since for each in settled)
-    return dict(zip(called(run), [since] * run.window + ends, strict=False))
+    return dict(zip(called(run), [since] * run.abreast + ends, strict=False))
 
 
 def _open(run: Run) -> Sequence[RegionRecord]:
     """What is neither done nor failed, and can be begun."""
     if unsettled(run.records):
-        turn = set(called(run))
-        return [record for record in run.records if record.region.number in turn and record.state not in SETTLED]
+        members = set(called(run))
+        return [record for record in run.records if record.region.number in members and record.state not in SETTLED]
     return [record for record in run.records if record.state not in SETTLED]
 
 

@@ -125,7 +125,7 @@ class Run:
         stopped: whether its workers are to leave off.
         records: by number; the merging is the last.
         line: the regions that were not done when this attempt began, in the order in which they are dispatched.
-        window: most of them that are at work at once; None for all.
+        abreast: most of them that are at work at once; None for all.
     """
 
     job: str
@@ -133,7 +133,7 @@ class Run:
     stopped: bool = False
     records: Sequence[RegionRecord] = ()
     line: tuple[int, ...] = ()
-    window: int | None = None
+    abreast: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

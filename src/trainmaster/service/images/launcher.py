@@ -15,10 +15,10 @@ from typing import Final
 
 from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceTrouble
+from trainmaster.domain.image.abreast import abreast_of
 from trainmaster.domain.image.cutting import regions
 from trainmaster.domain.image.endpoint import Limits
 from trainmaster.domain.image.standing import DEAD_AFTER, begun, dispatchable, exhausted, observed, silent
-from trainmaster.domain.image.window import window_of
 from trainmaster.domain.image.work import Claim, ImageWork, Run, run_parts
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.observation import Observation
@@ -58,8 +58,8 @@ class ImageLauncher:
         before it did. Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
         work = _work(job)
-        window = window_of(work, sum(attempt.units.values()))
-        run = self.runs.lay_out(job.name, attempt.number, regions(work.part, work.cut), window=window)
+        abreast = abreast_of(work, sum(attempt.units.values()))
+        run = self.runs.lay_out(job.name, attempt.number, regions(work.part, work.cut), abreast=abreast)
         if run.attempt != attempt.number:
             return Created.ALREADY_THERE
         if not run.stopped:

@@ -18,7 +18,7 @@ Line = tuple[int, ...]
 """Numbers of regions in the order in which they are called."""
 
 
-def window_of(work: ImageWork, held: int) -> int | None:
+def abreast_of(work: ImageWork, held: int) -> int | None:
     """Most regions at work at once under an attempt that holds so many requests; None where all fit.
 
     At least one: where an endpoint takes less than a region makes, its worker makes fewer (`requests_of`).
@@ -37,32 +37,32 @@ def in_line(records: Iterable[RegionRecord]) -> Line:
     return tuple(sorted(number for number in numbers if number != MERGE))
 
 
-def narrow(window: int | None, line: Line) -> int | None:
-    """The window where it keeps anybody back; else None."""
-    return None if window is None or window >= len(line) else window
+def limiting(abreast: int | None, line: Line) -> int | None:
+    """How many are at work at once, where that keeps anybody back; else None."""
+    return None if abreast is None or abreast >= len(line) else abreast
 
 
 def called(run: Run) -> Line:
     """The regions that may be at work or have been: the first of the line, and one more for each that has ended."""
-    if run.window is None:
+    if run.abreast is None:
         return run.line
     members = set(run.line)
     ended = sum(each.region.number in members and each.state in SETTLED for each in run.records)
-    return run.line[: run.window + ended]
+    return run.line[: run.abreast + ended]
 
 
-def rest(line: Line, window: int | None, before: int, after: int) -> Rest:
+def rest(line: Line, abreast: int | None, before: int, after: int) -> Rest:
     """What a region's end leaves to do.
 
     Args:
         line: of the attempt.
-        window: most of them at work at once.
+        abreast: most of them at work at once.
         before: regions that were neither done nor failed, before the end or earlier.
         after: how many are, after it or later. What others have ended between the two is called twice.
     """
     if after == 0:
         return Rest(left=0, next=(MERGE,))
-    if window is None:
+    if abreast is None:
         return Rest(left=after)
-    first = window + len(line) - before
+    first = abreast + len(line) - before
     return Rest(left=after, next=line[first : first + before - after])

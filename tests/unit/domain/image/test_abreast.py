@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from image_builders import an_image_work
+from trainmaster.domain.image.abreast import abreast_of, limiting, requests_of, rest
 from trainmaster.domain.image.capacity import UNLIMITED
 from trainmaster.domain.image.claims import MOST_PAUSES, pause
-from trainmaster.domain.image.window import narrow, requests_of, rest, window_of
 from trainmaster.domain.image.work import MERGE, Rest
 
 
 @pytest.mark.parametrize(
-    ("load", "held", "window", "requests"),
+    ("load", "held", "abreast", "requests"),
     [
         (120, 8, 2, 4),
         (120, 11, 2, 4),
@@ -23,15 +23,15 @@ from trainmaster.domain.image.work import MERGE, Rest
         (40_000, UNLIMITED, None, 4),
     ],
 )
-def test_as_many_regions_are_at_work_as_the_job_holds_requests_for(load, held, window, requests):
+def test_as_many_regions_are_at_work_as_the_job_holds_requests_for(load, held, abreast, requests):
     work = an_image_work(load)
-    assert window_of(work, held) == window
+    assert abreast_of(work, held) == abreast
     assert requests_of(work, held) == requests
-    assert (window or 1) * requests <= held
+    assert (abreast or 1) * requests <= held
 
 
-def test_a_window_that_keeps_nobody_back_is_none():
-    assert [narrow(window, (4, 5, 6)) for window in (None, 2, 3, 4)] == [None, 2, None, None]
+def test_how_many_abreast_is_not_said_where_it_keeps_nobody_back():
+    assert [limiting(abreast, (4, 5, 6)) for abreast in (None, 2, 3, 4)] == [None, 2, None, None]
 
 
 def test_an_end_calls_what_ends_beside_it_call_too():
