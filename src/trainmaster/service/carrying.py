@@ -129,15 +129,30 @@ def _launch_one(hands: Hands, jobs: Sequence[Job], report: PassReport) -> list[J
 
 def _launch_several(hands: Hands, jobs: Sequence[Job], report: PassReport) -> list[Job]:
     """Launch image jobs, and note of all at once that they are; those of which it is known, as they stand."""
-    made = [(job, _act(hands, job, report, create)) for job in jobs]
-    stand = [created for _, created in made if isinstance(created, Job)]
-    new = [(job, lifecycle.launched(job)) for job, created in made if created is Created.NEW]
-    noted = len(new) > 1 and _act(hands, new[0][0], report, lambda hands, _: hands.store.transition(new))
-    for job, created in made:
-        if isinstance(created, Created) and not (noted and created is Created.NEW):
-            known = _act(hands, job, report, partial(know, created=created))
-            stand += [] if known is None else [known]
-    return stand
+    failed: list[Job] = []
+    new: list[Job] = []
+    there_first: list[Job] = []
+    for job in jobs:
+        created = _act(hands, job, report, create)
+        if isinstance(created, Job):
+            failed.append(created)
+        elif created is Created.NEW:
+            new.append(job)
+        elif created is Created.ALREADY_THERE:
+            there_first.append(job)
+    if _noted_as_launched(hands, new, report):
+        new = []
+    known = [_act(hands, job, report, partial(know, created=Created.NEW)) for job in new]
+    known += [_act(hands, job, report, partial(know, created=Created.ALREADY_THERE)) for job in there_first]
+    return [*failed, *(job for job in known if job is not None)]
+
+
+def _noted_as_launched(hands: Hands, new: Sequence[Job], report: PassReport) -> bool:
+    """Note of several jobs at once that they are launched; False where each is to be noted alone."""
+    if len(new) < 2:
+        return False
+    changes = [(job, lifecycle.launched(job)) for job in new]
+    return bool(_act(hands, new[0], report, lambda hands, _: hands.store.transition(changes)))
 
 
 def _committed(hands: Hands, decisions: Sequence[Start], report: PassReport) -> Sequence[tuple[Start, Job]]:
