@@ -11,13 +11,12 @@ from datetime import datetime
 
 from trainmaster.domain.errors import ServiceTrouble
 from trainmaster.domain.image.capacity import PRESSED_EVERY, REMEMBERED_ASKED, is_strained, pressed
-from trainmaster.domain.image.endpoint import Pressure, never_described
+from trainmaster.domain.image.endpoint import Endpoint, Pressure, never_described
 from trainmaster.imaging.heard import Heard
 from trainmaster.imaging.task import Queue, Task
+from trainmaster.ports.image import amend
 
 log = logging.getLogger(__name__)
-
-_TRIES = 3
 
 
 class Watch:
@@ -56,13 +55,13 @@ def note_throttling(queue: Queue, endpoint: str, variant: str) -> None:
     """Remember that a variant asked us to slow down. Losing to others, or trouble of the table, is no trouble here."""
     if queue.endpoints is None:
         return
+
+    def throttled(known: Endpoint | None) -> Endpoint:
+        known = known or never_described(endpoint)
+        pressure = pressed(known.pressure.get(variant, Pressure()), queue.clock.now())
+        return replace(known, pressure={**known.pressure, variant: pressure})
+
     try:
-        for _ in range(_TRIES):
-            before = queue.endpoints.known([endpoint]).get(endpoint)
-            now = before or never_described(endpoint)
-            pressure = pressed(now.pressure.get(variant, Pressure()), queue.clock.now())
-            after = replace(now, pressure={**now.pressure, variant: pressure})
-            if after == before or queue.endpoints.remember(after, before):
-                return
+        amend(queue.endpoints, endpoint, throttled, queue.endpoints.known([endpoint]).get(endpoint))
     except ServiceTrouble:
         log.exception("throttling could not be noted", extra={"endpoint": endpoint})

@@ -1,8 +1,11 @@
-"""What image jobs need from outside, as Protocols in the words of the domain, with the errors of `domain.errors`."""
+"""What image jobs need from outside, as Protocols in the words of the domain, with the errors of `domain.errors`.
+
+They must not hold rules: what is remembered of an endpoint is for the callers of `amend` to say.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -11,6 +14,9 @@ from trainmaster.domain.image.cutting import Region, Window
 from trainmaster.domain.image.endpoint import Endpoint
 from trainmaster.domain.image.refusal import Refusal
 from trainmaster.domain.image.work import Claim, RegionRecord, Rest, Run
+
+MOST_TRIES = 5
+"""Who has been overtaken so often gives up: it is told again soon, and others have told theirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +93,26 @@ class KnownEndpoints(Protocol):
     def remember(self, endpoint: Endpoint, before: Endpoint | None) -> bool:
         """Keep it in place of `before` (None: nothing); False where something else has been kept meanwhile."""
         ...
+
+
+def amend(
+    known: KnownEndpoints, key: str, change: Callable[[Endpoint | None], Endpoint | None], before: Endpoint | None
+) -> None:
+    """Remember what `change` makes of an endpoint; where others were faster, what it makes of what they have kept.
+
+    Args:
+        known: the memory.
+        key: the endpoint's.
+        change: what is to be remembered in place of that; the same, or None, where nothing is to be changed.
+        before: what was read of it; None where nothing is remembered.
+
+    Raises `Throttled`, `Unavailable`, `NotPermitted` where the memory does not answer.
+    """
+    for _ in range(MOST_TRIES):
+        after = change(before)
+        if after is None or after == before or known.remember(after, before):
+            return
+        before = known.known([key]).get(key)
 
 
 class Refusals(Protocol):

@@ -17,14 +17,13 @@ from trainmaster.domain.image.endpoint import Endpoint, Limits, is_serving, is_u
 from trainmaster.domain.image.known import needed
 from trainmaster.domain.job import Job
 from trainmaster.ports import Clock
-from trainmaster.ports.image import Endpoints, KnownEndpoints
+from trainmaster.ports.image import Endpoints, KnownEndpoints, amend
 from trainmaster.service.images.neighbours import Neighbours
 
 log = logging.getLogger(__name__)
 
 MOST_ASKED = 10
 """Endpoints that one tick asks after; the others follow, those that were asked longest ago first."""
-_MEETINGS = 5
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -76,11 +75,8 @@ class Refresher:
         return True
 
     def _remember(self, key: str, seen: Endpoint | None, before: Endpoint | None) -> None:
-        """Keep what was seen (None: nothing); workers write to the same memory when their requests are refused."""
-        for _ in range(_MEETINGS):
-            if self.known.remember(described(key, seen, before, self.clock.now()), before):
-                return
-            before = self.known.known([key]).get(key)
+        """Keep what was seen (None: nothing)."""
+        amend(self.known, key, lambda known: described(key, seen, known, self.clock.now()), before)
 
 
 def described(key: str, seen: Endpoint | None, before: Endpoint | None, now: datetime) -> Endpoint:

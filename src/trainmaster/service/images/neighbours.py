@@ -17,7 +17,7 @@ from trainmaster.domain.image.endpoint import Endpoint, Others, is_endpoint_pool
 from trainmaster.domain.image.known import needed
 from trainmaster.domain.job import Job
 from trainmaster.ports import Clock
-from trainmaster.ports.image import Concurrency, KnownEndpoints
+from trainmaster.ports.image import Concurrency, KnownEndpoints, amend
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,6 @@ MOST_WATCHED = 100
 """Variants that a tick asks about; of more, those that come first by name."""
 MOST_ROLES = 5
 """Roles under which a tick asks, our own with them: each is a call."""
-_MEETINGS = 5
 
 _Place = tuple[str, str]
 """Key of an endpoint, and variant."""
@@ -79,16 +78,14 @@ class Neighbours:
     def _remember(
         self, key: str, held: Mapping[_Place, int], least: Mapping[_Place, float] | None, before: Endpoint | None
     ) -> None:
-        """Workers write to the same memory when their requests are refused."""
-        for _ in range(_MEETINGS):
-            if before is None:
-                return
-            found = {variant: self._others(before, variant, held[key, variant], least) for _, variant in held}
-            kept = {**before.others, **found}
-            after = replace(before, others={name: each for name, each in kept.items() if each != NO_OTHERS})
-            if after == before or self.known.remember(after, before):
-                return
-            before = self.known.known([key]).get(key)
+        def seen(endpoint: Endpoint | None) -> Endpoint | None:
+            if endpoint is None:
+                return None
+            found = {variant: self._others(endpoint, variant, held[key, variant], least) for _, variant in held}
+            kept = {**endpoint.others, **found}
+            return replace(endpoint, others={name: each for name, each in kept.items() if each != NO_OTHERS})
+
+        amend(self.known, key, seen, before)
 
     def _others(self, endpoint: Endpoint, variant: str, held: int, least: Mapping[_Place, float] | None) -> Others:
         now = self.clock.now()

@@ -1,0 +1,52 @@
+"""Changing what is remembered of an endpoint while others do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import builders as b
+from trainmaster.domain.image.endpoint import Endpoint, Variant
+from trainmaster.ports.image import MOST_TRIES, amend
+
+
+class Busy:
+    """A memory that somebody else writes to before each of the first writes."""
+
+    def __init__(self, others):
+        self.kept, self.others, self.tries = Endpoint(key="ships"), others, 0
+
+    def known(self, keys):
+        return dict.fromkeys(keys, self.kept)
+
+    def remember(self, endpoint, before):
+        self.tries += 1
+        if self.tries <= self.others:
+            self.kept = replace(self.kept, instance_concurrency=self.tries)
+        if self.kept != before:
+            return False
+        self.kept = endpoint
+        return True
+
+
+def with_a_variant(endpoint):
+    return None if endpoint is None else replace(endpoint, variants=(Variant(name="blue"),))
+
+
+def test_what_others_have_kept_meanwhile_stays():
+    memory = Busy(others=MOST_TRIES - 1)
+    amend(memory, "ships", with_a_variant, memory.kept)
+    assert memory.kept == Endpoint(key="ships", variants=(Variant(name="blue"),), instance_concurrency=MOST_TRIES - 1)
+
+
+def test_who_is_overtaken_again_and_again_gives_up():
+    memory = Busy(others=1_000)
+    amend(memory, "ships", with_a_variant, memory.kept)
+    assert (memory.tries, memory.kept.variants) == (MOST_TRIES, ())
+
+
+def test_what_changes_nothing_is_not_written():
+    memory = Busy(others=0)
+    amend(memory, "ships", lambda endpoint: endpoint, memory.kept)
+    amend(memory, "ships", lambda _: None, memory.kept)
+    amend(memory, "ships", lambda _: replace(memory.kept, described_at=b.NOW), memory.kept)
+    assert (memory.tries, memory.kept.described_at) == (1, b.NOW)
