@@ -14,6 +14,7 @@ from trainmaster.domain.capacity import Kind
 from trainmaster.domain.errors import Fenced
 from trainmaster.domain.heads import FIRST_OF_ENDPOINT, FIRST_OF_FULL
 from trainmaster.domain.image.endpoint import Endpoint, Held, Others, Pressure, Variant, pool_name
+from trainmaster.domain.policy import Order, Policy
 
 SHIPS = pool_name("ships", "blue")
 URL = "https://models.example.com:8443/v1/ships"
@@ -180,6 +181,12 @@ class EndpointPoolsContract:
         self.fill(store, **head)
         assert len(store.begin_pass().waiting) == FIRST_OF_ENDPOINT
 
+    @pytest.mark.parametrize("preemptible", [True, False])
+    def test_w15_equals_could_step_aside_where_the_order_of_the_queue_lets_them(self, engine, preemptible):
+        store = engine.open(policy=Policy(order=Order.LEAST_ATTAINED_SERVICE))
+        self.fill(store, running={"preemptible": preemptible})
+        assert len(store.begin_pass().waiting) == (FIRST_OF_ENDPOINT if preemptible else FIRST_OF_FULL)
+
     def test_w15_what_is_too_little_for_the_smallest_of_a_lane_is_no_room(self, store):
         # Those of 8 and of 15 are of one lane, and 4 requests are left.
         self.fill(store, takes=12)
@@ -187,10 +194,10 @@ class EndpointPoolsContract:
         store.remember(an_endpoint(takes=16), store.known(["ships"])["ships"])
         assert len(store.begin_pass().waiting) == FIRST_OF_ENDPOINT
 
-    def fill(self, store, *, takes=8, waiting=20, **fields):
+    def fill(self, store, *, takes=8, waiting=20, running=None, **fields):
         """One image runs at an endpoint, and others wait."""
         store.remember(an_endpoint(takes=takes), None)
-        job = an_image_job("running", 8)
+        job = an_image_job("running", 8, **(running or {}))
         store.submit(job, {"jobId": job.name})
         assert store.transition([(job, lifecycle.start(job, {SHIPS: 8}, (), b.at(1)))])
         for number in range(waiting):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from trainmaster.adapters.dynamodb_browsing import browse
 from trainmaster.adapters.dynamodb_catalogue import (
@@ -212,8 +213,8 @@ class DynamoStore:
         catalogue = catalogue_of(rows.get(CATALOGUE))
         active = [job_of(row) for row in _beginning(rows, ACTIVE_ROWS)]
         endpoints = EndpointPools(self.known, self._caps)
-        guess = first_guess(endpoints.of(active), active) if deciding else first_of
-        wanted = heads_needed if deciding else heads_wanted
+        guess = first_guess(endpoints.of(active), active, settings.policy.order) if deciding else first_of
+        wanted = partial(heads_needed, order=settings.policy.order) if deciding else heads_wanted
         lanes = heads(self._table, guess, consistent=deciding)
         first = {lane.key: job_of(lane.rows[0]) for lane in lanes}
         # All jobs of a lane need the same pools, which its key names.

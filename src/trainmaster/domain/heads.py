@@ -5,7 +5,6 @@ It must not read anything: stores ask it while they read.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -15,6 +14,8 @@ from trainmaster.domain.image.demand import pool_of, wanted
 from trainmaster.domain.image.endpoint import POOL_PREFIX
 from trainmaster.domain.image.work import ImageWork
 from trainmaster.domain.job import Job
+from trainmaster.domain.lane import lane_parts
+from trainmaster.domain.policy import Order
 from trainmaster.domain.resolving import Offers, resolved
 
 FIRST = 32
@@ -27,10 +28,8 @@ MOST = 1_000
 """Most that are read of any lane."""
 SPARE = 8
 """Read beyond those that could start: heads may be backing off, or too large for what is free."""
-
-
-_PLACE = re.compile(rf"/({POOL_PREFIX}[^~+^@]*)(?:~(\d+))?")
-"""The pool and the size in the name of a lane of image jobs (`Job.lane`)."""
+EQUALS_YIELD = frozenset({Order.LEAST_ATTAINED_SERVICE})
+"""Orders under which more than the priority decides who displaces whom; deadlines and patience do so under none."""
 
 
 def first_of(lane: str, *, sparing: bool = False) -> int:
@@ -45,7 +44,7 @@ def first_of(lane: str, *, sparing: bool = False) -> int:
     return FIRST_OF_FULL if sparing else FIRST_OF_ENDPOINT
 
 
-def first_guess(pools: Mapping[str, Pool], active: Iterable[Job]) -> Callable[[str], int]:
+def first_guess(pools: Mapping[str, Pool], active: Iterable[Job], order: Order) -> Callable[[str], int]:
     """How many jobs of a lane a sparing reader probably wants, given its name, before anything of it is read.
 
     Who follows it reads few lanes twice; what is read in the end is for `heads_needed` to say.
@@ -53,32 +52,36 @@ def first_guess(pools: Mapping[str, Pool], active: Iterable[Job]) -> Callable[[s
     Args:
         pools: those that are known by then.
         active: the jobs that hold units of them.
+        order: the queue's.
     """
     held: Counter[str] = Counter()
     standings: dict[str, set[tuple[str, int]]] = {}
+    yielding: set[str] = set()
     for job in active:
         if job.image_work is not None and not job.stopping:
             held.update(job.units)
             standings.setdefault(pool_of(job.image_work), set()).add((job.share, job.priority))
+            if job.preemptible and order in EQUALS_YIELD:
+                yielding.add(pool_of(job.image_work))
 
     def first(lane: str) -> int:
-        found = _PLACE.search(lane)
-        pool = pools.get(found[1]) if found else None
-        if found is None or pool is None:
+        parts = lane_parts(lane)
+        pool = pools.get(parts.pools) if parts else None
+        if parts is None or pool is None:
             return first_of(lane)
         # Where some could be stopped for others, more may be wanted: that shows with the lane's first job.
-        mixed = len(standings.get(pool.name, ())) > 1
-        full = pool.cap - held[pool.name] < min(1 << int(found[2] or 0), pool.cap)
+        mixed = len(standings.get(pool.name, ())) > 1 or pool.name in yielding
+        full = pool.cap - held[pool.name] < min(1 << parts.size, pool.cap)
         return first_of(lane, sparing=full and not mixed)
 
     return first
 
 
-def heads_needed(
-    head: Job, pools: Mapping[str, Pool], active: Sequence[Job], foreign: Units, catalogue: Catalogue
+def heads_needed(  # noqa: PLR0913 -- a snapshot's parts, which is not made yet
+    head: Job, pools: Mapping[str, Pool], active: Sequence[Job], foreign: Units, catalogue: Catalogue, *, order: Order
 ) -> int:
     """How many jobs of a lane a pass reads, given its first one: as `heads_wanted`, but few of a full endpoint's."""
-    if head.image_work is not None and _is_full(head, head.image_work, pools, active):
+    if head.image_work is not None and _is_full(order, head, head.image_work, pools, active):
         return FIRST_OF_FULL
     return heads_wanted(head, pools, active, foreign, catalogue)
 
@@ -104,19 +107,20 @@ def heads_wanted(
     return max(FIRST if head.image_work is None else FIRST_OF_ENDPOINT, min(MOST, could_start + SPARE))
 
 
-def _is_full(head: Job, work: ImageWork, pools: Mapping[str, Pool], active: Iterable[Job]) -> bool:
+def _is_full(order: Order, head: Job, work: ImageWork, pools: Mapping[str, Pool], active: Iterable[Job]) -> bool:
     """Whether nobody of the lane of image jobs can start, whoever else were stopped for it."""
     pool = pools.get(pool_of(work))
     if pool is None:
         return False
-    stay = (job for job in active if not job.stopping and not _may_go(job, head))
+    stay = (job for job in active if not job.stopping and not _may_go(order, job, head))
     room = pool.cap - sum(job.units.get(pool.name, 0) for job in stay)
     return room < min(_least(work), pool.cap)
 
 
-def _may_go(job: Job, head: Job) -> bool:
-    """Whether a rule could have the job step aside for another: for its priority, or for its share."""
-    return job.preemptible and (job.priority < head.priority or job.share != head.share)
+def _may_go(order: Order, job: Job, head: Job) -> bool:
+    """Whether a rule could have the job step aside for another: for its priority, its share, or the queue's order."""
+    outranked = job.priority < head.priority or (job.priority == head.priority and order in EQUALS_YIELD)
+    return job.preemptible and (outranked or job.share != head.share)
 
 
 def _least(work: ImageWork) -> int:

@@ -19,6 +19,7 @@ from trainmaster.domain.earlier import NONE_EARLIER, Earlier
 from trainmaster.domain.elastic import Elastic
 from trainmaster.domain.image.demand import wanted
 from trainmaster.domain.image.work import ImageWork
+from trainmaster.domain.lane import LaneParts, lane_name
 from trainmaster.domain.policy import FailureClass, Wishes
 
 PRIORITY_LIMIT = 1_000_000
@@ -182,10 +183,8 @@ class Job:
         """
         work = self.image_work
         asks, served = (self.demand.size, self.served) if work is None else (wanted(work), 0.0)
-        size, served = asks.bit_length() - 1, _octaves(served)
-        kind = (f"~{size}" if size > 0 else "") + (f"+{served}" if served else "")
-        due = f"^{self.deadline:%Y-%m-%d}" if self.deadline is not None else ""
-        return f"{self.share}/{self.demand.lane}{kind}{due}" + (f"@{self.group}" if self.group else "")
+        size, due = asks.bit_length() - 1, f"{self.deadline:%Y-%m-%d}" if self.deadline is not None else ""
+        return lane_name(LaneParts(self.share, self.demand.lane, size, _octaves(served), due, self.group or ""))
 
     @cached_property
     def traits(self) -> str | None:

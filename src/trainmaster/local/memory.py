@@ -9,6 +9,7 @@ import heapq
 import json
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 
 from trainmaster.domain.capacity import Pool, Units, foreign_units
@@ -104,7 +105,7 @@ class MemoryStore:
             for lane, places in table.lanes.items():
                 wanted = first_of(lane, sparing=sparing)
                 if len(places) > wanted:
-                    deeper = heads_needed if sparing else heads_wanted
+                    deeper = partial(heads_needed, order=settings.policy.order) if sparing else heads_wanted
                     wanted = deeper(table.jobs[places.first(1)[0][2]], pools, active, foreign, table.catalogue)
                 heads += places.first(wanted)
                 if len(places) > wanted:
