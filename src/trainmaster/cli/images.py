@@ -13,6 +13,7 @@ import typer
 from trainmaster.cli.times import told
 from trainmaster.client.errors import Refused
 from trainmaster.client.wording import regions_of
+from trainmaster.domain.image.request import SIZE_FIELD
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from trainmaster.client.views import JobDetail, JobView
 
 _OURS = "trainmaster"
-_SIZE = "imageSize"
 _OPTION_PREFIX = "trainmaster:"
 
 
@@ -46,7 +46,7 @@ def with_size(request: Mapping[str, Any], size: str | None) -> dict[str, Any]:
     width, _, height = size.partition("x")
     if not all(each.isascii() and each.isdecimal() for each in (width, height)):
         raise typer.BadParameter("write WIDTHxHEIGHT in pixels, such as 20480x20480", param_hint="'--image-size'")
-    return {**request, _SIZE: [int(width), int(height)]}
+    return {**request, SIZE_FIELD: [int(width), int(height)]}
 
 
 def received_sentence(received: Received) -> str:

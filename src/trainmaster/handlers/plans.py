@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from trainmaster.bootstrap.settings import Settings
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.image.request import is_image_request
+from trainmaster.domain.image.request import SIZE_FIELD, is_image_request
 from trainmaster.handlers.foresight_model import Plan
 from trainmaster.handlers.image_model import read_request
 from trainmaster.handlers.images import offered
@@ -18,7 +18,7 @@ from trainmaster.handlers.views import plan_view
 from trainmaster.ports.image import ImageIntake, KnownEndpoints
 from trainmaster.service.change import Desk
 from trainmaster.service.door import Door
-from trainmaster.service.images.foresight import SIZE_FIELD, Sight, foresee
+from trainmaster.service.images.foresight import Sight, foresee
 from trainmaster.service.images.intake import Asked
 from trainmaster.service.submit import plan
 

@@ -41,7 +41,7 @@ class _Told:
 
 
 def suppressed(
-    features: Sequence[Feature], clipped: Sequence[bool], how: Distillation, sources: Sequence[tuple[int, int]] = ()
+    features: Sequence[Feature], clipped: Sequence[bool], how: Distillation, sources: Sequence[tuple[int, int]]
 ) -> list[Feature]:
     """The features without duplicates, from top to bottom, then from left to right.
 
@@ -52,10 +52,9 @@ def suppressed(
         features: in image coordinates; left as they are.
         clipped: for each, whether a tile's edge may have cut it off.
         how: the algorithm and its thresholds.
-        sources: for each, the region and the tile that showed it; empty where nobody knows.
+        sources: for each, the region and the tile that showed it.
     """
-    numbers = _numbers(sources or [(0, 0)] * len(features))
-    told = [_told(*each) for each in zip(features, clipped, numbers, strict=True)]
+    told = [_told(*each) for each in zip(features, clipped, _numbers(sources), strict=True)]
     nowhere = sorted((each for each in told if not each.box), key=_position)
     by_class: dict[str, list[_Told]] = {}
     for each in sorted((each for each in told if each.box), key=_standing):

@@ -62,7 +62,7 @@ def score(feature):
 
 
 def keep(found, how=NMS, clipped=None):
-    return suppressed(found, clipped or [False] * len(found), how)
+    return suppressed(found, clipped or [False] * len(found), how, [(0, 0)] * len(found))
 
 
 @given(features, st.randoms(use_true_random=False))

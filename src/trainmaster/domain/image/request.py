@@ -35,6 +35,8 @@ _MOST_PARAMETERS, _LONGEST_PARAMETER = 50, 1024
 _HEADER = re.compile(r"[\x20-\x7e]*")
 """What a header of HTTP may hold, as which such parameters travel."""
 _MODEL_FIELD = "imageProcessor.name"
+SIZE_FIELD = "imageSize"
+"""What one who plans a request says beside it: `[width, height]` in pixels, since no image is read for that."""
 
 
 def is_image_request(body: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.image.cutting import Window
 from trainmaster.domain.image.endpoint import Endpoint, Limits, key_of, never_described
 from trainmaster.domain.image.known import caps_of, endpoint_pools, needed
+from trainmaster.domain.image.request import SIZE_FIELD
 from trainmaster.domain.image.variant import choose_variant
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
@@ -30,7 +31,6 @@ from trainmaster.service.images.intake import (
 )
 from trainmaster.service.share_door import check_budget
 
-SIZE_FIELD = "imageSize"
 USUAL_VARIANT = "AllTraffic"
 """What SageMaker's SDKs call an endpoint's only variant."""
 
@@ -81,7 +81,8 @@ def foresee(
 def _newcomer(sight: Sight, asked: Asked, size: tuple[int, int] | None, now: datetime) -> tuple[Job, tuple[str, ...]]:
     """The job that the request would make of an image of this size."""
     if size is None:
-        hint = 'Give its width and height, of the region of interest where there is one: "imageSize": [20480, 20480].'
+        example = f'"{SIZE_FIELD}": [20480, 20480]'
+        hint = f"Give its width and height, of the region of interest where there is one: {example}."
         raise InvalidRequest("No image is read for this, so its size has to be said.", field=SIZE_FIELD, hint=hint)
     request = asked.request
     key = key_of(request.processor.name, role=request.processor.assumed_role, account=sight.account)
