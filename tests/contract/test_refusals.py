@@ -12,6 +12,7 @@ from builders import at
 from trainmaster.adapters.dynamodb_refusals import DynamoRefusals, row_of
 from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.domain.image.refusal import KEPT, Refusal
+from trainmaster.domain.one_line import LONGEST_REASON
 from trainmaster.local.memory_refusals import MemoryRefusals
 
 
@@ -42,7 +43,7 @@ class RefusalsContract:
 
     def test_a_long_reason_is_cut(self, refusals):
         refusals.note(Refusal(job="harbour-7", at=at(0), reason="x" * 500_000))
-        assert refusals.of("harbour-7").reason == "x" * 1_000
+        assert refusals.of("harbour-7").reason == "x" * LONGEST_REASON
 
 
 class TestMemoryRefusals(RefusalsContract):

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 
 from trainmaster.adapters.dynamodb_rows import Key, keyed
 from trainmaster.adapters.dynamodb_table import Table
-from trainmaster.domain.image.refusal import KEPT, LONGEST_REASON, Refusal
+from trainmaster.domain.image.refusal import KEPT, Refusal
+from trainmaster.domain.one_line import LONGEST_REASON
 from trainmaster.ports import Clock
 
 

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.adapters.aws_errors import translated
+from trainmaster.domain.one_line import LONGEST_REASON
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -20,7 +21,6 @@ GROUP = "manager"
 LARGEST_MESSAGE = 262_144
 """Bytes of body and attributes together that every queue takes by itself, and the template's dead-letter queue of image
 requests at most: queues made since August 2025 take 1 MiB, older ones this (CreateQueue, `MaximumMessageSize`)."""
-LONGEST_REASON = 1024
 REASON = "reason"
 _ATTRIBUTE_OVERHEAD = len(REASON) + len("String")
 NOT_SQS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.adapters.aws_errors import translated
-from trainmaster.adapters.sqs import LARGEST_MESSAGE, LONGEST_REASON, NOT_SQS
+from trainmaster.adapters.sqs import LARGEST_MESSAGE, NOT_SQS
 from trainmaster.domain.errors import TooLarge
+from trainmaster.domain.one_line import LONGEST_REASON
 from trainmaster.ports.image import CALLER, REASON
 
 if TYPE_CHECKING:

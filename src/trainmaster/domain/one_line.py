@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import unicodedata
 
+LONGEST_REASON = 1024
+"""Of a reason, so much is kept: as much as SageMaker keeps of why a job failed (`FailureReason`), in characters; in a
+message of SQS, where it shares the room with the message, in bytes."""
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Categories of Unicode: controls, marks that turn the direction of text, halves of characters, separators of lines."""
 

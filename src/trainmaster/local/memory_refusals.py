@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from trainmaster.domain.image.refusal import KEPT, LONGEST_REASON, Refusal
+from trainmaster.domain.image.refusal import KEPT, Refusal
+from trainmaster.domain.one_line import LONGEST_REASON
 from trainmaster.ports import Clock
 
 

@@ -12,8 +12,6 @@ from trainmaster.domain.clock import clock
 
 KEPT = timedelta(days=7)
 """For how long it is remembered."""
-LONGEST_REASON = 1_000
-"""Characters of a reason that are remembered; the whole is with the dead letter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
