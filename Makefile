@@ -17,7 +17,8 @@ ARGS ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 BIN := .venv/bin
-# Compiled at once: where Python may not write its caches, each of thousands of processes would compile all it imports.
+# Compiled at once: Python caches what it imports only when it does, and the first of many processes that start side by
+# side would each compile all of it.
 UV := $(BIN)/uv pip install --quiet --compile-bytecode
 SAM := SAM_CLI_TELEMETRY=0 .venv-sam/bin/sam
 STACK := .venv/.stamp .venv-ministack/.stamp .venv-sam/.stamp
