@@ -16,7 +16,7 @@ from trainmaster.domain.elastic import Cause, Hook
 from trainmaster.domain.job import ACTIVE, Job, JobState
 from trainmaster.domain.observation import Status
 from trainmaster.domain.plan import Preempt, Resize, Wait
-from trainmaster.domain.reasons import CanNeverFit
+from trainmaster.domain.reasons import CanNeverFit, KeptForOther, WaitsForCapacity
 
 LATER = timedelta(hours=1)
 ROUNDING = timedelta(milliseconds=1)
@@ -200,7 +200,7 @@ class ElasticPlay(Play):
         return lifecycle.current(job).size
 
     def _check_growth(self, resize: Resize) -> None:
-        """No job grows while one waits for the pool that could have it shrink again."""
+        """No job grows while one waits for the pool that could have it shrink again, unless that waits for others."""
         if resize.cause is not Cause.GROW or self.policy.shares:
             return
         for wait in self.plan.waits:
@@ -208,6 +208,10 @@ class ElasticPlay(Play):
 
     def _check_wait(self, job: Job, wait: Wait) -> None:
         if isinstance(wait.reason, CanNeverFit) or set(wait.job.demand.pools).isdisjoint(job.units):
+            return
+        known = wait.reason.expected if isinstance(wait.reason, WaitsForCapacity) else None
+        until = wait.reason.until if isinstance(wait.reason, KeptForOther) else known
+        if until is not None and until > self.now:
             return
         assert wait.job.priority <= job.priority
         assert not (self.policy.resizes.shrink_equals and wait.job.priority == job.priority)

@@ -99,10 +99,11 @@ class ElasticReplay:
 
 
 class Saving(MemoryStore):
-    """A store that knows of every running job that its work is saved as of now.
+    """A store that knows of every running job that its work is saved as of now, and that no limit is about to end it.
 
     The simulated scripts save when they are told to stop, so a stop loses nothing. In AWS the tick looks at each job's
-    checkpoints every five minutes; here there is no S3 to look at.
+    checkpoints every five minutes; here there is no S3 to look at. And the traces tell of no limits, so that none is
+    kept here: a job that is at work with one GPU for longer than SageMaker's 28 days would else count as about to end.
 
     Args:
         clock: tells the time.
@@ -152,7 +153,9 @@ def _saved(job: Job, now: datetime) -> Job:
     attempt = job.attempt
     if attempt is None or attempt.started_at is None or attempt.started_at >= now:
         return job
-    return replace(job, attempt=replace(attempt, saved_at=now))
+    return replace(
+        job, attempt=replace(attempt, saved_at=now), max_runtime=job.max_runtime + (now - attempt.started_at)
+    )
 
 
 def _moves(job: Job) -> bool:

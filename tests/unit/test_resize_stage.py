@@ -329,9 +329,30 @@ def test_a_job_that_keeps_its_work_badly_is_not_restarted_to_grow():
     assert not plan(running("job", 2, elastic(hook=Hook.RESTART), ago=60_000)).resizes
 
 
-def test_nobody_grows_while_a_better_job_waits_for_the_pool():
-    made = plan(running("job", 1), rigid("top", 5, priority=9), newcomer(8, priority=5))
+def test_a_job_grows_for_as_long_as_a_better_one_waits_for_others_in_any_case_if_that_pays():
+    """Two instances more do work for ten seconds' pause of one, twice, in 30 s; then the better job has them back."""
+
+    def growth(seconds):
+        top = rigid("top", 5, priority=9, max_runtime=timedelta(seconds=HOUR + seconds))
+        return grown(plan(running("job", 1), top, newcomer(8, priority=5)))
+
+    assert growth(29) == {}
+    assert growth(31) == {"job": (3, Cause.GROW)}
+
+
+def test_nobody_grows_while_a_better_job_waits_that_may_start_at_any_moment():
+    leaves = lifecycle.preempt(rigid("leaves", 5), "x", NOW)
+    made = plan(running("job", 1), leaves, newcomer(7, priority=5))
+    assert isinstance(made.waits[0].reason, WaitsForRelease)
     assert not made.resizes
+
+
+@pytest.mark.parametrize("equals", [False, True])
+def test_small_jobs_grow_into_what_a_whole_pools_job_cannot_use_before_they_have_ended(equals):
+    """Else 11 jobs of one instance would keep the other 117 idle for as long as they last."""
+    waits = newcomer(8, priority=0)
+    made = plan(running("a", 1), running("b", 1), waits, resizes=Resizes(shrink_equals=equals))
+    assert sum(size for size, _ in grown(made).values()) >= 7
 
 
 def test_an_equal_that_waits_is_not_delayed_but_does_not_keep_idle_what_it_cannot_use():

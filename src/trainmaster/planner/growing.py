@@ -17,11 +17,11 @@ from trainmaster.domain.capacity import Units
 from trainmaster.domain.elastic import Cause, Elastic
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Preempt, Resize, Snapshot, Start, Wait
-from trainmaster.domain.reasons import BackingOff, CanNeverFit, Infeasible
+from trainmaster.domain.reasons import BackingOff, CanNeverFit, Infeasible, KeptForOther, WaitsForCapacity
 from trainmaster.domain.reasons_of_rules import BudgetSpent, Draining, GroupFull, PlanClosed, ShareFull, UserFull
 from trainmaster.planner.deciding import Deciding
 from trainmaster.planner.figures import Figures
-from trainmaster.planner.order import Standing
+from trainmaster.planner.order import NEVER, Standing
 from trainmaster.planner.resize import (
     can_grow,
     cause_of,
@@ -46,16 +46,18 @@ class _Line(NamedTuple):
     Attributes:
         standing, priority: the best of theirs.
         owner: whether any could claim units as its share's own.
+        at: before when none of them will start, whoever gives what; the past where that is not known.
     """
 
     standing: Standing
     priority: int
     owner: bool
+    at: datetime
 
     def joined(self, other: _Line) -> _Line:
         """The line with another job."""
         best, priority = max(self.standing, other.standing), max(self.priority, other.priority)
-        return _Line(best, priority, self.owner or other.owner)
+        return _Line(best, priority, self.owner or other.owner, min(self.at, other.at))
 
 
 @dataclass(slots=True)
@@ -75,6 +77,7 @@ class Growing:
     deciding: Deciding
     _waiting: dict[str, dict[str, _Line]] | None = None
     _set_aside: dict[str, int] = field(default_factory=dict)
+    _ends: dict[str, datetime] = field(default_factory=dict)
 
     def run(self) -> None:
         """Give what is idle to elastic jobs."""
@@ -132,7 +135,7 @@ class Growing:
         size = self._most(job, attempt.size, larger(elastic, attempt.size))
         if size is None:
             return
-        gain, cost = self._gain(job, size)
+        gain, cost = self._gain(job, size, until=self._gives_back_at(job, next(iter(job.units))))
         if gain < self.snapshot.policy.resizes.payback * cost:
             return
         if (ready := ready_at(elastic, job, attempt)) > self.now:
@@ -150,10 +153,10 @@ class Growing:
         self.figures.grow(job, {pool: size - attempt.size}, self.figures.expect.end(job))
         self.deciding.decisions.append(Resize(job, size, cause, gain=gain, cost=cost))
 
-    def _gain(self, job: Job, size: int) -> tuple[float, float]:
-        """What growing to this size brings and costs, accelerator-seconds."""
+    def _gain(self, job: Job, size: int, until: datetime = NEVER) -> tuple[float, float]:
+        """What growing to this size brings until then at most, and what it costs, accelerator-seconds."""
         snapshot = self.snapshot
-        left = time_left(job, self.figures.expect.end(job), self.now)
+        left = min(time_left(job, self.figures.expect.end(job), self.now), until - self.now)
         cost = cost_of(job, snapshot.records.history, snapshot.pools, self.now)
         return gain_of(job, size, left, snapshot.pools), cost
 
@@ -167,7 +170,7 @@ class Growing:
         """The largest of these sizes that the job may have now; None for none."""
         pool = next(iter(job.units)) if pool is None else pool
         idle = self.figures.now_there(job, pool) if sizes else 0
-        if idle <= 0 or self._stands_behind(job, pool):
+        if idle <= 0 or self._gives_back_at(job, pool) <= self.now:
             return None
         idle -= self._set_aside.get(pool, 0)
         return next((size for size in sizes if size - present <= idle and self._may(job, {pool: size - present})), None)
@@ -184,17 +187,19 @@ class Growing:
         end = figures.expect.end(job) if job.units else figures.expected_end(job)
         return figures.reservations.obstacle(more, end) is None
 
-    def _stands_behind(self, job: Job, pool: str) -> bool:
-        """Whether somebody waits for the pool who could have the job shrink again, at once or as soon as it helps."""
+    def _gives_back_at(self, job: Job, pool: str) -> datetime:
+        """When the first who waits for the pool may start and have the job shrink for it; the past for at once.
+
+        Who waits for others' ends is not kept waiting by what is idle until then: those of them that grow end sooner.
+        """
         standing, shares = self.figures.ranking.standing(job), self.figures.shares
-        equals = self.snapshot.policy.resizes.shrink_equals
+        equals, first = self.snapshot.policy.resizes.shrink_equals, NEVER
         for share, line in self._waiting_for(pool).items():
             if shares.in_play and share != job.share:
-                if line.owner:
-                    return True
+                first = min(first, line.at) if line.owner else first
             elif line.standing > standing or (equals and line.priority >= job.priority):
-                return True
-        return False
+                first = min(first, line.at)
+        return first
 
     def _waiting_for(self, pool: str) -> dict[str, _Line]:
         """Who waits for units of a pool, by share where shares are in play."""
@@ -209,7 +214,7 @@ class Growing:
         job, figures = wait.job, self.figures
         in_play = figures.shares.in_play
         owner = in_play and not isinstance(wait.reason, _OF_ITS_SHARE) and figures.shares.owns_part(job)
-        line = _Line(figures.ranking.standing(job), job.priority, owner)
+        line = _Line(figures.ranking.standing(job), job.priority, owner, self._not_before(wait))
         for pool in job.demand.pools:
             lines, share = waiting.setdefault(pool, {}), job.share if in_play else ""
             lines[share] = line if share not in lines else lines[share].joined(line)
@@ -217,6 +222,19 @@ class Growing:
             # It is tried again soon; what it would start on must not be gone each time.
             for pool, count in self._worst_of(job):
                 self._set_aside[pool] = self._set_aside.get(pool, 0) + count
+
+    def _not_before(self, wait: Wait) -> datetime:
+        """Before when the job will not start: where it waits for others to end, not before the next of them does."""
+        if not isinstance(wait.reason, WaitsForCapacity | KeptForOther):
+            return self.now
+        return min(map(self._next_end, wait.job.demand.pools), default=self.now)
+
+    def _next_end(self, pool: str) -> datetime:
+        """When the first job that holds units of a pool is expected to end."""
+        if pool not in self._ends:
+            holders = (job for job in self.snapshot.active if pool in job.units)
+            self._ends[pool] = min(map(self.figures.expect.end, holders), default=self.now)
+        return self._ends[pool]
 
     @staticmethod
     def _worst_of(job: Job) -> Iterator[tuple[str, int]]:

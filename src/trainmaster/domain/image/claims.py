@@ -12,11 +12,10 @@ from datetime import datetime, timedelta
 
 from trainmaster.domain.image.cutting import Region, Window
 from trainmaster.domain.image.work import MERGE, Claim, RegionRecord, RegionState
+from trainmaster.domain.one_line import LONGEST_REASON
 
 MERGING = Region(number=MERGE, window=Window(0, 0, 0, 0), tiles=0)
 """The last step, as a region of nothing."""
-LONGEST_REASON = 1024
-"""Characters that are kept of why a region failed."""
 SETTLED = frozenset({RegionState.DONE, RegionState.FAILED})
 MOST_PAUSES = 28
 """Pauses in a row, without a tile done between, after which a region that is told to slow down has failed.
