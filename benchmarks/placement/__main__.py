@@ -3,6 +3,7 @@
     python -m benchmarks.placement                              everything, 30 seeds
     python -m benchmarks.placement --only gangs --nodes 4,40    some of it
     python -m benchmarks.placement --seeds 5 --json some.json   fewer seeds; write the figures
+    python -m benchmarks.placement --resume runs.jsonl          go on after Ctrl-C with what is not in that file yet
     python -m benchmarks.placement --save                       keep figures and pictures in results/ and the README
 
 One process for each core, one cell, policy and seed at a time. It must not know any rule of the queue.
@@ -59,6 +60,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--resume", type=Path, help="keep each run in this file, and play none that it has")
     parser.add_argument("--save", action="store_true", help="keep figures and pictures in benchmarks/results")
     options = parser.parse_args(arguments)
     options.policy = options.policy or list(POLICIES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from argparse import Namespace
 from dataclasses import replace
 from random import Random
 
@@ -12,6 +13,7 @@ from benchmarks.placement.clusters import SLOTS, Cluster, Machine, Setting, clus
 from benchmarks.placement.experiments import EXPERIMENTS, NODES, POLICIES, cells, played
 from benchmarks.placement.figures import gains, mean, of_run
 from benchmarks.placement.loads import GANGS, Load, Task
+from benchmarks.placement.measuring import measure
 from benchmarks.placement.running import Run
 from benchmarks.placement.sheets import sheets
 from benchmarks.placement.summary import summed
@@ -75,6 +77,37 @@ def test_equal_seeds_give_equal_figures_and_others_give_others():
     (cell, *_) = [each for each in cells(("figure 5",), NODES) if each.nodes == 4]
     assert played(cell, "random", 1) == played(cell, "random", 1)
     assert played(cell, "random", 1) != played(cell, "random", 2)
+
+
+class Here:
+    """Watches runs that this process plays itself, up to so many: then somebody presses Ctrl-C."""
+
+    def __init__(self, most):
+        self.left = most
+
+    def begin(self, doing):
+        pass
+
+    say = begin
+
+    def over_cores(self, work, things, processes):
+        for thing in things:
+            if not self.left:
+                raise KeyboardInterrupt
+            self.left -= 1
+            yield work(thing)
+
+
+def test_runs_that_were_kept_are_not_played_again(tmp_path):
+    asked = Namespace(only=["table 3"], nodes=[4], policy=["random", "best-fit"], seeds=1, processes=1)
+    asked.resume = tmp_path / "runs.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        measure(asked, Here(3))
+    rest = Here(5)
+    found = measure(asked, rest)
+    assert rest.left == 0
+    assert measure(asked, Here(0)) == found
+    assert {tuple(cell["policies"]) for cell in found} == {("random", "best-fit")}
 
 
 def test_every_policy_is_measured_on_every_size_of_cluster():
