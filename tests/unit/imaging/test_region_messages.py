@@ -156,6 +156,30 @@ def test_trouble_of_the_table_brings_its_own_message_again_only(world, play):
     assert play.run.records[1].state is RegionState.DONE
 
 
+def test_an_end_that_the_table_does_not_take_is_told_again_without_asking_the_model_anew(world, play, web):
+    """ModelRunner marks such a region, and its image, as failed."""
+
+    class Troubled:
+        taken = False
+
+        def __getattr__(self, name):
+            return getattr(play.runs, name)
+
+        def finish(self, claim, now, *, features):
+            self.taken = not self.taken
+            if self.taken:
+                raise Throttled("slow down")
+            return play.runs.finish(claim, now, features=features)
+
+    world.workers = replace(world.workers, runs=Troubled())
+    assert deliver(world, about(0)) == ["m0"]
+    record, asked = play.run.records[0], len(web.tiles)
+    assert (record.state, asked) == (RegionState.RUNNING, record.region.tiles)
+    play.queue.clock.sleep(300)
+    assert deliver(world, about(0)) == []
+    assert (play.run.records[0].state, len(web.tiles)) == (RegionState.DONE, asked)
+
+
 def test_the_queue_hears_that_a_job_is_at_work_as_soon_as_a_region_is_taken(world, play):
     """And not again once it knows."""
     world.store.state = JobState.STARTING
