@@ -21,6 +21,8 @@ from trainmaster.client.hook import unroute
 
 pytestmark = pytest.mark.usefixtures("deployed")
 NAME = f"sdk2-{int(time.time())}"
+STEPS = 120
+"""Of 0.2 s: long enough for a busy machine to have another job press in."""
 
 
 def an_estimator(name: str, steps: int, priority: int, **changes: Any) -> Estimator:
@@ -49,13 +51,13 @@ def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
 
 def test_fit_goes_on_through_a_preemption_to_the_real_end(capsys: pytest.CaptureFixture[str]) -> None:
     low, high = f"{NAME}-low", f"{NAME}-high"
-    estimator = an_estimator(low, 60, 1)
+    estimator, urgent = an_estimator(low, STEPS, 1), an_estimator(high, 5, 9)
     queue = estimator.sagemaker_session.queue
 
     def press_in() -> None:
         until(lambda: any(job["jobName"] == low for job in queue.all_jobs("running")))
-        threading.Event().wait(3)
-        an_estimator(high, 5, 9).fit(wait=False, job_name=high)
+        threading.Event().wait(2)
+        urgent.fit(wait=False, job_name=high)
 
     presser = threading.Thread(target=press_in)
     presser.start()
@@ -63,9 +65,9 @@ def test_fit_goes_on_through_a_preemption_to_the_real_end(capsys: pytest.Capture
     presser.join()
 
     shown = capsys.readouterr().out
-    steps = [int(step) for step in re.findall(r"step (\d+) of 60", shown)]
+    steps = [int(step) for step in re.findall(rf"step (\d+) of {STEPS}", shown)]
     assert steps[0] == 1
-    assert steps[-1] == 60
+    assert steps[-1] == STEPS
     assert steps == sorted(set(steps))
     assert "resumed after step" in shown
     assert [attempt["outcome"] for attempt in queue.job(low)["attempts"]] == ["preempted", "completed"]

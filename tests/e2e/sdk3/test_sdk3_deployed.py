@@ -28,6 +28,8 @@ from trainmaster import QueueSession
 
 pytestmark = pytest.mark.usefixtures("deployed")
 NAME = f"sdk3-{int(time.time())}"
+STEPS = 120
+"""Of 0.2 s: long enough for a busy machine to have another job press in."""
 IMAGE = "000000000000.dkr.ecr.us-east-1.amazonaws.com/count-steps:1"
 
 
@@ -110,7 +112,7 @@ def test_train_goes_on_through_a_preemption_to_the_real_end(session: Any, capsys
 
 
 def test_the_logs_of_all_attempts_are_shown(session: Any, caplog: pytest.LogCaptureFixture) -> None:
-    job = a_process(session, f"{NAME}-logs", 60, 1)
+    job = a_process(session, f"{NAME}-logs", STEPS, 1)
     presser = beside(session, f"{NAME}-logs", lambda: a_process(session, f"{NAME}-first", 5, 9))
 
     with caplog.at_level(logging.INFO, logger="sagemaker.core"):
@@ -118,9 +120,9 @@ def test_the_logs_of_all_attempts_are_shown(session: Any, caplog: pytest.LogCapt
     presser.join()
 
     shown = "\n".join(record.getMessage() for record in caplog.records)
-    steps = [int(step) for step in re.findall(r"step (\d+) of 60", shown)]
+    steps = [int(step) for step in re.findall(rf"step (\d+) of {STEPS}", shown)]
     assert steps[0] == 1
-    assert steps[-1] >= 50
+    assert steps[-1] >= STEPS - 10
     assert steps == sorted(set(steps))
     assert "resumed after step" in shown
 
