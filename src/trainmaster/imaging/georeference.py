@@ -92,7 +92,11 @@ class Georeference:
 
 
 def _map_to_map(source: CRS, target: CRS, xs: Any, ys: Any) -> tuple[Any, Any]:
-    """Coordinates in another system; those that it does not have are NaN."""
+    """Coordinates in another system; those that it does not have are NaN.
+
+    For such a point GDAL's error comes through rasterio as a class of its private `_err`, so that all are caught: what
+    is wrong with a point alone is told as NaN, and nothing else happens here.
+    """
     try:
         xs, ys = reproject(source, target, xs, ys)
     except Exception:  # noqa: BLE001 - what GDAL raises here shares no public class
@@ -214,7 +218,7 @@ def _points_of(interest: str) -> Numbers:
         raise InvalidRequest(f"the region of interest has more than {LONGEST_INTEREST} characters", field=_INTEREST)
     try:
         shape = shapely.from_wkt(interest)
-    except (shapely.errors.ShapelyError, ValueError, NotImplementedError) as error:
+    except (shapely.errors.ShapelyError, ValueError, NotImplementedError) as error:  # the last for curves
         raise InvalidRequest(f"the region of interest is no WKT: {error}", field=_INTEREST) from error
     if shape is None or shape.is_empty:
         raise InvalidRequest("the region of interest is empty", field=_INTEREST)
