@@ -23,6 +23,7 @@ from trainmaster.planner.expand import changes
 from trainmaster.planner.figures import Figures
 from trainmaster.planner.growing import Growing
 from trainmaster.planner.loads import least_loaded_first
+from trainmaster.planner.order import in_order
 from trainmaster.planner.place import Placer
 from trainmaster.planner.share import turns
 
@@ -72,8 +73,8 @@ class _Planning:
 
     def respect_holds(self) -> None:
         """What was freed for a job is kept for it."""
-        # Nearly no job has a hold, and a deep queue has many jobs.
-        for job in [job for job in self.snapshot.waiting if job.hold is not None]:
+        # In queue order, whatever they were read in. Nearly no job has a hold, and a deep queue has many jobs.
+        for job in in_order(job for job in self.snapshot.waiting if job.hold is not None):
             if (hold := self.figures.hold_of(job)) is not None and not backing_off(job, self.now):
                 self.figures.respect(job, hold)
 
