@@ -27,7 +27,11 @@ from trainmaster.domain.history import History
 from trainmaster.domain.policy import Budget, Policy, Preemption, Resizes, Share
 from trainmaster.domain.reasons import Preempts, Shrinks, WaitsForCapacity, WaitsForRelease
 from trainmaster.domain.records import Records
+from trainmaster.planner.deciding import Deciding
 from trainmaster.planner.expect import Expectations
+from trainmaster.planner.figures import Figures
+from trainmaster.planner.growing import Growing
+from trainmaster.planner.place import Placer
 from trainmaster.planner.resize import pause_of, ready_at, time_left
 from trainmaster.planner.schedule import schedule
 
@@ -421,6 +425,21 @@ def test_where_nothing_is_idle_the_job_waits_for_a_replacement_and_then_goes_dow
 
 def test_what_is_left_may_be_a_legal_size():
     assert not plan(lacking(4, elastic(), ago=30), rigid("others", 5, priority=9)).resizes
+
+
+def test_whom_a_job_would_have_to_give_back_to_is_worked_out_once_for_each_that_may_grow():
+    class Counting(Growing):
+        def _gives_back_at(self, job, pool):
+            asked.append(job.name)
+            return super()._gives_back_at(job, pool)
+
+    asked = []
+    snapshot = a_snapshot(pools=[a_pool(P5, 8)], active=[running("one", 2), running("two", 2)])
+    figures = Figures.of(snapshot, NOW)
+    deciding = Deciding(snapshot, NOW, figures, Placer(snapshot, random.Random(1)))
+    Counting(snapshot, NOW, figures, deciding).run()
+    assert [(each.job.name, each.size) for each in deciding.decisions] == [("one", 6)]
+    assert asked == ["one"], "for the other nothing is idle any more"
 
 
 # -- estimates ------------------------------------------------------------------------------------------------------

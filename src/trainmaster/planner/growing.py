@@ -60,6 +60,18 @@ class _Line(NamedTuple):
         return _Line(best, priority, self.owner or other.owner, min(self.at, other.at))
 
 
+class _Room(NamedTuple):
+    """What a job may grow to.
+
+    Attributes:
+        size: the largest that it may have now.
+        until: when the first who waits could have it shrink again; `NEVER` for nobody.
+    """
+
+    size: int
+    until: datetime
+
+
 @dataclass(slots=True)
 class Growing:
     """One plan's growth. Thrown away with it.
@@ -111,9 +123,9 @@ class Growing:
         """Replace a lost member, without delay; or go down to a legal size where no replacement came."""
         if attempt.faulty_since is not None:
             self._look_again(attempt.faulty_since + elastic.faulty_scale_down_timeout)
-            size = self._most(job, attempt.size, larger(elastic, attempt.size, attempt.wanted))
-            if size is not None:
-                self._decide(job, attempt, size, cause_of(attempt))
+            room = self._most(job, attempt.size, larger(elastic, attempt.size, attempt.wanted))
+            if room is not None:
+                self._decide(job, attempt, room.size, cause_of(attempt))
                 return
         if (size := repair(elastic, attempt, self.now)) is not None and not self.deciding.spent():
             self.deciding.actions += 1
@@ -125,23 +137,23 @@ class Growing:
         if not isinstance(start, Start) or start.job.elastic is None or len(start.units) != 1 or start.choices:
             return
         (pool, count), job = next(iter(start.units.items())), start.job
-        size = self._most(job, count, larger(start.job.elastic, count), pool)
-        if size is not None:
-            self.figures.grow(job, {pool: size - count}, self.figures.expected_end(job))
-            self.deciding.decisions[index] = replace(start, units={pool: size})
+        room = self._most(job, count, larger(start.job.elastic, count), pool)
+        if room is not None:
+            self.figures.grow(job, {pool: room.size - count}, self.figures.expected_end(job))
+            self.deciding.decisions[index] = replace(start, units={pool: room.size})
 
     def _grow(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
         """Let a job at work grow, where it has been as it is for long enough and that is worth its pause."""
-        size = self._most(job, attempt.size, larger(elastic, attempt.size))
-        if size is None:
+        room = self._most(job, attempt.size, larger(elastic, attempt.size))
+        if room is None:
             return
-        gain, cost = self._gain(job, size, until=self._gives_back_at(job, next(iter(job.units))))
+        gain, cost = self._gain(job, room.size, room.until)
         if gain < self.snapshot.policy.resizes.payback * cost:
             return
         if (ready := ready_at(elastic, job, attempt)) > self.now:
             self._look_again(ready)
         else:
-            self._decide(job, attempt, size, cause_of(attempt), gain, cost)
+            self._decide(job, attempt, room.size, cause_of(attempt), gain, cost)
 
     def _decide(  # noqa: PLR0913, PLR0917 -- all that a resize decides
         self, job: Job, attempt: Attempt, size: int, cause: Cause, gain: float = 0.0, cost: float = 0.0
@@ -166,14 +178,15 @@ class Growing:
 
     # -- what it may have --------------------------------------------------------------------------------------------
 
-    def _most(self, job: Job, present: int, sizes: tuple[int, ...], pool: str | None = None) -> int | None:
+    def _most(self, job: Job, present: int, sizes: tuple[int, ...], pool: str | None = None) -> _Room | None:
         """The largest of these sizes that the job may have now; None for none."""
         pool = next(iter(job.units)) if pool is None else pool
         idle = self.figures.now_there(job, pool) if sizes else 0
-        if idle <= 0 or self._gives_back_at(job, pool) <= self.now:
+        if idle <= 0 or (until := self._gives_back_at(job, pool)) <= self.now:
             return None
         idle -= self._set_aside.get(pool, 0)
-        return next((size for size in sizes if size - present <= idle and self._may(job, {pool: size - present})), None)
+        fitting = (size for size in sizes if size - present <= idle and self._may(job, {pool: size - present}))
+        return next((_Room(size, until) for size in fitting), None)
 
     def _may(self, job: Job, more: Units) -> bool:
         """Whether no rule, barrier or reservation keeps the job from so much more."""
