@@ -13,7 +13,7 @@ from trainmaster.domain.image.capacity import cap_of
 from trainmaster.domain.image.endpoint import Endpoint, Limits, Pressure, Variant
 from trainmaster.local.memory import MemoryStore
 from trainmaster.service.images.endpoints import Refresher
-from trainmaster.service.images.neighbours import MOST_WATCHED, Neighbours
+from trainmaster.service.images.neighbours import MOST_ROLES, MOST_WATCHED, Neighbours
 
 LIMITS = Limits(instance_concurrency=5)
 MINUTE = 60
@@ -152,6 +152,47 @@ def test_a_tick_asks_for_no_more_than_it_may(scene):
     scene.look(*jobs)
     ((_, asked),) = scene.figures.asked
     assert len(asked) == MOST_WATCHED
+
+
+def accounts(scene, count):
+    """Endpoints of so many other accounts, each under a role of its own, in order."""
+    keys = [f"{account:012}:ships" for account in range(count)]
+    for key in keys:
+        role = f"arn:aws:iam::{key.partition(':')[0]}:role/reader"
+        scene.remember(Endpoint(key=key, variants=(Variant(name="blue", instances=4),), described_at=b.NOW, role=role))
+    return keys
+
+
+@pytest.mark.parametrize("count", [4, 5, 6, 12, 25])
+def test_under_many_roles_all_get_their_turn_a_few_with_each_tick(scene, count):
+    jobs = [an_image_job(f"job{key}", endpoint=key) for key in ("ships", *accounts(scene, count))]
+    roles, ticks = set(), -(-(count + 1) // MOST_ROLES)
+    for _ in range(ticks):
+        scene.figures.asked.clear()
+        scene.look(*jobs, minutes=1)
+        now = [role for role, _ in scene.figures.asked]
+        assert len(now) == len(set(now)) == min(MOST_ROLES, count + 1)
+        roles.update(now)
+    assert len(roles) == count + 1
+
+
+def test_a_failure_is_told_only_of_those_whose_turn_it_is(scene):
+    jobs = [an_image_job(f"job{key}", endpoint=key) for key in accounts(scene, 7)]
+    scene.figures.says = Unavailable("down")
+    assert len(scene.look(*jobs)) == MOST_ROLES
+
+
+def test_our_own_load_is_never_taken_for_others_where_it_came_and_went_between_two_turns(scene):
+    keys = accounts(scene, 2 * MOST_ROLES)
+    waiting = [an_image_job(f"job{key}", endpoint=key) for key in keys]
+    scene.look(*waiting)
+    scene.look(*(a_running_image(f"mine{key}", load=16, endpoint=key) for key in keys), minutes=1)
+    scene.figures.says = {(key, "blue"): 4.0 for key in keys}
+    scene.figures.asked.clear()
+    scene.look(*waiting, minutes=1)
+    asked = [key for _, places in scene.figures.asked for key, _ in places]
+    assert len(asked) == MOST_ROLES
+    assert {cap_of(scene.store.known([key])[key], "blue", LIMITS, scene.clock.now()) for key in asked} == {20}
 
 
 def test_what_workers_note_meanwhile_is_kept(scene):

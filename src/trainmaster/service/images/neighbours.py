@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from trainmaster.domain.errors import NotPermitted, ServiceTrouble
 from trainmaster.domain.image.capacity import NO_OTHERS, with_ours, with_seen
@@ -24,7 +25,7 @@ log = logging.getLogger(__name__)
 MOST_WATCHED = 100
 """Variants that a tick asks about; of more, those that come first by name."""
 MOST_ROLES = 5
-"""Roles under which a tick asks, our own with them: each is a call."""
+"""Roles under which a tick asks, our own with them: each is a call. Of more, those whose turn it is by the minute."""
 
 _Place = tuple[str, str]
 """Key of an endpoint, and variant."""
@@ -54,10 +55,12 @@ class Neighbours:
         by_role: dict[str | None, list[_Place]] = {}
         for key, variant in _watched(given, remembered):
             by_role.setdefault(remembered[key].role, []).append((key, variant))
+        asked = _in_turn(by_role, self.clock.now())
         failed: list[str] = []
-        for role, places in list(by_role.items())[:MOST_ROLES]:
-            least = self._read(places, role)
-            failed += sorted({key for key, _ in places}) if least is None else []
+        for role, places in by_role.items():
+            least = self._read(places, role) if role in asked else None
+            failed += sorted({key for key, _ in places}) if role in asked and least is None else []
+            # What ours hold is noted with every tick, or it would be taken for others' when their turn comes.
             for key in {key for key, _ in places}:
                 # Of jobs without a variant SageMaker spreads the requests over all.
                 mine = {place: held[place] + held[key, ""] for place in places if place[0] == key}
@@ -100,6 +103,13 @@ def _watched(jobs: Iterable[Job], remembered: Mapping[str, Endpoint]) -> list[_P
     named = ((key, variant) for key, variants in needed(jobs).items() for variant in variants)
     watched = (each for each in named if each[0] in remembered and _instances(remembered[each[0]], each[1]))
     return sorted(watched)[:MOST_WATCHED]
+
+
+def _in_turn(roles: Iterable[str | None], now: datetime) -> frozenset[str | None]:
+    """Under which of these roles to ask in this minute: the next few in each, so that all get their turn."""
+    ordered = sorted(roles, key=lambda role: role or "")
+    first = int(now.timestamp()) // 60 * MOST_ROLES
+    return frozenset(ordered[(first + each) % len(ordered)] for each in range(min(MOST_ROLES, len(ordered))))
 
 
 def _instances(endpoint: Endpoint, variant: str) -> int:
