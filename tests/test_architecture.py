@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from trainmaster.domain.one_line import LONGEST_REASON
+from trainmaster.worker import run
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "trainmaster"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -207,6 +210,22 @@ def test_nobody_patches():
             text = path.read_text()
             for word in ("mock.patch", "@patch", "monkeypatch.setattr", "MagicMock"):
                 assert word not in text, f"{path}: {word}"
+
+
+def test_a_limit_of_length_has_one_home():
+    """The worker has its own of what it may not import; that one is the same."""
+    found = Counter(
+        target.id
+        for path in MODULES
+        if layer(path) != "worker"
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id.startswith("LONGEST_")
+    )
+    assert "LONGEST_REASON" in found
+    assert [name for name, times in found.items() if times > 1] == []
+    assert run.LONGEST_REASON == LONGEST_REASON
 
 
 def test_no_two_test_modules_have_one_name():

@@ -17,12 +17,11 @@ from trainmaster.domain.capacity import Units, source, total, worst_case
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.names import MAX_NAME
 from trainmaster.domain.observation import TERMINAL, Observation, Status, Warm
+from trainmaster.domain.one_line import LONGEST_REASON
 from trainmaster.domain.request.fields import entries, part, shown, text, whole
 from trainmaster.domain.warm import LONGEST_KEEP_ALIVE
 
 DETAIL_TYPE = "SageMaker Training Job State Change"
-LONGEST_REASON = 1024
-"""SageMaker's own limit (`FailureReason`)."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
 _STATUSES = frozenset(Status)

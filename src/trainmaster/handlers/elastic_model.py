@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from trainmaster.domain.elastic import Cause, Hook
+from trainmaster.domain.one_line import LONGEST_REASON
 from trainmaster.domain.rendezvous import Role
 from trainmaster.handlers.shapes import Answer, Asked
-from trainmaster.service.resizing.contract import LONGEST_REASON
 
 
 class ResizeAnswer(Asked):

@@ -49,7 +49,8 @@ ANSWER_TIME = 60
 """Seconds that a model has for an answer (SageMaker, "InvokeEndpoint")."""
 LONGEST_ANSWER = 64 * 1024 * 1024
 """Bytes of an answer; SageMaker's own limit is below. All of a worker's threads may have one at the same time."""
-LONGEST_REASON = 500
+LONGEST_SAID = 500
+"""Of what a model says of a request that it refuses, so much is told."""
 _SLOW_DOWN = frozenset({"ServiceUnavailable", "ServiceUnavailableException", "ModelNotReadyException"})
 """What SageMaker says of a model that is too busy or still loading, beside the throttles of all AWS services."""
 _BUSY = frozenset({429, 503})
@@ -131,7 +132,7 @@ def _retries(answer: Mapping[str, Any]) -> int:
 def _trouble(error: AwsError) -> ServiceTrouble:
     """`ModelError` is what the container itself answered: its own status tells what it means."""
     code = code_of(error)
-    text = one_line(f"{code}: {message_of(error)}")[:LONGEST_REASON]
+    text = one_line(f"{code}: {message_of(error)}")[:LONGEST_SAID]
     if code in _SLOW_DOWN:
         return Throttled(text)
     if code == "ModelError" and isinstance(error, ClientError):
@@ -180,7 +181,7 @@ class HttpModel:
             told = without_secrets_of(self._url, str(error))
             raise Unavailable(f"{type(error).__name__}: {told}") from error
         if answer.status_code != httpx.codes.OK:
-            reason = one_line(said[:LONGEST_REASON].decode(errors="replace"))
+            reason = one_line(said[:LONGEST_SAID].decode(errors="replace"))
             text = f"the model answered with HTTP status {answer.status_code}: {reason}"
             raise trouble_of_status(answer.status_code, text)
         return said

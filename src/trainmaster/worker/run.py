@@ -28,7 +28,7 @@ MANY = 1_000_000
 LEAVING_SECONDS = 45.0
 """How long an agent may take to leave its rendezvous once its workers have saved: torchrun gives them 30 to end."""
 LONGEST_REASON = 1024
-"""Characters of a failure reason that SageMaker shows (DescribeTrainingJob, `FailureReason`)."""
+"""Characters of a failure reason that SageMaker shows: `domain/one_line.py`, of which a container has nothing."""
 CANNOT_START = 127
 """A shell's exit code for a command that is not there."""
 WRONG_USE = 2

@@ -14,13 +14,12 @@ from typing import Any
 
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.job import Job
+from trainmaster.domain.request.meaning import LONGEST_RUNTIME
 from trainmaster.local.replay.trace import TraceJob
 from trainmaster.service import Door
 
 POOL = "ml.g5.xlarge"
 """An instance type with one GPU."""
-LONGEST_RUNTIME_SECONDS = 28 * 86_400
-"""SageMaker's own bound of `MaxRuntimeInSeconds` (CreateTrainingJob): what a user sets who knows nothing."""
 _ROLE = "arn:aws:iam::111122223333:role/replay"
 _DOOR = Door(shape_problems=lambda _: (), allowed_roles=(_ROLE,))
 
@@ -40,8 +39,8 @@ def index_of(name: str) -> int:
 def request_of(job: TraceJob, index: int) -> Request:
     """The CreateTrainingJob request."""
     name = name_of(index)
-    limit = LONGEST_RUNTIME_SECONDS if job.max_runtime is None else job.max_runtime
-    limit = min(max(limit, 1), LONGEST_RUNTIME_SECONDS)
+    limit = LONGEST_RUNTIME if job.max_runtime is None else job.max_runtime
+    limit = min(max(limit, 1), LONGEST_RUNTIME)
     return {
         "TrainingJobName": name,
         "RoleArn": _ROLE,
@@ -61,7 +60,7 @@ def longest_runtime(jobs: Iterable[TraceJob]) -> timedelta:
     queue may rely on it that no job outlives its limit.
     """
     longest = max((job.duration for job in jobs), default=0.0)
-    return timedelta(seconds=LONGEST_RUNTIME_SECONDS * max(1, ceil(longest / LONGEST_RUNTIME_SECONDS)))
+    return timedelta(seconds=LONGEST_RUNTIME * max(1, ceil(longest / LONGEST_RUNTIME)))
 
 
 def admitted(request: Request, job: TraceJob, longest: timedelta, pools: Mapping[str, Pool], now: datetime) -> Job:

@@ -8,13 +8,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from functools import partial
 
+from trainmaster.domain.one_line import LONGEST_REASON
 from trainmaster.local.simulator import warm
 from trainmaster.local.simulator.job import COMPLETED, FAILED, IN_PROGRESS, STOPPING, Ending, Stage, TrainingJob
 from trainmaster.local.simulator.world import SignalContainer, World
 
 DONE = Ending(COMPLETED, COMPLETED, "Training job completed")
-LONGEST_REASON = 1024
-"""Characters of a `FailureReason`."""
 
 
 def exited(world: World, job: TrainingJob, failure: str | None, now: datetime) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trainmaster.domain.request.meaning import LONGEST_RUNTIME
 from trainmaster.local.simulator.errors import invalid
 
-LONGEST_RUNTIME_SECONDS = 28 * 24 * 3600
 MOST_TAGS = 50
 
 
@@ -87,8 +87,8 @@ def _check_company(kind: str, config: Mapping[str, Any], *, spot: bool) -> None:
 def _check_times(request: Mapping[str, Any]) -> None:
     stopping = request.get("StoppingCondition", {})
     runtime, wait = stopping.get("MaxRuntimeInSeconds", 0), stopping.get("MaxWaitTimeInSeconds")
-    if runtime > LONGEST_RUNTIME_SECONDS:
-        raise invalid(f"MaxRuntimeInSeconds must be at most {LONGEST_RUNTIME_SECONDS}.")
+    if runtime > LONGEST_RUNTIME:
+        raise invalid(f"MaxRuntimeInSeconds must be at most {LONGEST_RUNTIME}.")
     spot = bool(request.get("EnableManagedSpotTraining"))
     if wait is not None and not spot:
         raise invalid(

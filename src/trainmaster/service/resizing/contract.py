@@ -17,9 +17,8 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.elastic import Hook
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
 from trainmaster.domain.job import Change, Job, JobState
+from trainmaster.domain.one_line import LONGEST_REASON
 from trainmaster.domain.request.fields import shown
-
-LONGEST_REASON = 1024
 
 
 class Outcome(StrEnum):
