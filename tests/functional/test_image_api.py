@@ -94,6 +94,51 @@ def test_where_image_jobs_are_off_a_request_is_refused_with_what_to_do():
     assert "ImageJobs" in reply.error["hint"]
 
 
+PRIVATE = [
+    "169.254.169.254",
+    "10.1.2.3",
+    "127.0.0.1:9001",
+    "2130706433",
+    "[::1]",
+    "[fe80::1]",
+    "localhost",
+    "a.localhost.",
+]
+
+
+@pytest.mark.parametrize("host", PRIVATE)
+def test_a_model_at_an_address_that_no_worker_calls_is_refused_with_the_field(host):
+    world = ApiWorld()
+    body = an_image_request(imageProcessor={"name": f"http://{host}/model", "type": "HTTP_ENDPOINT"})
+    for path, members in (("/image-jobs", {}), ("/plan", {"imageSize": [1_024, 1_024]})):
+        reply = world.post(path, body | members)
+        assert reply.kind == (400, "InvalidRequest", "imageProcessor.name")
+        assert "public address" in reply.error["message"]
+    assert world.image_queue.sent == []
+
+
+@pytest.mark.parametrize("host", ["8.8.8.8", "[2a00:1450:4001::1]", "no.such.host.invalid"])
+def test_a_model_at_a_public_address_is_taken_and_names_are_asked_after_by_the_intake(host):
+    world = ApiWorld()
+    body = an_image_request(imageProcessor={"name": f"http://{host}/model"})
+    assert world.post("/image-jobs", body).status == 202
+    assert world.post("/plan", body | {"imageSize": [1_024, 1_024]}).status == 200
+
+
+def test_a_local_stack_has_its_models_on_this_machine(monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
+    world = ApiWorld()
+    body = an_image_request(imageProcessor={"name": "http://127.0.0.1:9001/model"})
+    assert world.post("/image-jobs", body).status == 202
+    assert world.post("/plan", body | {"imageSize": [1_024, 1_024]}).status == 200
+
+
+def test_a_model_that_was_taken_before_is_not_looked_at_again():
+    world = with_a_job(imageProcessor={"name": "http://127.0.0.1/model"})
+    reply = world.post("/image-jobs", an_image_request(imageProcessor={"name": "http://127.0.0.1/model"}))
+    assert (reply.status, reply.body["state"]) == (200, "pending")
+
+
 def test_a_share_that_does_not_exist_is_refused_at_once():
     world = ApiWorld()
     world.put("/settings", {"shares": {"vision": {}}})

@@ -157,6 +157,12 @@ class Application:
             self._clients.of("sqs"), self.settings.image_queue_url, self.settings.image_dead_letter_queue_url
         )
 
+    def check_model(self, url: str) -> None:
+        """Raise `InvalidRequest` for a model's URL that no worker calls, where the address is written out in it."""
+        from trainmaster.imaging.places import check_model, written_out
+
+        check_model(url, s3_endpoint=self._clients.of("s3").meta.endpoint_url, resolve=written_out)
+
     @cached_property
     def refusals(self) -> Refusals:
         """Requests for image jobs that were refused, on DynamoDB."""

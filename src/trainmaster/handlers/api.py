@@ -154,7 +154,8 @@ class Routes:
 
     def add_image_job(self, request: Annotated[ImageJobRequest, Body()]) -> Response[str]:
         """Checks the request; its image's header is read next. A refusal then goes to the image dead-letter queue."""
-        return _json(*received(self._parts.desk.store, self._parts.image_queue, request.root, self._caller))
+        parts = self._parts
+        return _json(*received(parts.desk.store, parts.image_queue, parts.check_model, request.root, self._caller))
 
     def plan(self, request: Annotated[models.PlanRequest, Body()]) -> Response[str]:
         """Checks the request as a submission would, and says what would come of it and for whom. Nothing is stored."""

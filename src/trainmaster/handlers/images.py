@@ -15,16 +15,17 @@ from trainmaster.handlers.image_views import Received
 from trainmaster.ports import Store
 from trainmaster.ports.image import ImageIntake
 from trainmaster.service.images.intake import Asked, receive
+from trainmaster.service.images.reaching import Reachable
 
 
 def received(
-    store: Store, queue: ImageIntake | None, body: Mapping[str, Any], caller: str | None
+    store: Store, queue: ImageIntake | None, reachable: Reachable, body: Mapping[str, Any], caller: str | None
 ) -> tuple[Received, HTTPStatus]:
     """The answer to a request, and its status. Raises `NotOffered`, and what `receive` raises."""
     queue = offered(queue)
     reading = read_request(body)
     asked = Asked(reading.request, body, caller)
-    there = receive(store, queue, asked, store.settings(catalogue=False).policy)
+    there = receive(store, queue, reachable, asked, store.settings(catalogue=False).policy)
     state = "received" if there is None else there.state.value
     answer = Received(job_name=reading.request.job_id, state=state, warnings=list(reading.warnings))
     return answer, HTTPStatus.ACCEPTED if there is None else HTTPStatus.OK

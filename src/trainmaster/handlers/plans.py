@@ -20,6 +20,7 @@ from trainmaster.service.change import Desk
 from trainmaster.service.door import Door
 from trainmaster.service.images.foresight import Sight, foresee
 from trainmaster.service.images.intake import Asked
+from trainmaster.service.images.reaching import Reachable
 from trainmaster.service.submit import plan
 
 _LARGEST = 2**31 - 1
@@ -46,6 +47,10 @@ class Parts(Protocol):
         """The queue's memory, as far as it is of endpoints."""
 
     @property
+    def check_model(self) -> Reachable:
+        """Refuses the URLs of models that no worker would call."""
+
+    @property
     def image_queue(self) -> ImageIntake | None:
         """Where requests for image jobs wait to be looked at; None where the deployment takes none."""
 
@@ -58,7 +63,7 @@ def planned(parts: Parts, body: Mapping[str, Any], caller: str | None) -> Plan:
     size = _size_of(body.get(SIZE_FIELD))
     request = {name: value for name, value in body.items() if name != SIZE_FIELD}
     reading = read_request(request)
-    sight = Sight(parts.store, parts.settings.limits, parts.settings.account)
+    sight = Sight(parts.store, parts.settings.limits, parts.settings.account, parts.check_model)
     explanation, advice, found = foresee(parts.desk, sight, Asked(reading.request, request, caller), size)
     return plan_view(explanation, (*reading.warnings, *advice), found)
 

@@ -21,7 +21,7 @@ from trainmaster.adapters.aws_errors import trouble
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, ServiceTrouble, Throttled, Unavailable
 from trainmaster.domain.image.urls import without_secrets_of
 from trainmaster.domain.one_line import one_line
-from trainmaster.imaging.places import Place
+from trainmaster.imaging.places import Place, is_loopback
 from trainmaster.imaging.roles import Roles
 
 # Once for the process: many images say nothing of where they are, and putting filters back is nothing for threads.
@@ -44,7 +44,6 @@ _OPTIONS = {
     "GDAL_CACHEMAX": 128,
     "GDAL_NUM_THREADS": "1",
 }
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _FIELD = "imageUrls"
 
 
@@ -134,11 +133,6 @@ class Access:
         if status >= httpx.codes.BAD_REQUEST:
             return InvalidRequest(f"{place.shown} cannot be read: HTTP status {status}", field=_FIELD)
         return None
-
-
-def is_loopback(host: str | None) -> bool:
-    """Whether a host's name is one of this machine's own."""
-    return host in _LOOPBACK
 
 
 def _s3_options(endpoint: str) -> dict[str, str]:

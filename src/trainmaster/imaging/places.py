@@ -21,6 +21,7 @@ Resolver = Callable[[str], Iterable[str]]
 """The addresses of a host. Raises OSError where it has none."""
 
 LONGEST_URL = 2048
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _HINT = "Give s3://bucket/key, https://... or http://..."
@@ -61,6 +62,20 @@ def addresses(host: str) -> set[str]:
     return {str(found[4][0]) for found in socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP)}
 
 
+def written_out(host: str) -> set[str]:
+    """The address that a host itself is, in any way of writing it. Asks nobody: raises OSError for all names."""
+    try:
+        found = socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP, flags=socket.AI_NUMERICHOST)
+    except (OSError, ValueError) as error:
+        raise OSError("nobody is asked for names here") from error
+    return {str(each[4][0]) for each in found}
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether a host's name is one of this machine's own."""
+    return host in _LOOPBACK
+
+
 def place_of(url: str, *, loopback: bool = False, resolve: Resolver = addresses) -> Place:
     """The place that a URL names. Raises `InvalidRequest` for what is no place of an image.
 
@@ -80,6 +95,17 @@ def place_of(url: str, *, loopback: bool = False, resolve: Resolver = addresses)
         raise InvalidRequest(told, field="imageUrls", hint=_HINT)
     check_host(url, field="imageUrls", loopback=loopback, resolve=resolve)
     return Place(url)
+
+
+def check_model(url: str, *, s3_endpoint: str, resolve: Resolver = addresses) -> None:
+    """Raise `InvalidRequest` where a model's URL leads to no public address; see `check_host`.
+
+    Args:
+        url: the model's.
+        s3_endpoint: where boto3 finds S3; on this machine only in a local stack, where all addresses are allowed.
+        resolve: asked for the addresses of a host.
+    """
+    check_host(url, field="imageProcessor.name", loopback=is_loopback(urlsplit(s3_endpoint).hostname), resolve=resolve)
 
 
 def check_host(url: str, *, field: str, loopback: bool = False, resolve: Resolver = addresses) -> None:

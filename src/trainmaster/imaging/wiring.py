@@ -15,7 +15,7 @@ import boto3
 import httpx
 from botocore.config import Config
 
-from trainmaster.imaging.access import Access, is_loopback
+from trainmaster.imaging.access import Access
 from trainmaster.imaging.encoding import CONTENT_TYPES
 from trainmaster.imaging.headers import RasterHeaders
 from trainmaster.imaging.models import (
@@ -28,7 +28,7 @@ from trainmaster.imaging.models import (
     runtime_config,
 )
 from trainmaster.imaging.pixels import Image
-from trainmaster.imaging.places import check_host, place_of
+from trainmaster.imaging.places import check_model, is_loopback, place_of
 from trainmaster.imaging.results import Results
 from trainmaster.imaging.roles import Roles
 from trainmaster.imaging.task import Task
@@ -67,8 +67,8 @@ class Imaging:
         return Image(self._access, place, task.request.image_read_role)
 
     def check_model(self, url: str) -> None:
-        """Raise `InvalidRequest` where a model's URL leads to no public address; see `places.check_host`."""
-        check_host(url, field="imageProcessor.name", loopback=self._loopback)
+        """Raise `InvalidRequest` where a model's URL leads to no public address; see `places.check_model`."""
+        check_model(url, s3_endpoint=self._s3.meta.endpoint_url)
 
     def model(self, task: Task, wait: Callable[[float], bool]) -> Model:
         """The job's model; see `worker.Workshop`."""

@@ -29,6 +29,7 @@ from trainmaster.service.images.intake import (
     there_already,
     work_in,
 )
+from trainmaster.service.images.reaching import Reachable, check_model
 from trainmaster.service.share_door import check_budget
 
 USUAL_VARIANT = "AllTraffic"
@@ -43,11 +44,13 @@ class Sight:
         known: what is remembered of endpoints.
         limits: the deployment's settings.
         account: its AWS account.
+        reachable: looks at models' URLs.
     """
 
     known: KnownEndpoints
     limits: Limits
     account: str
+    reachable: Reachable
 
 
 def foresee(
@@ -71,6 +74,7 @@ def foresee(
         job = there
     else:
         check_share_of(asked, policy)
+        check_model(sight.reachable, asked.request)
         job, advice = _newcomer(sight, asked, size, now)
         check_budget(desk.store, desk.clock, job, asked.body, policy, field=SHARE_FIELD)
     snapshot = _with_its_endpoint(desk.store.survey(), sight, job, now)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from threading import Lock
@@ -29,6 +28,7 @@ from trainmaster.domain.policy import Policy
 from trainmaster.ports import Clock, Request, Store
 from trainmaster.ports.image import Endpoints, Header, Headers, ImageIntake, KnownEndpoints, Refusals
 from trainmaster.service.images.endpoints import described, is_fresh
+from trainmaster.service.images.reaching import Reachable, check_model
 from trainmaster.service.newcomer import digest_of
 from trainmaster.service.share_door import check_budget, check_share
 
@@ -45,7 +45,7 @@ class Intake:
 
     Attributes:
         account: AWS account of the deployment; endpoints of others are told apart by theirs.
-        reachable: raises `InvalidRequest` for the URL of a model that no worker would call, as its host is not public.
+        reachable: looks at models' URLs.
         vouching: unique id of the IAM role whose word on who asks is believed: the API's; "" for nobody's.
         asking: held while an endpoint is described, so that many requests for one endpoint ask once.
     """
@@ -56,7 +56,7 @@ class Intake:
     known: KnownEndpoints
     clock: Clock
     limits: Limits
-    reachable: Callable[[str], None]
+    reachable: Reachable
     account: str = ""
     vouching: str = ""
     asking: Lock = field(default_factory=Lock)
@@ -115,10 +115,7 @@ def look_at(intake: Intake, asked: Asked, policy: Policy, failed: Callable[[str]
         return Taken(there, new=False)
     request = asked.request
     check_share_of(asked, policy)
-    if request.processor.is_http:
-        # Where that cannot be told now, workers ask again.
-        with suppress(ServiceTrouble):
-            intake.reachable(request.processor.name)
+    check_model(intake.reachable, request)
     key = key_of(request.processor.name, role=request.processor.assumed_role, account=intake.account)
     endpoint = _endpoint(intake, request, key, failed)
     variant = choose_variant(endpoint, request.target_variant, request.job_id)
@@ -146,7 +143,7 @@ def enter(intake: Intake, asked: Asked, looked_at: Taken, policy: Policy) -> Tak
     return Taken(stored, stored is job)
 
 
-def receive(store: Store, queue: ImageIntake, asked: Asked, policy: Policy) -> Job | None:
+def receive(store: Store, queue: ImageIntake, reachable: Reachable, asked: Asked, policy: Policy) -> Job | None:
     """Have a request looked at and entered by those who can read images; the job, where it has made one before.
 
     Raises `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, `TooLarge`, `ServiceTrouble`.
@@ -154,6 +151,7 @@ def receive(store: Store, queue: ImageIntake, asked: Asked, policy: Policy) -> J
     there = there_already(store, asked)
     if there is None:
         check_share_of(asked, policy)
+        check_model(reachable, asked.request)
         queue.send(json.dumps(asked.body, separators=(",", ":")), caller=asked.caller)
     return there
 
