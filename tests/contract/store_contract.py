@@ -94,6 +94,7 @@ class SubmitContract:
         with pytest.raises(TooLarge) as refusal:
             store.submit(b.a_job("job1"), b.a_request("job1", Environment={"NOISE": noise}))
         assert refusal.value.field == "Environment"
+        assert str(refusal.value.hint).startswith("Environment is its largest part")
         assert store.find("job1") is None
         assert store.survey().waiting == ()
 

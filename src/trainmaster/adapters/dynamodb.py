@@ -57,11 +57,11 @@ from trainmaster.domain.job import Job
 from trainmaster.domain.listing import Filter
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Policy
+from trainmaster.domain.store_limits import check_changes
 from trainmaster.domain.warm import WarmPool
 from trainmaster.ports import Page, QueueSettings, Request
 
 _ROUNDS = 10
-_MOST_CHANGES = 90
 _MOST_SPILLING = 18
 """Changes of one transition up to which each may need five writes: then old history is put apart with them."""
 
@@ -130,7 +130,7 @@ class DynamoStore:
         cursors: Cursors | None = None,
     ) -> bool:
         """Commit changes, all or none; see `ports.Store`. Raises `ValueError` beyond 100 writes."""
-        _check(changes)
+        check_changes(changes)
         may_spill = len(changes) <= _MOST_SPILLING
         writes = [write for change in changes for write in moves(self._table, *change, may_spill=may_spill)]
         writes += [self._table.putting(warm_row(pool)) for pool in warm]
@@ -241,12 +241,6 @@ class DynamoStore:
             catalogue=catalogue,
             cursors=cursors_of(rows.get(CURSORS)),
         )
-
-
-def _check(changes: Sequence[tuple[Job, Job]]) -> None:
-    names = {before.name for before, _ in changes}
-    if len(changes) > _MOST_CHANGES or len(names) < len(changes):
-        raise ValueError(f"a transition has at most {_MOST_CHANGES} changes, one of each job")
 
 
 def _key(row: Row) -> Key:

@@ -12,23 +12,21 @@ from collections.abc import Sequence
 
 from trainmaster.adapters.dynamodb_rows import REQUEST_ROWS, Row, identity_row, job_key, keyed, span
 from trainmaster.adapters.dynamodb_table import Table
-from trainmaster.domain.errors import JobNotFound, TooLarge, Unavailable
+from trainmaster.domain.errors import JobNotFound, Unavailable
 from trainmaster.domain.job import Job
+from trainmaster.domain.store_limits import check_request
 from trainmaster.ports import Request
 
 _INSIDE = 3_400
 """Bytes of a request that is kept in the identity row; the rest of that row has at most 600."""
 _PIECE = 390_000
 """Bytes of a request in a row of its own; the row may have 409,600 in all."""
-_MOST = 3_700_000
-"""Bytes of a compressed request; a transaction may write 4 MB (DynamoDB developer guide, "Service quotas")."""
 
 
 def request_rows(job: Job, request: Request) -> list[Row]:
     """The job's identity row, then the rows of its request where it is too large for that one. Raises `TooLarge`."""
     packed = _packed(request)
-    if len(packed) > _MOST:
-        raise _too_large(request, len(packed))
+    check_request(request, len(packed))
     if len(packed) <= _INSIDE:
         return [identity_row(job, jobDetails=packed)]
     pieces = [packed[start : start + _PIECE] for start in range(0, len(packed), _PIECE)]
@@ -62,12 +60,3 @@ def _unpacked(rows: Sequence[Row]) -> Request:
     packed = b"".join(bytes(row["jobDetails"]["B"]) for row in rows)
     request: Request = json.loads(zlib.decompress(packed).decode("utf-8", "surrogatepass"))
     return request
-
-
-def _too_large(request: Request, size: int) -> TooLarge:
-    largest = max(request, key=lambda member: len(json.dumps(request[member])))
-    return TooLarge(
-        f"The request has {size:,} bytes even when compressed; the queue can keep {_MOST:,}.",
-        field=largest,
-        hint=f"{largest} is its largest part: keep that in S3 and pass its address.",
-    )

@@ -15,7 +15,7 @@ from itertools import takewhile
 from trainmaster.domain.capacity import Pool, Units, foreign_units
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.charging import books
-from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge, VersionConflict
+from trainmaster.domain.errors import Fenced, JobNotFound, VersionConflict
 from trainmaster.domain.heads import first_of, heads_needed, heads_wanted
 from trainmaster.domain.image.endpoint import Endpoint
 from trainmaster.domain.image.known import Caps, default_caps, endpoint_pools, needed
@@ -35,14 +35,11 @@ from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Policy
 from trainmaster.domain.records import booked
 from trainmaster.domain.settings import differences, policy_of
+from trainmaster.domain.store_limits import MOST_REQUEST_BYTES, check_changes, check_request
 from trainmaster.domain.warm import WarmPool, left_by
 from trainmaster.local.memory_table import MemoryTable
 from trainmaster.local.ordered import Ordered
 from trainmaster.ports import Page, QueueSettings, Request
-
-_MOST_CHANGES = 90
-_MOST_BYTES = 3_700_000
-"""Of a compressed request: what DynamoDB can take in one transaction."""
 
 
 class MemoryStore:
@@ -75,7 +72,8 @@ class MemoryStore:
     def submit(self, job: Job, request: Request) -> Job:
         """Store a new job at once or nothing; see `ports.Store`."""
         text = json.dumps(request)
-        _check_size(request, text)
+        if len(text) > MOST_REQUEST_BYTES:
+            check_request(request, len(zlib.compress(text.encode())))
         with self._lock:
             if job.name not in self._table.jobs:
                 self._table.requests[job.name] = text
@@ -134,8 +132,7 @@ class MemoryStore:
         cursors: Cursors | None = None,
     ) -> bool:
         """Commit changes, all or none; see `ports.Store`."""
-        if len(changes) > _MOST_CHANGES or len({before.name for before, _ in changes}) < len(changes):
-            raise ValueError(f"a transition has at most {_MOST_CHANGES} changes, one of each job")
+        check_changes(changes)
         with self._lock:
             if (changes or warm or cold or cursors is not None) and fence not in (None, self._table.passes or None):
                 raise Fenced(f"pass {fence} has been overtaken")
@@ -259,10 +256,3 @@ class MemoryStore:
 
     def _may_match(self, lane: Ordered[QueuePlace], which: Filter) -> bool:
         return which.reaches(self._table.jobs[next(lane.after())[2]])
-
-
-def _check_size(request: Request, text: str) -> None:
-    if len(text) <= _MOST_BYTES or len(zlib.compress(text.encode())) <= _MOST_BYTES:
-        return
-    largest = max(request, key=lambda member: len(json.dumps(request[member])))
-    raise TooLarge("The request is more than the queue can keep.", field=largest)

@@ -1,0 +1,35 @@
+"""What the Store takes at once, whichever it is: the same limits and the same words in memory as in DynamoDB.
+
+It must not know how anything is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from trainmaster.domain.errors import TooLarge
+from trainmaster.domain.job import Job
+
+MOST_CHANGES = 90
+"""Changes of one transition: a transaction may write 100 items (DynamoDB API reference, `TransactWriteItems`)."""
+MOST_REQUEST_BYTES = 3_700_000
+"""Bytes of a compressed request; a transaction may write 4 MB (DynamoDB developer guide, "Service quotas")."""
+
+
+def check_changes(changes: Sequence[tuple[Job, Job]]) -> None:
+    """Raises ValueError for more changes than one transition may have, and for two of one job."""
+    if len(changes) > MOST_CHANGES or len({before.name for before, _ in changes}) < len(changes):
+        raise ValueError(f"a transition has at most {MOST_CHANGES} changes, one of each job")
+
+
+def check_request(request: Mapping[str, object], size: int) -> None:
+    """Raises `TooLarge`, with the largest part as its field, for a request of so many bytes when compressed."""
+    if size <= MOST_REQUEST_BYTES:
+        return
+    largest = max(request, key=lambda member: len(json.dumps(request[member])))
+    raise TooLarge(
+        f"The request has {size:,} bytes even when compressed; the queue can keep {MOST_REQUEST_BYTES:,}.",
+        field=largest,
+        hint=f"{largest} is its largest part: keep that in S3 and pass its address.",
+    )
