@@ -221,6 +221,26 @@ class RunsContract:
         assert runs.leave(claim(0), NOW, reason="no", final=False) == Rest(left=4)
         assert ended(runs, 0) == Rest(left=3, next=(1,))
 
+    def test_a_run_that_is_narrowed_calls_no_more_until_as_few_are_at_work_and_widened_it_calls_as_before(self, runs):
+        began = runs.lay_out("scene", 1, regions(12), abreast=4)
+        runs.narrow("scene", 1, 2)
+        assert runs.run("scene") == replace(began, narrowed=2)
+        assert [ended(runs, number).next for number in range(4)] == [(2,), (3,), (4,), (5,)]
+        runs.narrow("scene", 1, None)
+        assert runs.run("scene").narrowed is None
+        assert ended(runs, 4) == Rest(left=7, next=(8,))
+
+    def test_another_attempt_is_not_as_narrow_and_a_late_word_about_the_one_before_changes_nothing(self, runs):
+        runs.lay_out("scene", 1, regions(9), abreast=4)
+        runs.narrow("scene", 1, 1)
+        run = runs.lay_out("scene", 2, regions(9), abreast=3)
+        runs.narrow("scene", 1, 1)
+        assert run == runs.run("scene")
+        assert (run.abreast, run.narrowed) == (3, None)
+        runs.forget("scene")
+        runs.narrow("scene", 2, 1)
+        assert runs.run("scene") is None
+
     def test_in_another_attempt_the_regions_that_are_left_stand_in_line_and_another_number_goes_abreast(self, runs):
         runs.lay_out("scene", 1, regions(9), abreast=4)
         for number in (0, 2, 3):

@@ -38,6 +38,17 @@ def test_a_region_costs_the_same_whether_others_are_kept_back_or_not(stage):
     assert costs[0] == costs[1] == (5, 6, 6)
 
 
+def test_narrowing_a_run_costs_one_guarded_write_and_its_regions_cost_what_they_did(stage):
+    meter, _, runs = stage
+    runs.lay_out("scene", 1, regions(50), abreast=5)
+    with meter.measured() as cost:
+        runs.narrow("scene", 1, 2)
+    assert (cost.write_units, cost.calls) == (2, 1)
+    with meter.measured() as cost:
+        ended(runs, 0)
+    assert (cost.write_units, cost.read_units, cost.calls) == (5, 6, 6)
+
+
 def test_rows_that_have_outlived_their_run_are_not_taken_for_a_new_ones(stage):
     """DynamoDB removes what has expired in any order; nobody could have begun before the run was there."""
     _, engine, runs = stage

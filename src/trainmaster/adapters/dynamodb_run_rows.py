@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from trainmaster.adapters.dynamodb_rows import Key, Row
 from trainmaster.domain.document import value_of
 from trainmaster.domain.image import claims
-from trainmaster.domain.image.abreast import Line, in_line, limiting, rest
+from trainmaster.domain.image.abreast import Line, in_line, limiting, rest, window
 from trainmaster.domain.image.work import MERGE, Claim, RegionRecord, Rest, Run
 
 RUN = "run"
@@ -84,8 +84,15 @@ def run_of_rows(job: str, run: Row, rows: Sequence[Row]) -> Run:
         return Run(job=job, attempt=0, stopped=True)
     attempt = number_in(run, "attempt")
     records = tuple(sorted((record_of(row, attempt) for row in rows), key=_in_order))
-    line, abreast = _line(run)
-    return Run(job=job, attempt=attempt, stopped="stopped" in run, records=records, line=line, abreast=abreast)
+    return Run(
+        job=job,
+        attempt=attempt,
+        stopped="stopped" in run,
+        records=records,
+        line=_read_line(run["line"]["S"]),
+        abreast=_number_or_none(run, "abreast"),
+        narrowed=_number_or_none(run, "narrowed"),
+    )
 
 
 def rest_of(claim: Claim, runs: tuple[Row, Row] | None) -> Rest | None:
@@ -95,12 +102,13 @@ def rest_of(claim: Claim, runs: tuple[Row, Row] | None) -> Rest | None:
     before, after = runs
     if claim.number == MERGE or not is_of(after, claim):
         return Rest(left=unsettled_in(after))
-    return rest(*_line(before), unsettled_in(before), unsettled_in(after))
+    # As narrow as it is after the end: whoever has changed that since has counted this end, or sees it.
+    width = window(_number_or_none(after, "abreast"), _number_or_none(after, "narrowed"))
+    return rest(_read_line(before["line"]["S"]), width, unsettled_in(before), unsettled_in(after))
 
 
-def _line(run: Row) -> tuple[Line, int | None]:
-    """The regions of the attempt in their order, and how many of them at once; None for all."""
-    return _read_line(run["line"]["S"]), number_in(run, "abreast") if "abreast" in run else None
+def _number_or_none(row: Row, attribute: str) -> int | None:
+    return number_in(row, attribute) if attribute in row else None
 
 
 def written(line: Line) -> str:

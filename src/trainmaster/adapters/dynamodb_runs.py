@@ -89,6 +89,11 @@ class DynamoRuns:
         """Ask this attempt's workers to leave off; see `ports.image.Runs`."""
         self.table.commit([self._updating(job, attempt, "SET #stopped = :one ADD #version :one")])
 
+    def narrow(self, job: str, attempt: int, narrowed: int | None) -> None:
+        """Have fewer regions at work at once; see `ports.image.Runs`."""
+        change = "REMOVE #narrowed" if narrowed is None else "SET #narrowed = :narrowed"
+        self.table.commit([self._updating(job, attempt, f"{change} ADD #version :one", narrowed=narrowed or 0)])
+
     def begin(self, claim: Claim, now: datetime, *, dead_before: datetime) -> RegionRecord | None:
         """Take a region for a worker; see `ports.image.Runs`."""
         run, row = self._pair(claim)
@@ -204,10 +209,10 @@ class DynamoRuns:
         count = self._updating(claim.job, claim.attempt, expression)
         return not self.table.commit([put, count])
 
-    def _updating(self, job: str, attempt: int, expression: str) -> Action:
+    def _updating(self, job: str, attempt: int, expression: str, *, narrowed: int = 0) -> Action:
         """Part of a transaction: change the run where this attempt works."""
-        names = ("attempt", "stopped", "unsettled", "version", "expires")
-        values = {":one": 1, ":less": -1, ":expires": self._expires(), ":attempt": attempt}
+        names = ("attempt", "stopped", "unsettled", "version", "expires", "narrowed")
+        values = {":one": 1, ":less": -1, ":expires": self._expires(), ":attempt": attempt, ":narrowed": narrowed}
         condition = "#attempt = :attempt"
         said = f"{expression} {condition}"
         return {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.domain.image import claims
-from trainmaster.domain.image.abreast import in_line, limiting, rest
+from trainmaster.domain.image.abreast import in_line, limiting, rest, window
 from trainmaster.domain.image.cutting import Region
 from trainmaster.domain.image.work import MERGE, Claim, RegionRecord, Rest, Run
 
@@ -25,12 +25,13 @@ class _Kept:
     records: dict[int, RegionRecord] = field(default_factory=dict)
     line: tuple[int, ...] = ()
     abreast: int | None = None
+    narrowed: int | None = None
 
     def begin(self, attempt: int, records: dict[int, RegionRecord], abreast: int | None) -> None:
         """The attempt works on what is not done."""
         self.attempt, self.stopped, self.records = attempt, False, records
         self.line = in_line(records.values())
-        self.abreast = limiting(abreast, self.line)
+        self.abreast, self.narrowed = limiting(abreast, self.line), None
 
 
 @dataclass(slots=True)
@@ -64,6 +65,13 @@ class MemoryRuns:
             kept = self._runs.get(job)
             if kept is not None and kept.attempt == attempt:
                 kept.stopped = True
+
+    def narrow(self, job: str, attempt: int, narrowed: int | None) -> None:
+        """Have fewer regions at work at once; see `ports.image.Runs`."""
+        with self._lock:
+            kept = self._runs.get(job)
+            if kept is not None and kept.attempt == attempt:
+                kept.narrowed = narrowed
 
     def begin(self, claim: Claim, now: datetime, *, dead_before: datetime) -> RegionRecord | None:
         """Take a region for a worker; see `ports.image.Runs`."""
@@ -109,7 +117,8 @@ class MemoryRuns:
             before = claims.unsettled(kept.records.values())
             kept.records[claim.number] = change(record)
             after = claims.unsettled(kept.records.values())
-            return Rest(left=after) if claim.number == MERGE else rest(kept.line, kept.abreast, before, after)
+            width = window(kept.abreast, kept.narrowed)
+            return Rest(left=after) if claim.number == MERGE else rest(kept.line, width, before, after)
 
     def _found(self, claim: Claim) -> tuple[_Kept | None, RegionRecord | None]:
         """The run of the claim's attempt and the record that it is about."""
@@ -128,4 +137,5 @@ def _run(job: str, kept: _Kept) -> Run:
         records=tuple(record for _, record in ordered),
         line=kept.line,
         abreast=kept.abreast,
+        narrowed=kept.narrowed,
     )

@@ -160,6 +160,13 @@ class Runs(Protocol):
         """Ask this attempt's workers to leave off; nothing where another attempt works already."""
         ...
 
+    def narrow(self, job: str, attempt: int, narrowed: int | None) -> None:
+        """Have only so many regions of this attempt at work at once, from 1, though it began with more; None: as then.
+
+        Those that are at work are not stopped. Nothing where another attempt works already.
+        """
+        ...
+
     def begin(self, claim: Claim, now: datetime, *, dead_before: datetime) -> RegionRecord | None:
         """Take a region for a worker: one that is pending, or whose worker has been silent since `dead_before`.
 

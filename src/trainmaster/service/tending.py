@@ -5,6 +5,7 @@ It must not decide what starts, stops or changes its size.
 
 from __future__ import annotations
 
+from trainmaster.domain.image.demand import pool_of
 from trainmaster.domain.job import Job, JobState
 from trainmaster.service.hands import Hands, each
 from trainmaster.service.launch import launch, look_at, never_started, stop
@@ -66,7 +67,8 @@ def _look_at_all(hands: Hands, job: Job) -> Job:
     if attempt is None:
         return job
     if job.image_work is not None and hands.images is not None:
-        hands.images.tend(job)
+        pool = hands.pools.get(pool_of(job.image_work))
+        hands.images.tend(job, None if pool is None else pool.cap)
     launched = [member.training_job_name for member in attempt.members if member.launched]
     for name in (attempt.training_job_name, *launched):
         job = look_at(hands, job, name)

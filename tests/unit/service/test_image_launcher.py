@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import builders as b
-from image_builders import a_started_image, an_image_work
+from image_builders import a_started_image, an_endpoint_pool, an_image_work
 from image_runs_world import CUT, Aside, Regions
 from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import NotPermitted, RequestRefused, Unavailable
@@ -23,6 +23,7 @@ from trainmaster.ports import Created
 from trainmaster.service.hands import Hands, commit
 from trainmaster.service.images.launcher import ImageLauncher
 from trainmaster.service.images.routing import RoutedLauncher
+from trainmaster.service.tending import check_silent
 
 NAME = "image:scene"
 
@@ -40,11 +41,12 @@ class Clock:
 class Scene:
     """One started job of three regions, and its launcher."""
 
-    def __init__(self, units=None):
+    def __init__(self, units=None, regions=3):
         self.clock, self.runs, self.regions, self.aside = Clock(), MemoryRuns(), Regions(), Aside()
         self.store = MemoryStore(default_pools=b.pools_of())
-        work = replace(an_image_work(12), part=Window(0, 0, 300, 100), cut=CUT, regions=3, tiles=12)
-        self.job = a_started_image("scene", 12, image_work=work, units=units)
+        load, part = 4 * regions, Window(0, 0, 100 * regions, 100)
+        work = replace(an_image_work(load), part=part, cut=CUT, regions=regions, tiles=load)
+        self.job = a_started_image("scene", load, image_work=work, units=units)
         self.store.submit(self.job, {"jobId": "scene", "note": "grüße"})
         self.images = ImageLauncher(self.store, self.runs, self.regions, self.aside, self.clock, Limits(attempts=2))
 
@@ -58,6 +60,9 @@ class Scene:
     def begin(self, number, worker="one"):
         now = self.clock.now()
         return self.runs.begin(self.claim(number, worker), now, dead_before=b.at(self.clock.seconds - 120))
+
+    def beat(self, number):
+        assert self.runs.beat(self.claim(number), self.clock.now(), tiles_done=1)
 
     def finish(self, number):
         assert self.begin(number) is not None
@@ -107,6 +112,104 @@ def test_the_tick_keeps_to_the_window_and_sends_what_was_never_sent():
         scene.begin(1, worker)
         dispatched = scene.tend(after=120)
     assert dispatched == [2], "what fails for its workers' deaths makes room, too"
+
+
+class Workers:
+    """Begin with what is dispatched at once, and end with it one by one."""
+
+    def __init__(self, scene):
+        self.scene, self.busy, self.ended = scene, [], 0
+
+    def take(self):
+        """Whoever has a message begins; how many are at work then."""
+        for _, _, number in self.scene.regions.messages:
+            if self.scene.begin(number) is not None:
+                self.busy.append(number)
+        self.scene.regions.messages.clear()
+        return len(self.busy)
+
+    def end(self):
+        """The first ends, and what that calls is begun; how many are at work then."""
+        number = self.busy.pop(0)
+        rest = self.scene.runs.finish(self.scene.claim(number), self.scene.clock.now(), features=1)
+        self.ended += 1
+        self.scene.regions.dispatch("scene", 1, [each for each in rest.next if each != MERGE])
+        return self.take()
+
+
+def tick(scene, cap, seconds=60):
+    """What a pass's tick does for the job where its endpoint takes so much; what it dispatches."""
+    scene.clock.seconds += seconds
+    scene.regions.messages.clear()
+    pool = a_pool_of(scene.job, cap)
+    hands = Hands(scene.store, RoutedLauncher(None, scene.images), scene.clock, pools={pool.name: pool})
+    job = scene.store.find("scene")
+    if not job.attempt.launched:
+        before, job = job, lifecycle.launched(job)
+        assert scene.store.transition([(before, job)])
+    check_silent(replace(hands, images=scene.images), (scene.store.find("scene"),))
+    return [number for _, _, number in scene.regions.messages]
+
+
+def a_pool_of(job, cap):
+    work = job.image_work
+    return an_endpoint_pool(cap, endpoint=work.endpoint, variant=work.variant)
+
+
+def test_while_the_endpoint_takes_less_the_regions_that_end_are_followed_by_fewer_and_by_all_when_it_takes_more_again():
+    scene = Scene(units=20, regions=40)
+    scene.create()
+    workers = Workers(scene)
+    assert workers.take() == 5
+    assert [workers.end() for _ in range(5)] == [5] * 5
+    assert tick(scene, cap=10) == []
+    assert len(workers.busy) == 5, "nobody is stopped"
+    assert [workers.end() for _ in range(8)] == [4, 3, 2, 2, 2, 2, 2, 2]
+    assert tick(scene, cap=14) == [15]
+    assert workers.take() == 3
+    assert [workers.end() for _ in range(4)] == [3] * 4
+    assert len(tick(scene, cap=20)) == 2
+    assert workers.take() == 5
+    assert [workers.end() for _ in range(40 - workers.ended)] == [5] * 18 + [4, 3, 2, 1, 0]
+    assert all(record.state is RegionState.DONE for record in scene.runs.run("scene").records[:-1])
+
+
+def test_a_cap_that_stays_or_that_keeps_nobody_back_writes_nothing():
+    class Counting(MemoryRuns):
+        def narrow(self, job, attempt, narrowed):
+            written.append(narrowed)
+            super().narrow(job, attempt, narrowed)
+
+    written = []
+    for units, caps in ((20, [20, 20, 1_000]), (12, [12, 3, 3, 3])):
+        scene = Scene(units=units, regions=6)
+        scene.runs = Counting()
+        scene.images = replace(scene.images, runs=scene.runs)
+        scene.create()
+        for cap in caps:
+            tick(scene, cap=cap)
+    assert written == [1]
+
+
+def test_a_narrowed_run_has_at_least_one_region_at_work_and_comes_to_its_end():
+    scene = Scene(units=20, regions=12)
+    scene.create()
+    workers = Workers(scene)
+    workers.take()
+    tick(scene, cap=1)
+    assert [workers.end() for _ in range(12)] == [4, 3, 2, 1, 1, 1, 1, 1, 1, 1, 1, 0]
+
+
+def test_what_a_tick_has_called_and_could_not_send_is_sent_by_a_later_one():
+    scene = Scene(units=20, regions=12)
+    scene.create()
+    workers = Workers(scene)
+    workers.take()
+    tick(scene, cap=4)
+    assert [workers.end() for _ in range(5)] == [4, 3, 2, 1, 1]
+    assert tick(scene, cap=20) == [6, 7, 8, 9]
+    scene.beat(5)  # The messages have come to nobody.
+    assert tick(scene, cap=20) == [6, 7, 8, 9]
 
 
 def test_creating_again_dispatches_what_nobody_has_begun(scene):

@@ -42,13 +42,35 @@ def limiting(abreast: int | None, line: Line) -> int | None:
     return None if abreast is None or abreast >= len(line) else abreast
 
 
+def narrowed_to(work: ImageWork, abreast: int, cap: int) -> int | None:
+    """How many of an attempt's regions an endpoint takes at once that takes less than when it began; None for as many.
+
+    Args:
+        work: the job's.
+        abreast: how many it began with.
+        cap: requests that image jobs may make of the endpoint now.
+    """
+    fitting = max(1, cap // work.workers)
+    return fitting if fitting < abreast else None
+
+
+def window(abreast: int | None, narrowed: int | None) -> int | None:
+    """How many are at work at once now; None for all."""
+    return abreast if narrowed is None else narrowed
+
+
 def called(run: Run) -> Line:
-    """The regions that may be at work or have been: the first of the line, and one more for each that has ended."""
-    if run.abreast is None:
+    """The regions that may be at work or have been: the first of the line, and one more for each that has ended.
+
+    While the run is narrowed they are fewer. Those that were called before stay at work, and each that ends calls one of
+    them again, which is harmless, until as few are at work as may be.
+    """
+    width = window(run.abreast, run.narrowed)
+    if width is None:
         return run.line
     members = set(run.line)
     ended = sum(each.region.number in members and each.state in SETTLED for each in run.records)
-    return run.line[: run.abreast + ended]
+    return run.line[: width + ended]
 
 
 def rest(line: Line, abreast: int | None, before: int, after: int) -> Rest:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from trainmaster.domain.image.abreast import called
+from trainmaster.domain.image.abreast import called, window
 from trainmaster.domain.image.claims import SETTLED, due, is_dead, unsettled
 from trainmaster.domain.image.work import MERGE, ImageWork, Progress, RegionRecord, RegionState, Run, run_of
 from trainmaster.domain.observation import Observation, Status
@@ -102,12 +102,13 @@ def silent(run: Run, now: datetime, since: datetime, dead_after: timedelta, atte
 
 def _called_at(run: Run, since: datetime) -> dict[int, datetime]:
     """When each region was called, where few are at work at a time: each that ends calls the next."""
-    if run.abreast is None:
+    width = window(run.abreast, run.narrowed)
+    if width is None:
         return {}
     members = set(run.line)
     settled = (each for each in run.records if each.region.number in members and each.state in SETTLED)
     ends = sorted(each.beat_at or since for each in settled)
-    return dict(zip(called(run), [since] * run.abreast + ends, strict=False))
+    return dict(zip(called(run), [since] * width + ends, strict=False))
 
 
 def _open(run: Run) -> Sequence[RegionRecord]:

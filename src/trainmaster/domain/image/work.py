@@ -126,6 +126,7 @@ class Run:
         records: by number; the merging is the last.
         line: the regions that were not done when this attempt began, in the order in which they are dispatched.
         abreast: most of them that are at work at once; None for all.
+        narrowed: the same while the endpoint takes less than when this attempt began; None while it does not.
     """
 
     job: str
@@ -134,6 +135,7 @@ class Run:
     records: Sequence[RegionRecord] = ()
     line: tuple[int, ...] = ()
     abreast: int | None = None
+    narrowed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

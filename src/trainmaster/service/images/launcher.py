@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceTrouble
-from trainmaster.domain.image.abreast import abreast_of
+from trainmaster.domain.image.abreast import abreast_of, called, narrowed_to
 from trainmaster.domain.image.cutting import regions
 from trainmaster.domain.image.endpoint import Limits
 from trainmaster.domain.image.standing import DEAD_AFTER, begun, dispatchable, exhausted, observed, silent
@@ -85,8 +85,13 @@ class ImageLauncher:
         job = self.store.find(name)
         return None if job is None else observed(run, _work(job), self._dead_before())
 
-    def tend(self, job: Job) -> None:
+    def tend(self, job: Job, cap: int | None = None) -> None:
         """Dispatch again what dead workers have left, or what was never begun; fail what they die of.
+
+        Args:
+            job: as it stands.
+            cap: of its pool now; where that is less than when the attempt began, fewer of its regions are at work at
+                once. None where nobody knows.
 
         Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
@@ -94,6 +99,7 @@ class ImageLauncher:
         run = None if attempt is None else self.runs.run(job.name)
         if attempt is None or run is None or run.stopped or run.attempt != attempt.number:
             return
+        run = run if cap is None else self._fit(run, _work(job), cap)
         now = self.clock.now()
         failed = [self._fail(run, number) for number in exhausted(run, self._dead_before(), self.limits.attempts)]
         if due := {number for after in failed for number in after}:
@@ -101,6 +107,20 @@ class ImageLauncher:
         if lost := silent(run, now, attempt.created_at, DEAD_AFTER, self.limits.attempts):
             log.warning("regions are dispatched again", extra={"job": run.job, "regions": len(lost)})
             self.queue.dispatch(run.job, run.attempt, lost)
+
+    def _fit(self, run: Run, work: ImageWork, cap: int) -> Run:
+        """Have as many of the run's regions at work at once as its endpoint takes now; the run as it stands then."""
+        if run.abreast is None:
+            return run
+        narrowed, before = narrowed_to(work, run.abreast, cap), set(called(run))
+        if set(called(replace(run, narrowed=narrowed))) == before:
+            return run
+        self.runs.narrow(run.job, run.attempt, narrowed)
+        # Read again: what ended until it was written has called by what it was before.
+        run = self.runs.run(run.job) or run
+        if more := [number for number in dispatchable(run) if number not in before]:
+            self.queue.dispatch(run.job, run.attempt, more)
+        return run
 
     def ending(self, job: Job) -> None:
         """Whoever is about to commit a job's end: the request of one that fails is set aside.
