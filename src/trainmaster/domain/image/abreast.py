@@ -62,8 +62,8 @@ def window(abreast: int | None, narrowed: int | None) -> int | None:
 def called(run: Run) -> Line:
     """The regions that may be at work or have been: the first of the line, and one more for each that has ended.
 
-    While the run is narrowed they are fewer. Those that were called before stay at work, and each that ends calls one of
-    them again, which is harmless, until as few are at work as may be.
+    While the run is narrowed they are fewer. Those that were called before stay at work, and each that ends calls one
+    of them again, which is harmless, until as few are at work as may be.
     """
     width = window(run.abreast, run.narrowed)
     if width is None:
