@@ -1,37 +1,38 @@
-"""The architecture's table of imports, sizes and habits, held against the code (architecture, sections 2 and 5)."""
+"""The layers of docs/explanation/architecture.md, sizes and habits, held against the code."""
 
 from __future__ import annotations
 
 import ast
+import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from doc_pages import DOCS, plain, table
 from trainmaster.domain.one_line import LONGEST_REASON
+from trainmaster.domain.tag_names import ATTEMPT_TAGS, OPTION_PREFIX, PRIORITY_TAG, RESOURCES_TAG
 from trainmaster.worker import run
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "trainmaster"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-MAY_IMPORT = {
-    "domain": {"domain"},
-    "planner": {"domain", "planner"},
-    "ports": {"domain"},
-    "service": {"domain", "planner", "ports", "service"},
-    "adapters": {"domain", "ports", "adapters"},
-    "imaging": {"domain", "ports", "adapters", "imaging"},
-    "bootstrap": {"service", "adapters", "domain", "ports", "bootstrap", "imaging"},
-    "handlers": {"bootstrap", "service", "domain", "ports", "handlers", "imaging"},
-    "client": {"domain", "client"},
-    "cli": {"client", "domain", "cli"},
-    "worker": {"domain", "worker"},
-    "local": {"domain", "ports", "service", "bootstrap", "handlers", "local"},
-    "__init__": {"client"},
-    "__main__": {"cli"},
-}
+PAGE = DOCS / "explanation" / "architecture.md"
+
+
+def layers_of_the_page(column: int) -> dict[str, set[str]]:
+    """What the page's table says of each layer, which may be called "itself" in its own row."""
+    rows = ((plain(row[0]), row[column]) for row in table(PAGE.read_text(), "layer"))
+    return {
+        name: set(re.findall(r"`(\w+)`", cell)) | ({name} if cell.startswith("itself") else set()) for name, cell in rows
+    }
+
+
+MAY_IMPORT = layers_of_the_page(2)
+FROM_OUTSIDE = layers_of_the_page(3)
 STANDARD_ONLY = {"domain", "planner", "ports", "service"}
 NEVER = {
     "domain": {"time", "random", "os", "boto3", "botocore"},
@@ -98,12 +99,34 @@ def test_imports_point_inward(path):
             assert here in {"__main__", "client", "cli", "local"}, f"{here} imports the package's front door: {name}"
 
 
+def test_every_layer_is_in_the_table_and_what_the_table_allows_is_used():
+    """Otherwise the table would grow wider than the code, and nobody would see what it does not prove."""
+    used: dict[str, set[str]] = {name: set() for name in MAY_IMPORT}
+    outside: dict[str, set[str]] = {name: set() for name in MAY_IMPORT}
+    for path in MODULES:
+        for name in imports(path, at_run_time=False):
+            root, target = name.split(".")[0], own(name)
+            if target in MAY_IMPORT:
+                used[layer(path)].add(target)
+            elif root != "trainmaster" and root not in sys.stdlib_module_names:
+                outside[layer(path)].add(root)
+    for name in MAY_IMPORT:
+        assert MAY_IMPORT[name] - used[name] == set(), f"{name} imports none of these"
+        assert FROM_OUTSIDE[name] - outside[name] == set(), f"{name} imports none of these"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_packages_from_outside_are_those_of_the_table(path):
+    for name in imports(path):
+        root = name.split(".")[0]
+        if root != "trainmaster" and root not in sys.stdlib_module_names:
+            assert root in FROM_OUTSIDE[layer(path)], f"{path.name} imports {name}"
+
+
 @pytest.mark.parametrize(
     "path", [p for p in MODULES if layer(p) in STANDARD_ONLY], ids=lambda p: str(p.relative_to(PACKAGE))
 )
 def test_the_core_needs_the_standard_library_only(path):
-    import sys
-
     for name in imports(path):
         root = name.split(".")[0]
         assert root == "trainmaster" or root in sys.stdlib_module_names, f"{path.name} imports {name}"
@@ -129,8 +152,6 @@ def test_adapters_talk_to_one_service_each():
 
 def test_the_worker_shares_the_errors_with_the_queue_and_needs_boto3_torch_or_jax_at_most():
     """It runs in other people's containers, with whatever versions they have."""
-    import sys
-
     allowed = {"trainmaster", "boto3", "botocore", "torch", "jax"} | sys.stdlib_module_names
     for path in (p for p in MODULES if layer(p) == "worker"):
         for name in imports(path):
@@ -226,6 +247,17 @@ def test_a_limit_of_length_has_one_home():
     assert "LONGEST_REASON" in found
     assert [name for name, times in found.items() if times > 1] == []
     assert run.LONGEST_REASON == LONGEST_REASON
+
+
+def test_the_names_of_tags_are_spelled_in_one_module():
+    spelled = {
+        path.stem
+        for path in MODULES
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        if node.value.value in {OPTION_PREFIX, PRIORITY_TAG, RESOURCES_TAG, *ATTEMPT_TAGS}
+    }
+    assert spelled == {"tag_names"}
 
 
 def test_no_two_test_modules_have_one_name():

@@ -10,7 +10,8 @@ import pytest
 
 from trainmaster.bootstrap.settings import _READERS, PREFIX
 from trainmaster.domain.job import TRANSITIONS, JobState
-from trainmaster.domain.request.tags import OPTION_PREFIX, OPTIONS
+from trainmaster.domain.request.options import OPTIONS
+from trainmaster.domain.tag_names import OPTION_PREFIX
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])

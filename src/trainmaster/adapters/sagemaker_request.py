@@ -13,7 +13,8 @@ from typing import Any
 from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.errors import RequestRefused
 from trainmaster.domain.job import Job
-from trainmaster.domain.request import ATTEMPT_TAGS, sendable
+from trainmaster.domain.request import sendable
+from trainmaster.domain.tag_names import ATTEMPT_TAGS
 
 QUEUE_TAG, JOB_TAG, ATTEMPT_TAG = ATTEMPT_TAGS
 LONGEST_TAG_VALUE = 256

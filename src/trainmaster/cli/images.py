@@ -14,6 +14,7 @@ from trainmaster.cli.times import told
 from trainmaster.client.errors import Refused
 from trainmaster.client.wording import regions_of
 from trainmaster.domain.image.request import SIZE_FIELD
+from trainmaster.domain.tag_names import OPTION_PREFIX
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,12 +23,11 @@ if TYPE_CHECKING:
     from trainmaster.client.views import JobDetail, JobView
 
 _OURS = "trainmaster"
-_OPTION_PREFIX = "trainmaster:"
 
 
 def with_wishes(request: Mapping[str, Any], priority: int | None, options: Mapping[str, str]) -> dict[str, Any]:
     """The request with what the command line asks for, which replaces what it has itself. Raises Refused."""
-    new: dict[str, Any] = {name.removeprefix(_OPTION_PREFIX): value for name, value in options.items()}
+    new: dict[str, Any] = {name.removeprefix(OPTION_PREFIX): value for name, value in options.items()}
     if priority is not None:
         new["priority"] = priority
     if not new:

@@ -18,9 +18,8 @@ from trainmaster.client.elastic import ElasticOptions
 from trainmaster.client.errors import Refused
 from trainmaster.client.hyperpod import Converted, converted, is_manifest
 from trainmaster.client.manifest import in_yaml
+from trainmaster.domain.tag_names import OPTION_PREFIX, PRIORITY_TAG
 
-PRIORITY_TAG = "priority"
-OPTION_PREFIX = "trainmaster:"
 _IN_YAML = re.compile(r"^(apiVersion|kind)[ \t]*:", re.MULTILINE)
 """What begins a line of a manifest in YAML, and none of a request in JSON."""
 _HINT = "Write it as `aws sagemaker create-training-job --generate-cli-skeleton` does."

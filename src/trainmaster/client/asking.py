@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from trainmaster.client.elastic import TAGS, ElasticOptions
+from trainmaster.domain.tag_names import RESOURCES_TAG
 
-RESOURCES_TAG = "trainmaster:resources"
 _CHOOSES = ("InstanceGroups", "InstancePreferences")
 """Members of `ResourceConfig` whose jobs list types on purpose."""
 

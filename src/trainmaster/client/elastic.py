@@ -10,9 +10,10 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any
 
+from trainmaster.domain.tag_names import OPTION_PREFIX
+
 Span = timedelta | int | str
 """A time: seconds, or a text such as `2h30m`."""
-PREFIX = "trainmaster:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,19 +43,19 @@ class ElasticOptions:
     def tags(self) -> dict[str, str]:
         """What is given, as tags by their keys."""
         given = {name: value for name in NAMES if (value := getattr(self, name)) is not None}
-        return {PREFIX + name.replace("_", "-"): _text(value) for name, value in given.items()}
+        return {OPTION_PREFIX + name.replace("_", "-"): _text(value) for name, value in given.items()}
 
 
 NAMES = tuple(each.name for each in fields(ElasticOptions))
 """All options; each with `-` for `_` is the tag's name."""
-TAGS = frozenset(PREFIX + name.replace("_", "-") for name in NAMES)
+TAGS = frozenset(OPTION_PREFIX + name.replace("_", "-") for name in NAMES)
 
 
 def makes_elastic(request: Mapping[str, Any]) -> bool:
     """Whether a request's tags make its job elastic, as far as they can be read."""
     tags = request.get("Tags")
     keys = [tag.get("Key") for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
-    return any(PREFIX + name in keys for name in ("max-instances", "instance-values"))
+    return any(OPTION_PREFIX + name in keys for name in ("max-instances", "instance-values"))
 
 
 def _text(value: object) -> str:

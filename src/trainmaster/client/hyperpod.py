@@ -15,13 +15,13 @@ from trainmaster.client.hyperpod_reasons import OTHERWISE, REASONS
 from trainmaster.client.hyperpod_resources import resources_of
 from trainmaster.client.manifest import Path, Reader, wrong
 from trainmaster.domain.request.fields import part
+from trainmaster.domain.tag_names import OPTION_PREFIX, PRIORITY_TAG, RESOURCES_TAG
 
 KIND = "HyperPodPyTorchJob"
 VERSION = "sagemaker.amazonaws.com/v1"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 TYPE_LABEL = "node.kubernetes.io/instance-type"
-_TAG = "trainmaster:"
 _POLICY: Path = ("spec", "elasticPolicy")
 _RUN: Path = ("spec", "runPolicy")
 _RESTARTS: Path = (*_RUN, "restartPolicy")
@@ -72,13 +72,13 @@ def converted(manifest: Mapping[str, Any], base: Mapping[str, Any] | None = None
         raise wrong(("kind",), f"is {told}, not {KIND} of {VERSION}", "Give such a manifest, or a request in JSON.")
     tags = _labels(reader)
     sizes, count = _sizes(reader)
-    tags |= {_TAG + name: str(value) for name, value in sizes.items()}
+    tags |= {OPTION_PREFIX + name: str(value) for name, value in sizes.items()}
     request = _job(reader) | {"ResourceConfig": {"InstanceCount": count}}
     kind = reader.take(str, *_POD, "nodeSelector", TYPE_LABEL)
     if kind is not None:
         request["ResourceConfig"]["InstanceType"] = kind
     elif "InstanceType" not in part(base, "ResourceConfig") and (asked := resources_of(reader, _CONTAINER)):
-        tags[f"{_TAG}resources"] = asked
+        tags[RESOURCES_TAG] = asked
     made = merged({**request, "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}, base)
     _check(made)
     _note_commands(reader, part(made, "AlgorithmSpecification"))
@@ -105,11 +105,11 @@ def _labels(reader: Reader) -> dict[str, str]:
     found = {}
     labels = reader.look("metadata", "labels")
     for key in labels if isinstance(labels, Mapping) else ():
-        if key in (PRIORITY_LABEL, "priority"):
+        if key in (PRIORITY_LABEL, PRIORITY_TAG):
             # A tag of the second name would be read as the job's priority.
             reader.note("classes are names, and the queue's priorities numbers: give --priority", *_label(key))
         elif (value := reader.take(str, *_label(key))) is not None:
-            found[f"{_TAG}share" if key == QUEUE_LABEL else str(key)] = value
+            found[f"{OPTION_PREFIX}share" if key == QUEUE_LABEL else str(key)] = value
     return found
 
 

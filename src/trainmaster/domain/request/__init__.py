@@ -18,22 +18,11 @@ from trainmaster.domain.request.pools import demand_in, for_pool, pool_warnings
 from trainmaster.domain.request.resources import demand_of, named_types, resource_problems
 from trainmaster.domain.request.rules import limit_problems, option_problems
 from trainmaster.domain.request.sizing import member_request, with_instances
-from trainmaster.domain.request.tags import (
-    ATTEMPT_TAGS,
-    MAX_TAGS,
-    OPTION_PREFIX,
-    PRIORITY_TAG,
-    option_field,
-    options_of,
-    tag_problems,
-)
+from trainmaster.domain.request.tags import MAX_TAGS, option_field, options_of, tag_problems
 
 __all__ = [
-    "ATTEMPT_TAGS",
     "MAX_TAGS",
     "OPTIONS",
-    "OPTION_PREFIX",
-    "PRIORITY_TAG",
     "Options",
     "Problem",
     "check_pools",

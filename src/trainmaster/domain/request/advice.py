@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from trainmaster.domain.request.fields import entries, part, shown, text, whole
-from trainmaster.domain.request.tags import OPTION_PREFIX, PRIORITY_TAG
+from trainmaster.domain.tag_names import OPTION_PREFIX, PRIORITY_TAG
 
 Object = Mapping[str, object]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from trainmaster.domain.request.fields import did_you_mean, entries, shown, text
 from trainmaster.domain.resources import InstanceType, Resources
+from trainmaster.domain.tag_names import RESOURCES_TAG
 
-RESOURCES_TAG = "trainmaster:resources"
 MEMBERS = tuple(each.name for each in fields(Resources))
 MOST_ACCELERATORS = 1_000
 MOST_VCPUS = 10_000

@@ -13,7 +13,8 @@ from trainmaster.domain.elastic import Elastic, Hook, RestartBudget
 from trainmaster.domain.request.fields import Problem, part, whole
 from trainmaster.domain.request.options import Options
 from trainmaster.domain.request.resources import CONFIG, first_count
-from trainmaster.domain.request.tags import OPTION_PREFIX, gives, option_field
+from trainmaster.domain.request.tags import gives, option_field
+from trainmaster.domain.tag_names import OPTION_PREFIX
 
 Object = Mapping[str, object]
 

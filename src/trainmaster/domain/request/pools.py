@@ -17,9 +17,10 @@ from trainmaster.domain.request.asked import shortfalls
 from trainmaster.domain.request.fields import entries, part, shown, text, whole
 from trainmaster.domain.request.meaning import DEFAULT_RUNTIME
 from trainmaster.domain.request.resources import CONFIG, GROUPS, PREFERENCES, demand_of, instances_of, listed_types
-from trainmaster.domain.request.tags import OPTION_PREFIX, gives, option_field
+from trainmaster.domain.request.tags import gives, option_field
 from trainmaster.domain.resolving import Offers, resolved
 from trainmaster.domain.resources import InstanceType, Resources
+from trainmaster.domain.tag_names import OPTION_PREFIX
 
 Object = Mapping[str, object]
 Pools = Mapping[str, Pool]

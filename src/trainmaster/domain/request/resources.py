@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trainmaster.domain.capacity import total
 from trainmaster.domain.request.fields import Problem, entries, part, repeated, shown, text, whole
-from trainmaster.domain.request.tags import OPTION_PREFIX, gives, option_in
+from trainmaster.domain.request.tags import gives, option_in
 from trainmaster.domain.request.values import LARGEST_COUNT
+from trainmaster.domain.tag_names import OPTION_PREFIX, RESOURCES_TAG
 
 CONFIG = "ResourceConfig"
 GROUPS = "InstanceGroups"
@@ -20,7 +21,6 @@ PREFERENCES = "InstancePreferences"
 _TYPE = "InstanceType"
 _COUNT = "InstanceCount"
 _PLAN = "TrainingPlanArn"
-_RESOURCES = f"{OPTION_PREFIX}resources"
 _INSTANCES = f"{OPTION_PREFIX}instances"
 _READ_ONLY = ("SelectedInstanceType", "SelectedInstanceCount")
 
@@ -125,7 +125,7 @@ def _instances(config: Object) -> Iterator[Problem]:
 def _by_resources(request: Object, config: Object) -> Iterator[Problem]:
     """What a request that asks for resources may not say, since the queue chooses the type."""
     if entries(config, GROUPS):
-        wrong = f"{GROUPS} cannot be combined with the option '{_RESOURCES}'."
+        wrong = f"{GROUPS} cannot be combined with the option '{RESOURCES_TAG}'."
         yield Problem(f"{CONFIG}.{GROUPS}", wrong, f"Leave out {GROUPS}, or the tag.")
     if preferences := entries(config, PREFERENCES):
         yield from _exclusive(config, PREFERENCES, (_TYPE, "InstancePlacementConfig"))
@@ -140,7 +140,7 @@ def _other_kinds(request: Object, config: Object) -> Iterator[Problem]:
     if request.get("EnableManagedSpotTraining") is True:
         yield Problem(
             "EnableManagedSpotTraining",
-            f"A job with the option '{_RESOURCES}' runs on demand, unless it names other pools.",
+            f"A job with the option '{RESOURCES_TAG}' runs on demand, unless it names other pools.",
             f"Leave it out, or name spot pools in '{OPTION_PREFIX}pools'.",
         )
     if config.get(_PLAN) is not None and not text(config, _TYPE):
@@ -181,7 +181,7 @@ def _typed(entry: Object, path: str) -> Iterator[Problem]:
             f"{path}.{_TYPE}",
             "The request names no instance type.",
             f"Give {_TYPE} and {_COUNT}, or {GROUPS}, or {PREFERENCES}, in {CONFIG}; or say with the tag "
-            f"'{_RESOURCES}' what instances must have.",
+            f"'{RESOURCES_TAG}' what instances must have.",
         )
 
 

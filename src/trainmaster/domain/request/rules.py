@@ -13,7 +13,8 @@ from trainmaster.domain.policy import Policy
 from trainmaster.domain.request.elastic import elastic_problems
 from trainmaster.domain.request.fields import Problem, text
 from trainmaster.domain.request.options import Options
-from trainmaster.domain.request.tags import OPTION_PREFIX, gives, option_field
+from trainmaster.domain.request.tags import gives, option_field
+from trainmaster.domain.tag_names import OPTION_PREFIX
 
 Object = Mapping[str, object]
 

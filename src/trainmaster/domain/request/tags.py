@@ -12,11 +12,8 @@ from trainmaster.domain.errors import UnknownOption
 from trainmaster.domain.job import PRIORITY_LIMIT
 from trainmaster.domain.request.fields import Problem, did_you_mean, entries, repeated, shown, text
 from trainmaster.domain.request.options import OPTIONS, Option, Options, options_from
+from trainmaster.domain.tag_names import ATTEMPT_TAGS, OPTION_PREFIX, PRIORITY_TAG
 
-PRIORITY_TAG = "priority"
-OPTION_PREFIX = "trainmaster:"
-ATTEMPT_TAGS = ("trainmaster:queue", "trainmaster:job", "trainmaster:attempt")
-"""Tags that the queue puts on every attempt."""
 MAX_TAGS = 50 - len(ATTEMPT_TAGS)
 """SageMaker takes 50 tags a job (CreateTrainingJob, `Tags`); the queue adds its own."""
 
