@@ -27,7 +27,8 @@ def layers_of_the_page(column: int) -> dict[str, set[str]]:
     """What the page's table says of each layer, which may be called "itself" in its own row."""
     rows = ((plain(row[0]), row[column]) for row in table(PAGE.read_text(), "layer"))
     return {
-        name: set(re.findall(r"`(\w+)`", cell)) | ({name} if cell.startswith("itself") else set()) for name, cell in rows
+        name: set(re.findall(r"`(\w+)`", cell)) | ({name} if cell.startswith("itself") else set())
+        for name, cell in rows
     }
 
 
