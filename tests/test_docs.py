@@ -29,6 +29,16 @@ def test_every_relative_link_leads_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_every_layer_and_every_folder_of_tests_has_its_place_in_contributing():
+    page = text_of("CONTRIBUTING.md")
+    layers = {f"`src/trainmaster/{file.parent.name}/`" for file in (ROOT / "src" / "trainmaster").glob("*/__init__.py")}
+    tests = {f"`tests/{file.parent.name}`" for file in (ROOT / "tests").glob("*/test_*.py")}
+    assert layers
+    assert tests
+    for place in layers | tests:
+        assert place in page, f"CONTRIBUTING.md does not name {place}"
+
+
 def test_every_job_state_is_in_the_glossary_with_what_comes_next():
     glossary = text_of("docs/glossary.md")
     for state in JobState:
