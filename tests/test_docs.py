@@ -29,6 +29,18 @@ def test_every_relative_link_leads_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_every_page_is_in_the_index_under_the_heading_of_its_folder():
+    docs = ROOT / "docs"
+    parts = {part.partition("\n")[0]: part for part in text_of("docs/README.md").split("\n## ")}
+    headings = {"how-to": "How to", "explanation": "Explanation", "reference": "Reference", "adr": "Decisions"}
+    for page in docs.rglob("*.md"):
+        if page != docs / "README.md":
+            name = page.relative_to(docs)
+            where = parts[headings[name.parts[0]]] if len(name.parts) > 1 else text_of("docs/README.md")
+            lines = [line for line in where.splitlines() if line.startswith("- ") and f"]({name})" in line]
+            assert len(lines) == 1, f"docs/README.md has {len(lines)} lines for {name}"
+
+
 def test_every_layer_and_every_folder_of_tests_has_its_place_in_contributing():
     page = text_of("CONTRIBUTING.md")
     layers = {f"`src/trainmaster/{file.parent.name}/`" for file in (ROOT / "src" / "trainmaster").glob("*/__init__.py")}
