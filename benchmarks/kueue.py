@@ -35,7 +35,8 @@ from trainmaster.adapters.dynamodb import DynamoStore
 from trainmaster.adapters.dynamodb_table import Table
 from trainmaster.local.memory import MemoryStore
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
-from trainmaster.local.virtual import EPOCH, VirtualTime, at, instant, launcher_over, seconds_at
+from trainmaster.local.simulator.clock import EPOCH
+from trainmaster.local.virtual import VirtualTime, at, instant, launcher_over, seconds_at
 from trainmaster.ports import Store
 from trainmaster.service import Door, observe, run_pass
 from trainmaster.service.launch import Hands

@@ -22,7 +22,7 @@ from trainmaster.domain.charging import books
 from trainmaster.domain.history import History, Sketch
 from trainmaster.domain.job import Job
 from trainmaster.domain.records import Records, booked
-from trainmaster.domain.usage import EPOCH, Account, Usage
+from trainmaster.domain.usage import UNIX_EPOCH, Account, Usage
 
 RECORDS: Key = (STATE, "records")
 _PARTS = 100
@@ -56,7 +56,7 @@ def records_of(row: Row | None) -> Records:
     if row is None:
         return Records()
     values = json.loads(zlib.decompress(bytes(row["records"]["B"])).decode("utf-8", "surrogatepass"))
-    released = {pool: EPOCH + timedelta(seconds=at) for pool, at in values.get("released", {}).items()}
+    released = {pool: UNIX_EPOCH + timedelta(seconds=at) for pool, at in values.get("released", {}).items()}
     return Records(_read_history(values), _read_usage(values.get("accounts", {})), released)
 
 
@@ -110,7 +110,7 @@ def _account(account: Account) -> list[Any]:
 
 def _since_epoch(at: datetime) -> float:
     """Tenths of a second will do."""
-    return round((at - EPOCH).total_seconds(), 1)
+    return round((at - UNIX_EPOCH).total_seconds(), 1)
 
 
 def _short(number: float) -> float:
@@ -122,4 +122,4 @@ def _read_usage(values: Mapping[str, Sequence[Any]]) -> Usage:
 
 
 def _read_account(faded: float, at: float, period: int, gpu_seconds: float, dollars: float) -> Account:
-    return Account(float(faded), EPOCH + timedelta(seconds=at), period, float(gpu_seconds), float(dollars))
+    return Account(float(faded), UNIX_EPOCH + timedelta(seconds=at), period, float(gpu_seconds), float(dollars))

@@ -15,10 +15,11 @@ from typing import Any, TypeAlias, TypedDict
 
 from trainmaster.adapters.dynamodb_packing import STATES, packed, packed_lines, unpacked, unpacked_lines
 from trainmaster.domain.capacity import Units
+from trainmaster.domain.clock import NEVER
 from trainmaster.domain.errors import InvalidRequest, TooLarge
 from trainmaster.domain.image.endpoint import POOL_PREFIX
 from trainmaster.domain.job import ACTIVE, ENDED, PRIORITY_LIMIT, Change, Job, JobState
-from trainmaster.domain.listing import NEVER, EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
+from trainmaster.domain.listing import EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
 from trainmaster.domain.warm import WarmPool
 
 Row: TypeAlias = dict[str, Any]

@@ -53,6 +53,16 @@ class Catalogue:
 
     def of_pool(self, pool: Pool) -> InstanceType:
         """What an instance of a pool has: what its settings say, and of the rest what is known of its type."""
+        if pool not in self._of_pools:
+            self._of_pools[pool] = self._told_of(pool)
+        return self._of_pools[pool]
+
+    @cached_property
+    def _of_pools(self) -> dict[Pool, InstanceType]:
+        """What has been asked of pools: every pass asks it of each."""
+        return {}
+
+    def _told_of(self, pool: Pool) -> InstanceType:
         known = self.type_of(pool.instance_type) or InstanceType(name=pool.instance_type)
         said: dict[str, Any] = {
             "vcpus": pool.vcpus,
@@ -68,3 +78,7 @@ class Catalogue:
     def covering(self, asked: Resources) -> Iterator[InstanceType]:
         """The types that cover a demand, by name."""
         return (each for each in self.types if asked.covered_by(each))
+
+
+AS_SHIPPED = Catalogue()
+"""Where nothing has been learned, or nobody asks what has."""

@@ -93,6 +93,12 @@ def heads_wanted(
 
     Every job takes at least one unit, so no more can start than units are free, are being freed, or could be taken
     from jobs of lower priority, in the pools that the lane's jobs can run in.
+
+    What equals could have to give up, by the queue's order or for a share that owns it, is not counted: of such a lane
+    the first are read, and displace whom they may. That delays others and loses nobody: what is being freed for the
+    first is counted, so the next pass reads on behind them, and once they start they are in no lane. If it counted,
+    every pass under least attained service would read all lanes as deep as pools are large, as units are hardly ever
+    free there.
     """
     names = resolved(head.demand, Offers(pools, catalogue)).pools
     within_reach = {name: pools[name].cap - foreign.get(name, 0) for name in names if name in pools}

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from trainmaster.domain.clock import NEVER
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.job import ACTIVE, ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
 from trainmaster.domain.names import MAX_NAME
@@ -50,9 +51,7 @@ QueuePlace: TypeAlias = tuple[int, datetime, str]
 EndedPlace: TypeAlias = tuple[datetime, str]
 """When a job ended, and its name: the order of the ended part, newest first."""
 HeldPlace: TypeAlias = tuple[datetime, str]
-"""When a held job falls due, and its name: the order of the held part; see `held_place`."""
-NEVER = datetime.max.replace(tzinfo=UTC)
-"""When a job falls due that more than a time holds."""
+"""When a held job falls due, `NEVER` where more than a time holds it, and its name: the order of the held part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TypeGuard
 
 from trainmaster.domain.capacity import Pool, Units, total
-from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.catalogue import AS_SHIPPED, Catalogue
 from trainmaster.domain.image.endpoint import is_endpoint_pool, is_url, pool_parts
 from trainmaster.domain.policy import Budget, Expansion, Lending, Limits, Policy, Preemption, Retry, Share
 from trainmaster.domain.pools import LARGEST_CAP
@@ -33,10 +33,9 @@ LARGEST_NUMBER = 1e12
 LONGEST_ENDPOINT = 700
 """Bytes of the name of an endpoint's pool: no job waits for a longer one."""
 _ZERO = timedelta(0)
-_SHIPPED = Catalogue()
 
 
-def policy_problems(policy: Policy, pools: Mapping[str, Pool], catalogue: Catalogue = _SHIPPED) -> Iterator[Problem]:
+def policy_problems(policy: Policy, pools: Mapping[str, Pool], catalogue: Catalogue = AS_SHIPPED) -> Iterator[Problem]:
     """Everything wrong with the settings of a queue that has these pools; none where all is well.
 
     Args:

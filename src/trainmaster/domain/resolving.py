@@ -16,7 +16,7 @@ from trainmaster.domain.entitlement import Entitlements
 from trainmaster.domain.image.demand import demand_of, pool_of
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand, Retire, Snapshot
-from trainmaster.domain.resources import InstanceType
+from trainmaster.domain.resources import InstanceType, Resources
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,16 @@ class Offers:
         """Of the pools that are here to stay."""
         return {name: pool.cap for name, pool in self.pools.items() if not (pool.made_for or pool.draining)}
 
+    def covering(self, asked: Resources) -> tuple[Pool, ...]:
+        """Those whose type covers what is asked of an instance, by name; many demands differ in their count alone."""
+        if asked not in self._covering:
+            self._covering[asked] = tuple(pool for pool, kind in self.kinds if asked.covered_by(kind))
+        return self._covering[asked]
+
+    @cached_property
+    def _covering(self) -> dict[Resources, tuple[Pool, ...]]:
+        return {}
+
 
 def candidates(demand: Demand, offers: Offers) -> Iterator[str]:
     """The pools whose type covers what a demand by resource asks of an instance, by name; listed ones left out.
@@ -50,13 +60,13 @@ def candidates(demand: Demand, offers: Offers) -> Iterator[str]:
     Pools that the manager made are for jobs that no other could hold: people have bounded with their caps what all the
     rest may cost.
     """
-    asked, own = demand.resources, demand.alternatives[: demand.listed]
+    if demand.resources is None:
+        return
+    own = demand.alternatives[: demand.listed]
     listed = {name for units in own for name in units}
-    covering = [
-        pool for pool, kind in offers.kinds if pool.name not in listed and asked is not None and asked.covered_by(kind)
-    ]
-    possible = [*own, *({pool.name: demand.instances} for pool in covering)]
-    settled = any(covers(offers.caps, units) for units in possible)
+    covering = [pool for pool in offers.covering(demand.resources) if pool.name not in listed]
+    caps, count = offers.caps, demand.instances
+    settled = any(covers(caps, units) for units in own) or any(caps.get(pool.name, 0) >= count for pool in covering)
     yield from (pool.name for pool in covering if not (settled and pool.made_for))
 
 

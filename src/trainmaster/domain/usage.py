@@ -19,7 +19,7 @@ from trainmaster.domain.image.endpoint import is_endpoint_pool
 from trainmaster.domain.job import Job
 from trainmaster.domain.policy import DEFAULT_SHARE, Budget, Policy
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_STRANGERS = 64
 """Accounts that are kept of shares that the policy does not know; the one that ended longest ago goes first."""
 
@@ -142,12 +142,12 @@ def _bounded(accounts: dict[str, Account], policy: Policy) -> Mapping[str, Accou
 
 def period_of(budget: Budget | None, now: datetime) -> int:
     """Which budget period it is, counted from 1970; 0 without a budget."""
-    return 0 if budget is None else (now - EPOCH) // budget.period
+    return 0 if budget is None else (now - UNIX_EPOCH) // budget.period
 
 
 def period_start(budget: Budget | None, now: datetime) -> datetime:
     """When the budget period of now began."""
-    return EPOCH if budget is None else EPOCH + period_of(budget, now) * budget.period
+    return UNIX_EPOCH if budget is None else UNIX_EPOCH + period_of(budget, now) * budget.period
 
 
 def period_end(budget: Budget, now: datetime) -> datetime:

@@ -15,13 +15,13 @@ from itertools import takewhile
 from trainmaster.domain.capacity import Pool, Units, foreign_units
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.charging import books
+from trainmaster.domain.clock import NEVER
 from trainmaster.domain.errors import Fenced, JobNotFound, VersionConflict
 from trainmaster.domain.heads import first_of, heads_needed, heads_wanted
 from trainmaster.domain.image.endpoint import Endpoint
 from trainmaster.domain.image.known import Caps, default_caps, endpoint_pools, needed
 from trainmaster.domain.job import Job
 from trainmaster.domain.listing import (
-    NEVER,
     Cursor,
     Filter,
     HeldPlace,

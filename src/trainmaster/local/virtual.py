@@ -7,16 +7,15 @@ at every whole minute, as on AWS. It must not decide anything.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from math import ceil
 from typing import Any, cast
 
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
+from trainmaster.local.simulator.clock import EPOCH
 from trainmaster.ports import Clock, Launcher
 
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-"""Second 0."""
 TICK_SECONDS = 60
 
 

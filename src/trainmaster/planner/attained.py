@@ -26,7 +26,8 @@ from typing import ClassVar
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.history import LARGE
 from trainmaster.domain.job import Job
-from trainmaster.planner.order import Ranking, Standing, Turn, gpus_of, in_order
+from trainmaster.planner.order import Ranking, Turn, gpus_of, in_order
+from trainmaster.planner.standing import Standing
 
 FRESH_SMALL = 360_000.0
 """GPU-seconds up to which a smaller job is fresh: 100 GPU-hours."""

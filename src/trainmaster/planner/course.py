@@ -22,7 +22,7 @@ from trainmaster.domain.plan import Plan, Resize, Snapshot, Start
 from trainmaster.domain.policy import Order
 from trainmaster.domain.resolving import with_changes
 from trainmaster.domain.warm import WarmPool, counting
-from trainmaster.planner.expect import LIKELY, OVERDUE, STOP_TAKES, Expectations
+from trainmaster.planner.expect import MEDIAN, OVERDUE, STOP_TAKES, Expectations
 
 if TYPE_CHECKING:
     from random import Random
@@ -222,7 +222,7 @@ class Course:
     def _scaled(self, job: Job, span: timedelta) -> timedelta:
         """Where nothing has been learned yet, all that is known is that any part of the limit may be used."""
         unknown = not self.snapshot.records.history.kinds and job.image_work is None
-        return span * self.expect.quantile if unknown and self.expect.quantile < LIKELY else span
+        return span * self.expect.quantile if unknown and self.expect.quantile < MEDIAN else span
 
 
 def _grain_of(snapshot: Snapshot) -> float:

@@ -19,8 +19,8 @@ from trainmaster.domain.job import Job
 from trainmaster.domain.kinds import kinds_of
 from trainmaster.domain.plan import Snapshot
 
-LIKELY = 0.5
-"""Of how many jobs of its kind one is expected to run no longer: the median."""
+MEDIAN = 0.5
+"""Of how many jobs of its kind one is expected to run no longer."""
 STOP_TAKES = timedelta(minutes=3)
 """SIGTERM, 120 s of grace, upload (SageMaker API, StopTrainingJob): what a stop takes when all goes well."""
 OVERDUE = timedelta(minutes=1)
@@ -39,7 +39,7 @@ class Expectations:
 
     snapshot: Snapshot
     now: datetime
-    quantile: float = LIKELY
+    quantile: float = MEDIAN
     _ends: dict[str, datetime] = field(default_factory=dict)
     _fresh: dict[tuple[object, ...], timedelta] = field(default_factory=dict)
     _usual: dict[tuple[str, ...], float | None] = field(default_factory=dict)

@@ -14,9 +14,7 @@ from trainmaster.domain.capacity import Units, covers, total
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.warm import counting
-
-Standing = tuple[int, ...]
-"""Who outranks whom: higher is better (see `order.Ranking`)."""
+from trainmaster.planner.standing import Standing
 
 
 @dataclass(frozen=True, slots=True)

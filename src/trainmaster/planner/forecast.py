@@ -17,14 +17,14 @@ from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Plan, Snapshot
 from trainmaster.domain.resolving import resolve
 from trainmaster.planner.course import Course, Scheduler
-from trainmaster.planner.expect import LIKELY
+from trainmaster.planner.expect import MEDIAN
 from trainmaster.planner.figures import ranking_of
 from trainmaster.planner.rough import rough_starts
 
 if TYPE_CHECKING:
     from random import Random
 
-LOW, EXPECTED, HIGH = 0.05, LIKELY, 0.9
+LOW, EXPECTED, HIGH = 0.05, MEDIAN, 0.9
 """How long jobs run in the three courses, as a fraction of their kind that runs no longer. Measured on traces."""
 MOST_WORK = 4_000
 """Jobs that the planner looks at in all steps of one course, so that an answer never waits for a deep queue."""

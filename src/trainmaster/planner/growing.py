@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from trainmaster.domain.attempt import Attempt
 from trainmaster.domain.capacity import Units
+from trainmaster.domain.clock import NEVER
 from trainmaster.domain.elastic import Cause, Elastic
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Preempt, Resize, Snapshot, Start, Wait
@@ -21,7 +22,6 @@ from trainmaster.domain.reasons import BackingOff, CanNeverFit, Infeasible, Kept
 from trainmaster.domain.reasons_of_rules import BudgetSpent, Draining, GroupFull, PlanClosed, ShareFull, UserFull
 from trainmaster.planner.deciding import Deciding
 from trainmaster.planner.figures import Figures
-from trainmaster.planner.order import NEVER, Standing
 from trainmaster.planner.resize import (
     can_grow,
     cause_of,
@@ -33,6 +33,7 @@ from trainmaster.planner.resize import (
     repair,
     time_left,
 )
+from trainmaster.planner.standing import Standing
 
 _NOT_FOR_UNITS = CanNeverFit | Infeasible | Draining | PlanClosed | BudgetSpent | GroupFull
 """Reasons of jobs that would wait however many units were free."""

@@ -9,21 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import ClassVar
 
 from trainmaster.domain.capacity import Pool, Units
+from trainmaster.domain.clock import NEVER
 from trainmaster.domain.deadline import urgency, urgent_from
 from trainmaster.domain.history import LARGE
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Order
+from trainmaster.planner.standing import Standing
 
-Standing = tuple[int, ...]
-"""What decides who may displace whom: higher is better, compared member by member; the priority comes first."""
 Turn = tuple[object, ...]
-NEVER = datetime.max.replace(tzinfo=UTC)
 NOT_URGENT = (True, NEVER)
 """The urgency of a job without a deadline, or with a distant one."""
 _YEARS = 1e9

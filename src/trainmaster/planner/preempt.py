@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from trainmaster.domain.capacity import Units
+from trainmaster.domain.clock import NEVER
 from trainmaster.domain.job import PRIORITY_LIMIT, Job, JobState
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Preemption
 from trainmaster.domain.usage import accelerators_of
 from trainmaster.planner.reach import Newcomer, Reach, Shelves
-from trainmaster.planner.shelves import Candidate, Permits, Standing
+from trainmaster.planner.shelves import Candidate, Permits
+from trainmaster.planner.standing import Standing
 from trainmaster.planner.victims import best_set, in_turn, spared
-
-NEVER = datetime.max.replace(tzinfo=UTC)
-"""Until when a job is protected that has been preempted as often as a job may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,8 @@ def may_step_aside(job: Job) -> bool:
 
 def protected_until(job: Job, rules: Preemption, startup: float, now: datetime) -> datetime | None:
     """Until when the rules against thrashing protect an active job; None where they do not.
+
+    `NEVER` for one that has been preempted as often as a job may be.
 
     Its own wishes go before the queue's rules. An attempt that is not at work yet counts from when it is expected to
     be, so that a job for which AWS has no instances is not protected for ever.

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.job import Job
-from trainmaster.planner.shelves import Candidate, Kind, Permits, Shelf, Standing, Steps, useful
+from trainmaster.planner.shelves import Candidate, Kind, Permits, Shelf, Steps, useful
+from trainmaster.planner.standing import Standing
 
 Part = tuple[Shelf, Standing]
 """A shelf, and the standing up to which a newcomer may have what is on it."""

@@ -14,9 +14,8 @@ from itertools import accumulate
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.job import Job
+from trainmaster.planner.standing import Standing
 
-Standing = tuple[int, ...]
-"""(priority,) or (priority, -level), compared from the left; more is better."""
 Permits = Callable[[Job, Sequence[Job]], bool]
 """Whether a victim may be taken, given those taken before it. It may hang on anything, but:
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from trainmaster.domain.capacity import Units
+from trainmaster.domain.clock import NEVER
 from trainmaster.domain.elastic import Hook
 from trainmaster.domain.job import Job
 from trainmaster.planner.figures import Figures
-from trainmaster.planner.preempt import NEVER, Candidates, Choice, protected_until
+from trainmaster.planner.preempt import Candidates, Choice, protected_until
 from trainmaster.planner.resize import Slack, can_shrink, cost_of, elastic_of
 from trainmaster.planner.shrinking import Gift, Permits, gifts, in_order, part_of, spared, still
 from trainmaster.planner.warm import InTheWay

@@ -15,7 +15,7 @@ from trainmaster.domain.history import History
 from trainmaster.domain.job import Job
 from trainmaster.domain.reasons_of_rules import PlanClosed
 
-LIKELY = 0.9
+NEARLY_ALL = 0.9
 """Of how many jobs of its kind one without checkpoints is expected to run no longer: it has one chance only."""
 CHECKPOINT_INTERVAL = timedelta(minutes=10)
 """How often a job is taken to save its work as long as nobody has seen it."""
@@ -79,7 +79,7 @@ def _needed(job: Job, history: History) -> timedelta:
 
 def _run_time(job: Job, history: History) -> timedelta:
     """How long one attempt of it runs from the beginning."""
-    seconds = history.run_time(job, 0.0, LIKELY)
+    seconds = history.run_time(job, 0.0, NEARLY_ALL)
     return job.max_runtime if seconds is None else min(timedelta(seconds=seconds), job.max_runtime)
 
 

@@ -5,12 +5,12 @@ It must not store anything, nor know HTTP.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.domain.capacity import Demand, Pool
-from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.catalogue import AS_SHIPPED, Catalogue
 from trainmaster.domain.elastic import Elastic
 from trainmaster.domain.errors import InvalidRequest, RoleNotAllowed
 from trainmaster.domain.job import Job
@@ -34,6 +34,7 @@ from trainmaster.domain.request import (
     sendable,
     warnings,
 )
+from trainmaster.domain.resources import Resources
 from trainmaster.domain.roles import may_pass
 from trainmaster.ports import Request
 from trainmaster.service.newcomer import newcomer
@@ -41,7 +42,6 @@ from trainmaster.service.room import Room
 from trainmaster.service.share_door import check_share
 
 _DEFAULT_POLICY = Policy()
-_SHIPPED = Catalogue()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Door:
         now: datetime,
         policy: Policy = _DEFAULT_POLICY,
         *,
-        catalogue: Catalogue = _SHIPPED,
+        catalogue: Catalogue = AS_SHIPPED,
     ) -> Admission:
         """The job that the request makes; whether the jobs that it runs after exist is not looked at.
 
@@ -104,7 +104,7 @@ class Door:
         least = None if elastic is None else elastic.least
         demand = demand_in(request, options.pools, pools, options.resources, catalogue, instances=least)
         room = Room(pools, policy.expansion, catalogue).warnings(request, demand)
-        self._check_forms(request, demand, pools)
+        self._check_forms(request, demand, pools, catalogue)
         job = newcomer(request, options, demand, caller, now, elastic=elastic)
         advice = [*warnings(request, preemptible=options.preemptible), *pool_warnings(request, demand, pools)]
         if elastic is not None:
@@ -127,12 +127,19 @@ class Door:
             if problem.field not in known:
                 raise problem.refusal()
 
-    def _check_forms(self, request: Request, demand: Demand, pools: Mapping[str, Pool]) -> None:
-        """The request as it would be for each of the pools that the queue may choose."""
-        for units in demand.alternatives if demand.ours else ():
-            for name, count in units.items():
-                if name in pools:
-                    self._check_form(for_pool(request, pools[name], count), pools)
+    def _check_forms(self, request: Request, demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue) -> None:
+        """The request as it would be for each of the pools that the queue may choose.
+
+        Where there is none yet, for those that somebody may make: one that can never start must not wait for them.
+        """
+        if not demand.ours:
+            return
+        there = [
+            (pools[name], count) for units in demand.alternatives for name, count in units.items() if name in pools
+        ]
+        asked = demand.resources
+        for pool, count in there or _makeable(catalogue, asked, demand.instances):
+            self._check_form(for_pool(request, pool, count), {**pools, pool.name: pool})
 
     def _check_options(self, request: Request, options: Options) -> None:
         if options.preemptible or self.allow_non_preemptible:
@@ -161,3 +168,13 @@ class Door:
                 field="RoleArn",
                 hint="You need iam:PassRole on that role, as for CreateTrainingJob itself.",
             )
+
+
+def _makeable(catalogue: Catalogue, asked: Resources | None, count: int) -> Iterator[tuple[Pool, int]]:
+    """The pools that a demand by resource could be held in once they are made, each with how many instances it takes.
+
+    One of each type would be the same again: what the request says of itself does not hang on the type.
+    """
+    kind = next(catalogue.covering(asked), None) if asked is not None else None
+    if kind is not None:
+        yield Pool(kind.name, count), count

@@ -15,8 +15,8 @@ from trainmaster.domain.capacity import Pool
 from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import DEFAULT_SHARE, Budget, Policy, Share
 from trainmaster.domain.usage import (
-    EPOCH,
     MOST_STRANGERS,
+    UNIX_EPOCH,
     Spent,
     Usage,
     faded_seconds,
@@ -101,7 +101,7 @@ def test_ends_that_are_told_out_of_order_come_to_the_same(spans):
 
 def test_periods_follow_each_other_from_1970_on():
     budget = Budget(gpu_hours=1, period=DAY)
-    assert period_of(budget, EPOCH + 3 * DAY) == 3
+    assert period_of(budget, UNIX_EPOCH + 3 * DAY) == 3
     assert period_start(budget, NOW) == NOW.replace(hour=0)
     assert period_end(budget, NOW) == NOW.replace(hour=0) + DAY
     assert period_of(None, NOW) == 0

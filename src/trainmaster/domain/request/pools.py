@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from trainmaster.domain.capacity import OVER, Demand, Kind, Pool, pool_for, pool_of_plan, total
-from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.catalogue import AS_SHIPPED, Catalogue
 from trainmaster.domain.errors import InvalidRequest, NeverFits
 from trainmaster.domain.request.asked import shortfalls
 from trainmaster.domain.request.fields import entries, part, shown, text, whole
@@ -24,7 +24,6 @@ from trainmaster.domain.tag_names import OPTION_PREFIX
 
 Object = Mapping[str, object]
 Pools = Mapping[str, Pool]
-_SHIPPED = Catalogue()
 
 SHORTEST_WAIT, LONGEST_WAIT = 3_600, 86_400
 """Seconds that a spot job may wait for instances in all, where its request does not say: as long as it may run, within
@@ -36,7 +35,7 @@ def demand_in(  # noqa: PLR0913 - a request, and all that it is held against
     named: Sequence[str],
     pools: Pools,
     asked: Resources | None = None,
-    catalogue: Catalogue = _SHIPPED,
+    catalogue: Catalogue = AS_SHIPPED,
     *,
     instances: int | None = None,
 ) -> Demand:
@@ -97,7 +96,8 @@ def for_pool(request: Mapping[str, Any], pool: Pool, instances: int) -> dict[str
     A spot job that says nothing of `MaxWaitTimeInSeconds` may wait as long as it may run, from an hour to a day. No
     warm pool is kept after a spot job (developer guide, "Train using SageMaker managed warm pools").
     """
-    config = {**request[CONFIG], "InstanceType": pool.instance_type, "InstanceCount": instances}
+    # A job by resources need not have one: what it would say, the queue says.
+    config = {**part(request, CONFIG), "InstanceType": pool.instance_type, "InstanceCount": instances}
     config.pop("TrainingPlanArn", None)
     config.pop(PREFERENCES, None)
     if pool.kind is Kind.TRAINING_PLAN:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trainmaster.domain.request.fields import part
 from trainmaster.domain.request.resources import CONFIG
 
 _BASE_ONLY = ("CheckpointConfig", "DebugRuleConfigurations", "ProfilerRuleConfigurations")
@@ -17,7 +18,7 @@ files there and never see later ones, and every rule is a processing job of its 
 
 def with_instances(request: Mapping[str, Any], instances: int) -> dict[str, Any]:
     """The request with this `InstanceCount`; for one whose pool the queue chooses, `for_pool` says so as well."""
-    return {**request, CONFIG: {**request[CONFIG], "InstanceCount": instances}}
+    return {**request, CONFIG: {**part(request, CONFIG), "InstanceCount": instances}}
 
 
 def member_request(request: Mapping[str, Any]) -> dict[str, Any]:

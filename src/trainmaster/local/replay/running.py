@@ -17,7 +17,7 @@ from trainmaster.local.replay.foretelling import Foretold, eta_figures
 from trainmaster.local.replay.played import Played
 from trainmaster.local.replay.queue import RESTART_SECONDS, Replay, Terms, Told
 from trainmaster.local.replay.trace import TraceJob
-from trainmaster.local.virtual import EPOCH
+from trainmaster.local.simulator.clock import EPOCH
 
 POLICIES: tuple[str, ...] = (*(order.value for order in Order), *BASELINES)
 REFERENCE = "baseline-skip"

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-"""Where a virtual clock begins that was given no time."""
+"""Where a virtual clock begins that was given no time, and second 0 of replays and benchmarks."""
 MILLISECOND = 1000
 """In microseconds: the finest that SageMaker's timestamps tell."""
 
