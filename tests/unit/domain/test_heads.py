@@ -1,0 +1,47 @@
+"""How far into a lane a pass reads: as far as jobs could start, whoever gives the units."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import P5, a_job, a_pool, a_preempting_job, a_running_job, pools_of
+from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.heads import FIRST, SPARE, heads_wanted
+
+CAP = 80
+
+
+def wanted(*active, foreign=0, priority=0):
+    head = a_job("head", units={P5: 1}, priority=priority)
+    return heads_wanted(head, pools_of(a_pool(P5, CAP)), active, {P5: foreign}, Catalogue())
+
+
+def running(count, **fields):
+    return [a_running_job(f"job{number}", units={P5: 1}, **fields) for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("active", "count"),
+    [
+        ([], CAP),
+        (running(30), CAP - 30),
+        (running(CAP, priority=1), CAP),
+        ([a_preempting_job(f"job{number}", units={P5: 1}) for number in range(CAP)], CAP),
+    ],
+    ids=["free", "partly free", "of lower priority", "being freed"],
+)
+def test_as_many_are_read_as_units_could_come_to_them_and_a_few_more(active, count):
+    assert wanted(*active, priority=2 if active and active[0].priority else 0) == count + SPARE
+
+
+@pytest.mark.parametrize(
+    "active",
+    [running(CAP), running(CAP, priority=1), running(CAP, preemptible=False)],
+    ids=["equals", "of higher priority", "never preempted"],
+)
+def test_what_equals_and_better_ones_hold_is_not_counted(active):
+    assert wanted(*active) == FIRST
+
+
+def test_what_others_than_the_queue_hold_is_not_there():
+    assert wanted(foreign=CAP - 40) == 40 + SPARE
