@@ -1,0 +1,75 @@
+"""Jobs that ask for resources and have no `ResourceConfig`: all that it would say, the queue says."""
+
+from __future__ import annotations
+
+import pytest
+
+from api_world import ALICE, ApiWorld
+from builders import G5, NOW, P5, a_request, pools_of
+from trainmaster.adapters.request_model import problems
+from trainmaster.domain.capacity import Pool
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.job import JobState
+from trainmaster.service import Door, put_pool
+from world import BRISK, World
+from world import a_request as world_request
+
+DOOR = Door(shape_problems=problems, allowed_roles=("*",))
+EIGHT = {"resources": "accelerators=8"}
+SMALL, LARGE = pools_of(Pool(G5, 4)), pools_of(Pool(G5, 4), Pool(P5, 4))
+ELASTIC = {**EIGHT, "min-instances": "1", "max-instances": "2"}
+
+
+def bare(options=None, **members):
+    """A request without `ResourceConfig`."""
+    request = a_request(options=options or EIGHT, **members)
+    del request["ResourceConfig"]
+    return request
+
+
+@pytest.mark.parametrize("pools", [SMALL, LARGE])
+@pytest.mark.parametrize("options", [EIGHT, {**EIGHT, "instances": "2"}, ELASTIC])
+def test_are_taken_whether_or_not_a_pool_covers_them(options, pools):
+    demand = DOOR.admit(bare(options), ALICE, pools, NOW).job.demand
+    assert demand.instances == int(options.get("instances", "1"))
+    assert set(demand.pools) == {P5} & set(pools)
+
+
+def test_may_name_their_pools():
+    assert DOOR.admit(bare({**EIGHT, "pools": P5}), ALICE, LARGE, NOW).job.demand.alternatives == ({P5: 1},)
+
+
+def test_are_refused_with_the_field_where_they_ask_for_nothing():
+    with pytest.raises(InvalidRequest) as refused:
+        DOOR.admit(bare({"share": "default"}), ALICE, LARGE, NOW)
+    assert refused.value.field == "ResourceConfig.InstanceType"
+
+
+def test_what_no_pool_covers_yet_is_held_against_the_rules_for_the_instances_that_it_would_get():
+    seen = []
+    door = Door(shape_problems=lambda request: seen.append(request) or [], allowed_roles=("*",))
+    door.admit(bare(), ALICE, SMALL, NOW)
+    assert seen[-1]["ResourceConfig"]["InstanceCount"] == 1
+    assert seen[-1]["ResourceConfig"]["InstanceType"].startswith("ml.")
+    assert "ResourceConfig" not in seen[0]
+
+
+@pytest.mark.parametrize("path", ["/add-job", "/plan"])
+def test_the_api_takes_them(path):
+    world = ApiWorld(pools=LARGE)
+    assert world.post(path, bare()).status in (200, 202)
+
+
+@pytest.mark.parametrize("options", [EIGHT, ELASTIC])
+def test_run_once_there_is_a_pool_and_hold_up_nobody(options):
+    world = World(pools=f"{G5}=4", profile=BRISK)
+    request = world_request("early", training_seconds=30)
+    del request["ResourceConfig"]
+    request["Tags"] += [{"Key": f"trainmaster:{name}", "Value": text} for name, text in options.items()]
+    assert world.submit_request(request).state is JobState.PENDING
+    put_pool(world.desk, Pool(P5, 1))
+    world.submit("later", kind=G5, training_seconds=30)
+    world.run_until_ended("early", "later")
+    assert {world.job(name).state for name in ("early", "later")} == {JobState.COMPLETED}
+    config = world.simulator.call("DescribeTrainingJob", TrainingJobName="early")["ResourceConfig"]
+    assert (config["InstanceType"], config["InstanceCount"]) == (P5, 1)
