@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from benchmarks.depth import answers
 from benchmarks.engine import engine
 from benchmarks.growth import POOLS, Size, fill
-from benchmarks.life import Life, lived
+from benchmarks.life import Life, idle, lived
 from benchmarks.requests import request
 from benchmarks.world import MeteredWorld, make_table
 
@@ -56,3 +57,25 @@ def test_a_request_has_the_size_that_is_asked_for_and_passes_the_door():
         made = request("job1", dense=dense, training_seconds=5)
         assert len(json.dumps(made, separators=(",", ":"))) == 4096
         assert problems(made) == []
+
+
+def test_each_answer_of_the_api_that_is_measured_is_given():
+    with engine() as client:
+        make_table(client)
+        world = MeteredWorld(client, pools=f"{POOLS[0]}=1")
+        for name in ("runs", "waits"):
+            world.hand_in(request(name, kind=POOLS[0]))
+        world.run(300, step=5)
+        assert {name for name, cost in answers(world).items() if cost["read_units"] > 0 == cost["write_units"]} == {
+            "GET /jobs/{waiting}",
+            "GET /jobs/{running}",
+            "GET /jobs",
+            "GET /queue",
+            "GET /pools",
+        }
+
+
+def test_a_tick_of_an_idle_queue_costs_a_write_unit_and_no_more_than_four_read_units():
+    tick = idle(0)["tick"]
+    assert 1 <= tick["write_units"] < 1.2
+    assert 1 <= tick["read_units"] <= 4
