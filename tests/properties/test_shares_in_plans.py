@@ -16,7 +16,8 @@ from trainmaster.domain.plan import Plan, Snapshot
 from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Order, Policy, Share
 from trainmaster.domain.reasons import Preempts, WaitsForCapacity, WaitsForRelease
 from trainmaster.planner.schedule import schedule
-from trainmaster.planner.share import Shares, turns
+from trainmaster.planner.share import Shares
+from trainmaster.planner.turns import turns
 
 
 def plan_of(snapshot: Snapshot) -> Plan:

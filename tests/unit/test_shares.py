@@ -35,7 +35,8 @@ from trainmaster.domain.records import Records
 from trainmaster.domain.settings import policy_of
 from trainmaster.domain.usage import Account, Usage
 from trainmaster.planner.schedule import schedule
-from trainmaster.planner.share import Shares, turns
+from trainmaster.planner.share import Shares
+from trainmaster.planner.turns import turns
 
 HOUR = 3600
 

@@ -25,7 +25,7 @@ from trainmaster.planner.growing import Growing
 from trainmaster.planner.loads import least_loaded_first
 from trainmaster.planner.order import in_order
 from trainmaster.planner.place import Placer
-from trainmaster.planner.share import turns
+from trainmaster.planner.turns import turns
 
 if TYPE_CHECKING:
     from random import Random

@@ -24,9 +24,6 @@ from trainmaster.domain.policy import Order
 from trainmaster.domain.reasons import Reason
 from trainmaster.domain.reasons_of_rules import ShareFull
 from trainmaster.planner.holdings import Holdings
-from trainmaster.planner.turns import turns
-
-__all__ = ["Shares", "turns"]
 
 
 @dataclass(slots=True)
