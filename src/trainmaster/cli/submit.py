@@ -19,9 +19,12 @@ from trainmaster.client.wording import sentence_of
 from trainmaster.domain.image.request import is_image_request
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from trainmaster.cli.tools import Tools
+    from trainmaster.client.api import ApiClient
+    from trainmaster.client.image_views import Received
     from trainmaster.client.views import Submission
 
 
@@ -62,16 +65,7 @@ def submit(  # noqa: PLR0913 - an option each
         if not json:
             typer.echo(_told(submission, tools.now()))
         warn(submission["warnings"])
-        if not wait:
-            if json:
-                typer.echo(as_json(submission | not_honoured(job)))
-            return
-        jobs, code = wait_for(tools, api, [submission["jobName"]], Patience(interval, timeout))
-    if json:
-        typer.echo(as_json(jobs[0] | not_honoured(job)))
-    else:
-        report(jobs)
-    raise typer.Exit(code)
+        _finish(tools, api, submission, Patience(interval, timeout) if wait else None, not_honoured(job), json=json)
 
 
 def _submit_image(tools: Tools, request: dict[str, Any], patience: Patience | None, *, json: bool) -> None:
@@ -82,14 +76,31 @@ def _submit_image(tools: Tools, request: dict[str, Any], patience: Patience | No
         if not json:
             typer.echo(received_sentence(received))
         warn(received["warnings"])
-        if patience is None:
-            if json:
-                typer.echo(as_json(received))
-            return
-        entered(tools, api, received["jobName"], patience, before)
-        jobs, code = wait_for(tools, api, [received["jobName"]], patience)
+        if patience is not None:
+            entered(tools, api, received["jobName"], patience, before)
+        _finish(tools, api, received, patience, {}, json=json)
+
+
+def _finish(  # noqa: PLR0913 - what a submission leaves to be said
+    tools: Tools,
+    api: ApiClient,
+    answer: Submission | Received,
+    patience: Patience | None,
+    beside: Mapping[str, object],
+    *,
+    json: bool,
+) -> None:
+    """Wait for the job's end where there is patience for that, and tell in JSON, with what is `beside`, or in words.
+
+    Raises typer.Exit with the code that tells how the job ended.
+    """
+    if patience is None:
+        if json:
+            typer.echo(as_json({**answer, **beside}))
+        return
+    jobs, code = wait_for(tools, api, [answer["jobName"]], patience)
     if json:
-        typer.echo(as_json(jobs[0]))
+        typer.echo(as_json({**jobs[0], **beside}))
     else:
         report(jobs)
     raise typer.Exit(code)
