@@ -143,6 +143,28 @@ def test_planner_stages_do_not_import_each_other():
         assert targets <= allowed or path.stem in {"schedule", "figures"}, f"{path.stem} imports {targets}"
 
 
+def test_the_map_of_the_planner_names_every_module_and_keeps_helpers_and_readers_where_it_says():
+    """A line indented further names a helper of the last one that is not."""
+    folder = PACKAGE / "planner"
+    users: dict[str, set[str]] = {path.stem: set() for path in folder.glob("*.py") if path.stem != "__init__"}
+    for path in folder.glob("*.py"):
+        for name in imports(path):
+            if name.startswith("trainmaster.planner."):
+                users[name.split(".")[2]].add(path.stem)
+    page = (folder / "__init__.py").read_text()
+    lines = re.findall(r"^(?:    (\w+)|      (\w+))\.py  ", page, re.MULTILINE)
+    assert sorted(stage or helper for stage, helper in lines) == sorted(users)
+    families: list[list[str]] = []
+    for stage, helper in lines:
+        families.append([stage]) if stage else families[-1].append(helper)
+    for first, *helpers in families:
+        for helper in helpers:
+            assert users[helper] <= {first, *helpers}, f"{helper} is {first}'s"
+    readers = set(re.findall(r"^ +(\w+)\.py  ", page.partition("\nReaders of plans")[2], re.MULTILINE))
+    assert "forecast" in readers
+    assert all(users[name] <= readers for name in readers)
+
+
 def test_no_modules_import_each_other_in_a_circle():
     """Not even for types alone: whoever reads one of a circle has to read all of it. Packages' doors do not count."""
     paths = [path for path in MODULES if path.stem != "__init__"]
