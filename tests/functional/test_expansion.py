@@ -19,7 +19,7 @@ from builders import P5
 from tables import new_table
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
-from trainmaster.domain.policy import Expansion
+from trainmaster.domain.policy import Expansion, Share
 from trainmaster.domain.reasons import Infeasible
 from trainmaster.service import explain
 from trainmaster.service.run_pass import run_pass
@@ -173,6 +173,24 @@ def test_a_pass_tells_what_it_has_made_and_retired(queue):
     queue.world.simulator.advance((IDLE + timedelta(minutes=1)).total_seconds())
     report = run_pass(queue.world.application().hands)
     assert (report.made, report.retired) == ([], [G5])
+
+
+def test_a_pool_that_a_share_has_come_to_name_while_a_pass_decides_stays(queue):
+    queue.ask("job1", training_seconds=5)
+    queue.world.run_until_ended("job1")
+    queue.world.simulator.advance((IDLE + timedelta(minutes=1)).total_seconds())
+    hands, store = queue.world.application().hands, queue.store
+
+    class Overtaken(CountingStore):
+        def begin_pass(self) -> Any:
+            snapshot, policy = self._store.begin_pass(), store.settings().policy
+            shares = {"vision": Share(name="vision", nominal={G5: 1})}
+            store.set_settings(policy=replace(policy, shares=shares))
+            return snapshot
+
+    report = run_pass(replace(hands, store=Overtaken(store)))
+    assert (report.retired, report.lost, queue.made) == ([], 1, {G5: 1})
+    assert run_pass(hands).retired == []
 
 
 def test_what_people_set_while_a_pass_decides_wins_and_nothing_starts_in_what_was_not_made():

@@ -54,9 +54,11 @@ def with_note(job: Job, units: Units, pools: Mapping[str, Pool], now: datetime) 
 
 
 def _commit(hands: Hands, snapshot: Snapshot, pools: Mapping[str, Pool]) -> bool:
-    """Whether nobody has changed the pools, or the rules by which they are made, since the pass read them."""
+    """Whether nobody has changed the pools, or the rules by which they are made and go, since the pass read them."""
     now = hands.store.settings()
-    if dict(now.pools) != in_settings(snapshot.pools) or now.policy.expansion != snapshot.policy.expansion:
+    # A share may name by now a pool that is to go, and settings name no pool that is not there.
+    rules, seen = ((policy.expansion, policy.shares) for policy in (now.policy, snapshot.policy))
+    if dict(now.pools) != in_settings(snapshot.pools) or rules != seen:
         return False
     try:
         hands.store.set_settings(pools=list(in_settings(pools).values()), version=now.version)
