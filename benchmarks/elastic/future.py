@@ -25,11 +25,6 @@ class Future:
         self._times = [now]
         self._free = [cap]
 
-    @property
-    def free_now(self) -> int:
-        """GPUs that nobody has from now on."""
-        return self._free[0]
-
     def satisfy(self, job: SizedJob, work: float, deadline: float) -> int | None:
         """Reserve the least share with which the job ends in time; how many GPUs that gives it now.
 

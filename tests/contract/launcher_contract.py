@@ -16,6 +16,7 @@ from builders import G5, P5, a_job, a_request, an_attempt
 from trainmaster.domain.capacity import PlanStatus, PlanWindow
 from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, Throttled, Unavailable
 from trainmaster.domain.observation import Observation, Status
+from trainmaster.domain.policy import FailureClass
 from trainmaster.ports import Created, Launcher
 
 QUEUE = "research"
@@ -433,7 +434,7 @@ class RunsOut:
         bench.let(4 * 3600)
         failed = seen(bench)
         assert (waiting.secondary, waiting.at_work) == ("Pending", False)
-        assert failed.no_capacity
+        assert failed.failure_class is FailureClass.CAPACITY
 
 
 class Plans:

@@ -32,7 +32,7 @@ from trainmaster.planner.expect import Expectations
 from trainmaster.planner.figures import Figures
 from trainmaster.planner.growing import Growing
 from trainmaster.planner.place import Placer
-from trainmaster.planner.resize import pause_of, ready_at, time_left
+from trainmaster.planner.resize import cost_of, gain_of, pause_of, ready_at, time_left
 from trainmaster.planner.schedule import schedule
 
 HOUR = 3_600
@@ -306,12 +306,13 @@ def test_a_restart_has_to_pay_for_itself():
 
     def left(minutes):
         runs = timedelta(seconds=HOUR + minutes * 60)
-        job = running("job", 2, bounds, saved=300, checkpointed=True, max_runtime=runs)
-        return plan(job, startups=startups).resizes
+        return running("job", 2, bounds, saved=300, checkpointed=True, max_runtime=runs)
 
-    assert not left(19)
-    [resize] = left(21)
-    assert (resize.gain, resize.cost) == (2 * 21 * 60 / 2 * 8, 300 * 2 * 8)
+    assert not plan(left(19), startups=startups).resizes
+    assert plan(left(21), startups=startups).resizes
+    pools = {P5: a_pool(P5, 8)}
+    assert gain_of(left(21), 4, timedelta(minutes=21), pools) == 2 * 21 * 60 / 2 * 8
+    assert cost_of(left(21), History(startups=startups), pools, NOW) == 300 * 2 * 8
 
 
 def test_what_restarts_were_seen_to_take_counts_more_than_what_starts_take():

@@ -20,11 +20,6 @@ _MODELS = Path(__file__).parent / "models"
 _SERVICE = _MODELS / "sagemaker" / "2017-07-24" / "service-2.json"
 
 
-def model_path() -> Path:
-    """The folder to add to botocore's search path, as AWS_DATA_PATH would."""
-    return _MODELS
-
-
 def service_file() -> Path:
     """The trimmed model itself."""
     return _SERVICE

@@ -113,8 +113,3 @@ class Observation:
         if self.status is not Status.FAILED:
             return None
         return FAILURE_CLASSES.get((self.failure_reason or "").partition(":")[0].strip())
-
-    @property
-    def no_capacity(self) -> bool:
-        """Whether it failed for want of EC2 capacity (`CapacityError`), which says nothing about the job."""
-        return self.failure_class is FailureClass.CAPACITY

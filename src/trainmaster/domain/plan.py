@@ -110,15 +110,12 @@ class Resize:
         size: instances that it is to have.
         cause: why.
         freed_for: the waiting job that what it frees is kept for; "" where it grows, or for none.
-        gain, cost: unit-seconds of work that it is expected to bring, and to lose; for the history.
     """
 
     job: Job
     size: int
     cause: Cause
     freed_for: str = ""
-    gain: float = 0.0
-    cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

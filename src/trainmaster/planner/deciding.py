@@ -229,7 +229,7 @@ class Deciding:
         self.figures.shrink(slack.job, {slack.pool: gift.freed}, until)
         self.ways.shrink(gift)
         if (index := self._shrunk_by.get(name)) is None:
-            return Resize(slack.job, gift.size, Cause.SHRINK, freed_for=job.name, cost=slack.cost)
+            return Resize(slack.job, gift.size, Cause.SHRINK, freed_for=job.name)
         before = self.decisions[index]
         if isinstance(before, Preempt):
             shrinks = (replace(each, size=gift.size) if each.job.name == name else each for each in before.shrinks)

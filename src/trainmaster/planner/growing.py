@@ -154,17 +154,15 @@ class Growing:
         if (ready := ready_at(elastic, job, attempt)) > self.now:
             self._look_again(ready)
         else:
-            self._decide(job, attempt, room.size, cause_of(attempt), gain, cost)
+            self._decide(job, attempt, room.size, cause_of(attempt))
 
-    def _decide(  # noqa: PLR0913, PLR0917 -- all that a resize decides
-        self, job: Job, attempt: Attempt, size: int, cause: Cause, gain: float = 0.0, cost: float = 0.0
-    ) -> None:
+    def _decide(self, job: Job, attempt: Attempt, size: int, cause: Cause) -> None:
         if self.deciding.spent():
             return
         self.deciding.actions += 1
         pool = next(iter(attempt.units))
         self.figures.grow(job, {pool: size - attempt.size}, self.figures.expect.end(job))
-        self.deciding.decisions.append(Resize(job, size, cause, gain=gain, cost=cost))
+        self.deciding.decisions.append(Resize(job, size, cause))
 
     def _gain(self, job: Job, size: int, until: datetime = NEVER) -> tuple[float, float]:
         """What growing to this size brings until then at most, and what it costs, accelerator-seconds."""

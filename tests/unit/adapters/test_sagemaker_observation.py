@@ -18,6 +18,7 @@ from trainmaster.adapters.sagemaker_observation import (
 )
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.observation import Observation, Status, Warm
+from trainmaster.domain.policy import FailureClass
 
 QUEUE = "research"
 START, STOP = at(60), at(3600)
@@ -100,7 +101,7 @@ def test_a_queue_whose_name_no_tag_can_carry_knows_its_events_all_the_same():
 def test_a_failed_job_gives_its_reason():
     report = seen(TrainingJobStatus="Failed", SecondaryStatus="Failed", FailureReason="CapacityError: no room")
     assert report.failure_reason == "CapacityError: no room"
-    assert report.no_capacity
+    assert report.failure_class is FailureClass.CAPACITY
 
 
 def test_a_failure_reason_can_always_be_stored():
