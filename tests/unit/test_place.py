@@ -9,6 +9,7 @@ import pytest
 
 from builders import G5, NOW, P5, a_hold, a_job, a_running_job, a_snapshot, at
 from trainmaster.domain.capacity import Demand, Pool
+from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.plan import Cursors
 from trainmaster.domain.policy import Placement as By
 from trainmaster.domain.policy import Policy, Share
@@ -246,3 +247,65 @@ def test_a_job_waits_where_its_share_prefers_to_be():
 def test_all_alternatives_of_a_blocked_job_stay_behind_the_one_where_it_waits():
     pools = [a_type("a", 9), a_type("b", 5), a_type("c", 7)]
     assert queue_of(by_resources(), *pools) == ["b", "a", "c"]
+
+
+# -- best fit among types of which much or little is known -------------------------------------------------------------
+
+
+def chosen_of(asked, *pools):
+    (units,) = starts_of(a_plan(by_resources(asked=asked), pools=pools)).values()
+    return next(iter(units))
+
+
+def no_larger(one, other):
+    return one.name != other.name and all(
+        getattr(one, part) <= getattr(other, part)
+        for part in ("accelerators", "accelerator_memory_gib", "vcpus", "memory_gib")
+    )
+
+
+def dearer(one, other):
+    return bool(one.price and other.price and one.price > other.price)
+
+
+def all_of(kind):
+    return Resources(
+        accelerators=kind.accelerators,
+        accelerator_memory_gib=kind.accelerator_memory_gib,
+        vcpus=kind.vcpus,
+        memory_gib=kind.memory_gib,
+    )
+
+
+def larger(one, other):
+    return no_larger(one, other) and not no_larger(other, one)
+
+
+def test_of_all_types_that_ship_none_is_passed_over_for_a_larger_one_unless_that_is_cheaper():
+    kinds = Catalogue().types
+    pairs = [(one, other) for one in kinds for other in kinds if larger(one, other) and not dearer(one, other)]
+    assert len(pairs) > 5_000
+    # A plan takes its time: every pair is asked of the placer alone.
+    for one, other in pairs:
+        snapshot = a_snapshot(pools=[Pool(one.name, 4), Pool(other.name, 4)])
+        job = by_resources(asked=all_of(one))
+        placement = Placer(snapshot, random.Random(1)).place(job, [{other.name: 1}, {one.name: 1}], lambda _: 4)
+        assert placement.units == {one.name: 1}, (one, other)
+
+
+def test_a_type_without_a_known_price_does_not_seem_to_cost_nothing():
+    pools = [Pool("ml.c8i.96xlarge", 4), Pool("ml.m5.large", 4)]
+    assert chosen_of(Resources(vcpus=2), *pools) == "ml.m5.large"
+
+
+def test_prices_decide_where_those_of_all_that_have_least_to_spare_are_known():
+    small, large = a_type("small", cpus=8, price=9.0), a_type("large", cpus=16, price=4.0)
+    assert chosen_of(Resources(accelerators=8), small, large) == "large"
+    assert chosen_of(Resources(accelerators=8), small, large, a_type("more", gpus=16, cpus=4)) == "large"
+    assert chosen_of(Resources(accelerators=8), small, large, a_type("other", cpus=99)) == "small"
+
+
+def test_a_pool_of_which_less_is_told_does_not_seem_to_be_the_smallest():
+    told = a_type("told", accelerator_memory_gib=640.0)
+    assert chosen_of(Resources(accelerators=8), a_type("silent", accelerator_memory_gib=0.0), told) == "told"
+    assert chosen_of(Resources(accelerators=8), a_type("a", cpus=0), a_type("b")) == "b"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -117,22 +118,23 @@ class Placer:
     def _nodes(self, job: Job, by_pool: dict[str, Units], free: Callable[[str], int]) -> list[Node]:
         weights = self.weights(by_pool) if self.snapshot.policy.placement is Policy.SMOOTH_WEIGHTED_ROUND_ROBIN else {}
         asked = job.demand.resources or NOTHING
+        surpluses = _surpluses([self._kind(name) for name in by_pool], asked)
         return [
-            self._node(asked, name, units[name], free(name), weights.get(name, 0.0)) for name, units in by_pool.items()
+            Node(
+                name=name,
+                total=(each := self._each(name, asked)) * self._total(name),
+                free=each * max(free(name), 0),
+                weight=weights.get(name, 0.0),
+                surplus=surplus,
+                left=free(name) - units[name],
+            )
+            for (name, units), surplus in zip(by_pool.items(), surpluses, strict=True)
         ]
 
-    def _node(self, asked: Resources, name: str, count: int, free: int, weight: float) -> Node:
+    def _each(self, name: str, asked: Resources) -> int:
+        """What an instance counts for; of a type of which nothing is known for one, so that it has its part."""
         kind = self._kind(name)
-        # Of a type of which nothing is known an instance counts for one, so that it has its part.
-        each = (kind.accelerators if asked.accelerators else kind.vcpus) or 1
-        return Node(
-            name=name,
-            total=each * self._total(name),
-            free=each * max(free, 0),
-            weight=weight,
-            surplus=_surplus(kind, asked),
-            left=free - count,
-        )
+        return (kind.accelerators if asked.accelerators else kind.vcpus) or 1
 
     def _resources(self, name: str) -> tuple[float, float, float]:
         """vCPUs, accelerators and GiB of main memory of a whole pool."""
@@ -162,12 +164,31 @@ def _by_pool(alternatives: Sequence[Units]) -> dict[str, Units]:
     return {next(iter(units)): units for units in alternatives}
 
 
-def _surplus(kind: InstanceType, asked: Resources) -> tuple[float, ...]:
-    """What an instance has beyond what is asked for, the dearest kind first."""
-    return (
-        kind.accelerators - asked.accelerators,
-        kind.accelerator_memory_gib - asked.accelerator_memory_gib,
-        kind.price,
-        kind.vcpus - asked.vcpus,
-        kind.memory_gib - asked.memory_gib,
-    )
+def _surpluses(kinds: Sequence[InstanceType], asked: Resources) -> list[tuple[float, ...]]:
+    """What an instance of each kind has beyond what is asked for, the dearest part first.
+
+    Where several have equally few accelerators to spare, the price tells which of them has least of the rest, but only
+    where it is known of all of these: else a large one whose price nobody knows would seem to cost nothing.
+    """
+    chips = [(kind.accelerators - asked.accelerators, _accelerator_memory(kind, asked)) for kind in kinds]
+    least = min(chips)
+    priced = all(kind.price for kind, spare in zip(kinds, chips, strict=True) if spare == least)
+    return [
+        (
+            *spare,
+            kind.price if priced else 0.0,
+            _beyond(kind.vcpus, asked.vcpus),
+            _beyond(kind.memory_gib, asked.memory_gib),
+        )
+        for kind, spare in zip(kinds, chips, strict=True)
+    ]
+
+
+def _accelerator_memory(kind: InstanceType, asked: Resources) -> float:
+    """Nobody needs to tell that an instance without accelerators has no memory of any."""
+    return _beyond(kind.accelerator_memory_gib, asked.accelerator_memory_gib) if kind.accelerators else 0.0
+
+
+def _beyond(has: float, asked: float) -> float:
+    """What is left over; what nobody has told is taken to be more than all that is known."""
+    return has - asked if has else inf
