@@ -142,7 +142,7 @@ def test_a_target_is_the_larger_of_what_use_and_what_demand_ask_for(used, demand
 # -- which type --------------------------------------------------------------------------------------------------------
 CHOICE = types(
     InstanceType(name="ml.a.large", vcpus=2, memory_gib=8, price=0.5),
-    InstanceType(name="ml.b.large", vcpus=4, memory_gib=8, price=0.3),
+    InstanceType(name="ml.b.large", vcpus=4, memory_gib=8, price=0.2),
     InstanceType(name="ml.c.large", vcpus=4, memory_gib=8),
 )
 
@@ -175,6 +175,23 @@ def test_a_type_of_unknown_price_comes_last_and_not_at_all_under_a_budget():
     result = changes(snapshot, b.NOW)
     assert not result.decisions
     assert "j" in result.refused
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"vcpus": 36}, "ml.c4.8xlarge"),  # not ml.m5.12xlarge, the cheapest of which a price ships with us
+        ({"vcpus": 64, "memory_gib": 200}, "ml.m4.16xlarge"),  # not ml.g6.16xlarge, which has a GPU besides
+        ({"accelerators": 1, "accelerator_memory_gib": 44}, "ml.g6e.xlarge"),
+    ],
+)
+def test_before_prices_are_learned_a_type_is_taken_to_cost_no_more_than_one_with_more_of_everything(asked, expected):
+    assert one_type(ON, Catalogue(), **asked) == [expected]
+
+
+def test_a_price_that_is_known_to_be_higher_is_believed_whatever_the_size():
+    cheap_large = Catalogue(prices={"ml.c4.8xlarge": 9.0, "ml.m5.12xlarge": 2.0})
+    assert one_type(only("ml.c4.8xlarge", "ml.m5.12xlarge"), cheap_large, vcpus=36) == ["ml.m5.12xlarge"]
 
 
 def test_a_learned_price_lets_the_type_in_under_a_budget_and_decides_which_is_cheapest():

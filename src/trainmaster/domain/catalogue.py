@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from math import inf
 from typing import Any
 
 from trainmaster.domain.capacity import Pool
@@ -74,6 +75,20 @@ class Catalogue:
         }
         given = {name: value for name, value in said.items() if value}
         return replace(known, **given) if given else known
+
+    def price_at_most(self, kind: InstanceType) -> float:
+        """What a type costs an hour; where nobody knows that, the least price of those with as much of everything.
+
+        Infinite where there are none such.
+        """
+        return kind.price or self._ceilings.get(kind.name, inf)
+
+    @cached_property
+    def _ceilings(self) -> Mapping[str, float]:
+        """The least price of a type that has as much of everything, for the types without one that have such."""
+        priced = sorted((each for each in self.types if each.price), key=lambda each: (each.price, each.name))
+        found = ((each.name, next((n.price for n in priced if n.has_all_of(each)), inf)) for each in self.types)
+        return dict(found)
 
     def covering(self, asked: Resources) -> Iterator[InstanceType]:
         """The types that cover a demand, by name."""

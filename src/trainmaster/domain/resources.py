@@ -34,6 +34,16 @@ class InstanceType:
     efa: int = 0
     price: float = 0.0
 
+    def has_all_of(self, other: InstanceType) -> bool:
+        """Whether it has as much as the other of all that a job may ask for; accelerators count for their own maker."""
+        return (
+            self.accelerators >= other.accelerators
+            and (not other.accelerators or self.accelerator == other.accelerator)
+            and self.accelerator_memory_gib >= other.accelerator_memory_gib
+            and self.vcpus >= other.vcpus
+            and self.memory_gib >= other.memory_gib
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:

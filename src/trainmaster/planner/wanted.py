@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from trainmaster.domain.capacity import Demand, Units, covers
+from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Choose
 from trainmaster.domain.resources import InstanceType
@@ -41,13 +44,13 @@ class Wanted:
         words: the demand, for people.
         options: best first.
         infeasible: whether no pool at all could hold it.
-        jobs: names of the jobs that wait with it, in queue order.
+        jobs: those that wait with it, in queue order.
     """
 
     words: str
     options: tuple[Option, ...]
     infeasible: bool
-    jobs: list[str] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
 
 
 def caps_of(snapshot: Snapshot) -> dict[str, int]:
@@ -74,7 +77,7 @@ def wanted(snapshot: Snapshot) -> list[Wanted]:
             held = any(covers(set_by_people, units) for units in alternatives)
             found[key] = None if held else _wanted(job.demand, snapshot, caps)
         if (each := found[key]) is not None:
-            each.jobs.append(job.name)
+            each.jobs.append(job)
     return [each for each in found.values() if each is not None]
 
 
@@ -111,7 +114,8 @@ def _options(demand: Demand, snapshot: Snapshot) -> Iterator[Option]:
                 yield Option(kind, count, name)
     if asked is not None:
         rank = _RANKS[snapshot.policy.expansion.choose]
-        yield from (Option(kind, demand.instances) for kind in sorted(catalogue.covering(asked), key=rank))
+        covering = sorted(catalogue.covering(asked), key=lambda kind: rank(kind, catalogue))
+        yield from (Option(kind, demand.instances) for kind in covering)
 
 
 Rank = tuple[float | str, ...]
@@ -121,17 +125,13 @@ def _size(kind: InstanceType) -> Rank:
     return (kind.accelerators, kind.accelerator_memory_gib, kind.vcpus, kind.memory_gib)
 
 
-def _price(kind: InstanceType) -> Rank:
-    """A type without a known price comes after those that have one."""
-    return (not kind.price, kind.price)
+def _cheapest(kind: InstanceType, catalogue: Catalogue) -> Rank:
+    """A type without a known price is taken to cost no more than one that has as much of everything."""
+    return (catalogue.price_at_most(kind), *_size(kind), not kind.price, kind.name)
 
 
-def _cheapest(kind: InstanceType) -> Rank:
-    return (*_price(kind), *_size(kind), kind.name)
-
-
-def _smallest(kind: InstanceType) -> Rank:
-    return (*_size(kind), *_price(kind), kind.name)
+def _smallest(kind: InstanceType, _catalogue: Catalogue) -> Rank:
+    return (*_size(kind), kind.price or inf, kind.name)
 
 
 _RANKS = {Choose.CHEAPEST: _cheapest, Choose.SMALLEST: _smallest}
