@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from botocore import xform_name
 from cfnlint.api import lint_all
-from cfnlint.decode import decode
 
+from permissions import actions, conditional_statements, listed, statements, template
 from trainmaster import bootstrap
 from trainmaster.adapters.eventbridge import SOURCE as SOURCE_OF_RESIZES
 from trainmaster.bootstrap import Settings
@@ -24,7 +24,7 @@ from trainmaster.handlers.openapi import OPERATIONS
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "trainmaster"
-TEMPLATE, _ = decode(str(ROOT / "template.yaml"))
+TEMPLATE = template()
 RESOURCES = TEMPLATE["Resources"]
 PARAMETERS = TEMPLATE["Parameters"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -54,30 +54,6 @@ IMPLIED = {
 
 def of_type(kind):
     return {name: each for name, each in RESOURCES.items() if each["Type"] == kind}
-
-
-def statements(role):
-    """Every statement of a role, those under a condition too."""
-    for _, each in conditional_statements(role):
-        yield each
-
-
-def conditional_statements(role):
-    """Every statement of a role with the condition that its policy is under; None for none."""
-    for policy in RESOURCES[role]["Properties"]["Policies"]:
-        condition, document = policy["Fn::If"][:2] if "Fn::If" in policy else (None, policy)
-        for each in document["PolicyDocument"]["Statement"]:
-            yield condition, each
-
-
-def listed(value):
-    return value if isinstance(value, list) else [value]
-
-
-def actions(role, service):
-    return {
-        action for each in statements(role) for action in listed(each["Action"]) if action.startswith(f"{service}:")
-    }
 
 
 def calls_of(*modules):
@@ -180,8 +156,9 @@ def test_the_api_may_not_call_sagemaker_nor_pass_roles():
     assert "iam:PassRole" not in actions("ApiRole", "iam")
 
 
-@pytest.mark.parametrize("role", ["ApiRole", "ManagerRole", "TickRole"])
+@pytest.mark.parametrize("role", of_type("AWS::IAM::Role"))
 def test_no_permission_is_wide(role):
+    assert list(statements(role))
     for each in statements(role):
         assert not [action for action in listed(each["Action"]) if "*" in action]
         if "*" in listed(each["Resource"]):
@@ -207,8 +184,8 @@ def test_plans_may_be_asked_about_and_used():
 def test_both_functions_may_call_of_dynamodb_what_the_code_calls():
     called = calls_of("dynamodb*.py") - {"transact_write_items"}
     assert as_methods(actions("ManagerRole", "dynamodb")) == called
-    # Only a pass is fenced.
-    assert as_methods(actions("ApiRole", "dynamodb")) == called - {"condition_check_item"}
+    # Only a pass is fenced; it counts itself, and those who work on images count regions.
+    assert as_methods(actions("ApiRole", "dynamodb")) == called - {"condition_check_item", "update_item"}
 
 
 def test_members_of_elastic_jobs_may_use_the_rows_of_rendezvous_alone():
@@ -274,9 +251,41 @@ def test_roles_are_passed_to_sagemaker_alone_and_only_those_allowed():
 
 
 def test_the_manager_may_wake_itself_and_set_messages_aside():
-    sends = [each["Resource"] for each in statements("ManagerRole") if each["Action"] == "sqs:SendMessage"]
-    queues = [("WakeQueue", "WakeDeadLetterQueue"), ("RegionQueue", "ImageDeadLetterQueue")]
-    assert sends == [[{"Fn::GetAtt": [queue, "Arn"]} for queue in two] for two in queues]
+    assert sent_to("ManagerRole") == ["WakeQueue", "WakeDeadLetterQueue", "RegionQueue", "ImageDeadLetterQueue"]
+
+
+def sent_to(role):
+    """The queues that a role may send to."""
+    sends = [each["Resource"] for each in statements(role) if "sqs:SendMessage" in listed(each["Action"])]
+    return [queue["Fn::GetAtt"][0] for queues in sends for queue in listed(queues)]
+
+
+def test_those_who_open_images_may_send_to_whom_they_have_to_and_no_further():
+    assert sent_to("IntakeRole") == ["WakeQueue", "ImageDeadLetterQueue"]
+    assert sent_to("RegionRole") == ["RegionQueue", "WakeQueue"]
+    for role in ("IntakeRole", "RegionRole"):
+        assert as_methods(actions(role, "sqs")) == calls_of("sqs.py") == {"send_message"}
+
+
+@pytest.mark.parametrize(
+    ("role", "written"),
+    [
+        ("IntakeRole", {"dynamodb:PutItem": {"JOB#*", "WAIT", "endpoints", "refused#*"}}),
+        ("RegionRole", {"dynamodb:PutItem": {"image#*", "endpoints"}, "dynamodb:UpdateItem": {"image#*"}}),
+    ],
+)
+def test_those_who_open_images_may_read_the_table_and_write_their_own_rows(role, written):
+    """That it is enough for them is proved in test_permissions.py."""
+    found = {}
+    for each in statements(role):
+        of_table = [action for action in listed(each["Action"]) if action.startswith("dynamodb:")]
+        if "Condition" not in each:
+            assert set(of_table) <= {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
+            continue
+        for action in of_table:
+            assert each["Condition"].keys() == {"ForAllValues:StringLike"}
+            found.setdefault(action, set()).update(each["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"])
+    assert found == written
 
 
 def test_a_batch_is_hidden_longer_than_the_manager_may_take_but_not_for_long():
