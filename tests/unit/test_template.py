@@ -436,6 +436,34 @@ def test_every_dead_letter_and_every_function_has_an_alarm():
     assert ("5XXError", json.dumps(RESOURCES["QueueApi"]["Properties"]["Name"])) in watched
 
 
+def test_the_api_of_the_usual_queue_has_the_articles_name_and_no_other_shares_it():
+    """API Gateway's metrics have the API's name and the stage as dimensions, and no id: of one name they add up."""
+    assert TEMPLATE["Conditions"]["HasUsualName"] == {"Fn::Equals": [{"Ref": "QueueName"}, "sagemaker-queue"]}
+    assert PARAMETERS["QueueName"]["Default"] == "sagemaker-queue"
+    named = {"Fn::If": ["HasUsualName", "training-job-queue", {"Fn::Sub": "training-job-queue-${QueueName}"}]}
+    alarm = RESOURCES["ApiErrorsAlarm"]["Properties"]["Dimensions"]
+    assert RESOURCES["QueueApi"]["Properties"]["Name"] == alarm[0]["Value"] == named
+
+
+def test_alarms_watch_what_is_of_their_own_queue_except_those_of_the_guide():
+    """ModelRunner's guide gives its metrics names and dimensions that say nothing of the deployment."""
+    shared = set()
+    for name, alarm in of_type("AWS::CloudWatch::Alarm").items():
+        watched = [alarm["Properties"], *(each["MetricStat"]["Metric"] for each in math_of(alarm))]
+        for metric in watched:
+            values = [each["Value"] for each in metric.get("Dimensions", [])]
+            if values and not any(isinstance(value, dict) for value in values):
+                shared.add((name, metric["Namespace"]))
+    assert shared == {(f"Image{kind}Alarm", "OSML/ModelRunner") for kind in ("Throttles", "Errors", "Duration")}
+    told = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
+    assert all(f"`{name}`" in told for name, _ in shared)
+
+
+def math_of(alarm):
+    """The metrics that an alarm compares with each other."""
+    return [each for each in alarm["Properties"].get("Metrics", []) if "MetricStat" in each]
+
+
 def test_alarms_need_no_metric_math_where_a_simulator_stands_in():
     """ministack knows none, and would refuse the template."""
     assert {"Fn::Equals": [{"Ref": "EventSource"}, "aws.sagemaker"]} in TEMPLATE["Conditions"]["WatchesImageShares"][
