@@ -6,6 +6,7 @@
     python -m benchmarks --json figures.json      write the figures
     python -m benchmarks --only kueue             the load of Kueue's baseline, which runs only when it is asked for
     python -m benchmarks --save                   write them to benchmarks/results and into benchmarks/README.md
+    python -m benchmarks --again results/x.json   measure nothing: write kept figures into benchmarks/README.md again
 
 It must not measure anything itself.
 """
@@ -23,6 +24,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import ROOT, baseline, bundle, cold_start, depth, growth, kueue, kueue_load, life, machine, planning
+from benchmarks.meaning import meaning
 from benchmarks.sheets import sheets
 from benchmarks.showing import KUEUE_MARKS, MARKS, as_table, written
 from benchmarks.watching import Watch
@@ -38,6 +40,10 @@ WIDTH = 160
 def main(arguments: list[str]) -> int:
     """Run the sections that are asked for; 0 when they all ran."""
     options = _options(arguments)
+    if options.again is not None:
+        kept = json.loads(options.again.read_text())
+        written(kept["machine"], sheets(kept), options.again, MARKS, meaning(kept))
+        return 0
     logging.disable(logging.CRITICAL)
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     with Watch(console) as watch:
@@ -68,7 +74,7 @@ def _save(figures: Figures, suffix: str, marks: tuple[str, str], console: Consol
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{machine.label(figures['machine'])}{suffix}.json"
     path.write_text(_text(figures))
-    written(figures["machine"], sheets(figures), path, marks)
+    written(figures["machine"], sheets(figures), path, marks, meaning(figures) if marks is MARKS else ())
     console.print(f"kept in {path.relative_to(ROOT)} and benchmarks/README.md")
 
 
@@ -137,6 +143,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--kueue-served", type=int, help="of those, how many with the engine; all without it")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--save", action="store_true", help="keep the figures in benchmarks/results and the README")
+    parser.add_argument("--again", type=Path, help="measure nothing: write the README again from these kept figures")
     return parser.parse_args(arguments)
 
 

@@ -8,9 +8,9 @@ EXPECTED = {
     "depth": (
         "The same units and calls in every row. A pass reads the running jobs (14 read units: 80 rows of about 700 "
         "bytes) and the first 32 waiting ones of each lane (3 to 4 units each), strongly consistent; a submission "
-        "reads the same at half the price. The end of a job costs two such passes, since a pass that started something "
-        "in a deep lane is followed by another. Times: 10 to 60 ms for a pass, 20 to 80 for a submission, whatever the "
-        "depth; nearly all of it is five to seven requests over loopback, and parsing what they bring."
+        "reads the same at half the price. Where a job ends and the next one takes its place there is one such pass, "
+        "and the events of both jobs, each of which is read. Times: 10 to 60 ms for a pass, 20 to 80 for a submission, "
+        "whatever the depth; nearly all of it is five to seven requests over loopback, and parsing what they bring."
     ),
     "baseline": (
         "The article's pass reads every row, with the request in it, twice: half a unit for each 4 KB, so 106 units "
@@ -28,13 +28,13 @@ EXPECTED = {
         "about 0.1 ms for each row, most of it botocore's parsing."
     ),
     "planner": (
-        "3 to 10 microseconds for each job that is looked at, so 3 to 20 ms and 40 to 200 ms; more for jobs that may "
-        "preempt, up to the pass's bound of 50 actions. The dearest kind must stay within the goal, not only the "
-        "usual one. The slowest of 10,000 are those in which Python's garbage collector ran."
+        "7 to 30 microseconds for each job that is looked at, so 14 to 40 ms and 200 to 600 ms: least where nothing "
+        "starts, most where each job has a priority of its own. The dearest kind must stay within the goal, not only "
+        "the usual one. The slowest of 10,000 are those in which Python's garbage collector ran."
     ),
     "life": (
         "23 write units alone: 6 to store, 6 to start, 1 each to confirm it, to come to work, and for each of two "
-        "passes, 7 to end. Half a unit less in a burst, where jobs share passes. Text that does not compress adds "
+        "passes, 7 to end. One unit less in a burst, where jobs share passes. Text that does not compress adds "
         "one KB, twice for being a transaction. A preemption adds about 24 for both jobs together. The article's put, "
         "updates and delete write the whole request each time (5 units), and its scans read all that wait."
     ),

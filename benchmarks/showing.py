@@ -38,12 +38,24 @@ def as_table(sheet: Sheet) -> Table:
     return table
 
 
-def written(machine: dict[str, Any], made: Sequence[Sheet], source: Path, marks: tuple[str, str] = MARKS) -> None:
-    """Put the sheets between the README's marks."""
+def written(
+    machine: dict[str, Any],
+    made: Sequence[Sheet],
+    source: Path,
+    marks: tuple[str, str] = MARKS,
+    meaning: Sequence[str] = (),
+) -> None:
+    """Put the sheets between the README's marks, below what they come to."""
     before, _, rest = README.read_text().partition(marks[0])
     _, _, after = rest.partition(marks[1])
-    page = "\n\n".join([_machine(machine, source), *("\n".join(_as_markdown(sheet)) for sheet in made)])
-    README.write_text(f"{before}{marks[0]}\n\n{page}\n\n{marks[1]}{after}")
+    README.write_text(f"{before}{marks[0]}{between_marks(machine, made, source, meaning)}{marks[1]}{after}")
+
+
+def between_marks(machine: dict[str, Any], made: Sequence[Sheet], source: Path, meaning: Sequence[str] = ()) -> str:
+    """What stands between the README's marks."""
+    said = ["### In short\n\n" + "\n".join(f"- {sentence}" for sentence in meaning)] if meaning else []
+    parts = [_machine(machine, source), *said, *("\n".join(_as_markdown(sheet)) for sheet in made)]
+    return "\n\n" + "\n\n".join(parts) + "\n\n"
 
 
 def _machine(machine: dict[str, Any], source: Path) -> str:

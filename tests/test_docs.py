@@ -7,6 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+from benchmarks.meaning import APART, meaning
+from benchmarks.sheets import sheets
+from benchmarks.showing import MARKS, between_marks
 
 from trainmaster.bootstrap.settings import _READERS, PREFIX
 from trainmaster.domain.job import TRANSITIONS, JobState
@@ -94,6 +97,42 @@ def test_every_event_file_is_json_and_says_which_handler_it_is_for():
     for file in files:
         assert file.name.startswith(("api-", "sqs-", "intake-"))
         json.loads(file.read_text())
+
+
+def shown_figures() -> tuple[str, Path]:
+    """What stands between the marks of the benchmarks' page, and the file that it names."""
+    shown = text_of("benchmarks/README.md").partition(MARKS[0])[2].partition(MARKS[1])[0]
+    return shown, ROOT / "benchmarks" / LINK.findall(shown)[0]
+
+
+def test_the_benchmarks_page_says_what_the_kept_figures_come_to():
+    """Written again by `python -m benchmarks --again FILE`, which measures nothing."""
+    shown, file = shown_figures()
+    kept = json.loads(file.read_text())
+    assert shown == between_marks(kept["machine"], sheets(kept), file, meaning(kept))
+
+
+def test_what_figures_come_to_is_said_of_each_section_that_was_kept():
+    kept = json.loads(shown_figures()[1].read_text())
+    said = meaning(kept)
+    assert any(sentence.startswith("**Missed: the same where many jobs run.**") for sentence in said)
+    kept["start"] = {
+        "built_by": "sam build",
+        "bundle": {"here": {"zipped_mb": 4.0}},
+        "functions": [
+            {"function": "api", "compiled": compiled, "import_processor_ms": took}
+            for compiled, took in ((False, 500), (True, 200))
+        ],
+    }
+    kept["depth"][-1]["turn"]["read_units"] = 10.0
+    said = "\n".join(meaning(kept))
+    assert "**Met: the same where many jobs run.**" in said
+    assert (
+        "**Missed: 400 ms to import the API handler.** It takes 500 ms of the processor as built, 40% of that" in said
+    )
+    assert "**Met: 20 MB for the zipped bundle.** It has 20% of that." in said
+    assert "start-up" not in said
+    assert meaning({}) == [f"Not kept with these figures: {'; '.join(APART.values())}. `make bench` measures them too."]
 
 
 def test_every_decision_record_says_what_it_found_and_decided():
