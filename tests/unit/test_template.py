@@ -499,6 +499,20 @@ def test_every_skipped_check_says_why():
     assert not [skip["id"] for skip in skipped if len(skip["comment"]) < 30]
 
 
+def test_reasons_are_those_of_the_functions_that_they_stand_at():
+    """Two of four fetch from any public address, and are bounded by their event sources alone."""
+    for name, each in of_type("AWS::Serverless::Function").items():
+        why = {skip["id"]: skip["comment"] for skip in each["Metadata"]["checkov"]["skip"]}
+        bounded = [source for source in each["Properties"]["Events"].values() if source["Type"] == "SQS"]
+        fetches = "Layers" in each["Properties"]
+        assert ("AWS APIs only" in why["CKV_AWS_117"], "over HTTP" in why["CKV_AWS_117"]) == (not fetches, fetches), (
+            name
+        )
+        assert ("MaximumConcurrency" in why["CKV_AWS_115"]) == fetches, name
+        assert all("MaximumConcurrency" in source["Properties"]["ScalingConfig"] for source in bounded)
+    assert "both functions" not in (ROOT / "template.yaml").read_text().lower()
+
+
 def test_the_local_configuration_gives_parameters_that_the_template_accepts():
     given = dict(pair.split("=", 1) for pair in SAMCONFIG["local"]["deploy"]["parameters"]["parameter_overrides"])
     for name, value in given.items():
