@@ -65,3 +65,13 @@ def test_a_job_that_fits_creates_nothing(world):
     world.put("/pools", {"pools": [{"instanceType": G5, "cap": 2}]})
     plan = world.post("/plan", asking()).body
     assert (plan["decision"], plan["wouldCreate"]) == ("start", [])
+
+
+def test_a_job_that_its_share_could_not_start_there_creates_nothing_and_is_told_why(world):
+    shares = {"shares": {"default": {"budget": {"dollars": 0}}}}
+    world.put("/settings", ON | shares)
+    plan = world.post("/plan", asking()).body
+    assert (plan["decision"], plan["wouldCreate"]) == ("wait", [])
+    assert "no pool is made for it: share default has spent 0.0 of its 0.0 dollars" in plan["reason"]["message"]
+    world.put("/settings", OFF | shares)
+    assert "share default has spent" in world.post("/plan", asking()).body["wouldCreateNone"]

@@ -17,7 +17,7 @@ from trainmaster.domain.capacity import Demand, Kind, Pool
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand, Retire, Snapshot
-from trainmaster.domain.policy import Choose, Expansion, Policy, Share
+from trainmaster.domain.policy import Budget, Choose, Expansion, Lending, Policy, Share
 from trainmaster.domain.pools import pool_problems
 from trainmaster.domain.reasons import Infeasible
 from trainmaster.domain.records import Records
@@ -351,6 +351,71 @@ def test_a_job_of_several_types_together_is_left_to_people():
     assert changes(snapshot, b.NOW) == Changes((), {"typed": "no instance type that is known would do"})
 
 
+# -- jobs that some rule keeps from starting there ---------------------------------------------------------------------
+KEEPS_TO_ITSELF = Share(name="vision", nominal={POD1: 1}, lending=Lending.RESERVE)
+SPENT = Share(name="vision", budget=Budget(dollars=0))
+
+
+def under(share: Share, *waiting: Job, pools: tuple[Pool, ...] = (Pool(POD1, 4),), **more: object) -> Snapshot:
+    """A queue with one share, of which the jobs named `v...` are."""
+    jobs = [replace(job, share=share.name) if job.name.startswith("v") else job for job in waiting]
+    snapshot = queue(*jobs, pools=pools, expansion=PODS_ONLY, **more)  # type: ignore[arg-type]
+    return replace(snapshot, policy=replace(snapshot.policy, shares={share.name: share}))
+
+
+@pytest.mark.parametrize(
+    ("share", "why"),
+    [
+        (KEEPS_TO_ITSELF, f"share vision is at its own units of 0 x {POD2}"),
+        (SPENT, "share vision has spent 0.0 of its 0.0 dollars; the next period begins at 2026-12-03T00:00:00Z"),
+    ],
+    ids=["borrows nothing", "budget spent"],
+)
+def test_no_pool_is_made_for_a_job_whose_share_could_not_start_it_there(share, why):
+    snapshot = under(share, asking("v1", **TASK2))
+    assert changes(snapshot, b.NOW) == Changes((), {"v1": why})
+    (wait,) = schedule(snapshot, b.NOW, random.Random(1)).waits
+    assert wait.reason == Infeasible("vcpus=2,memory_gib=0.5", 1, 0, why)
+
+
+@pytest.mark.parametrize("share", [KEEPS_TO_ITSELF, SPENT], ids=["borrows nothing", "budget spent"])
+def test_of_jobs_that_ask_for_the_same_those_count_that_could_start(share):
+    snapshot = under(share, asking("v1", **TASK2), asking("j2", seconds=1, **TASK2), asking("v3", seconds=2, **TASK2))
+    (expand,) = changes(snapshot, b.NOW).decisions
+    assert (expand.pool.cap, expand.jobs) == (1, ("j2",))
+    full = replace(snapshot, pools={**snapshot.pools, POD2: a_made_pool(cap=1)}, active=(running("r1", POD2),))
+    assert made(changes(resolve(full), b.NOW)) == {POD2: 2}
+
+
+def test_the_guard_rails_are_left_to_whom_the_rules_let_start():
+    snapshot = under(KEEPS_TO_ITSELF, asking("v1", 2, **TASK3), asking("j2", seconds=1, **TASK2))
+    snapshot = replace(snapshot, policy=replace(snapshot.policy, expansion=replace(PODS_ONLY, most=2)))
+    assert made(changes(snapshot, b.NOW)) == {POD2: 1}
+
+
+def test_of_a_group_no_more_count_than_may_run_at_once():
+    jobs = [replace(job, group="sweep", max_concurrent=2) for job in pod2_jobs(5, instances=3)]
+    assert made(changes(queue(*jobs, expansion=PODS_ONLY), b.NOW)) == {POD2: 6}
+    busy = replace(running("r", POD1), group="sweep", max_concurrent=1)
+    result = changes(queue(*jobs, active=(busy,), expansion=PODS_ONLY), b.NOW)
+    assert result == Changes((), dict.fromkeys([job.name for job in jobs], "group sweep has its 1 jobs at once"))
+
+
+def test_of_a_user_no_more_counts_than_the_share_lets_one_have_of_the_pool():
+    share = Share(name="vision", most_per_user={POD2: 3})
+    there = a_made_pool(cap=1)
+    jobs = [replace(asking(f"v{number}", seconds=number, **TASK2), submitted_by="ada") for number in range(9)]
+    mine = replace(running("r", POD2), share="vision", submitted_by="ada")
+    assert made(changes(under(share, *jobs, pools=(there,), active=(mine,)), b.NOW)) == {POD2: 3}
+
+
+def test_a_job_whose_last_start_met_no_capacity_has_nothing_made_before_it_is_tried_again():
+    job = replace(asking("j", **TASK2), retry_at=b.at(60))
+    early = changes(queue(job, expansion=PODS_ONLY), b.at(59))
+    assert early == Changes((), {"j": "the job is tried again only at 2026-11-21T12:01:00Z"})
+    assert made(changes(queue(job, expansion=PODS_ONLY), b.at(60))) == {POD2: 1}
+
+
 # -- growth of pools that were made ------------------------------------------------------------------------------------
 def test_a_loaded_pool_that_jobs_wait_for_grows_to_what_use_and_demand_ask_for():
     active = (running("r1", POD2, 4),)
@@ -402,6 +467,20 @@ def test_a_pool_that_a_job_holds_or_waits_for_stays():
     held = queue(pools=(a_made_pool(),), active=(running("r", POD2),))
     awaited = queue(*pod2_jobs(1), pools=(a_made_pool(),))
     assert gone(changes(held, b.NOW + IDLE)) == gone(changes(awaited, b.NOW + IDLE)) == []
+
+
+@pytest.mark.parametrize("share", [KEEPS_TO_ITSELF, SPENT], ids=["borrows nothing", "budget spent"])
+def test_a_job_that_could_not_start_in_a_pool_does_not_keep_it(share):
+    snapshot = resolve(under(share, asking("v1", **TASK2), pools=(a_made_pool(),)))
+    assert snapshot.waiting[0].demand.pools == (POD2,)
+    assert gone(changes(snapshot, b.NOW + IDLE)) == [POD2]
+    mine = replace(snapshot, waiting=(replace(snapshot.waiting[0], share="other"),))
+    assert gone(changes(mine, b.NOW + IDLE)) == []
+
+
+def test_one_that_is_tried_again_later_does_keep_it():
+    job = replace(asking("j", **TASK2), retry_at=b.NOW + 2 * IDLE)
+    assert gone(changes(queue(job, pools=(a_made_pool(),)), b.NOW + IDLE)) == []
 
 
 def test_a_pool_that_a_share_names_stays():

@@ -12,14 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from trainmaster.domain.capacity import Pool, total
+from trainmaster.domain.capacity import Pool, Units, total
+from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand, Retire, Snapshot
 from trainmaster.domain.policy import Share
 from trainmaster.domain.resolving import with_changes
 from trainmaster.domain.resources import InstanceType
 from trainmaster.domain.warm import counting
+from trainmaster.planner.barred import Barred
 from trainmaster.planner.rails import Making
-from trainmaster.planner.wanted import Wanted, wanted
+from trainmaster.planner.wanted import Option, Wanted, wanted
 
 PER_NODE = 1
 """`cpn` of equation 11 in jobs' instances: SageMaker shares no instance between jobs, so one has room for one."""
@@ -72,12 +74,13 @@ def changes(snapshot: Snapshot, now: datetime) -> Changes:
 
 @dataclass(slots=True)
 class _Growth:
-    """What is made, in the making."""
+    """What is made, in the making. `able`: what each job could start with, by name, as numbers of options."""
 
     snapshot: Snapshot
     now: datetime
     refused: dict[str, str] = field(default_factory=dict)
     making: Making = field(init=False)
+    able: dict[str, frozenset[int]] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
     served: dict[str, list[str]] = field(default_factory=dict)
     vertical: dict[str, InstanceType] = field(default_factory=dict)
@@ -90,6 +93,7 @@ class _Growth:
     def work_out(self) -> None:
         """Vertical before horizontal: first something for each infeasible demand, then as many as there is use for."""
         demands = wanted(self.snapshot)
+        self._let_through(demands)
         for demand in demands:
             if demand.infeasible:
                 self._provide(demand)
@@ -115,37 +119,84 @@ class _Growth:
                 jobs = tuple(sorted(self.served[name], key=place.__getitem__))
                 yield Expand(replace(pool, made_at=self.now), jobs, round(more * price, 4))
 
+    def _let_through(self, demands: Sequence[Wanted]) -> None:
+        """Find out in queue order what each job could start with, given what those before it would take.
+
+        A pool for a job that some rule keeps from starting there would help nobody, and use up the guard rails.
+        """
+        asked = {job.name: demand for demand in demands for job in demand.jobs}
+        if not asked:
+            return
+        barred = Barred(self.snapshot, self.now)
+        for job in self.snapshot.waiting:
+            if (demand := asked.get(job.name)) is not None:
+                self.able[job.name] = self._able(job, demand, barred)
+
+    def _able(self, job: Job, demand: Wanted, barred: Barred) -> frozenset[int]:
+        """The numbers of the options that the job could start with; it takes the first of them."""
+        if not barred.concerns(job):
+            return frozenset(range(len(demand.options)))
+        refusals = self._refusals(job, demand, barred)
+        open_ = [number for number, refusal in refusals.items() if not refusal]
+        if open_:
+            barred.take(job, self._units(demand.options[open_[0]]))
+        elif demand.infeasible and refusals:
+            self.refused[job.name] = next(iter(refusals.values()))
+        return frozenset(open_)
+
+    def _refusals(self, job: Job, demand: Wanted, barred: Barred) -> dict[int, str]:
+        """Why the job would not start with an option, by its number; "" where it would.
+
+        Only of options whose type the settings allow, unless they allow none: then that is what is told.
+        """
+        allowed = self.making.rules.allows
+        numbers = [number for number, option in enumerate(demand.options) if allowed(option.kind.name)]
+        return {
+            number: barred.why_not(job, self._units(demand.options[number]))
+            for number in numbers or range(len(demand.options))
+        }
+
+    def _units(self, option: Option) -> Units:
+        """What a job takes with an option, of the pool that there is or would be."""
+        name = option.pool or (self.making.pool_of(option.kind) or self.making.new(option.kind)).name
+        return {name: option.instances}
+
+    def _who(self, demand: Wanted, number: int) -> list[str]:
+        """The jobs that could start with an option."""
+        return [job.name for job in demand.jobs if number in self.able[job.name]]
+
     def _provide(self, demand: Wanted) -> None:
-        """A pool that can hold the largest of the demand's jobs, of the first type that the guard rails allow."""
+        """A pool that can hold one of the demand's jobs, of the first type that rules and guard rails allow."""
         refusals = []
-        for option in demand.options:
+        for number, option in enumerate(demand.options):
+            if not (jobs := self._who(demand, number)):
+                continue
             refusal = self.making.refusal(option.kind, option.instances, option.pool)
             if not refusal:
                 pool = self.making.enlarge(option.kind, option.instances, demand.words)
                 self.vertical[pool.name] = option.kind
-                self._serve(demand, pool, option.instances)
+                self._serve(pool, option.instances, jobs)
                 return
-            refusals.append(refusal)
-        allowed = (
-            refusal
-            for option, refusal in zip(demand.options, refusals, strict=True)
-            if self.making.rules.allows(option.kind.name)
-        )
-        self.refused |= dict.fromkeys(demand.jobs, next(allowed, next(iter(refusals), NO_TYPE)))
+            refusals.append((self.making.rules.allows(option.kind.name), refusal))
+        told = next((refusal for allowed, refusal in refusals if allowed), refusals[0][1] if refusals else NO_TYPE)
+        self.refused = dict.fromkeys((job.name for job in demand.jobs), told) | self.refused
 
     def _lean(self, demand: Wanted) -> None:
-        """The demand waits for the first of the manager's pools that holds it."""
-        for option in demand.options:
+        """The jobs wait for the first of the manager's pools that holds them, and that they could start in."""
+        left = {job.name for job in demand.jobs}
+        for number, option in enumerate(demand.options):
             pool = self.making.pool_of(option.kind)
-            if pool is not None and option.instances <= pool.cap and not pool.draining:
+            if pool is None or option.instances > pool.cap or pool.draining:
+                continue
+            if jobs := [name for name in self._who(demand, number) if name in left]:
                 if pool.name not in self.vertical:
                     self.horizontal[pool.name] = option.kind
-                self._serve(demand, pool, option.instances)
-                return
+                self._serve(pool, option.instances, jobs)
+                left.difference_update(jobs)
 
-    def _serve(self, demand: Wanted, pool: Pool, instances: int) -> None:
-        self.waiting[pool.name] = self.waiting.get(pool.name, 0) + instances * len(demand.jobs)
-        self.served.setdefault(pool.name, []).extend(demand.jobs)
+    def _serve(self, pool: Pool, instances: int, jobs: Sequence[str]) -> None:
+        self.waiting[pool.name] = self.waiting.get(pool.name, 0) + instances * len(jobs)
+        self.served.setdefault(pool.name, []).extend(jobs)
 
     def _fill(self, kind: InstanceType, used: int) -> None:
         pool = self.making.pool_of(kind)
@@ -161,22 +212,26 @@ def _in_use(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _retired(snapshot: Snapshot, now: datetime) -> Iterator[Retire]:
-    """Pools that the manager made, that nobody has held for long, and that no waiting job could run in.
+    """Pools that the manager made, that nobody has held for long, and that no waiting job could start in.
 
     One that the settings of a share name stays: people have plans with it, and settings may name no pool that is not
-    there.
+    there. One that jobs wait for which rules keep from starting there goes: it comes back with the day they may.
     """
-    made = [pool for _, pool in sorted(snapshot.pools.items()) if pool.made_for]
-    if not made:
-        return
-    named = {name for job in snapshot.waiting for name in job.demand.pools}
-    held = {name for name, count in _in_use(snapshot).items() if count}
+    used = _in_use(snapshot)
     claimed = {name for share in snapshot.policy.shares.values() for name in _names_in(share)}
-    for pool in made:
-        since = _idle_since(pool, snapshot)
-        over = since is not None and since + snapshot.policy.expansion.retire_after <= now
-        if over and pool.name not in named | held | claimed:
-            yield Retire(pool, since or now)
+    idle = {
+        pool.name: since
+        for _, pool in sorted(snapshot.pools.items())
+        if pool.made_for and not used.get(pool.name) and pool.name not in claimed
+        if (since := _idle_since(pool, snapshot)) is not None and since + snapshot.policy.expansion.retire_after <= now
+    }
+    if not idle:
+        return
+    barred = Barred(snapshot, now)
+    for name, since in idle.items():
+        named = ((job, units) for job in snapshot.waiting for units in job.demand.alternatives if name in units)
+        if all(barred.by_rule(job, units) for job, units in named):
+            yield Retire(snapshot.pools[name], since)
 
 
 def _names_in(share: Share) -> tuple[str, ...]:
