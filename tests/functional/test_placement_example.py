@@ -18,10 +18,10 @@ from doc_pages import DOCS, Row, plain, section, table
 from trainmaster.domain.capacity import Demand, Pool
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.plan import Plan, Start, Wait
-from trainmaster.domain.policy import Policy
+from trainmaster.domain.policy import Placement, Policy
 from trainmaster.domain.resources import Resources
 from trainmaster.domain.settings import policy_of
-from trainmaster.planner.placement import loads_elsewhere, probabilities, smooth_round
+from trainmaster.planner.placement import Node, chances, smooth_round
 from trainmaster.planner.schedule import schedule
 
 PAGE = DOCS / "explanation" / "placement.md"
@@ -69,8 +69,9 @@ def said(rows: list[Row]) -> dict[str, str]:
 def test_the_chances_of_the_article_are_what_the_policies_give():
     rows = [[*map(int, row[:4]), *map(Fraction, row[4:])] for row in table(NUMBERS, "node")]
     assert [free for _, _, _, free, _, _ in rows] == [total - load for _, total, load, *_ in rows]
-    assert probabilities(loads_elsewhere([Fraction(row[2]) for row in rows])) == [row[4] for row in rows]
-    assert probabilities([Fraction(row[3]) for row in rows]) == [row[5] for row in rows]
+    nodes = [Node(name=str(name), total=Fraction(total), free=Fraction(free)) for name, total, _, free, _, _ in rows]
+    assert chances(Placement.PICK_KX, nodes) == [row[4] for row in rows]
+    assert chances(Placement.RESOURCE_PICK_KX, nodes) == [row[5] for row in rows]
 
 
 def test_a_round_of_the_articles_weights_goes_as_the_page_says():

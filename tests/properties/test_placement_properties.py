@@ -21,7 +21,7 @@ from trainmaster.domain.plan import Cursors, Start, Wait
 from trainmaster.domain.policy import Order, Placement, Policy, Share
 from trainmaster.domain.reasons import Infeasible
 from trainmaster.domain.resources import Resources
-from trainmaster.planner.placement import Node, choose, choose_queue, loads_elsewhere, probabilities, smooth_round
+from trainmaster.planner.placement import Node, chances, choose, choose_queue, smooth_round
 from trainmaster.planner.schedule import schedule
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -29,34 +29,44 @@ fractions = st.fractions(0, 1_000, max_denominator=100)
 some = st.lists(fractions, min_size=2, max_size=12).filter(any)
 placements = st.sampled_from(Placement)
 
+
+def by_load(loads):
+    return chances(Placement.PICK_KX, [Node(name=f"{i:02}", total=load, free=0) for i, load in enumerate(loads)])
+
+
+def by_free(free):
+    nodes = [Node(name=f"{i:02}", total=9, free=each) for i, each in enumerate(free)]
+    return chances(Placement.RESOURCE_PICK_KX, nodes)
+
+
 # -- the formulas ------------------------------------------------------------------------------------------------------
 
 
 @given(some)
 def test_probabilities_of_both_pick_policies_sum_to_one_exactly(amounts):
-    for found in (probabilities(amounts), probabilities(loads_elsewhere(amounts))):
+    for found in (by_free(amounts), by_load(amounts)):
         assert sum(found) == 1
         assert all(0 <= each <= 1 for each in found)
 
 
 @given(some)
 def test_more_free_is_never_less_probable(free):
-    by_free = sorted(zip(free, probabilities(free), strict=True))
-    assert all(few[1] <= more[1] for few, more in pairwise(by_free))
-    assert all((amount == 0) == (probability == 0) for amount, probability in by_free)
+    found = sorted(zip(free, by_free(free), strict=True))
+    assert all(few[1] <= more[1] for few, more in pairwise(found))
+    assert all((amount == 0) == (probability == 0) for amount, probability in found)
 
 
 @given(some)
 def test_more_load_is_never_more_probable(loads):
-    by_load = sorted(zip(loads, probabilities(loads_elsewhere(loads)), strict=True))
-    assert all(more[1] <= few[1] for few, more in pairwise(by_load))
+    found = sorted(zip(loads, by_load(loads), strict=True))
+    assert all(more[1] <= few[1] for few, more in pairwise(found))
 
 
 @given(some, st.integers(0, 11), st.fractions(0, 100, max_denominator=10))
 def test_a_pool_that_gains_free_capacity_gains_probability(free, index, gain):
     index %= len(free)
     gained = [each + gain if place == index else each for place, each in enumerate(free)]
-    assert probabilities(gained)[index] >= probabilities(free)[index]
+    assert by_free(gained)[index] >= by_free(free)[index]
 
 
 weights = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 9), min_size=1, max_size=8).filter(

@@ -12,11 +12,10 @@ from trainmaster.domain.plan import Cursors
 from trainmaster.domain.policy import Placement
 from trainmaster.planner.placement import (
     Node,
+    chances,
     choose,
     choose_queue,
     initial_weight,
-    loads_elsewhere,
-    probabilities,
     smooth_round,
 )
 
@@ -30,7 +29,9 @@ def a_node(name="a", total=4.0, free=4.0, **fields):
 
 
 def article_nodes():
-    return [a_node(f"n{i}", total, total - load) for i, (total, load) in enumerate(zip(TOTALS, LOADS, strict=True))]
+    """Their chances are exact."""
+    nodes = enumerate(zip(TOTALS, LOADS, strict=True))
+    return [a_node(f"n{i}", Fraction(total), Fraction(total - load)) for i, (total, load) in nodes]
 
 
 def chosen(policy, nodes, cursors=None, seed=1):
@@ -55,13 +56,23 @@ def turns(policy, nodes, rounds, cursors=None):
 
 
 def test_pick_kx_has_the_articles_probabilities():
-    found = probabilities(loads_elsewhere([Fraction(load) for load in LOADS]))
+    found = chances(Placement.PICK_KX, article_nodes())
     assert found == [Fraction(8, 33), Fraction(9, 33), Fraction(10, 33), Fraction(6, 33)]
 
 
 def test_resource_pick_kx_has_the_articles_probabilities():
-    free = [Fraction(total - load) for total, load in zip(TOTALS, LOADS, strict=True)]
-    assert probabilities(free) == [Fraction(2, 15), Fraction(4, 15), Fraction(6, 15), Fraction(3, 15)]
+    found = chances(Placement.RESOURCE_PICK_KX, article_nodes())
+    assert found == [Fraction(2, 15), Fraction(4, 15), Fraction(6, 15), Fraction(3, 15)]
+
+
+def test_chance_alone_gives_all_pools_the_same():
+    assert chances(Placement.RANDOM, article_nodes()) == [1 / 4] * 4
+
+
+@pytest.mark.parametrize("policy", sorted(set(Placement) - set(DRAWING)))
+def test_a_policy_that_does_not_draw_has_no_chances(policy):
+    with pytest.raises(KeyError):
+        chances(policy, article_nodes())
 
 
 def test_smooth_weighted_round_robin_has_the_articles_weights():

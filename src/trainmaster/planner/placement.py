@@ -65,7 +65,25 @@ def choose(policy: Placement, nodes: Sequence[Node], cursors: Cursors, rng: Rand
         cursors: where the policies that go round have got to.
         rng: for those that draw.
     """
-    return _POLICIES[policy](sorted(nodes, key=_name), cursors, rng)
+    nodes = sorted(nodes, key=_name)
+    if policy in _PARTS:
+        return Chosen(_drawn(nodes, chances(policy, nodes), rng.random()))
+    return _POLICIES[policy](nodes, cursors)
+
+
+def chances(policy: Placement, nodes: Sequence[Node]) -> list[float]:
+    """With what probability a policy that draws puts a job that starts now in each of the pools.
+
+    P_j = X_j / sum of all X (equation 1), and P'_j = A_j / sum of all A (equations 4 and 5). Exact where the nodes'
+    figures are fractions. Raises `KeyError` for a policy that does not draw.
+
+    Args:
+        policy: `random`, `pick-kx` or `resource-pick-kx`.
+        nodes: at least one.
+    """
+    parts = _PARTS[policy](nodes)
+    in_all = sum(parts)
+    return [part / in_all for part in parts]
 
 
 def choose_queue(policy: Placement, nodes: Sequence[Node], point: float) -> str:
@@ -88,15 +106,6 @@ def choose_queue(policy: Placement, nodes: Sequence[Node], point: float) -> str:
 
 
 # -- the article's formulas ------------------------------------------------------------------------------------------
-
-
-def probabilities(parts: Sequence[Number]) -> list[Number]:
-    """P_j = X_j / sum of all X (equation 1), and P'_j = A_j / sum of all A (equations 4 and 5).
-
-    Raises `ZeroDivisionError` where all parts are 0: the equations say nothing then.
-    """
-    in_all = sum(parts)
-    return [part / in_all for part in parts]
 
 
 def loads_elsewhere(loads: Sequence[Number]) -> list[Number]:
@@ -140,17 +149,21 @@ def _drawn(nodes: Sequence[Node], parts: Sequence[float], point: float) -> str:
 
 
 def _even(nodes: Sequence[Node]) -> list[float]:
+    """All alike: Ray's own policy (section 1)."""
     return [1.0] * len(nodes)
 
 
 def _by_load(nodes: Sequence[Node]) -> list[float]:
-    """All alike where the equations say nothing: nothing is loaded, or there is no other node."""
+    """More where less of all load is (equations 1 to 3).
+
+    All alike where the equations say nothing: nothing is loaded, or there is no other node.
+    """
     loads = [max(node.total - node.free, 0) for node in nodes]
     return loads_elsewhere(loads) if len(nodes) > 1 and any(loads) else _even(nodes)
 
 
 def _by_free(nodes: Sequence[Node]) -> list[float]:
-    """By the totals where nothing is free, which the article leaves undefined."""
+    """More where more is free (equations 4 and 5); by the totals where nothing is free, which the article leaves open."""
     free = [node.free for node in nodes]
     return free if any(free) else _by_total(nodes)
 
@@ -166,35 +179,20 @@ def _by_weight(nodes: Sequence[Node]) -> list[float]:
     return weights if any(weights) else _even(nodes)
 
 
-def _random(nodes: Sequence[Node], _cursors: Cursors, rng: Random) -> Chosen:
-    """Ray's own policy (section 1)."""
-    return Chosen(_drawn(nodes, _even(nodes), rng.random()))
-
-
-def _round_robin(nodes: Sequence[Node], cursors: Cursors, _rng: Random) -> Chosen:
+def _round_robin(nodes: Sequence[Node], cursors: Cursors) -> Chosen:
     """The next by name after the last: a name keeps its place in the round, whichever pools come and go."""
     name = next((node.name for node in nodes if node.name > cursors.last), nodes[0].name)
     return Chosen(name, replace(cursors, last=name))
 
 
-def _pick_kx(nodes: Sequence[Node], _cursors: Cursors, rng: Random) -> Chosen:
-    """More probably where less of all load is (equations 1 to 3)."""
-    return Chosen(_drawn(nodes, _by_load(nodes), rng.random()))
-
-
-def _resource_pick_kx(nodes: Sequence[Node], _cursors: Cursors, rng: Random) -> Chosen:
-    """More probably where more is free (equations 4 and 5, algorithm 3)."""
-    return Chosen(_drawn(nodes, _by_free(nodes), rng.random()))
-
-
-def _smooth_weighted_round_robin(nodes: Sequence[Node], cursors: Cursors, _rng: Random) -> Chosen:
+def _smooth_weighted_round_robin(nodes: Sequence[Node], cursors: Cursors) -> Chosen:
     """The heaviest at present (algorithm 4)."""
     initial = dict(zip((node.name for node in nodes), _by_weight(nodes), strict=True))
     name, weights = smooth_round(cursors.weights, initial)
     return Chosen(name, replace(cursors, weights=weights))
 
 
-def _best_fit(nodes: Sequence[Node], _cursors: Cursors, _rng: Random) -> Chosen:
+def _best_fit(nodes: Sequence[Node], _cursors: Cursors) -> Chosen:
     return Chosen(_best_of(nodes).name)
 
 
@@ -203,11 +201,14 @@ def _best_of(nodes: Sequence[Node]) -> Node:
     return min(nodes, key=lambda node: (node.surplus, node.left, node.name))
 
 
-_POLICIES: Mapping[Placement, Callable[[Sequence[Node], Cursors, Random], Chosen]] = {
-    Placement.RANDOM: _random,
+_PARTS: Mapping[Placement, Callable[[Sequence[Node]], list[float]]] = {
+    Placement.RANDOM: _even,
+    Placement.PICK_KX: _by_load,
+    Placement.RESOURCE_PICK_KX: _by_free,
+}
+"""The policies that draw: what part each pool has of their chances."""
+_POLICIES: Mapping[Placement, Callable[[Sequence[Node], Cursors], Chosen]] = {
     Placement.ROUND_ROBIN: _round_robin,
-    Placement.PICK_KX: _pick_kx,
-    Placement.RESOURCE_PICK_KX: _resource_pick_kx,
     Placement.SMOOTH_WEIGHTED_ROUND_ROBIN: _smooth_weighted_round_robin,
     Placement.BEST_FIT: _best_fit,
 }
