@@ -163,7 +163,10 @@ def _by_load(nodes: Sequence[Node]) -> list[float]:
 
 
 def _by_free(nodes: Sequence[Node]) -> list[float]:
-    """More where more is free (equations 4 and 5); by the totals where nothing is free, which the article leaves open."""
+    """More where more is free (equations 4 and 5, algorithm 3).
+
+    By the totals where nothing is free, which the article leaves undefined.
+    """
     free = [node.free for node in nodes]
     return free if any(free) else _by_total(nodes)
 
