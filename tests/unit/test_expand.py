@@ -6,6 +6,7 @@ The scenario of Liu et al. 2022, tables 4 and 5: four nodes of 1 CPU and 512 MiB
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
 from datetime import timedelta
@@ -423,10 +424,31 @@ def test_a_loaded_pool_that_jobs_wait_for_grows_to_what_use_and_demand_ask_for()
     assert made(changes(snapshot, b.NOW)) == {POD2: 6}
 
 
-def test_one_that_is_not_loaded_or_that_nobody_waits_for_stays():
-    idle = queue(*pod2_jobs(2), pools=(a_made_pool(cap=4),), active=(running("r1", POD2, 3),), expansion=PODS_ONLY)
+def test_one_that_has_room_for_who_waits_or_that_nobody_waits_for_stays():
+    room = queue(*pod2_jobs(1), pools=(a_made_pool(cap=4),), active=(running("r1", POD2, 3),), expansion=PODS_ONLY)
     alone = queue(pools=(a_made_pool(cap=4),), active=(running("r1", POD2, 4),), expansion=PODS_ONLY)
-    assert made(changes(idle, b.NOW)) == made(changes(alone, b.NOW)) == {}
+    assert made(changes(room, b.NOW)) == made(changes(alone, b.NOW)) == {}
+
+
+def test_one_that_is_not_loaded_grows_for_a_gang_that_it_has_no_room_for_now():
+    active = (running("r1", POD2, 3),)
+    snapshot = queue(*pod2_jobs(1, instances=4), pools=(a_made_pool(cap=4),), active=active, expansion=PODS_ONLY)
+    assert made(changes(snapshot, b.NOW)) == {POD2: target_size(3, 7, 0.8)} == {POD2: 7}
+    (start,) = schedule(snapshot, b.NOW, random.Random(1)).starts
+    assert dict(start.units) == {POD2: 4}
+
+
+@pytest.mark.parametrize("order", sorted({*itertools.permutations([4, 1, 1, 1])}), ids=str)
+def test_the_same_jobs_make_a_pool_of_the_same_size_in_whatever_order_they_come(order):
+    snapshot = queue(expansion=PODS_ONLY)
+    for number, instances in enumerate(order):
+        waiting = resolve(replace(snapshot, waiting=(asking(f"j{number}", instances, number, **TASK2),)))
+        plan = schedule(waiting, b.at(number), random.Random(1))
+        active = [running(start.job.name, POD2, start.units[POD2]) for start in plan.starts]
+        after = with_changes(waiting, plan.expansions)
+        snapshot = replace(after, waiting=(), active=(*snapshot.active, *active))
+    assert snapshot.pools[POD2].cap in (7, 8), "what they use, and that in steps of a pool that is full to f"
+    assert len(snapshot.active) == 4
 
 
 def test_jobs_that_peoples_pools_can_hold_make_nothing_grow():

@@ -101,11 +101,9 @@ class _Growth:
             if not demand.infeasible:
                 self._lean(demand)
         used = _in_use(self.snapshot)
-        for name, kind in self.vertical.items():
+        # Equation 12 as it stands, also for a pool that has room for some of those who wait, but for no gang.
+        for name, kind in [*self.vertical.items(), *self.horizontal.items()]:
             self._fill(kind, used.get(name, 0))
-        for name, kind in self.horizontal.items():
-            if used.get(name, 0) > self.making.rules.utilisation * self.making.before[name].cap:
-                self._fill(kind, used.get(name, 0))
 
     def expansions(self) -> Iterator[Expand]:
         """What has grown, in the order in which it was worked out."""
