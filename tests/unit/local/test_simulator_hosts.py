@@ -113,11 +113,13 @@ def test_an_instance_that_ignores_being_told_does_not_keep_a_failed_job(account)
 
 def test_a_stop_reaches_every_instance(account):
     told = PIDS + "import signal, threading; told = threading.Event();"
-    told += "signal.signal(signal.SIGTERM, lambda *_: told.set()); print('ready', flush=True); told.wait()"
+    told += "signal.signal(signal.SIGTERM, lambda *_: told.set()); print('ready', flush=True); told.wait();"
+    told += "print('told', flush=True)"
     gang(account, "job1", told)
     account.lines.wait_for(lambda _: len([each for each in account.lines.things if each.text == "ready"]) == 3)
     account.client.stop_training_job(TrainingJobName="job1")
     account.wait_for("job1", "Stopped")
+    assert [line.text for line in account.lines.things].count("told") == 3
 
 
 def test_closing_ends_every_instance(tmp_path):
