@@ -92,6 +92,16 @@ def test_the_functions_are_told_exactly_the_settings_that_the_code_reads():
     }
 
 
+@pytest.mark.parametrize("name", ["QUEUE", "TABLE"])
+def test_what_is_missing_is_said_to_be_an_output_that_has_it(name):
+    given = {"TRAINMASTER_QUEUE": "q", "TRAINMASTER_TABLE": "t", f"TRAINMASTER_{name}": ""}
+    with pytest.raises(InvalidRequest, match=f"TRAINMASTER_{name} is not set: .* the output") as refused:
+        Settings.from_env(given)
+    (output,) = re.findall(r"the output (\w+)", refused.value.message)
+    told = TEMPLATE["Globals"]["Function"]["Environment"]["Variables"][f"TRAINMASTER_{name}"]
+    assert TEMPLATE["Outputs"][output]["Value"] == told
+
+
 def test_the_defaults_are_settings_that_the_code_accepts():
     environ = {
         "TRAINMASTER_QUEUE": PARAMETERS["QueueName"]["Default"],

@@ -67,9 +67,9 @@ class Settings:
             field_ = PREFIX + unknown[0]
             known = ", ".join(PREFIX + name for name in _READERS)
             raise InvalidRequest(f"unknown setting {field_}", field=field_, hint=f"known: {known}")
-        for name in ("QUEUE", "TABLE"):
+        for name, output in (("QUEUE", "QueueName"), ("TABLE", "TableName")):
             if not given.get(name):
-                raise InvalidRequest(f"{PREFIX}{name} is not set", field=PREFIX + name)
+                raise _missing(PREFIX + name, output)
         read = {name.lower(): _read(name, text) for name, text in given.items()}
         return cls(**read, limits=limits_of(environ))
 
@@ -77,6 +77,12 @@ class Settings:
     def account(self) -> str:
         """The deployment's AWS account, as the address of its queue has it; "" where it has no image jobs."""
         return self.image_queue_url.rpartition("/")[0].rpartition("/")[2]
+
+
+def _missing(variable: str, output: str) -> InvalidRequest:
+    """What to do stands in the message: nobody reads it but in a log, which has no hints."""
+    told = f"template.yaml sets it for the functions; elsewhere set it to the output {output} of the stack"
+    return InvalidRequest(f"{variable} is not set: {told}", field=variable)
 
 
 def _read(name: str, text: str) -> Any:

@@ -23,6 +23,7 @@ from trainmaster.domain.tag_names import OPTION_PREFIX, PRIORITY_TAG
 _IN_YAML = re.compile(r"^(apiVersion|kind)[ \t]*:", re.MULTILINE)
 """What begins a line of a manifest in YAML, and none of a request in JSON."""
 _HINT = "Write it as `aws sagemaker create-training-job --generate-cli-skeleton` does."
+_JOB_HINT = f"{_HINT} A manifest, also in YAML, needs both apiVersion and kind."
 
 
 def read_job(file: str, base: str | None = None) -> Converted:
@@ -31,7 +32,7 @@ def read_job(file: str, base: str | None = None) -> Converted:
     `base` is a file with what a manifest does not say. Raises Refused, typer.BadParameter.
     """
     text = _text_of(file, "request")
-    value = _yaml(text, file) if _IN_YAML.search(text) else _json(text, file, _HINT)
+    value = _yaml(text, file) if _IN_YAML.search(text) else _json(text, file, _JOB_HINT)
     if is_manifest(value):
         return converted(value, None if base is None else read_object(base, "part of a request", _HINT))
     if base is not None:

@@ -15,7 +15,7 @@ import httpx
 
 from trainmaster import __version__
 from trainmaster.client.answers import result_of
-from trainmaster.client.config import Address, find_address
+from trainmaster.client.config import NAME_REGION, Address, find_address
 from trainmaster.client.elastic_views import RendezvousView
 from trainmaster.client.errors import Conflict, NotConfigured, NotFound, Unreachable
 from trainmaster.client.image_views import Received
@@ -225,9 +225,7 @@ class ApiClient:
     def _region(self, address: Address) -> str:
         region = address.region or self.session.region_name
         if not region:
-            raise NotConfigured(
-                "No AWS Region to sign for.", hint="Set AWS_DEFAULT_REGION, or give the session a Region."
-            )
+            raise NotConfigured("No AWS Region to sign for.", hint=NAME_REGION)
         return region
 
     def _change(

@@ -26,6 +26,7 @@ _HOW = (
     f"Pass the address, set {URL_VARIABLE} (and {ID_VARIABLE} behind a VPC endpoint), "
     f"or name the deployed stack in {STACK_VARIABLE}."
 )
+NAME_REGION = "Name the AWS Region: with --region on the command line, in AWS_DEFAULT_REGION, or as the session's own."
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +76,15 @@ def _address_of_stack(session: boto3.session.Session, stack: str) -> Address:
 
 
 def _outputs(session: boto3.session.Session, stack: str) -> dict[str, str]:
-    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
     try:
         found = session.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
     except (BotoCoreError, ClientError) as error:
-        raise NotConfigured(f"No address of the API: the stack {stack!r} tells none ({error}).", hint=_HOW) from error
+        hint = (
+            f"{NAME_REGION} With the address in {URL_VARIABLE} no stack is asked."
+            if isinstance(error, NoRegionError)
+            else _HOW
+        )
+        raise NotConfigured(f"No address of the API: the stack {stack!r} tells none ({error}).", hint=hint) from error
     return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}

@@ -70,6 +70,7 @@ def test_submit_as_json_is_the_answer(run: Terminal, tmp_path: Path) -> None:
     ("content", "told"),
     [
         ("TrainingJobName: job1", "is not JSON: Expecting value: line 1 column 1 (char 0)"),
+        ("metadata:\n  name: job1\nspec: {}\n", "A manifest, also in YAML, needs both apiVersion and kind."),
         ('{"a": NaN}', "is not JSON: NaN is not a number in JSON"),
         ("[]", "holds no JSON object"),
         ("\udcff", "is not JSON: 'utf-8' codec can't decode byte 0xff"),

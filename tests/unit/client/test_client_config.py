@@ -47,6 +47,17 @@ def test_an_address_may_have_a_port_and_be_a_number() -> None:
     assert find_address("http://[::1]:4566/prod/", None, a_session(), {}).url == "http://[::1]:4566/prod"
 
 
+def test_without_a_region_the_stack_cannot_be_asked_and_the_hint_says_where_to_name_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+    session = boto3.session.Session(aws_access_key_id="test", aws_secret_access_key="test")
+    with pytest.raises(NotConfigured, match=r"specify a region.* --region .* AWS_DEFAULT_REGION.*TRAINMASTER_API_URL"):
+        find_address(None, None, session, {})
+
+
 @pytest.fixture
 def moto_session(moto: str, monkeypatch: pytest.MonkeyPatch) -> boto3.session.Session:
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
