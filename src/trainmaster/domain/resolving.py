@@ -136,8 +136,11 @@ def _resolved(job: Job, offers: Offers, known: dict[Hashable, Demand], rules: _R
         return job if cut == asked else replace(job, demand=cut)
     if asked.resources is None:
         return job
-    key = (asked.resources, asked.instances, *(tuple(units.items()) for units in asked.alternatives[: asked.listed]))
-    if key not in known:
-        known[key] = resolved(asked, offers)
-    demand = known[key]
-    return job if demand.alternatives == asked.alternatives else replace(job, demand=demand)
+    # Jobs that were submitted alike share one object, which saves comparing what they ask for pool by pool.
+    if (demand := known.get(id(asked))) is None:
+        own = (tuple(units.items()) for units in asked.alternatives[: asked.listed])
+        key = (asked.resources, asked.instances, *own)
+        if key not in known:
+            known[key] = resolved(asked, offers)
+        demand = known[id(asked)] = asked if known[key].alternatives == asked.alternatives else known[key]
+    return job if demand is asked else replace(job, demand=demand)
