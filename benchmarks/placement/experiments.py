@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from random import Random
 
 from benchmarks.placement import loads
@@ -21,7 +22,8 @@ MOST_ACTIONS = 100_000
 """Starts in one pass: as many as fit, since nothing here ends a Lambda."""
 NODES = (4, 40, 400)
 GANG_LOAD = 1.3
-"""More than the pools can hold, so that gangs wait, and how well they are packed says when the last one ends."""
+"""More than the pools can hold while gangs come, so that they wait, and how they are packed says for how long. On 400
+nodes they have all come before the first have filled them: there few wait, and the longest gang alone ends last."""
 Make = Callable[[Random, Cluster], Load]
 
 
@@ -76,28 +78,34 @@ def _with(policy: Policy, placement: Placement) -> Policy:
 
 
 def _table_2(name: str) -> Iterator[Cell]:
-    for setting in Setting:
+    for nodes, setting in (*((4, setting) for setting in Setting), (40, Setting.UNEQUAL), (400, Setting.UNEQUAL)):
         yield Cell(
             experiment=name,
             setting=setting,
-            nodes=4,
+            nodes=nodes,
             point="40 tasks, one by one",
             x=1,
-            cluster=cluster(4, setting),
+            cluster=cluster(nodes, setting),
             make=lambda rng, _: loads.one_by_one(rng, 40),
         )
 
 
 def _figure_4(name: str) -> Iterator[Cell]:
-    for setting in Setting:
-        for parallelism in (10, 30, 100) if setting is not Setting.COUNTERS else (30,):
+    for nodes, setting, parallelisms in (
+        (4, Setting.COUNTERS, (30,)),
+        (4, Setting.SHARED, (10, 30, 100)),
+        (4, Setting.UNEQUAL, (10, 30, 100)),
+        (40, Setting.UNEQUAL, (100, 300, 1000)),
+        (400, Setting.UNEQUAL, (1000,)),
+    ):
+        for parallelism in parallelisms:
             yield Cell(
                 experiment=name,
                 setting=setting,
-                nodes=4,
+                nodes=nodes,
                 point=f"{parallelism} equal tasks at once",
                 x=parallelism,
-                cluster=cluster(4, setting),
+                cluster=cluster(nodes, setting),
                 make=lambda rng, _, many=parallelism: loads.equal_at_once(rng, many),  # type: ignore[misc]
             )
 
@@ -122,16 +130,19 @@ def _figure_5(name: str) -> Iterator[Cell]:
 
 
 def _figure_6(name: str) -> Iterator[Cell]:
-    for join in (False, True):
-        for gigabytes in (1, 3, 5, 7):
+    """Larger clusters get larger tables, in as many more parts; what a part of a join takes does not grow with them."""
+    for join, (nodes, sizes) in product((False, True), ((4, (1, 3, 5, 7)), (40, (10, 30, 50, 70)), (400, (100,)))):
+        for gigabytes in sizes:
             yield Cell(
                 experiment=name,
                 setting=Setting.UNEQUAL,
-                nodes=4,
+                nodes=nodes,
                 point=f"{'join' if join else 'selection'}, {gigabytes} GB",
                 x=gigabytes,
-                cluster=cluster(4, Setting.UNEQUAL),
-                make=lambda rng, _, size=gigabytes, both=join: loads.queries(rng, size, join=both),  # type: ignore[misc]
+                cluster=cluster(nodes, Setting.UNEQUAL),
+                make=lambda rng, where, size=gigabytes, both=join: loads.queries(  # type: ignore[misc]
+                    rng, size, join=both, larger=len(where.pools) // 4
+                ),
             )
 
 

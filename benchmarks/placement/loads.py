@@ -65,15 +65,16 @@ def unequal_at_once(rng: Random, parallelism: int) -> Load:
     return Load(tasks)
 
 
-def queries(rng: Random, gigabytes: int, *, join: bool) -> Load:
+def queries(rng: Random, gigabytes: int, *, join: bool, larger: int = 1) -> Load:
     """One query over a table of so many gigabytes, in parts that run side by side (figure 6).
 
     A selection reads 4 parts a gigabyte. A join has as many of two CPUs, whose work grows with the table (each is held
-    against all of the other one) and is skewed.
+    against all of the other one) and is skewed. On a cluster so many times larger, a table so many times larger gives
+    parts of the same work.
     """
     count, mean, skew = 4 * gigabytes, MEAN_SECONDS / 2, 0.15
     if join:
-        mean, skew = mean * (1 + gigabytes / 4), 0.4
+        mean, skew = mean * (1 + gigabytes / larger / 4), 0.4
     return Load([Task(0.0, 2 if join else 1, _about(rng, mean, skew)) for _ in range(count)])
 
 

@@ -15,11 +15,12 @@ from benchmarks.placement.summary import of
 Figures = dict[str, Any]
 _COLOURS = dict(zip(POLICIES, ("#79706e", "#eeca3b", "#b279a2", "#4c78a8", "#f58518", "#54a24b"), strict=True))
 _DOTS = 110
+_MOST_COLUMNS = 4
 _ARTICLE = {"figure 4": "throughput", "figure 5": "throughput", "figure 6": "makespan"}
 _LABELS = {
     "throughput": "tasks an hour",
     "makespan": "seconds to the last end",
-    "completion": "mean seconds from submission to end",
+    "wait": "mean seconds before a start",
     "deviation": "standard deviation of the nodes' use, points",
 }
 
@@ -34,10 +35,8 @@ def draw(cells: Sequence[Figures], directory: Path) -> list[Path]:
     # Text stays text, and the same figures give the same file.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "trainmaster", "font.size": 9}):
         for name, panels in _panels(cells).items():
-            figure = _figure(len(panels))
-            for axes, (title, metric, lines) in zip(
-                figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
-            ):
+            figure, places = _figure(len(panels))
+            for axes, (title, metric, lines) in zip(places, panels, strict=True):
                 _draw_panel(axes, title, metric, lines)
             marks = [Patch(color=colour, label=policy) for policy, colour in _COLOURS.items()]
             figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
@@ -62,7 +61,7 @@ def _panels(cells: Sequence[Figures]) -> dict[str, list[_Panel]]:
         if cell["experiment"] == "table 3":
             _add(found, "table-3", cell["point"].partition(", ")[2], "deviation", cell)
         if cell["experiment"] == "gangs":
-            for metric in ("completion", "makespan"):
+            for metric in ("wait", "makespan"):
                 _add(found, "gangs", f"{cell['nodes']} nodes, {cell['point'].partition(', ')[2]}", metric, cell)
     return found
 
@@ -76,11 +75,17 @@ def _add(found: dict[str, list[_Panel]], name: str, title: str, metric: str, cel
     panels.append((title, metric, [cell]))
 
 
-def _figure(panels: int) -> Any:
-    """Without pyplot, which keeps every figure and looks for a screen."""
+def _figure(panels: int) -> tuple[Any, list[Any]]:
+    """A figure and its panels, row by row. Without pyplot, which keeps every figure and looks for a screen."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(max(6.0, 3.4 * panels), 4.2), layout="constrained")
+    columns = min(panels, _MOST_COLUMNS)
+    rows = -(-panels // columns)
+    figure = Figure(figsize=(max(6.0, 3.4 * columns), 3.4 * rows + 0.8), layout="constrained")
+    places = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for unused in places[panels:]:
+        unused.remove()
+    return figure, places[:panels]
 
 
 def _draw_panel(axes: Any, title: str, metric: str, cells: list[Figures]) -> None:

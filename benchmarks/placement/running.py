@@ -26,9 +26,10 @@ from trainmaster.local.memory_table import MemoryTable
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
 from trainmaster.local.virtual import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
 from trainmaster.ports import Launcher
-from trainmaster.service import observe, run_pass
 from trainmaster.service.launch import Hands
 from trainmaster.service.newcomer import newcomer
+from trainmaster.service.observe import observe
+from trainmaster.service.run_pass import run_pass
 
 PASSES_OF_A_SEED = 1_000_000
 """A pass draws by its number: every seed begins at another one."""

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.placement import expansion, loads
 from benchmarks.placement.clusters import SLOTS, Cluster, Machine, Setting, cluster, gang_cluster
 from benchmarks.placement.experiments import EXPERIMENTS, NODES, POLICIES, cells, played
-from benchmarks.placement.figures import gains, mean, of_run
+from benchmarks.placement.figures import gains, less, mean, of_run
 from benchmarks.placement.loads import GANGS, Load, Task
 from benchmarks.placement.measuring import measure
 from benchmarks.placement.running import Run
@@ -155,6 +155,12 @@ def run_of(throughput, completion):
         "spread": 1.0,
         "deviation": 1.0,
     }
+
+
+def test_whoever_does_now_better_and_now_worse_by_the_same_factor_gains_nothing():
+    assert gains([1.0, 4.0, 1.0, 4.0], [2.0, 2.0, 2.0, 2.0]).value == pytest.approx(0.0)
+    assert gains([1.0, 4.0], [2.0, 2.0], less_is_better=True).value == pytest.approx(0.0)
+    assert less([0.0, 10.0], [20.0, 10.0]).value == 10.0
 
 
 def test_a_claim_holds_only_where_the_whole_interval_does_and_best_fit_is_held_against_the_best():
