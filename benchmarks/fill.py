@@ -33,7 +33,7 @@ from trainmaster.adapters.dynamodb_rows import row_of
 from trainmaster.adapters.request_model import problems
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.job import Job
-from trainmaster.service import Door
+from trainmaster.service.door import Door
 
 Row = dict[str, Any]
 KINDS = (P5, G5)

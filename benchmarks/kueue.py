@@ -38,8 +38,10 @@ from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator.clock import EPOCH
 from trainmaster.local.virtual import VirtualTime, at, instant, launcher_over, seconds_at
 from trainmaster.ports import Store
-from trainmaster.service import Door, observe, run_pass
+from trainmaster.service.door import Door
 from trainmaster.service.launch import Hands
+from trainmaster.service.observe import observe
+from trainmaster.service.run_pass import run_pass
 
 TOLD_EVERY = 100
 TICK = timedelta(minutes=1)

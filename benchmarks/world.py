@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.meter import Meter
 from trainmaster.domain.job import ENDED, Job
 from trainmaster.ports import Store
-from trainmaster.service import submit
+from trainmaster.service.submit import submit
 
 _tests_world = importlib.import_module("world")
 TABLE: str = _tests_world.TABLE

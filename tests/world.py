@@ -32,8 +32,9 @@ from trainmaster.local.memory_groups import MemoryGroups
 from trainmaster.local.memory_table import MemoryTable
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
 from trainmaster.ports import Asker, Groups, Store
-from trainmaster.service import Door, submit
 from trainmaster.service.change import Desk
+from trainmaster.service.door import Door
+from trainmaster.service.submit import submit
 
 TABLE = "sagemaker-queue"
 QUEUE = "sagemaker-queue"

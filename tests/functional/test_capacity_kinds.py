@@ -17,9 +17,9 @@ from trainmaster.domain.capacity import Kind, PlanStatus, Pool
 from trainmaster.domain.job import JobState
 from trainmaster.domain.reasons import PlanClosed
 from trainmaster.local.simulator import Profile
-from trainmaster.service import set_pools
 from trainmaster.service.explain import dry_run, explain_in
 from trainmaster.service.pool_use import pool_usage
+from trainmaster.service.pools import set_pools
 from world import EPOCH, Faults, World, a_request, kills
 
 HOUR = 3600

@@ -21,7 +21,7 @@ from tables import new_table
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.job import ENDED
-from trainmaster.service import cancel
+from trainmaster.service.change import cancel
 from world import BRISK, Faults, World, kills
 
 CHUNKS = 8

@@ -17,8 +17,8 @@ from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import Budget, FailureClass, Limits, Policy, Share, WhenSpent, Wishes
 from trainmaster.domain.usage import period_end
 from trainmaster.local.memory import MemoryStore
-from trainmaster.service import Door
 from trainmaster.service.change import Desk
+from trainmaster.service.door import Door
 from trainmaster.service.submit import Submission, plan, submit
 
 DOOR = Door(shape_problems=problems, allowed_roles=("*",))

@@ -9,9 +9,9 @@ from trainmaster.domain.capacity import Kind, Pool
 from trainmaster.domain.errors import PoolInUse
 from trainmaster.domain.job import JobState
 from trainmaster.domain.reasons_of_rules import Draining
-from trainmaster.service import change_pool, remove_pool, set_pools
 from trainmaster.service.explain import explain_in
 from trainmaster.service.pool_use import State, pool_usage, state_of
+from trainmaster.service.pools import change_pool, remove_pool, set_pools
 from world import World, a_request
 
 CALM = {"rates": {"DescribeTrainingJob": None, "CreateTrainingJob": None}}

@@ -14,8 +14,7 @@ from trainmaster.domain.capacity import Demand, Kind, Pool
 from trainmaster.domain.elastic import Elastic, Hook
 from trainmaster.domain.errors import InvalidRequest, NeverFits
 from trainmaster.domain.resources import Resources
-from trainmaster.service import Door
-from trainmaster.service.door import Admission
+from trainmaster.service.door import Admission, Door
 
 DOOR = Door(shape_problems=problems, allowed_roles=("*",))
 ALICE = "arn:aws:iam::111122223333:user/alice"

@@ -21,7 +21,7 @@ from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
 from trainmaster.domain.policy import Expansion, Share
 from trainmaster.domain.reasons import Infeasible
-from trainmaster.service import explain
+from trainmaster.service.explain import explain
 from trainmaster.service.run_pass import run_pass
 from world import BRISK, Faults, World, a_request
 

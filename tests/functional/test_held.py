@@ -23,7 +23,8 @@ from trainmaster.domain.observation import Status
 from trainmaster.domain.policy import FailureClass, Policy, Retry
 from trainmaster.domain.reasons_of_rules import NotBefore, WaitsForJobs
 from trainmaster.local.simulator import Profile
-from trainmaster.service import cancel, change, held
+from trainmaster.service import held
+from trainmaster.service.change import cancel, change
 from trainmaster.service.submit import plan
 from trainmaster.service.submit import submit as submit_to
 from world import EPOCH, Faults, Killed, World, a_request, kills

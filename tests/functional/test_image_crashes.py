@@ -16,7 +16,7 @@ from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.errors import Unavailable
 from trainmaster.domain.image.work import MERGE
 from trainmaster.domain.job import ENDED, JobState
-from trainmaster.service import cancel
+from trainmaster.service.change import cancel
 from world import Faults
 
 CHUNKS = 5

@@ -24,7 +24,7 @@ from tables import new_table
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.job import ENDED, JobState
 from trainmaster.domain.policy import Policy
-from trainmaster.service import cancel
+from trainmaster.service.change import cancel
 from world import BRISK
 
 CAP = 4

@@ -13,7 +13,7 @@ from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
 from trainmaster.domain.job import JobState
 from trainmaster.domain.policy import Policy
-from trainmaster.service import cancel
+from trainmaster.service.change import cancel
 from trainmaster.service.resizing.contract import Answer
 from trainmaster.service.resizing.contract import Outcome as Answers
 from trainmaster.service.resizing.custom import answer_resize

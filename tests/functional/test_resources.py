@@ -17,8 +17,9 @@ from trainmaster.domain.policy import Expansion, Policy
 from trainmaster.domain.reasons import Infeasible
 from trainmaster.domain.reasons_of_rules import Draining
 from trainmaster.domain.resources import InstanceType, Resources
-from trainmaster.service import Door, set_pools
+from trainmaster.service.door import Door
 from trainmaster.service.explain import dry_run, explain_in
+from trainmaster.service.pools import set_pools
 from world import World
 from world import a_request as world_request
 

@@ -10,8 +10,8 @@ import pytest
 from image_runs_world import ImageRunsWorld
 from trainmaster.domain.job import JobState
 from trainmaster.planner.schedule import schedule
-from trainmaster.service import cancel
 from trainmaster.service.carrying import MOST_TOGETHER, PassReport, carry_out
+from trainmaster.service.change import cancel
 from world import Faults
 
 NAMES = ("one", "two", "three", "four")

@@ -8,7 +8,9 @@ from builders import G5, P5
 from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.job import JobState
-from trainmaster.service import cancel, change, explain, set_pools
+from trainmaster.service.change import cancel, change
+from trainmaster.service.explain import explain
+from trainmaster.service.pools import set_pools
 from trainmaster.service.why import story
 from world import EPOCH, World, a_request
 

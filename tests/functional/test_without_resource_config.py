@@ -10,7 +10,8 @@ from trainmaster.adapters.request_model import problems
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.job import JobState
-from trainmaster.service import Door, put_pool
+from trainmaster.service.door import Door
+from trainmaster.service.pools import put_pool
 from world import BRISK, World
 from world import a_request as world_request
 

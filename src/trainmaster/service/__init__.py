@@ -19,37 +19,6 @@
     carrying.py  a plan is committed and carried out, decision by decision
     run_pass.py  read, plan, act: one run of the manager
 
-They know the domain, the planner and the ports; never an AWS client.
+They know the domain, the planner and the ports; never an AWS client. Each is imported from its own module, and nothing
+here: a Lambda that never makes a plan must not load the planner whenever it starts.
 """
-
-from trainmaster.service.carrying import PassReport
-from trainmaster.service.change import cancel, change, set_policy
-from trainmaster.service.door import Admission, Door
-from trainmaster.service.explain import Explanation, dry_run, explain, explain_in
-from trainmaster.service.observe import observe
-from trainmaster.service.pool_use import pool_usage
-from trainmaster.service.pools import change_pool, put_pool, remove_pool, set_pools
-from trainmaster.service.run_pass import run_pass
-from trainmaster.service.submit import Submission, submit
-
-__all__ = [
-    "Admission",
-    "Door",
-    "Explanation",
-    "PassReport",
-    "Submission",
-    "cancel",
-    "change",
-    "change_pool",
-    "dry_run",
-    "explain",
-    "explain_in",
-    "observe",
-    "pool_usage",
-    "put_pool",
-    "remove_pool",
-    "run_pass",
-    "set_policy",
-    "set_pools",
-    "submit",
-]

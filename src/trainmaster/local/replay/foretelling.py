@@ -15,7 +15,7 @@ from trainmaster.domain.job import WAITING
 from trainmaster.local.replay.figures import percentile
 from trainmaster.local.replay.played import Played
 from trainmaster.ports import Store
-from trainmaster.service import Explanation, explain
+from trainmaster.service.explain import Explanation, explain
 
 
 @dataclass(frozen=True, slots=True)

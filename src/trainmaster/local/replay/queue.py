@@ -28,9 +28,10 @@ from trainmaster.local.replay.requests import POOL, Request, admitted, index_of,
 from trainmaster.local.replay.trace import TraceJob
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.local.virtual import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
-from trainmaster.service import observe, run_pass
 from trainmaster.service.carrying import PassReport
 from trainmaster.service.hands import Hands
+from trainmaster.service.observe import observe
+from trainmaster.service.run_pass import run_pass
 
 RESTART_SECONDS = 300.0
 MOST_PASSES = 10_000

@@ -16,7 +16,7 @@ from trainmaster.domain.capacity import Pool
 from trainmaster.domain.job import Job
 from trainmaster.domain.request.meaning import LONGEST_RUNTIME
 from trainmaster.local.replay.trace import TraceJob
-from trainmaster.service import Door
+from trainmaster.service.door import Door
 
 POOL = "ml.g5.xlarge"
 """An instance type with one GPU."""

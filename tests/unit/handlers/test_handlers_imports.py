@@ -1,0 +1,18 @@
+"""What a Lambda loads when it starts: those of image jobs answer requests and messages, and never make a plan."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+NEVER_PLAN = {"trainmaster.handlers.intake", "trainmaster.handlers.regions"}
+AT_THE_DOOR = {"trainmaster.planner", "trainmaster.planner.limits", "trainmaster.planner.rails"}
+"""What the door itself asks: whether a budget is spent, and what pools could still be made."""
+
+
+def test_what_never_plans_starts_without_the_planner():
+    program = f"import {', '.join(NEVER_PLAN)}, sys; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(found.stdout.split())
+    assert loaded >= NEVER_PLAN
+    assert {name for name in loaded if name.startswith("trainmaster.planner")} <= AT_THE_DOOR
