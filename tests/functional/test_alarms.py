@@ -87,7 +87,13 @@ def told(world, capsys):
 
 
 def test_every_alarm_on_metrics_of_ours_watches_what_the_handlers_write(told):
-    assert {"ManagerSilentAlarm", "ImageThrottlesAlarm", "ImageErrorsAlarm", "ImageDurationAlarm"} <= ALARMS.keys()
+    assert {
+        "ManagerSilentAlarm",
+        "ManagerFaultsAlarm",
+        "ImageThrottlesAlarm",
+        "ImageErrorsAlarm",
+        "ImageDurationAlarm",
+    } <= ALARMS.keys()
     for name, alarm in ALARMS.items():
         for metric in watched(alarm):
             assert metric in told, name

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -24,6 +23,7 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
 from trainmaster.domain import errors
 from trainmaster.handlers.body import no_body
 from trainmaster.handlers.paths import path_of
+from trainmaster.service.containing import told_of
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ def unexpected(error: Exception, request_id: str) -> Trouble:
     """What the caller is told of an error that should not have been, whatever its type."""
     # The text of a foreign exception may repeat what it choked on, so the log gets types and places only.
     text = str(error) if isinstance(error, errors.TrainmasterError) else None
-    log.error("failed", extra={"error_type": _types(error), "text": text, "where": _places(error)})
+    log.error("failed", extra={**told_of(error), "text": text})
     hint = f"Tell whoever runs the queue: request {request_id}."
     return Trouble(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", _UNEXPECTED, hint=hint)
 
@@ -152,18 +152,6 @@ def _entry(kind: type[BaseException]) -> tuple[str, HTTPStatus]:
         if status := STATUS.get(each):
             return each.__name__, status
     return "InvalidRequest", HTTPStatus.BAD_REQUEST
-
-
-def _types(error: BaseException | None) -> str:
-    names = []
-    while error is not None:
-        names.append(type(error).__name__)
-        error = error.__cause__ or error.__context__
-    return " from ".join(names)
-
-
-def _places(error: Exception) -> list[str]:
-    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
 
 
 def first_problem(problems: Sequence[Mapping[str, Any]], *, inside: int = 1) -> errors.InvalidRequest:

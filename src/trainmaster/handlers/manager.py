@@ -18,6 +18,7 @@ from trainmaster.domain.errors import InvalidRequest, ServiceTrouble
 from trainmaster.domain.image.work import is_run
 from trainmaster.handlers.image_metrics import tell_errors, tell_figures
 from trainmaster.service.carrying import PassReport
+from trainmaster.service.containing import told_of, types_of
 from trainmaster.service.images.settling import settle_variants
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
@@ -95,11 +96,20 @@ def _take_over_or_set_aside(application: bootstrap.Application, record: dict[str
     """In the queue, a message that can never be handled would block all behind it; set aside, people find it."""
     try:
         _take_over(application, _parsed(record), work)
+    except ServiceTrouble:
+        raise
     except InvalidRequest as error:
-        cause = error.message
-        logger.warning("a message cannot be handled", extra={"message_id": record.get("messageId"), "cause": cause})
-        metrics.add_metric(name="MessagesSetAside", unit=MetricUnit.Count, value=1)
-        application.publisher.set_aside(record["body"], cause)
+        _set_aside(application, record, error.message)
+    except Exception as error:  # noqa: BLE001 -- a fault of ours, which must not keep everybody else's news
+        metrics.add_metric(name="Faults", unit=MetricUnit.Count, value=1)
+        _set_aside(application, record, f"a fault of the queue's: {types_of(error)}", **told_of(error))
+
+
+def _set_aside(application: bootstrap.Application, record: dict[str, Any], cause: str, **told: object) -> None:
+    extra = {"message_id": record.get("messageId"), "cause": cause, **told}
+    logger.warning("a message cannot be handled", extra=extra)
+    metrics.add_metric(name="MessagesSetAside", unit=MetricUnit.Count, value=1)
+    application.publisher.set_aside(record["body"], cause)
 
 
 def _parsed(record: dict[str, Any]) -> dict[str, Any]:
@@ -184,6 +194,7 @@ def _tell(report: PassReport) -> None:
     metrics.add_metric(name="Started", unit=MetricUnit.Count, value=len(report.started))
     metrics.add_metric(name="Preempted", unit=MetricUnit.Count, value=len(report.preempted))
     metrics.add_metric(name="Resized", unit=MetricUnit.Count, value=len(report.resized))
+    metrics.add_metric(name="Faults", unit=MetricUnit.Count, value=len(report.faults))
     metrics.add_metric(name="Waiting", unit=MetricUnit.Count, value=len(report.plan.waits))
     logger.info(
         "pass",
@@ -199,6 +210,7 @@ def _tell(report: PassReport) -> None:
             "lost": report.lost,
             "fenced": report.fenced,
             "throttled": report.throttled,
+            "faults": report.faults,
             "waiting": len(report.plan.waits),
         },
     )

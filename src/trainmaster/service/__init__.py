@@ -10,6 +10,7 @@
     pool_use.py  who holds pools, who waits for them, whom the end of one concerns
     observe.py   what SageMaker says becomes a guarded transition
     hands.py     what acting needs, and how every act is committed
+    containing.py  a fault of ours costs one job its turn, not everybody the pass
     launch.py    training jobs are created, stopped and asked after
     requests.py  the request of an attempt, and of its members
     resizing/    the size of a running job changes

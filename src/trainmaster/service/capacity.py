@@ -17,7 +17,8 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.pools import with_window
 from trainmaster.domain.request.fields import part, text
 from trainmaster.ports import Store
-from trainmaster.service.hands import Hands
+from trainmaster.service.containing import contained
+from trainmaster.service.hands import Hands, each
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ def keep_time(hands: Hands, snapshot: Snapshot) -> tuple[Job, ...]:
 
     A plan of several reserved capacities keeps its jobs from one to the next.
     """
-    return tuple(_on_time(hands, job, snapshot.pools) for job in snapshot.active)
+    return each(hands, snapshot.active, lambda _, job: _on_time(hands, job, snapshot.pools))
 
 
 def look_for_checkpoints(hands: Hands, active: tuple[Job, ...]) -> tuple[Job, ...]:
@@ -65,7 +66,8 @@ def look_for_checkpoints(hands: Hands, active: tuple[Job, ...]) -> tuple[Job, ..
     for index, job in enumerate(active):
         if job.name in due:
             try:
-                result[index] = _look(hands, job)
+                with contained(job.name, hands.faults):
+                    result[index] = _look(hands, job)
             except (Throttled, Unavailable) as error:
                 log.warning("cannot look for checkpoints now", extra={"job": job.name, "cause": str(error)})
                 break

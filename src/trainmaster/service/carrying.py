@@ -15,11 +15,12 @@ from typing import TypeVar
 
 from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import reclaimed_at
-from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
+from trainmaster.domain.errors import Fenced, NotPermitted, ServiceTrouble, Throttled, Unavailable
 from trainmaster.domain.job import WAITING, Job
 from trainmaster.domain.plan import EndWarm, Plan, Preempt, Resize, Snapshot, Start
 from trainmaster.ports import Created
 from trainmaster.service import expansion, resizing, warm
+from trainmaster.service.containing import contained
 from trainmaster.service.hands import Hands
 from trainmaster.service.launch import create, know, launch, stop
 from trainmaster.service.tending import go_on
@@ -45,6 +46,7 @@ class PassReport:
         cooled: the training jobs whose warm pools were to end.
         gone: whether any of those is gone already.
         again: whether another pass would find more to do at once.
+        faults: jobs for which a fault of ours kept something from being done.
     """
 
     pass_number: int
@@ -62,6 +64,7 @@ class PassReport:
     throttled: bool = False
     gone: bool = False
     again: bool = False
+    faults: list[str] = field(default_factory=list)
 
 
 def carry_out(hands: Hands, report: PassReport) -> None:
@@ -73,9 +76,11 @@ def carry_out(hands: Hands, report: PassReport) -> None:
     # Stops first: what they free takes minutes to come.
     kept: dict[str, Job] = {}
     for ending in report.plan.warm_ends:
-        _end_warm(hands, ending, kept, report)
+        with contained(ending.job.name, hands.faults):
+            _end_warm(hands, ending, kept, report)
     for preemption in report.plan.preemptions:
-        _preempt(hands, preemption, kept, report)
+        with contained(preemption.job.name, hands.faults):
+            _preempt(hands, preemption, kept, report)
     shrinks: list[Resize] = []
     growths: list[Resize] = []
     for resize in report.plan.resizes:
@@ -160,12 +165,28 @@ def _committed(hands: Hands, decisions: Sequence[Start], report: PassReport) -> 
 
     One job that has changed meanwhile keeps the others with it from being committed: then each is tried alone.
     """
-    starts = [(decision, _started(hands, decision)) for decision in decisions]
-    several = [(decision.job, after) for decision, after in starts]
-    if len(starts) > 1 and hands.store.transition(several, fence=report.pass_number):
-        report.started += [after.name for _, after in starts]
+    starts, won = [], []
+    for decision in decisions:
+        with contained(decision.job.name, hands.faults):
+            starts.append((decision, _started(hands, decision)))
+    if _committed_at_once(hands, starts, report):
         return starts
-    return [start for start in starts if _commit(hands, *start, report)]
+    for start in starts:
+        with contained(start[0].job.name, hands.faults):
+            if _commit(hands, *start, report):
+                won.append(start)
+    return won
+
+
+def _committed_at_once(hands: Hands, starts: Sequence[tuple[Start, Job]], report: PassReport) -> bool:
+    """Commit several starts as one; False where each is to be tried alone."""
+    if len(starts) < 2:
+        return False
+    with contained(", ".join(after.name for _, after in starts), hands.faults):
+        if hands.store.transition([(decision.job, after) for decision, after in starts], fence=report.pass_number):
+            report.started += [after.name for _, after in starts]
+            return True
+    return False
 
 
 def _started(hands: Hands, decision: Start) -> Job:
@@ -219,12 +240,13 @@ def _preempt(hands: Hands, decision: Preempt, kept: dict[str, Job], report: Pass
 
 def _resize(hands: Hands, decision: Resize, report: PassReport) -> None:
     """Commit another size of a running job, then begin with what it takes."""
-    after = _sized(decision, hands.clock.now(), decision.freed_for or None)
-    if not hands.store.transition([(decision.job, after)], fence=report.pass_number):
-        report.lost += 1
-        return
-    report.resized.append(after.name)
-    _act(hands, after, report, go_on)
+    with contained(decision.job.name, hands.faults):
+        after = _sized(decision, hands.clock.now(), decision.freed_for or None)
+        if not hands.store.transition([(decision.job, after)], fence=report.pass_number):
+            report.lost += 1
+            return
+        report.resized.append(after.name)
+        _act(hands, after, report, go_on)
 
 
 def _sized(decision: Resize, now: datetime, freed_for: str | None) -> Job:
@@ -265,9 +287,12 @@ def _act(hands: Hands, job: Job, report: PassReport, act: Callable[[Hands, Job],
     if report.throttled:
         return None
     try:
-        return act(hands, job)
+        with contained(job.name, hands.faults):
+            return act(hands, job)
     except Throttled:
         report.throttled = True
-    except (Unavailable, NotPermitted) as error:
+    except Fenced:
+        raise
+    except ServiceTrouble as error:
         log.warning("could not act; the next pass tries again", extra={"job": job.name, "cause": str(error)})
     return None

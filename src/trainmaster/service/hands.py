@@ -16,6 +16,7 @@ from trainmaster.domain.job import ENDED, Job
 from trainmaster.domain.policy import Policy
 from trainmaster.ports import Asker, Checkpoints, Clock, Groups, Launcher, Store
 from trainmaster.service import held
+from trainmaster.service.containing import contained
 from trainmaster.service.images.launcher import ImageLauncher
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class Hands:
         askers: those who ask others to resize a job, `FUNCTION` and `EVENT`.
         table: the table that nodes meet in, which they are told.
         images: the runs of image jobs; None where the deployment has none.
+        faults: gets the names of those for which a fault of ours kept something from being done.
     """
 
     store: Store
@@ -48,6 +50,7 @@ class Hands:
     askers: Mapping[str, Asker] = field(default_factory=dict)
     table: str = ""
     images: ImageLauncher | None = None
+    faults: list[str] | None = None
 
     @property
     def retries(self) -> lifecycle.Retries:
@@ -77,7 +80,8 @@ def each(hands: Hands, jobs: tuple[Job, ...], step: Callable[[Hands, Job], Job])
     result = list(jobs)
     for index, job in enumerate(jobs):
         try:
-            result[index] = step(hands, job)
+            with contained(job.name, hands.faults):
+                result[index] = step(hands, job)
         except Throttled as error:
             log.warning("AWS throttles; the next pass goes on", extra={"job": job.name, "cause": str(error)})
             break

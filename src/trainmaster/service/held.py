@@ -20,6 +20,7 @@ from trainmaster.domain.listing import Filter
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.request import option_field
 from trainmaster.ports import Request, Store
+from trainmaster.service.containing import contained
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +82,8 @@ def enter_due(store: Store, now: datetime) -> None:
     entered = 0
     try:
         for job in _listed(store, Filter(due=now)):
-            entered += _moved(store, job, lambda held: lifecycle.let_go(held, now)) is not None
+            with contained(job.name):
+                entered += _moved(store, job, lambda held: lifecycle.let_go(held, now)) is not None
             if entered >= MOST_MOVED:
                 return
     except ServiceTrouble as error:
@@ -131,10 +133,11 @@ def _follow(store: Store, ended: Job, now: datetime) -> int:
     while parents and told < MOST_MOVED:
         parent = parents.popleft()
         for child in _listed(store, Filter(parent=parent.name)):
-            after = _moved(store, child, _told(parent, now))
-            told += after is not None
-            if after is not None and after.state in ENDED:
-                parents.append(after)
+            with contained(child.name):
+                after = _moved(store, child, _told(parent, now))
+                told += after is not None
+                if after is not None and after.state in ENDED:
+                    parents.append(after)
     return told
 
 

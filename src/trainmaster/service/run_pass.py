@@ -41,8 +41,8 @@ def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
     if tick:
         held.enter_due(hands.store, hands.clock.now())
     snapshot = hands.store.begin_pass()
-    hands = replace(hands, policy=snapshot.policy, pools=snapshot.pools)
     report = PassReport(snapshot.pass_number)
+    hands = replace(hands, policy=snapshot.policy, pools=snapshot.pools, faults=report.faults)
     try:
         snapshot = report.snapshot = _looked(hands, snapshot, tick=tick)
         report.plan = schedule(snapshot, hands.clock.now(), random.Random(snapshot.pass_number))  # noqa: S311 -- spreads choices, guards nothing

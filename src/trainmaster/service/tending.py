@@ -5,14 +5,21 @@ It must not decide what starts, stops or changes its size.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+from trainmaster.domain import lifecycle
+from trainmaster.domain.errors import ServiceTrouble
 from trainmaster.domain.image.demand import pool_of
 from trainmaster.domain.job import Job, JobState
-from trainmaster.service.hands import Hands, each
+from trainmaster.service.containing import note, types_of
+from trainmaster.service.hands import Hands, commit, each
 from trainmaster.service.launch import launch, look_at, never_started, stop
 from trainmaster.service.resizing import advance
 
 MOST_CHECKS = 100
 """About as many DescribeTrainingJob calls as one tick makes at most (its rate is not published)."""
+GIVEN_UP_AFTER = timedelta(minutes=15)
+"""An attempt that a fault of ours keeps from being created for so long holds its capacity no longer."""
 _QUIET_MINUTES = 10
 _BUSY_MINUTES = 2
 
@@ -45,10 +52,29 @@ def go_on(hands: Hands, job: Job) -> Job:
     if attempt is None:
         return job
     if not attempt.launched:
-        job = never_started(hands, job) if job.stop_asked else launch(hands, job)
+        job = never_started(hands, job) if job.stop_asked else _launched(hands, job)
     elif job.stop_asked and not attempt.stop_sent and attempt.base_ended_at is None:
         job = stop(hands, job)
     return advance(hands, job)
+
+
+def _launched(hands: Hands, job: Job) -> Job:
+    """Launch what an earlier pass has committed; where a fault of ours has kept it from that for long, it ends.
+
+    It would hold its capacity for ever. Raises like `launch`.
+    """
+    try:
+        return launch(hands, job)
+    except ServiceTrouble:
+        raise
+    except Exception as error:
+        attempt, now = lifecycle.current(job), hands.clock.now()
+        since = attempt.created_at + GIVEN_UP_AFTER
+        if now < since or hands.launcher.describe(attempt.training_job_name) is not None:
+            raise
+        note(error, job.name, hands.faults)
+        reason = f"a fault of the queue's keeps it from being started: {types_of(error)}"
+        return commit(hands, job, lifecycle.fail(job, now, reason))
 
 
 def _is_due(job: Job, minute: int, rounds: int) -> bool:

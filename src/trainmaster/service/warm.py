@@ -18,6 +18,7 @@ from trainmaster.domain.observation import Observation, Warm
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.warm import WarmPool
 from trainmaster.planner.warm import left_over
+from trainmaster.service.containing import contained
 from trainmaster.service.hands import Hands
 
 log = logging.getLogger(__name__)
@@ -89,15 +90,20 @@ def _asked(hands: Hands, due: Iterable[WarmPool], users: dict[str, Job]) -> Iter
     for pool in due:
         name = pool.training_job_name
         try:
-            if pool.ending_since is not None:
-                yield pool, None if end(hands, pool) else pool
-            else:
-                yield pool, _as_told(pool, hands.launcher.describe(name), used=_is_starting(pool, users))
+            with contained(name, hands.faults):
+                yield pool, _asked_of(hands, pool, users)
         except Throttled as error:
             log.warning("SageMaker throttles; the next pass goes on", extra={"trainingJob": name, "cause": str(error)})
             return
         except (Unavailable, NotPermitted) as error:
             log.warning("cannot ask about a warm pool", extra={"trainingJob": name, "cause": str(error)})
+
+
+def _asked_of(hands: Hands, pool: WarmPool, users: dict[str, Job]) -> WarmPool | None:
+    """The warm pool as it stands, None where it is gone."""
+    if pool.ending_since is not None:
+        return None if end(hands, pool) else pool
+    return _as_told(pool, hands.launcher.describe(pool.training_job_name), used=_is_starting(pool, users))
 
 
 def _is_starting(pool: WarmPool, users: dict[str, Job]) -> bool:

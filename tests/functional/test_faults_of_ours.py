@@ -1,0 +1,205 @@
+"""A fault of the queue's own, met at one job: all others start, run and end as if it were not there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from builders import G5, P5
+from tables import new_table
+from trainmaster.bootstrap import Application
+from trainmaster.domain.errors import Fenced
+from trainmaster.domain.job import ENDED, JobState
+from trainmaster.domain.policy import Policy
+from trainmaster.handlers.manager import consume, metrics
+from trainmaster.service.change import cancel
+from trainmaster.service.containing import contained
+from trainmaster.service.run_pass import run_pass
+from trainmaster.service.tending import GIVEN_UP_AFTER
+from world import BRISK, Context, Killed, World
+
+SECRET = "hunter2"
+STEPS = ("create", "stop", "describe")
+
+
+class Faulty:
+    """A launcher with a fault in it that only some jobs meet, in one of the steps."""
+
+    def __init__(self, launcher, names, step, error=KeyError):
+        self._launcher, self._names, self._step, self._error = launcher, names, step, error
+
+    def __getattr__(self, step):
+        act = getattr(self._launcher, step)
+        return self._wrapped(act) if step == self._step else act
+
+    def _wrapped(self, act):
+        def met(about, *more, **rest):
+            if getattr(about, "name", about) in self._names:
+                raise self._error(SECRET)
+            return act(about, *more, **rest)
+
+        return met
+
+
+class FaultyWorld(World):
+    """A world whose manager has that fault."""
+
+    def meets(self, names, step, error=KeyError):
+        self.fault = (names, step, error)
+
+    def application(self) -> Application:
+        application = super().application()
+        application.__dict__["launcher"] = Faulty(application.launcher, *self.fault)
+        return application
+
+
+@contextmanager
+def a_world(engine, **settings) -> Iterator[FaultyWorld]:
+    if engine == "memory":
+        yield FaultyWorld(profile=BRISK, **settings)
+        return
+    with new_table() as client:
+        yield FaultyWorld(client, profile=BRISK, **settings)
+
+
+@pytest.mark.parametrize("engine", ["memory", "dynamodb"])
+@pytest.mark.parametrize("step", STEPS)
+def test_all_other_jobs_start_and_end(engine, step):
+    with a_world(engine, pools=f"{P5}=2,{G5}=2") as world:
+        world.meets({"bad"}, step)
+        world.submit("bad", training_seconds=20)
+        for name in ("one", "two", "three"):
+            world.submit(name, kind=G5, training_seconds=20)
+        world.run(20)
+        cancel(world.desk, "bad", "ada")
+        world.run_until_ended("one", "two", "three", limit=600)
+        assert {world.job(name).state for name in ("one", "two", "three")} == {JobState.COMPLETED}
+
+
+@pytest.mark.parametrize("engine", ["memory", "dynamodb"])
+def test_so_where_what_was_decided_for_one_cannot_be_committed(engine):
+    with a_world(engine, pools=f"{P5}=2,{G5}=2") as world:
+        world.meets(set(), "create")
+        for name in ("bad", "one", "two"):
+            world.submit(name, training_seconds=20)
+        hands = world.application().hands
+        report = run_pass(replace(hands, store=FaultyStore(hands.store, "bad")))
+        assert (report.faults, sorted(report.started)) == (["bad"], ["one"])
+
+
+class FaultyStore:
+    """A store that cannot write one of the jobs."""
+
+    def __init__(self, store, name):
+        self._store, self._name = store, name
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def transition(self, changes, **rest):
+        if any(after.name == self._name for _, after in changes):
+            raise KeyError(SECRET)
+        return self._store.transition(changes, **rest)
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    bad=st.sets(st.integers(0, 5), max_size=3),
+    step=st.sampled_from(STEPS),
+    error=st.sampled_from([KeyError, ValueError, AttributeError, RecursionError]),
+    preempts=st.booleans(),
+)
+def test_whatever_the_fault_and_whoever_meets_it(bad, step, error, preempts):
+    world = FaultyWorld(pools=f"{P5}=6,{G5}=1", profile=BRISK, policy=Policy(hold_for=timedelta(minutes=2)))
+    names = [f"j{index}" for index in range(6)]
+    world.meets({names[index] for index in bad}, step, error)
+    for name in names:
+        world.submit(name, training_seconds=20)
+    if preempts:
+        world.submit("low", kind=G5, training_seconds=30)
+        world.run(20)
+        world.submit("high", kind=G5, priority=9, training_seconds=20)
+    good = [name for index, name in enumerate(names) if index not in bad] + ["high"] * preempts
+    world.run_until_ended(*good, limit=900)
+    assert {world.job(name).state for name in good} <= {JobState.COMPLETED}
+
+
+def test_a_job_that_it_keeps_from_being_started_fails_in_the_end_and_frees_what_it_held():
+    world = FaultyWorld(pools=f"{P5}=1", profile=BRISK)
+    world.meets({"bad"}, "create")
+    world.submit("bad", training_seconds=20)
+    world.settle()
+    world.submit("next", training_seconds=20)
+    world.run(GIVEN_UP_AFTER.total_seconds() - 60)
+    assert world.states("bad", "next") == {"bad": "starting", "next": "pending"}
+    world.run_until_ended("bad", "next", limit=600)
+    assert world.states("bad", "next") == {"bad": "failed", "next": "completed"}
+    said = world.job("bad").history[-1].reason
+    assert "a fault of the queue's" in said
+    assert "KeyError" in said
+    assert SECRET not in said
+
+
+def test_one_that_was_created_in_spite_of_it_is_not_given_up():
+    world = FaultyWorld(pools=f"{P5}=1", profile=BRISK)
+    world.meets({"bad"}, "create")
+    world.submit("bad", training_seconds=5000)
+    world.settle()
+    world.meets(set(), "create")
+    application = world.application()
+    job = world.job("bad")
+    application.launcher.create(job, job.attempt, application.store.request_of("bad"))
+    world.meets({"bad"}, "create")
+    world.run(GIVEN_UP_AFTER.total_seconds() + 300)
+    assert world.job("bad").state not in ENDED
+
+
+def test_a_pass_tells_of_whom_it_met_and_not_what(caplog):
+    world = FaultyWorld(profile=BRISK)
+    world.meets({"bad"}, "create")
+    world.submit("bad")
+    with caplog.at_level("INFO"):
+        report = run_pass(world.application().hands)
+    assert report.faults == ["bad"]
+    (line,) = [each for each in caplog.records if "fault of the queue" in each.message]
+    assert (line.job, line.error_type) == ("bad", "KeyError")
+    assert any("met" in place for place in line.where)
+    assert SECRET not in caplog.text
+
+
+def test_an_event_that_meets_one_is_set_aside_and_those_behind_it_are_heard():
+    world = FaultyWorld(profile=BRISK)
+    world.meets(set(), "create")
+    world.submit("job1", training_seconds=5000)
+    world.settle()
+    application = world.application()
+
+    class Deaf:
+        def __getattr__(self, name):
+            return getattr(application, name)
+
+        def observation_of(self, message):
+            raise KeyError(SECRET)
+
+    event = {"detail-type": "SageMaker Training Job State Change", "detail": {}}
+    bodies = [event, {"kind": "wake", "follows": 0}]
+    records = [{"messageId": f"m{n}", "body": json.dumps(body)} for n, body in enumerate(bodies)]
+    world.queue.aside.clear()
+    answer = consume(Deaf(), {"Records": records}, Context())
+    metrics.clear_metrics()
+    assert answer == {"batchItemFailures": []}
+    ((body, why),) = world.queue.aside
+    assert (json.loads(body), "KeyError" in why, SECRET in why) == (event, True, False)
+
+
+@pytest.mark.parametrize("error", [Fenced("later"), Killed(), KeyboardInterrupt()])
+def test_what_is_meant_to_end_a_pass_still_ends_it(error):
+    with pytest.raises(type(error)), contained("job1"):
+        raise error
