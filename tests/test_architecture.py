@@ -43,7 +43,7 @@ NEVER = {
 }
 ALL_STAGES_MAY_IMPORT = {"standing"}
 STAGE_HELPERS = {
-    "place": {"placement"},
+    "place": {"lacking", "placement"},
     "attained": {"order"},
     "course": {"expect"},
     "barred": {"limits", "share"},

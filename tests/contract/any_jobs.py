@@ -112,6 +112,7 @@ ATTEMPT = dict[str, st.SearchStrategy[Any]](
     base_ended_at=st.none() | times,
     restarts=st.integers(0, 99),
     given=st.integers(0, 999),
+    turned_down=st.dictionaries(keys, times, max_size=2),
 )
 attempts = st.builds(Attempt, **ATTEMPT)
 EARLIER = dict[str, st.SearchStrategy[Any]](

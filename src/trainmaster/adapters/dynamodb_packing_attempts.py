@@ -53,6 +53,7 @@ def attempt_values(attempt: Attempt, job: Job) -> dict[str, Any]:
         "ended": since(entry, attempt.ended_at),
         "reason": attempt.reason,
         "given": attempt.given or None,
+        "turnedDown": {pool: since(entry, moment) for pool, moment in attempt.turned_down.items()} or None,
         **_sizes(attempt, job),
     }
     return {key: value for key, value in values.items() if value is not None}
@@ -82,6 +83,7 @@ def attempt_of(value: Mapping[str, Any], name: str, entry: datetime) -> Attempt:
         ended_at=at(entry, get("ended")),
         reason=get("reason"),
         given=get("given", 0),
+        turned_down={pool: entry + timedelta(seconds=after) for pool, after in get("turnedDown", {}).items()},
         **(_sizes_of(value, name, entry) if value.keys() & _SIZES else {}),
     )
 

@@ -5,15 +5,20 @@ Values only. It must not know jobs: what becomes of one is `lifecycle`'s to say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from trainmaster.domain.capacity import Units
 from trainmaster.domain.elastic import Member, Resizing
+from trainmaster.domain.observation import WAITED_TOO_LONG
 
 FULL_RESTART = "trainmaster: full restart"
 """How the reason begins by which the nodes of an elastic job ask for a new attempt (`worker/budget.FULL`)."""
+
+NOT_PERMITTED = "not permitted: "
+"""How the reason begins of an attempt that was returned for want of a permission, not of capacity."""
 
 
 class Outcome(StrEnum):
@@ -66,6 +71,7 @@ class Attempt:
         base_ended_at: when its own training job ended, while members still hold units.
         given: requests that an image job's was given; as its regions finish it holds fewer. 0 of others.
         restarts: of its nodes, for failures, as they had counted them when it ended; 0 where nobody has to know.
+        turned_down: pools that had nothing for starts before it, which left it their number, and when they had not.
     """
 
     number: int
@@ -98,6 +104,7 @@ class Attempt:
     base_ended_at: datetime | None = None
     restarts: int = 0
     given: int = 0
+    turned_down: Mapping[str, datetime] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -123,6 +130,24 @@ class Attempt:
         if self.started_at is None or self.ended_at is None:
             return 0.0
         return (self.ended_at - self.started_at).total_seconds()
+
+    @property
+    def lacked(self) -> bool:
+        """Whether it ended for want of capacity: SageMaker had none, or the account's limits left none."""
+        reason = self.reason or ""
+        if self.outcome is Outcome.RETURNED:
+            return not reason.startswith(NOT_PERMITTED)
+        return self.outcome is Outcome.FAILED and self.started_at is None and reason.endswith(WAITED_TOO_LONG)
+
+    @property
+    def lacking(self) -> Mapping[str, datetime]:
+        """Pools that turned out to have nothing for it, or for starts that had its number before, and when.
+
+        Of several pools that it needed together nobody knows which it was.
+        """
+        if not self.lacked or self.ended_at is None or (len(self.units) > 1 and not self.choices):
+            return self.turned_down
+        return {**self.turned_down, **dict.fromkeys(self.units, self.ended_at)}
 
     @property
     def asked_in_full(self) -> bool:

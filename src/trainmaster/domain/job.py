@@ -189,7 +189,8 @@ class Job:
     @cached_property
     def traits(self) -> str | None:
         """Equal for jobs that differ in nothing but their past that a pass looks at; None for a job like no other."""
-        if self.hold is not None or self.retry_at is not None or self.group is not None:
+        lacked = self.attempt is not None and self.attempt.lacked
+        if lacked or self.hold is not None or self.retry_at is not None or self.group is not None:
             return None
         who = (self.share, self.submitted_by, self.preemptible, self.wishes)
         # One string, once: planners compare it for every job of a deep queue.

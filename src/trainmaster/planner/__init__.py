@@ -24,6 +24,7 @@ Stages, each a question of its own; below some their helpers, which nobody else 
     warm.py         who starts on warm pools, and which are ended for a job
     place.py        where a job starts, of the alternatives that it has
       placement.py    the placement policies, for pools that could all hold a job
+      lacking.py      which pools have lately turned out to lack instances
     expect.py       when jobs are expected to end
     reserve.py      reservations for blocked jobs, and who may pass them
     shortage.py     what a blocked job is told

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from trainmaster.domain.capacity import Units
+from trainmaster.domain.clock import clock
 from trainmaster.domain.elastic import Cause
 from trainmaster.domain.job import Hold, Job
 from trainmaster.domain.plan import Decision, EndWarm, Preempt, Resize, Snapshot, Start, Wait
@@ -139,7 +140,8 @@ class Deciding:
         Pools that only cover its resources are all alike to it. Whichever of them the placement policy chose, SageMaker
         would start it on a warm pool there, so that none may be passed over.
         """
-        figures, named = self.figures, job.demand.named
+        figures, at_hand = self.figures, self.placer.at_hand(job, open_)
+        named = [units for units in job.demand.named if units in at_hand]
         for units in open_:
             if (pool := figures.warm.match(job, units)) is not None:
                 return units, pool
@@ -286,5 +288,9 @@ def _protected(choice: Choice) -> Reason:
 
 
 def _cause(job: Job) -> str:
-    reason = None if job.attempt is None else job.attempt.reason
-    return reason or "its last start met no capacity"
+    last = job.attempt
+    reason = (None if last is None else last.reason) or "its last start met no capacity"
+    # Where it could only have been in one place, the reason needs no place.
+    if last is None or not last.lacked or last.ended_at is None or len(job.demand.alternatives) < 2:
+        return reason
+    return f"{' and '.join(sorted(last.units))} had no capacity at {clock(last.ended_at)}: {reason}"

@@ -1,13 +1,15 @@
 """Where a job starts, or waits, of the alternatives that it has: spillover (Liu et al. 2022, algorithms 1 and 2).
 
 What the job names itself goes first, in its order; then what is held for it; then what its share prefers; then the
-placement policy chooses. It must not preempt, nor know what is free but by asking.
+placement policy chooses: each among the pools that have not lately turned out to lack instances. It must not preempt,
+nor know what is free but by asking.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -17,6 +19,7 @@ from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Placement as Policy
 from trainmaster.domain.resources import InstanceType, Resources
+from trainmaster.planner.lacking import Lacking
 from trainmaster.planner.placement import Node, choose, choose_queue, initial_weight
 
 if TYPE_CHECKING:
@@ -36,18 +39,28 @@ class Placement:
 
 @dataclass(slots=True)
 class Placer:
-    """Places the jobs of one plan, one after the other."""
+    """Places the jobs of one plan, one after the other.
+
+    Attributes:
+        snapshot: what the pass read.
+        rng: for policies that draw.
+        now: the time of the pass, UTC; None where it does not matter what pools have lately turned out to lack.
+        cursors: where the policies that go round have got to.
+    """
 
     snapshot: Snapshot
     rng: Random
+    now: datetime | None = None
     cursors: Cursors = field(default_factory=Cursors)
     _kinds: dict[str, InstanceType] = field(default_factory=dict)
     _queues: dict[tuple[str, ...], str] = field(default_factory=dict)
+    _lacking: Lacking | None = None
 
     def __post_init__(self) -> None:
         """Weights of pools that are gone are forgotten: a new pool of that name begins anew."""
         known, pools = self.snapshot.cursors, self.snapshot.pools
         self.cursors = replace(known, weights={name: at for name, at in known.weights.items() if name in pools})
+        self._lacking = None if self.now is None else Lacking(self.snapshot, self.now)
 
     def place(self, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
         """What a job starts on, of the alternatives that fit at once, which come in the order of its demand.
@@ -61,9 +74,9 @@ class Placer:
             free: units of a pool that the job could have now.
         """
         if job.demand.resources is not None:
-            return self._placed(job, fitting, free)
+            return self._placed(job, self.at_hand(job, fitting), free)
         if job.demand.ours or len(job.demand.alternatives) == 1:
-            return Placement(dict(fitting[0]))
+            return Placement(dict(self.at_hand(job, fitting)[0]))
         types = {name: pool.instance_type for name, pool in self.snapshot.pools.items()}
         choices = tuple(types.get(name, name) for units in fitting for name in units)
         return Placement(worst_case(fitting), choices)
@@ -72,13 +85,23 @@ class Placer:
         """The alternatives with the one in front in which a blocked job waits: chosen as for a start, among all.
 
         It is chosen by the pools' totals and by what the job asks for, so that it is the same in every pass and for
-        all jobs that ask for the same, and it is not remembered: a job that waits would move the cursors each time.
+        all jobs that ask for the same while no pool turns out to lack instances, and it is not remembered: a job that
+        waits would move the cursors each time.
         """
-        if job.demand.resources is None or len(possible) == 1:
+        if not job.demand.ours or len(possible) == 1:
             return [*possible]
-        by_pool = _by_pool(possible)
+        at_hand = self.at_hand(job, possible)
+        if job.demand.resources is None:
+            return [*at_hand, *(units for units in possible if units not in at_hand)]
+        by_pool = _by_pool(at_hand)
         first = by_pool[self._preferred(job, by_pool) or self._queue_of(job, by_pool)]
         return [first, *(units for units in possible if units is not first)]
+
+    def at_hand(self, job: Job, alternatives: Sequence[Units]) -> Sequence[Units]:
+        """At least one of the alternatives: those that AWS has not lately turned out to lack go before the others."""
+        if self._lacking is None or len(alternatives) == 1:
+            return alternatives
+        return self._lacking.least(job, alternatives)
 
     def weights(self, names: Iterable[str]) -> dict[str, float]:
         """W_ini of pools (equation 6), each kind of resource as a part of the most that any of these pools has of it.

@@ -44,7 +44,7 @@ def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:
     snapshot = resolve(snapshot)
     changed = changes(snapshot, now)
     snapshot = with_changes(snapshot, changed.decisions)
-    figures, placer = Figures.of(snapshot, now), Placer(snapshot, rng)
+    figures, placer = Figures.of(snapshot, now), Placer(snapshot, rng, now)
     deciding = Deciding(snapshot, now, figures, placer, changed.refused, [*changed.decisions])
     planning = _Planning(snapshot, now, figures, deciding, Alike(snapshot, by_past=figures.ranking.reserves))
     planning.respect_holds()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from trainmaster.domain import lifecycle
+from trainmaster.domain.attempt import NOT_PERMITTED
 from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, UnreadableGroup
 from trainmaster.domain.job import Job
 from trainmaster.domain.observation import Observation, Status
@@ -42,7 +43,7 @@ def create(hands: Hands, job: Job) -> Created | Job:
         return _without_capacity(hands, job, str(error))
     except NotPermitted as error:
         # An administrator can mend a missing permission; ending the whole queue's jobs for it could not be mended.
-        back = lifecycle.give_back(job, hands.clock.now(), f"not permitted: {error}", hands.retries)
+        back = lifecycle.give_back(job, hands.clock.now(), f"{NOT_PERMITTED}{error}", hands.retries)
         return commit(hands, job, back)
     except RequestRefused as error:
         return commit(hands, job, lifecycle.fail(job, hands.clock.now(), str(error)))

@@ -8,6 +8,7 @@ from typing import Any
 
 from trainmaster.domain.attempt import Attempt, Outcome
 from trainmaster.domain.capacity import Units, counted
+from trainmaster.domain.clock import clock
 from trainmaster.domain.elastic import Hook
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.image.demand import begun
@@ -53,11 +54,12 @@ def start(  # noqa: PLR0913 - all that a start decides
         reclaimed_at=reclaimed_at,
         instance_type=instance_type,
         given=0 if job.image_work is None else sum(units.values()),
+        turned_down=last.lacking if last is not None and reuse else {},
     )
     if job.elastic is not None and job.elastic.hook is Hook.MEMBERS:
         attempt = new_members(job, attempt, attempt.size - job.elastic.least, now)
     past = {} if last is None or reuse else followed(job, last)
-    reason = _places(units, instance_type)
+    reason = _places(units, instance_type) + _elsewhere(last, units)
     work = None if job.image_work is None else begun(job.image_work)
     taken: dict[str, Any] = {"attempt": attempt, "image_work": work, **past}
     return move(job, JobState.STARTING, now, reason, hold=None, retry_at=None, **taken)
@@ -113,6 +115,13 @@ def saved(job: Job, at: datetime) -> Job | None:
 def stop_sent(job: Job) -> Job:
     """SageMaker is known to have been asked to stop the attempt."""
     return touch(job, attempt=replace(current(job), stop_sent=True))
+
+
+def _elsewhere(last: Attempt | None, units: Units) -> str:
+    """Why it takes other units than the try before did."""
+    if last is None or not last.lacked or last.ended_at is None or units.keys() == last.units.keys():
+        return ""
+    return f": {' and '.join(sorted(last.units))} had no capacity at {clock(last.ended_at)}"
 
 
 def _places(units: Units, instance_type: str) -> str:

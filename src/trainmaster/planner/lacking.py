@@ -1,0 +1,101 @@
+"""Which pools have lately turned out to lack instances: AWS has none, or grants none, though the caps leave room.
+
+What one job has met counts for others, too, that ask for no less of the same: else each would find out for itself, and
+wait in between. It must not choose among pools, nor know what the caps leave free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from trainmaster.domain.capacity import Kind, Pool, Units, source
+from trainmaster.domain.job import Job
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy import FailureClass, default_retries
+
+OWN = timedelta(days=1)
+"""How long a job remembers where its tries met nothing: longer than it takes to try all of its pools in turn."""
+_Met = list[tuple[datetime, int]]
+
+
+@dataclass(slots=True)
+class Lacking:
+    """What the jobs of one snapshot have met. Thrown away with the plan.
+
+    Attributes:
+        snapshot: what the pass read.
+        now: the time of the pass, UTC.
+    """
+
+    snapshot: Snapshot
+    now: datetime
+    _met: dict[str, _Met] | None = None
+    _stocks: dict[str, str] = field(default_factory=dict)
+
+    def least(self, job: Job, alternatives: Sequence[Units]) -> Sequence[Units]:
+        """Those that have not lately been lacking, in their order; where all have, those of which it is longest ago.
+
+        What is held for the job is among them: somebody has just left it.
+        """
+        own, others = self._own(job), self._of_others()
+        if not own and not others:
+            return alternatives
+        times = [self._since(units, own, others) for units in alternatives]
+        known = [at for at in times if at is not None]
+        first = min(known) if len(known) == len(times) else None
+        held = None if job.hold is None else job.hold.units
+        return [units for units, at in zip(alternatives, times, strict=True) if at == first or units == held]
+
+    def _since(self, units: Units, own: Mapping[str, datetime], others: Mapping[str, _Met]) -> datetime | None:
+        """When such units last turned out not to be there; None where nobody was lately refused as much of them."""
+        wanted = [(self._stock(pool), count) for pool, count in units.items()]
+        found = [own[stock] for stock, _ in wanted if stock in own]
+        found += [at for stock, count in wanted for at, refused in others.get(stock, ()) if refused <= count]
+        return max(found, default=None)
+
+    def _own(self, job: Job) -> dict[str, datetime]:
+        """Where the job's last tries have met nothing, up to the last that met something else."""
+        found: dict[str, datetime] = {}
+        for attempt in reversed(job.attempts):
+            if not attempt.lacked:
+                break
+            for pool, at in attempt.lacking.items():
+                if at > self.now - OWN:
+                    found.setdefault(self._stock(pool), at)
+        return found
+
+    def _of_others(self) -> dict[str, _Met]:
+        """When how many instances were not to be had; no older than the longest that a job waits for its next try."""
+        if self._met is None:
+            retries = {**default_retries(), **self.snapshot.policy.retries}
+            after = self.now - retries[FailureClass.CAPACITY].longest
+            self._met = {}
+            for job in (*self.snapshot.active, *self.snapshot.waiting):
+                # Nearly no job of a deep queue has been tried.
+                if job.attempt is not None:
+                    self._note(job, after, self._met)
+        return self._met
+
+    def _note(self, job: Job, after: datetime, met: dict[str, _Met]) -> None:
+        for attempt in reversed(job.attempts):
+            for pool, at in attempt.lacking.items():
+                if at > after:
+                    met.setdefault(self._stock(pool), []).append((at, attempt.units.get(pool, attempt.size)))
+            if attempt.created_at <= after:
+                return
+
+    def _stock(self, pool: str) -> str:
+        """Where AWS takes a pool's instances from: the same for several pools of one type and kind."""
+        if pool not in self._stocks:
+            known = self.snapshot.pools.get(pool)
+            self._stocks[pool] = pool if known is None else _stock_of(known)
+        return self._stocks[pool]
+
+
+def _stock_of(pool: Pool) -> str:
+    """That of an endpoint has no instances."""
+    if pool.kind is Kind.ENDPOINT:
+        return pool.name
+    return source(pool.instance_type, spot=pool.kind is Kind.SPOT, plan_arn=pool.plan_arn)

@@ -1,0 +1,171 @@
+"""Pools that have lately turned out to lack instances: who goes elsewhere, for how long, and who does not."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from builders import NOW, a_hold, a_job, a_past_attempt, a_snapshot, an_attempt, at
+from trainmaster.domain import lifecycle
+from trainmaster.domain.attempt import NOT_PERMITTED, Outcome
+from trainmaster.domain.capacity import Demand, Kind, Pool
+from trainmaster.domain.policy import FailureClass, Policy, Retry, Share
+from trainmaster.domain.resources import Resources
+from trainmaster.domain.warm import WarmPool
+from trainmaster.planner.schedule import schedule
+
+A, B, C = (Pool(name, 4, vcpus=cpus, memory_gib=8.0) for name, cpus in (("a", 4), ("b", 8), ("c", 16)))
+LONGEST = Retry().longest.total_seconds()
+
+
+def by_resources(name="job1", count=1, **fields):
+    demand = Demand((), ours=True, resources=Resources(vcpus=2), instances=count)
+    return a_job(name, demand=demand, **fields)
+
+
+def by_name(*pools, **fields):
+    return a_job(demand=Demand(tuple({pool: 1} for pool in pools), ours=True), **fields)
+
+
+def refused(job, *tries, reason="CapacityError: none", launched=True):
+    """The job after tries in these pools, each so many seconds after `NOW`, that met no capacity."""
+    for pool, seconds in tries:
+        count = job.demand.instances or 1
+        started = lifecycle.start(job, {pool: count}, (), at(seconds))
+        if launched:
+            started = lifecycle.launched(started)
+        job = lifecycle.give_back(started, at(seconds), reason)
+    return replace(job, retry_at=None)
+
+
+def where(job, *pools, seconds=60.0, others=(), active=(), policy=None, warm=()):
+    """The pool in which the job would start."""
+    snapshot = a_snapshot(pools=pools or (A, B, C), waiting=[job, *others], active=active, policy=policy)
+    plan = schedule(replace(snapshot, warm=warm), at(seconds), random.Random(1))
+    (start,) = [start for start in plan.starts if start.job.name == job.name]
+    return next(iter(start.units))
+
+
+class TestOwnTries:
+    def test_go_from_pool_to_pool(self):
+        job = by_resources()
+        assert where(job) == "a"
+        assert where(refused(job, ("a", 0))) == "b"
+        assert where(refused(job, ("a", 0), ("b", 1))) == "c"
+
+    def test_begin_again_where_it_is_longest_ago(self):
+        tries = ("a", 0), ("b", 1), ("c", 2)
+        assert where(refused(by_resources(), *tries)) == "a"
+        assert where(refused(by_resources(), *tries, ("a", 3))) == "b"
+
+    def test_that_left_no_training_job_behind_are_remembered_too(self):
+        job = refused(by_resources(), ("a", 0), ("b", 1), launched=False)
+        assert (job.attempt.number, job.past) == (1, ())
+        assert where(job) == "c"
+
+    def test_go_through_pools_that_it_names_in_its_order(self):
+        assert where(by_name("b", "a")) == "b"
+        assert where(refused(by_name("b", "a"), ("b", 0))) == "a"
+
+    def test_outlast_back_offs_but_not_a_day(self):
+        job = refused(by_resources(), ("a", 0))
+        assert where(job, seconds=23 * 3600) == "b"
+        assert where(job, seconds=25 * 3600) == "a"
+
+    def test_that_ended_otherwise_begin_anew(self):
+        job = refused(by_resources(), ("a", 0))
+        later = 10 * LONGEST
+        ran = a_past_attempt(2, units={"b": 1}, created_at=at(later), ended_at=at(later), training_job_name="job1-2")
+        assert where(replace(job, past=(job.attempt,), attempt=ran), seconds=later + 1) == "a"
+
+    def test_take_the_same_pool_where_no_other_is_free(self):
+        others = [replace(pool, cap=0) for pool in (B, C)]
+        assert where(refused(by_resources(), ("a", 0)), A, *others) == "a"
+
+    def test_go_before_what_the_share_prefers(self):
+        policy = Policy(shares={"default": Share(name="default", prefers=("b",))})
+        assert where(by_resources(), policy=policy) == "b"
+        assert where(refused(by_resources(), ("b", 0)), policy=policy) == "a"
+
+    def test_do_not_keep_it_from_what_was_freed_for_it(self):
+        job = replace(refused(by_resources(), ("b", 0)), hold=a_hold({"b": 1}))
+        assert where(job) == "b"
+
+    def test_do_not_keep_it_from_a_warm_pool_there(self):
+        warm = (WarmPool("old", {"b": 1}, "same", at(6_000)),)
+        job = refused(by_name("a", "b", fit="same"), ("a", 0))
+        assert where(job, warm=(replace(warm[0], units={"a": 1}),)) == "a"
+        assert where(replace(by_name("a", "b", fit="same")), warm=warm) == "a"
+        assert where(refused(by_name("a", "b", fit="same"), ("a", 0)), warm=warm) == "b"
+
+    def test_of_several_pools_together_say_nothing_of_each(self):
+        attempt = an_attempt(units={"a": 1, "b": 1}, outcome=Outcome.RETURNED, ended_at=NOW, reason="none")
+        assert attempt.lacking == {}
+        assert replace(attempt, choices=("a", "b")).lacking == {"a": NOW, "b": NOW}
+
+    def test_for_spot_instances_that_did_not_come_in_time_count_too(self):
+        job = lifecycle.launched(lifecycle.start(by_name("spot", "a"), {"spot": 1}, (), NOW))
+        reason = "SageMaker ended it: MaxWaitTimeExceeded"
+        job = replace(lifecycle.failed_as(job, FailureClass.SPOT, NOW, reason), retry_at=None)
+        assert where(job, Pool("spot", 4, type_="a", kind=Kind.SPOT), A) == "a"
+
+
+class TestWhatOthersMet:
+    @pytest.mark.parametrize("state", ["waiting", "active"])
+    def test_counts_for_as_long_as_jobs_back_off_at_most(self, state):
+        other = refused(by_resources("other"), ("a", 0))
+        if state == "active":
+            more = {"active": [lifecycle.start(other, {"b": 1}, (), at(1))]}
+        else:
+            more = {"others": [replace(other, retry_at=at(99_999))]}
+        assert where(by_resources(), seconds=LONGEST - 1, **more) == "b"
+        assert where(by_resources(), seconds=LONGEST, **more) == "a"
+
+    def test_counts_as_long_as_the_settings_have_jobs_back_off(self):
+        other = replace(refused(by_resources("other"), ("a", 0)), retry_at=at(99_999))
+        policy = Policy(retries={FailureClass.CAPACITY: Retry(most=None, longest=timedelta(seconds=100))})
+        assert where(by_resources(), seconds=99, others=[other], policy=policy) == "b"
+        assert where(by_resources(), seconds=100, others=[other], policy=policy) == "a"
+
+    def test_counts_although_it_left_no_training_job_behind(self):
+        other = refused(by_resources("other"), ("a", 0), launched=False)
+        runs = lifecycle.start(other, {"b": 1}, (), at(1))
+        assert (runs.past, runs.attempt.number) == ((), 1)
+        assert where(by_resources(), active=[runs]) == "b"
+
+    def test_does_not_count_for_who_asks_for_less(self):
+        other = replace(refused(by_resources("other", 3), ("a", 0)), retry_at=at(99_999))
+        assert where(by_resources(count=3), others=[other]) == "b"
+        assert where(by_resources(count=2), others=[other]) == "a"
+
+    def test_counts_for_all_pools_of_the_same_instances(self):
+        twins = [Pool(name, 4, type_="ml.m5.xlarge") for name in ("team1", "team2")]
+        other = replace(refused(by_resources("other"), ("team1", 0)), retry_at=at(99_999))
+        assert where(by_resources(), *twins, Pool("ml.m5.4xlarge", 4), others=[other]) == "ml.m5.4xlarge"
+
+    def test_does_not_count_where_only_a_permission_was_missing(self):
+        other = refused(by_resources("other"), ("a", 0), reason=f"{NOT_PERMITTED}iam:PassRole")
+        assert where(by_resources(), others=[replace(other, retry_at=at(99_999))]) == "a"
+
+
+def test_jobs_that_have_met_something_else_are_not_alike():
+    """A person may have held and released one, which ends its back-off."""
+    assert by_resources().traits is not None
+    assert refused(by_resources(), ("a", 0)).traits is None
+
+
+def test_a_blocked_job_waits_where_nothing_has_been_lacking():
+    full = [replace(pool, cap=1) for pool in (A, B)]
+    busy = [lifecycle.start(a_job(f"busy-{n}"), {n: 1}, (), NOW) for n in "ab"]
+    for job, expected in ((by_resources(), "a"), (refused(by_resources(), ("a", 0)), "b")):
+        snapshot = a_snapshot(pools=full, active=busy, waiting=[job])
+        (wait,) = schedule(snapshot, at(60), random.Random(1)).waits
+        assert wait.reason.pool == expected
+
+
+def test_a_start_elsewhere_says_why():
+    job = lifecycle.start(refused(by_resources(), ("a", 0)), {"b": 1}, (), at(60))
+    assert job.history[-1].reason == "takes 1 x b: a had no capacity at " + NOW.strftime("%Y-%m-%dT%H:%M:%SZ")
