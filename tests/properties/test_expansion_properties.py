@@ -14,7 +14,7 @@ import builders as b
 from trainmaster.domain.capacity import Demand, Kind, Pool, covers, total
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.job import Job
-from trainmaster.domain.plan import Expand, Retire, Snapshot, Start
+from trainmaster.domain.plan import Expand, Plan, Retire, Shrink, Snapshot, Start
 from trainmaster.domain.policy import Budget, Choose, Expansion, Lending, Policy, Share
 from trainmaster.domain.records import Records
 from trainmaster.domain.resolving import resolve, with_changes
@@ -27,6 +27,7 @@ NAMES = [f"ml.t{number}.large" for number in range(5)]
 OTHERS = ["pool-a", "pool-b"]
 CENT = 1e-3
 STEADY = settings(deadline=None, max_examples=150)
+BRIEF = settings(STEADY, max_examples=50)
 
 
 @st.composite
@@ -114,13 +115,17 @@ def lived(snapshot: Snapshot, passes: int) -> Snapshot:
     """The queue after some passes in which all that starts runs on."""
     for number in range(passes):
         now = b.at(100 + 60 * number)
-        plan = schedule(snapshot, now, random.Random(number))
-        started = {start.job.name: start for start in plan.starts}
-        active = [a_started(start, now) for start in started.values()]
-        snapshot = with_changes(snapshot, [*plan.expansions, *plan.retirements])
-        waiting = tuple(job for job in snapshot.waiting if job.name not in started)
-        snapshot = replace(snapshot, active=(*snapshot.active, *active), waiting=waiting)
+        snapshot = carried_out(snapshot, schedule(snapshot, now, random.Random(number)), now)
     return snapshot
+
+
+def carried_out(snapshot: Snapshot, plan: Plan, now: datetime) -> Snapshot:
+    """The queue after a pass."""
+    started = {start.job.name: start for start in plan.starts}
+    active = [a_started(start, now) for start in started.values()]
+    snapshot = with_changes(snapshot, plan.of_pools)
+    waiting = tuple(job for job in snapshot.waiting if job.name not in started)
+    return replace(snapshot, active=(*snapshot.active, *active), waiting=waiting)
 
 
 def a_started(start: Start, now: datetime) -> Job:
@@ -201,7 +206,7 @@ def test_each_infeasible_job_gets_a_pool_that_holds_it_or_a_reason(snapshot):
         assert could or held or job.name not in served
 
 
-@STEADY
+@BRIEF
 @given(queues(), st.integers(0, 3))
 def test_pools_are_made_for_jobs_that_no_rule_keeps_from_starting_there(snapshot, passes):
     now = b.at(100 + 60 * passes)
@@ -216,7 +221,7 @@ def test_pools_are_made_for_jobs_that_no_rule_keeps_from_starting_there(snapshot
             assert job.retry_at is None or job.retry_at <= now
 
 
-@STEADY
+@BRIEF
 @given(queues(), st.integers(0, 3))
 def test_who_may_not_start_keeps_no_pool(snapshot, passes):
     """Once nothing runs and all who wait are of shares whose budget is spent, every made pool goes with the time."""
@@ -237,3 +242,35 @@ def test_what_nobody_uses_goes_and_is_not_made_again(snapshot, passes):
     result = changes(idle, later)
     assert {each.pool.name for each in result.decisions if isinstance(each, Retire)} == {p.name for p in made(idle)}
     assert changes(with_changes(idle, result.decisions), later).decisions == ()
+
+
+@BRIEF
+@given(queues(), st.integers(2, 4))
+def test_what_has_given_takes_nothing_back_while_nobody_comes_or_ends(snapshot, passes):
+    """No pool becomes smaller and larger again by turns, and none becomes smaller than what runs there."""
+    gave: set[str] = set()
+    for number in range(passes):
+        now = b.at(200 + 240 * number)
+        plan = schedule(snapshot, now, random.Random(number))
+        assert not gave & {each.pool.name for each in plan.expansions}
+        smaller = [each for each in plan.of_pools if isinstance(each, Shrink)]
+        gave |= {each.pool.name for each in smaller}
+        used = total(job.units for job in snapshot.active)
+        assert all(
+            used.get(each.pool.name, 0) <= each.pool.cap < snapshot.pools[each.pool.name].cap for each in smaller
+        )
+        snapshot = carried_out(snapshot, plan, now)
+
+
+@BRIEF
+@given(queues(), st.integers(1, 3))
+def test_what_nobody_uses_or_waits_for_stops_no_demand(snapshot, passes):
+    """A guard rail stops nobody who would have passed it had the idle pools never been made."""
+    snapshot = lived(snapshot, passes)
+    idle = replace(snapshot, active=(), waiting=(), policy=replace(snapshot.policy, shares={}))
+    job = b.a_job("new", entry_time=b.at(900), demand=Demand((), ours=True, resources=Resources(vcpus=1), instances=1))
+    alone = replace(idle, waiting=(job,), pools={n: p for n, p in idle.pools.items() if not p.made_for})
+    there = replace(idle, waiting=(job,))
+    assert ("new" in changes(resolve(there), b.at(900)).refused) <= (
+        "new" in changes(resolve(alone), b.at(900)).refused
+    )

@@ -16,8 +16,8 @@ import pytest
 import builders as b
 from trainmaster.domain.capacity import Demand, Kind, Pool
 from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.job import Job
-from trainmaster.domain.plan import Expand, Retire, Snapshot
+from trainmaster.domain.job import Hold, Job
+from trainmaster.domain.plan import Expand, Retire, Shrink, Snapshot
 from trainmaster.domain.policy import Budget, Choose, Expansion, Lending, Policy, Share
 from trainmaster.domain.pools import pool_problems
 from trainmaster.domain.reasons import Infeasible
@@ -466,10 +466,92 @@ def test_something_for_each_infeasible_demand_goes_before_growth():
     assert [*made(result).items()] == [(POD3, 1), (POD2, 5)]
 
 
-# -- retiring ----------------------------------------------------------------------------------------------------------
+# -- giving back what is not used --------------------------------------------------------------------------------------
 IDLE = ON.retire_after
 
 
+def smaller(decisions: Changes) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """Caps of the pools that become smaller, and for whom, by name."""
+    return {each.pool.name: (each.pool.cap, each.jobs) for each in decisions.decisions if isinstance(each, Shrink)}
+
+
+def test_a_mostly_idle_pool_gives_way_to_a_demand_that_a_guard_rail_would_stop():
+    active = (running("r1", POD2),)
+    snapshot = queue(
+        asking("new", 3, **TASK3), pools=(a_made_pool(cap=4),), active=active, expansion=replace(PODS_ONLY, most=4)
+    )
+    result = changes(snapshot, b.NOW)
+    assert (made(result), smaller(result)) == ({POD3: 3}, {POD2: (1, ("new",))})
+    (start,) = schedule(snapshot, b.NOW, random.Random(1)).starts
+    assert dict(start.units) == {POD3: 3}
+    assert changes(with_changes(snapshot, result.decisions), b.NOW) == Changes()
+
+
+def test_it_keeps_what_is_used_waited_for_or_kept_for_a_job():
+    hold = Hold({POD2: 1}, b.UNTIL)
+    waiting = [*pod2_jobs(1), replace(small("held"), hold=hold), asking("new", 2, 9, **TASK3)]
+    snapshot = queue(
+        *waiting,
+        pools=(a_made_pool(cap=4), Pool(POD1, 1)),
+        active=(running("r1", POD2),),
+        expansion=replace(ON, most=4),
+    )
+    result = changes(snapshot, b.NOW)
+    assert (made(result), smaller(result)) == ({}, {})
+    assert "the most instances in all, 4" in result.refused["new"]
+
+
+def test_of_several_as_few_give_as_possible_first_who_has_most():
+    pools = (a_made_pool(cap=5), a_made_pool(POD1, 2, made_for="small ones"))
+    snapshot = queue(asking("new", 2, **TASK3), pools=pools, expansion=replace(PODS_ONLY, most=7))
+    assert smaller(changes(snapshot, b.NOW)) == {POD2: (0, ("new",))}
+
+
+def test_one_that_is_being_drained_gives_too_and_one_that_a_share_names_does_not():
+    drained = a_made_pool(cap=4, draining=True)
+    snapshot = queue(asking("new", 2, **TASK3), pools=(drained,), expansion=replace(PODS_ONLY, most=4))
+    assert smaller(changes(snapshot, b.NOW)) == {POD2: (0, ("new",))}
+    share = Share(name="vision", nominal={POD2: 1})
+    claimed = replace(snapshot, policy=replace(snapshot.policy, shares={"vision": share}))
+    assert smaller(changes(claimed, b.NOW)) == {}
+
+
+def test_another_type_is_taken_before_any_pool_gives():
+    catalogue = replace(PODS, quotas={POD2: 4})
+    pools = (Pool("theirs", 2, type_=POD2, kind=Kind.ON_DEMAND, draining=True), a_made_pool(POD1, 3, made_for="x"))
+    snapshot = queue(*pod2_jobs(1, instances=3), pools=pools, expansion=PODS_ONLY, catalogue=catalogue)
+    result = changes(snapshot, b.NOW)
+    assert (made(result), smaller(result)) == ({POD3: 3}, {})
+
+
+def test_a_pool_that_was_made_for_one_demand_in_a_pass_gives_nothing_to_the_next():
+    jobs = [*pod2_jobs(1, instances=3), asking("new", 2, 9, **TASK3)]
+    snapshot = queue(*jobs, pools=(a_made_pool(cap=1),), expansion=replace(PODS_ONLY, most=4))
+    result = changes(snapshot, b.NOW)
+    assert (made(result), smaller(result), [*result.refused]) == ({POD2: 3}, {}, ["new"])
+
+
+def test_what_has_been_idle_for_long_is_given_back_though_the_rest_is_in_use():
+    snapshot = queue(pools=(a_made_pool(cap=9),), active=(running("r1", POD2, 3),))
+    assert smaller(changes(snapshot, b.NOW + IDLE - timedelta(seconds=1))) == {}
+    (shrink,) = changes(snapshot, b.NOW + IDLE).decisions
+    assert isinstance(shrink, Shrink)
+    assert (shrink.pool, shrink.idle_since) == (a_made_pool(cap=target_size(3, 3, 0.8)), b.NOW)
+    after = with_changes(snapshot, [shrink])
+    assert after.pools[POD2].cap == 4
+    assert changes(after, b.NOW + 2 * IDLE) == Changes()
+
+
+def test_an_attempt_that_has_ended_there_begins_that_time_anew_and_who_backs_off_keeps_it():
+    active, released = (running("r1", POD2),), Records(released={POD2: b.at(600)})
+    snapshot = queue(pools=(a_made_pool(cap=9),), active=active, records=released)
+    assert smaller(changes(snapshot, b.NOW + IDLE)) == {}
+    job = replace(asking("j", 5, **TASK2), retry_at=b.NOW + 2 * IDLE)
+    coming = queue(job, pools=(a_made_pool(cap=9),), active=active)
+    assert smaller(changes(coming, b.NOW + IDLE)) == {}
+
+
+# -- retiring ----------------------------------------------------------------------------------------------------------
 def test_a_made_pool_goes_once_nobody_has_held_it_for_long():
     snapshot = queue(pools=(a_made_pool(),))
     assert gone(changes(snapshot, b.NOW + IDLE - timedelta(seconds=1))) == []

@@ -87,6 +87,25 @@ class Retire:
 
 
 @dataclass(frozen=True, slots=True)
+class Shrink:
+    """Have a pool that the manager made hold less: nobody uses the rest, or waits for it.
+
+    Attributes:
+        pool: as it is from then on.
+        jobs: names of the waiting jobs that it makes room for within the guard rails; none where it just was idle.
+        idle_since: since when nobody has used what it gives, where that is why; else None.
+    """
+
+    pool: Pool
+    jobs: tuple[str, ...] = ()
+    idle_since: datetime | None = None
+
+
+PoolDecision = Expand | Shrink | Retire
+"""What the manager does to its own pools."""
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """Start the job on these units; `choices` are the types that SageMaker may still choose from.
 
@@ -145,7 +164,7 @@ class EndWarm:
 
 
 D = TypeVar("D")
-Decision = Start | Preempt | Resize | EndWarm | Expand | Retire | Wait
+Decision = Start | Preempt | Resize | EndWarm | PoolDecision | Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +233,11 @@ class Plan:
     def retirements(self) -> tuple[Retire, ...]:
         """Which pools are to be removed."""
         return self._all(Retire)
+
+    @property
+    def of_pools(self) -> tuple[PoolDecision, ...]:
+        """All that is to become of the manager's own pools."""
+        return (*self.expansions, *self._all(Shrink), *self.retirements)
 
     @property
     def waits(self) -> tuple[Wait, ...]:

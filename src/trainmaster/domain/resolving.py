@@ -15,7 +15,7 @@ from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.entitlement import Entitlements
 from trainmaster.domain.image.demand import demand_of, pool_of
 from trainmaster.domain.job import Job
-from trainmaster.domain.plan import Expand, Retire, Snapshot
+from trainmaster.domain.plan import PoolDecision, Retire, Snapshot
 from trainmaster.domain.resources import InstanceType, Resources
 
 
@@ -101,16 +101,16 @@ def resolve(snapshot: Snapshot) -> Snapshot:
     )
 
 
-def with_changes(snapshot: Snapshot, changes: Sequence[Expand | Retire]) -> Snapshot:
+def with_changes(snapshot: Snapshot, changes: Sequence[PoolDecision]) -> Snapshot:
     """The snapshot as it is once these pools are made and removed, so that jobs which they free start at once."""
     return resolve(replace(snapshot, pools=pools_after(snapshot.pools, changes))) if changes else snapshot
 
 
-def pools_after(pools: Mapping[str, Pool], changes: Sequence[Expand | Retire]) -> dict[str, Pool]:
+def pools_after(pools: Mapping[str, Pool], changes: Sequence[PoolDecision]) -> dict[str, Pool]:
     """The pools once all of this is done."""
     gone = {each.pool.name for each in changes if isinstance(each, Retire)}
     left = {name: pool for name, pool in pools.items() if name not in gone}
-    return left | {each.pool.name: each.pool for each in changes if isinstance(each, Expand)}
+    return left | {each.pool.name: each.pool for each in changes if not isinstance(each, Retire)}
 
 
 @dataclass(frozen=True, slots=True)

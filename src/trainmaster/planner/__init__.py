@@ -37,6 +37,7 @@ Stages, each a question of its own; below some their helpers, which nobody else 
     expand.py       pools that the manager makes and removes
       wanted.py       what nothing that people set could ever hold
       rails.py        how many instances of a type the manager may have
+      spare.py        what its pools could do without
       barred.py       which jobs rules would keep from starting though there were a pool
 
 Readers of plans, which no plan is made with:

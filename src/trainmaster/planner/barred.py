@@ -6,6 +6,7 @@ only pools that have windows, are never made. It must not look at what is free, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,7 +15,9 @@ from trainmaster.domain.clock import clock
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.planner.limits import Limits
+from trainmaster.planner.rails import Making
 from trainmaster.planner.share import Shares
+from trainmaster.planner.wanted import Option, Wanted
 
 
 @dataclass(slots=True)
@@ -54,3 +57,63 @@ class Barred:
         """The job would start on these units, and counts against those that come after it."""
         self._limits.take(job, units)
         self._shares.take(job, units)
+
+
+@dataclass(slots=True)
+class Admission:
+    """What each waiting job could start with if it were there, given what those before it in the queue would take.
+
+    A pool for a job that some rule keeps from starting there would help nobody, and use up the guard rails.
+
+    Attributes:
+        making: the pools, and the guard rails.
+        able: the numbers of such options of its demand, by job.
+        refused: which rule keeps a job from all of them, by job; only of those that no pool could hold.
+    """
+
+    making: Making
+    able: dict[str, frozenset[int]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+    def work_out(self, demands: Sequence[Wanted], snapshot: Snapshot, now: datetime) -> None:
+        """Look at the jobs of these demands in queue order."""
+        asked = {job.name: demand for demand in demands for job in demand.jobs}
+        if not asked:
+            return
+        barred = Barred(snapshot, now)
+        for job in snapshot.waiting:
+            if (demand := asked.get(job.name)) is not None:
+                self.able[job.name] = self._able(job, demand, barred)
+
+    def who(self, demand: Wanted, number: int) -> list[str]:
+        """The jobs that could start with an option, in queue order."""
+        return [job.name for job in demand.jobs if number in self.able[job.name]]
+
+    def _able(self, job: Job, demand: Wanted, barred: Barred) -> frozenset[int]:
+        """The numbers of the options that the job could start with; it takes the first of them."""
+        if not barred.concerns(job):
+            return frozenset(range(len(demand.options)))
+        refusals = self._refusals(job, demand, barred)
+        open_ = [number for number, refusal in refusals.items() if not refusal]
+        if open_:
+            barred.take(job, self._units(demand.options[open_[0]]))
+        elif demand.infeasible and refusals:
+            self.refused[job.name] = next(iter(refusals.values()))
+        return frozenset(open_)
+
+    def _refusals(self, job: Job, demand: Wanted, barred: Barred) -> dict[int, str]:
+        """Why the job would not start with an option, by its number; "" where it would.
+
+        Only of options whose type the settings allow, unless they allow none: then that is what is told.
+        """
+        allowed = self.making.rules.allows
+        numbers = [number for number, option in enumerate(demand.options) if allowed(option.kind.name)]
+        return {
+            number: barred.why_not(job, self._units(demand.options[number]))
+            for number in numbers or range(len(demand.options))
+        }
+
+    def _units(self, option: Option) -> Units:
+        """What a job takes with an option, of the pool that there is or would be."""
+        name = option.pool or (self.making.pool_of(option.kind) or self.making.new(option.kind)).name
+        return {name: option.instances}

@@ -80,7 +80,7 @@ class Course:
 
     def carry_out(self, plan: Plan) -> None:
         """What the plan has decided, happens."""
-        self.snapshot = with_changes(self.snapshot, [*plan.expansions, *plan.retirements])
+        self.snapshot = with_changes(self.snapshot, plan.of_pools)
         active = {job.name: job for job in self.snapshot.active}
         waiting = {job.name: job for job in self.snapshot.waiting}
         for start in plan.starts:

@@ -90,6 +90,36 @@ class Making:
         self.pools[grown.name] = grown
         return grown
 
+    def make_room(self, kind: InstanceType, instances: int, pool: str, floors: Mapping[str, int]) -> list[str]:
+        """Have others of the manager's pools give what they do without, where that lets it have so many of a type.
+
+        As few give as possible, first those that have most to give.
+
+        Args:
+            kind: the type.
+            instances: at least so many.
+            pool: the name that the pool has to have; "" for any.
+            floors: how small the others may become, by name; those that are not named stay.
+
+        Returns the names of those that give; none where it is of no use, and then all stay as they were.
+        """
+        before = self.pools
+        able = [(each, floors.get(each.name, each.cap)) for each in self.made]
+        giving = sorted(((each, cap) for each, cap in able if cap < each.cap), key=_given_last)
+        self.pools = {**before, **{each.name: replace(each, cap=cap) for each, cap in giving}}
+        if not giving or self.refusal(kind, instances, pool):
+            self.pools = before
+            return []
+        for each, _ in giving:
+            smaller, self.pools = self.pools, {**self.pools, each.name: each}
+            if self.refusal(kind, instances, pool):
+                self.pools = smaller
+        return [each.name for each, _ in giving if self.pools[each.name].cap < each.cap]
+
+    def shrink(self, name: str, cap: int) -> None:
+        """Have one of the manager's pools hold no more than this."""
+        self.pools[name] = replace(self.pools[name], cap=cap)
+
     def _bounds(self, kind: InstanceType, mine: Pool | None) -> Iterator[tuple[int, str]]:
         rules, others = self.rules, [pool for pool in self.made if mine is None or pool.name != mine.name]
         alike = sum(pool.cap for pool in others if pool.instance_type == kind.name)
@@ -123,6 +153,11 @@ class Making:
 def _first(pool: Pool) -> tuple[bool, str]:
     """Of several, which is not meant to be, one that jobs can still start in."""
     return pool.draining, pool.name
+
+
+def _given_last(giving: tuple[Pool, int]) -> tuple[int, str]:
+    """Who has least to give comes first, and is the first to be spared."""
+    return giving[0].cap - giving[1], giving[0].name
 
 
 def _name(pool: Pool | None) -> str:

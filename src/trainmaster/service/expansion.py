@@ -16,7 +16,7 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.capacity import Pool, Units, in_settings
 from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
 from trainmaster.domain.job import Job
-from trainmaster.domain.plan import Expand, Plan, Retire, Snapshot
+from trainmaster.domain.plan import Expand, Plan, PoolDecision, Retire, Shrink, Snapshot
 from trainmaster.domain.resolving import pools_after
 from trainmaster.service.hands import Hands
 
@@ -28,7 +28,7 @@ def carry_out(hands: Hands, snapshot: Snapshot, plan: Plan) -> bool:
 
     Trouble at AWS is no reason to put off what else the plan has decided.
     """
-    decided: list[Expand | Retire] = [*plan.expansions, *plan.retirements]
+    decided = plan.of_pools
     try:
         won = not decided or _commit(hands, snapshot, pools_after(snapshot.pools, decided))
     except (Throttled, Unavailable) as error:
@@ -67,18 +67,26 @@ def _commit(hands: Hands, snapshot: Snapshot, pools: Mapping[str, Pool]) -> bool
     return True
 
 
-def _event(decided: Expand | Retire) -> str:
-    return "a pool is made" if isinstance(decided, Expand) else "a pool that nobody has used is removed"
+def _event(decided: PoolDecision) -> str:
+    match decided:
+        case Expand():
+            return "a pool is made"
+        case Retire():
+            return "a pool that nobody has used is removed"
+        case Shrink():
+            return "a pool gives what nobody uses"
 
 
-def _told(decided: Expand | Retire, snapshot: Snapshot) -> dict[str, object]:
+def _told(decided: PoolDecision, snapshot: Snapshot) -> dict[str, object]:
     pool = decided.pool
     common = {"pass": snapshot.pass_number, "pool": pool.name, "type": pool.instance_type, "cap": pool.cap}
-    if isinstance(decided, Retire):
-        return {**common, "idle_since": decided.idle_since.isoformat()}
-    return {**common, "for": pool.made_for, "jobs": len(decided.jobs), "dollars_per_hour": decided.dollars_per_hour}
+    if not isinstance(decided, Retire):
+        common |= {"for": pool.made_for, "jobs": len(decided.jobs)}
+    if not isinstance(decided, Expand):
+        return common | ({} if decided.idle_since is None else {"idle_since": decided.idle_since.isoformat()})
+    return {**common, "dollars_per_hour": decided.dollars_per_hour}
 
 
 def applied(snapshot: Snapshot, plan: Plan) -> Snapshot:
     """The snapshot with the pools as they are once the plan's own have been carried out."""
-    return replace(snapshot, pools=pools_after(snapshot.pools, [*plan.expansions, *plan.retirements]))
+    return replace(snapshot, pools=pools_after(snapshot.pools, plan.of_pools))

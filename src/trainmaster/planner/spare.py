@@ -1,0 +1,82 @@
+"""What the manager's own pools could do without: nobody uses it, waits for it, or has it kept.
+
+It must not decide what is taken from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from trainmaster.domain.capacity import Pool, total
+from trainmaster.domain.job import held_for
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy import Share
+from trainmaster.domain.warm import counting
+
+
+@dataclass(frozen=True)
+class Spare:
+    """What becomes of the pools that the manager made.
+
+    Attributes:
+        snapshot: what the pass read.
+        now: the time of the pass, UTC.
+    """
+
+    snapshot: Snapshot
+    now: datetime
+
+    @cached_property
+    def made(self) -> Sequence[Pool]:
+        """The manager's pools by name, but for those that a share names: people have plans with them."""
+        shares = self.snapshot.policy.shares.values()
+        claimed = {name for share in shares for name in _names_in(share)}
+        found = (pool for _, pool in sorted(self.snapshot.pools.items()) if pool.made_for)
+        return [pool for pool in found if pool.name not in claimed]
+
+    @cached_property
+    def used(self) -> Mapping[str, int]:
+        """Instances that jobs and warm pools hold, by pool."""
+        warm = counting(self.snapshot.warm, self.snapshot.active)
+        return total([*(job.units for job in self.snapshot.active), *(pool.units for pool in warm)])
+
+    @cached_property
+    def kept(self) -> Mapping[str, int]:
+        """Instances that were freed for jobs that wait, by pool."""
+        holds = (held_for(job, self.now) for job in self.snapshot.waiting if job.hold is not None)
+        return total(units for units in holds if units is not None)
+
+    @cached_property
+    def awaited_later(self) -> frozenset[str]:
+        """Pools that jobs come back to which are backing off."""
+        jobs = (job for job in self.snapshot.waiting if job.retry_at is not None and job.retry_at > self.now)
+        return frozenset(name for job in jobs for name in job.demand.pools)
+
+    def floors(self, awaited: Mapping[str, int]) -> dict[str, int]:
+        """The least caps that the pools could have without anybody missing anything, by name.
+
+        Args:
+            awaited: instances that those want who wait for a pool, and could start there.
+        """
+        return {
+            pool.name: min(pool.cap, sum(count.get(pool.name, 0) for count in (self.used, self.kept, awaited)))
+            for pool in self.made
+        }
+
+    def idle_for_long(self, pool: Pool) -> datetime | None:
+        """Since when what is idle of a pool has been, where that is long enough for it to go; else None.
+
+        Since an attempt last ended there, or the pool grew, what is in use has only become more.
+        """
+        times: Sequence[datetime | None] = (pool.made_at, self.snapshot.records.released.get(pool.name))
+        since = max((time for time in times if time is not None), default=None)
+        over = since is not None and since + self.snapshot.policy.expansion.retire_after <= self.now
+        return since if over else None
+
+
+def _names_in(share: Share) -> tuple[str, ...]:
+    """The pools that the settings of a share name."""
+    return (*share.nominal, *share.lends, *share.borrows, *share.most, *share.most_per_user, *share.prefers)
