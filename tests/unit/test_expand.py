@@ -251,10 +251,24 @@ def test_made_pools_are_pools_that_people_could_have_set():
 
 
 def test_pools_that_people_set_take_their_part_of_the_quota():
-    catalogue = replace(PODS, quotas={POD2: 6})
-    others = (Pool(POD2, 4, type_=POD2, draining=True), Pool("spot", 9, type_=POD2, kind=Kind.SPOT))
-    snapshot = queue(*pod2_jobs(20), pools=others, expansion=PODS_ONLY, catalogue=catalogue)
-    assert made(changes(snapshot, b.NOW)) == {f"{POD2}.made": 2}
+    catalogue = replace(PODS, quotas={POD2: 8})
+    others = (
+        Pool(POD2, 4, type_=POD2, draining=True),
+        Pool("small", 1, type_=POD2),
+        Pool("spot", 9, type_=POD2, kind=Kind.SPOT),
+    )
+    snapshot = queue(*pod2_jobs(20, instances=2), pools=others, expansion=PODS_ONLY, catalogue=catalogue)
+    assert made(changes(snapshot, b.NOW)) == {f"{POD2}.made": 3}
+
+
+def test_a_type_that_people_drain_is_not_made_beside_their_pool():
+    drained = Pool("theirs", 4, type_=POD2, draining=True)
+    snapshot = queue(*pod2_jobs(1), pools=(drained,), expansion=PODS_ONLY)
+    assert made(changes(snapshot, b.NOW)) == {POD3: 1}, "another type, as where the pool had been made"
+    alone = queue(*pod2_jobs(1), pools=(drained,), expansion=only(POD2))
+    assert changes(alone, b.NOW).refused == {"j00": "theirs of that type, which people have set, is being drained"}
+    beside = queue(*pod2_jobs(1, 2), pools=(drained, Pool("more", 1, type_=POD2)), expansion=only(POD2))
+    assert made(changes(beside, b.NOW)) == {POD2: 2}
 
 
 def test_a_pool_that_could_not_hold_the_largest_job_is_not_made_at_all():

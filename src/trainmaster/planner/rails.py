@@ -76,6 +76,8 @@ class Making:
             return f"the settings do not allow {kind.name} (expansion.types)"
         if mine is not None and mine.draining:
             return f"{mine.name}, which was made for such jobs, is being drained"
+        if mine is None and (drained := self._drained(kind)):
+            return f"{drained} of that type, which people have set, is being drained"
         if pool and pool != (mine or self.new(kind)).name:
             return f"people have set the pool {pool}" if pool in self.pools else f"its type has the pool {_name(mine)}"
         if self.rules.dollars_per_hour is not None and not kind.price:
@@ -138,6 +140,18 @@ class Making:
                 math.floor(left / price) if price else 0,
                 f"{rules.dollars_per_hour:g} dollars an hour (expansion.dollarsPerHour)",
             )
+
+    def _drained(self, kind: InstanceType) -> str:
+        """The pool of a type that people are draining, where they have none of it in use.
+
+        They want nothing more of the type started; a pool of it beside theirs would start it all the same.
+        """
+        theirs = [
+            pool
+            for _, pool in sorted(self.pools.items())
+            if pool.kind is Kind.ON_DEMAND and pool.instance_type == kind.name and not pool.made_for
+        ]
+        return theirs[0].name if theirs and all(pool.draining for pool in theirs) else ""
 
     def _given(self, kind: InstanceType, mine: Pool | None) -> int:
         """What other pools may hold of the same quota; those of spot and of training plans have quotas of their own."""
