@@ -15,6 +15,7 @@ from trainmaster.domain.policy import Placement as By
 from trainmaster.domain.policy import Policy, Share
 from trainmaster.domain.resolving import resolve
 from trainmaster.domain.resources import Resources
+from trainmaster.domain.warm import WarmPool
 from trainmaster.planner.place import Placement, Placer
 from trainmaster.planner.schedule import schedule
 
@@ -112,6 +113,15 @@ def test_where_that_is_full_the_pools_that_its_share_prefers_go_next_in_their_or
     pools = [a_type("a"), a_type("b"), a_type("c", 0), a_type("d", 1)]
     jobs = [by_resources(f"j{n}", listed=("c",), share="vision", entry_time=at(n)) for n in range(3)]
     assert starts_of(a_plan(*jobs, pools=pools, policy=policy)) == {"j0": {"d": 1}, "j1": {"b": 1}, "j2": {"b": 1}}
+
+
+def test_a_warm_pool_that_matches_goes_before_what_the_share_prefers_but_not_before_what_the_job_names():
+    policy = Policy(shares={"default": Share(name="default", prefers=("b",))})
+    warm = (WarmPool("old", {"a": 1}, "same", at(6_000)),)
+    for listed, expected in (((), "a"), (("b",), "b")):
+        job = by_resources(listed=listed, fit="same")
+        snapshot = a_snapshot(pools=[a_type("a"), a_type("b")], waiting=[job], policy=policy)
+        assert starts_of(schedule(replace(snapshot, warm=warm), NOW, random.Random(1))) == {"job1": {expected: 1}}
 
 
 def test_what_was_freed_for_a_job_is_what_it_starts_on():
