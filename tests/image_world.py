@@ -45,8 +45,8 @@ def an_image_request(job: str = "harbour-7", **members: Any) -> dict[str, Any]:
 
 
 def a_header(width: int = 2048, height: int = 2048) -> Header:
-    """A header of a georeferenced image, all of which is asked for."""
-    return Header(width=width, height=height, georeferenced=True, part=Window(0, 0, width, height))
+    """The header of an image, all of which is asked for."""
+    return Header(width=width, height=height, part=Window(0, 0, width, height))
 
 
 @dataclass

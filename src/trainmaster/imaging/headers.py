@@ -39,4 +39,4 @@ class RasterHeaders:
             part = Window(0, 0, image.width, image.height)
             if where is not None and interest is not None:
                 part = interest_window(interest, where, image.width, image.height)
-            return Header(width=image.width, height=image.height, georeferenced=where is not None, part=part)
+            return Header(width=image.width, height=image.height, part=part)

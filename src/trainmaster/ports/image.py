@@ -25,13 +25,11 @@ class Header:
 
     Attributes:
         width, height: pixels.
-        georeferenced: whether pixels can be turned into longitude and latitude.
         part: what of the image is asked for: its bounds, or those of the region of interest within them.
     """
 
     width: int
     height: int
-    georeferenced: bool
     part: Window
 
 
