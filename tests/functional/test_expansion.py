@@ -101,7 +101,7 @@ def test_nothing_is_made_while_it_is_off_and_turning_it_on_is_enough(queue):
     queue.world.run(600)
     assert (queue.made, queue.world.states("job1")) == ({}, {"job1": "pending"})
     reason = explain(queue.store, queue.world.clock.now(), [queue.world.job("job1")])["job1"].reason
-    assert reason == Infeasible("accelerators=1", 1, 0)
+    assert reason == Infeasible("accelerators=1", 1, 0, at_zero=True)
     queue.expand(ON)
     queue.world.run_until_ended("job1")
 
@@ -118,7 +118,7 @@ def test_a_job_beyond_the_guard_rails_is_told_which(queue):
     queue.world.run(120)
     reason = explain(queue.store, queue.world.clock.now(), [queue.world.job("job1")])["job1"].reason
     rail = f"9 x {G5} would be beyond the most instances of a type, 8 (expansion.mostPerType)"
-    assert (queue.made, reason) == ({}, Infeasible("accelerators=1", 9, 0, rail))
+    assert (queue.made, reason) == ({}, Infeasible("accelerators=1", 9, 0, rail, at_zero=True))
 
 
 def test_a_pool_that_jobs_wait_for_grows_within_the_guard_rails(queue):

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from builders import NOW, P5, a_job, a_pool, a_snapshot, pools_of
-from trainmaster.domain.capacity import Demand
+from builders import G5, NOW, P5, a_job, a_pool, a_snapshot, pools_of
+from trainmaster.domain.capacity import Demand, Kind, Pool
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy import Order, Policy
 from trainmaster.domain.reasons import Infeasible
@@ -47,3 +47,23 @@ def test_nobody_says_when_they_will_start(order, age):
     wanted = frozenset({"huge", "plain", "huge-too"})
     foretold = estimate(queue(order, age), NOW, random.Random(1), schedule, wanted)
     assert set(foretold) == {"plain"}
+
+
+PLAN = Pool("spring", 0, type_=P5, kind=Kind.TRAINING_PLAN, plan_arn="arn:aws:sagemaker:x:1:training-plan/spring")
+
+
+@pytest.mark.parametrize(
+    ("demand", "pools", "at_zero"),
+    [
+        (Demand(({P5: 1},)), [a_pool(P5, 0)], True),
+        (Demand(({P5: 1},)), [a_pool(G5, 4)], False),
+        (Demand(({"spring": 1},), ours=True), [PLAN], True),
+        (Demand((), ours=True, resources=Resources(accelerators=8), instances=1), [a_pool(P5, 0)], True),
+        (Demand((), ours=True, resources=Resources(accelerators=8), instances=1), [a_pool(G5, 0)], False),
+    ],
+)
+def test_a_pool_with_a_cap_of_0_is_not_told_as_none(demand, pools, at_zero):
+    snapshot = a_snapshot(pools=pools_of(*pools), waiting=[a_job("job1", demand=demand)])
+    (wait,) = schedule(snapshot, NOW, random.Random(1)).waits
+    assert wait.reason.at_zero == at_zero
+    assert ("cap" in wait.reason.words()) == at_zero

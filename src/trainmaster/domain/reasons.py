@@ -201,19 +201,21 @@ class CanNeverFit:
 
     Attributes:
         expansion: why the manager makes no pool for it; "" where it makes none for anybody.
+        at_zero: whether the pool is there, and its cap is 0.
     """
 
     pool: str
     needed: int
     cap: int
     expansion: str = ""
+    at_zero: bool = False
 
     def words(self) -> str:
         """The reason as a sentence."""
         end = f"; no pool is made for it: {self.expansion}" if self.expansion else ""
         if is_endpoint_pool(self.pool):
             return f"can never fit: nothing is known of {self.pool}"
-        if self.cap == 0:
+        if self.cap == 0 and not self.at_zero:
             return f"can never fit: there is no pool for {self.pool}{end}"
         return f"can never fit: needs {self.needed} x {self.pool}, the pool's cap is {self.cap}{end}"
 
@@ -227,16 +229,19 @@ class Infeasible:
         needed: how many instances.
         most: the most that any pool with such instances has; 0 where there is no such pool.
         expansion: why the manager makes no pool for it; "" where expansion is off.
+        at_zero: whether there are such pools, all with a cap of 0.
     """
 
     resources: str
     needed: int
     most: int
     expansion: str = ""
+    at_zero: bool = False
 
     def words(self) -> str:
         """The reason as a sentence."""
-        has = f"the largest pool of such instances has {self.most}" if self.most else "no pool has such instances"
+        none = "every pool of such instances has a cap of 0" if self.at_zero else "no pool has such instances"
+        has = f"the largest pool of such instances has {self.most}" if self.most else none
         end = f"; no pool is made for it: {self.expansion}" if self.expansion else ""
         return f"infeasible: needs {self.needed} x ({self.resources}), {has}{end}"
 

@@ -77,6 +77,10 @@ class Reason(Answer):
         str | None,
         Field(description="Why the manager makes no pool for it; empty: it makes none. Of Infeasible and CanNeverFit."),
     ] = None
+    at_zero: Annotated[
+        bool | None,
+        Field(description="Whether there are such pools, and their caps are 0. Of Infeasible and CanNeverFit."),
+    ] = None
     pools: Annotated[
         list[str] | None,
         Field(description="Where jobs are stopping (WaitsForRelease), or nothing more is started (Draining)."),

@@ -29,10 +29,12 @@ def never(job: Job, pools: Mapping[str, Pool], caps: Mapping[str, int], expansio
         return Draining(tuple(drained)) if out is None else NotInService(out, pools[out].status)
     if job.demand.resources is not None:
         most = max((caps.get(name, 0) for name in job.demand.pools), default=0)
-        return Infeasible(str(job.demand.resources), job.demand.instances, most, expansion)
+        at_zero = not most and any(name in pools and not pools[name].cap for name in job.demand.pools)
+        return Infeasible(str(job.demand.resources), job.demand.instances, most, expansion, at_zero)
     units = job.demand.alternatives[0]
     pool = next(name for name, count in units.items() if count > caps.get(name, 0))
-    return CanNeverFit(pool, units[pool], pools[pool].cap if pool in pools else 0, expansion)
+    cap = pools[pool].cap if pool in pools else 0
+    return CanNeverFit(pool, units[pool], cap, expansion, at_zero=pool in pools and not cap)
 
 
 def short(

@@ -85,6 +85,7 @@ REASONS = {
         "needed": 6,
         "most": 4,
         "expansion": "",
+        "atZero": False,
     },
     reasons.Infeasible("vcpus=8", 1, 0, "the settings do not allow ml.c5.2xlarge"): {
         "message": "infeasible: needs 1 x (vcpus=8), no pool has such instances; no pool is made for it: "
@@ -93,6 +94,23 @@ REASONS = {
         "needed": 1,
         "most": 0,
         "expansion": "the settings do not allow ml.c5.2xlarge",
+        "atZero": False,
+    },
+    reasons.Infeasible("vcpus=8", 1, 0, at_zero=True): {
+        "message": "infeasible: needs 1 x (vcpus=8), every pool of such instances has a cap of 0",
+        "resources": "vcpus=8",
+        "needed": 1,
+        "most": 0,
+        "expansion": "",
+        "atZero": True,
+    },
+    reasons.CanNeverFit("plan-a", 1, 0, at_zero=True): {
+        "message": "can never fit: needs 1 x plan-a, the pool's cap is 0",
+        "pool": "plan-a",
+        "needed": 1,
+        "cap": 0,
+        "expansion": "",
+        "atZero": True,
     },
     reasons.Draining((P5,)): {
         "message": f"can run only in {P5}, which is being drained: nothing more is started there",
@@ -144,6 +162,7 @@ REASONS = {
         "needed": 3,
         "cap": 2,
         "expansion": "",
+        "atZero": False,
     },
     reasons.ShareFull("vision", P5, 4, "borrow limit"): {
         "message": f"share vision is at its borrow limit of 4 x {P5}",
