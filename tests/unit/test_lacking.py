@@ -136,6 +136,12 @@ class TestWhatOthersMet:
         assert (runs.past, runs.attempt.number) == ((), 1)
         assert where(by_resources(), active=[runs]) == "b"
 
+    @pytest.mark.parametrize("order", [1, -1])
+    def test_counts_from_when_it_was_met_last(self, order):
+        met = [("o1", "a", 0), ("o2", "a", 20), ("o3", "b", 10)][::order]
+        others = [replace(refused(by_resources(name), (pool, when)), retry_at=at(99_999)) for name, pool, when in met]
+        assert where(by_resources(), A, B, others=others) == "b"
+
     def test_does_not_count_for_who_asks_for_less(self):
         other = replace(refused(by_resources("other", 3), ("a", 0)), retry_at=at(99_999))
         assert where(by_resources(count=3), others=[other]) == "b"

@@ -17,7 +17,8 @@ from trainmaster.domain.policy import FailureClass, default_retries
 
 OWN = timedelta(days=1)
 """How long a job remembers where its tries met nothing: longer than it takes to try all of its pools in turn."""
-_Met = list[tuple[datetime, int]]
+_Met = dict[int, datetime]
+"""When so many instances were last not to be had."""
 
 
 @dataclass(slots=True)
@@ -52,7 +53,7 @@ class Lacking:
         """When such units last turned out not to be there; None where nobody was lately refused as much of them."""
         wanted = [(self._stock(pool), count) for pool, count in units.items()]
         found = [own[stock] for stock, _ in wanted if stock in own]
-        found += [at for stock, count in wanted for at, refused in others.get(stock, ()) if refused <= count]
+        found += [at for stock, count in wanted for refused, at in others.get(stock, {}).items() if refused <= count]
         return max(found, default=None)
 
     def _own(self, job: Job) -> dict[str, datetime]:
@@ -67,7 +68,7 @@ class Lacking:
         return found
 
     def _of_others(self) -> dict[str, _Met]:
-        """When how many instances were not to be had; no older than the longest that a job waits for its next try."""
+        """By where they come from; no older than the longest that a job waits for its next try."""
         if self._met is None:
             retries = {**default_retries(), **self.snapshot.policy.retries}
             after = self.now - retries[FailureClass.CAPACITY].longest
@@ -82,7 +83,8 @@ class Lacking:
         for attempt in reversed(job.attempts):
             for pool, at in attempt.lacking.items():
                 if at > after:
-                    met.setdefault(self._stock(pool), []).append((at, attempt.units.get(pool, attempt.size)))
+                    of_stock, count = met.setdefault(self._stock(pool), {}), attempt.units.get(pool, attempt.size)
+                    of_stock[count] = max(of_stock.get(count, at), at)
             if attempt.created_at <= after:
                 return
 
