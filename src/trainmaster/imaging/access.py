@@ -1,27 +1,31 @@
 """Opens images where they are, through GDAL: by ranges of bytes, with no other file looked for beside them.
 
-It must not let GDAL open anything but the one URL: five drivers, none of which follows references into other files.
+It must not let GDAL open anything but the one image: five drivers, none of which follows references into other files.
+Nor may GDAL ask HTTP by itself, but S3 only: it follows redirects wherever they lead.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
+import boto3
 import httpx
 import rasterio
 from botocore.exceptions import BotoCoreError, ClientError
 from rasterio.errors import NotGeoreferencedWarning, RasterioError
-from rasterio.io import DatasetReader
-from rasterio.session import AWSSession, DummySession
+from rasterio.io import DatasetReader, FilePathBase
+from rasterio.session import AWSSession, DummySession, Session
 
 from trainmaster.adapters.aws_errors import trouble
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, ServiceTrouble, Throttled, Unavailable
 from trainmaster.domain.image.urls import without_secrets_of
 from trainmaster.domain.one_line import one_line
 from trainmaster.imaging.places import Place, is_loopback
+from trainmaster.imaging.ranged import Ranges
 from trainmaster.imaging.roles import Roles
 
 # Once for the process: many images say nothing of where they are, and putting filters back is nothing for threads.
@@ -34,7 +38,7 @@ _OPTIONS = {
     "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
     "GDAL_PAM_ENABLED": "NO",
     # What one job's role may read is not kept for another's, and an image that is replaced is seen.
-    "CPL_VSIL_CURL_NON_CACHED": "/vsis3/:/vsicurl/",
+    "CPL_VSIL_CURL_NON_CACHED": "/vsis3/",
     "GDAL_HTTP_CONNECTTIMEOUT": "5",
     "GDAL_HTTP_TIMEOUT": "60",
     "GDAL_HTTP_MAX_RETRY": "3",
@@ -47,14 +51,122 @@ _OPTIONS = {
 _FIELD = "imageUrls"
 
 
+class Source:
+    """An image where it is, to be opened any number of times, by any threads. `Access.source` makes it.
+
+    Args:
+        place: of the image.
+        path: the name by which GDAL opens it.
+        options: of GDAL.
+    """
+
+    def __init__(self, place: Place, path: str, options: dict[str, Any]) -> None:
+        self._place = place
+        self._path = path
+        # GDAL's own HTTP is for this path, and for nothing else that an image may name.
+        self._options = options | {"CPL_VSIL_CURL_ALLOWED_FILENAME": path}
+
+    def open(self) -> DatasetReader:
+        """The image, to be closed by the caller; to be called within `reading`."""
+        return DatasetReader(self._path, driver=DRIVERS, sharing=False)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """GDAL's surroundings, of this thread; whoever opens or reads has to be inside.
+
+        Raises `InvalidRequest` for what is no image or is not to be had, `Throttled` or `Unavailable` where trying
+        again may help, `NotPermitted` where its role cannot be assumed: also where GDAL got along without the bytes.
+        """
+        self._met()
+        with rasterio.Env(session=self._session(), **self._options):
+            try:
+                yield
+            except Exception as error:
+                met = self._met()
+                if met is None and isinstance(error, RasterioError):
+                    met = self._why(str(error.__cause__ or error))
+                if met is None:
+                    raise
+                raise met from error
+        met = self._met()
+        if met is not None:
+            raise met
+
+    def close(self) -> None:
+        """Have nothing opened any more; what is open stays so."""
+
+    def _session(self) -> Session:
+        return DummySession()
+
+    def _met(self) -> Exception | None:
+        """What went wrong with bytes that GDAL wanted on this thread, since this was asked before."""
+        return None
+
+    def _why(self, said: str) -> InvalidRequest | ServiceTrouble:
+        """Why GDAL could not read it."""
+        plain = without_secrets_of(self._place.url, said.replace(self._path, self._place.shown))
+        return InvalidRequest(
+            f"{self._place.shown} is no image that can be read: {one_line(plain)[:500]}", field=_FIELD
+        )
+
+
+class _InS3(Source):
+    def __init__(
+        self, place: Place, options: dict[str, Any], session: Callable[[], boto3.Session], endpoint: str
+    ) -> None:
+        super().__init__(place, f"/vsis3/{place.bucket}/{place.key}", options)
+        self._boto3 = session
+        self._endpoint = endpoint
+
+    def _session(self) -> Session:
+        return AWSSession(self._boto3())
+
+    def _why(self, said: str) -> InvalidRequest | ServiceTrouble:
+        """S3 itself is asked: GDAL's words do not tell a wrong key from a network that is down."""
+        client = self._boto3().client("s3", endpoint_url=self._endpoint)
+        try:
+            client.head_object(Bucket=self._place.bucket, Key=self._place.key)
+        except (ClientError, BotoCoreError) as error:
+            found = trouble(error)
+            if isinstance(found, Throttled | Unavailable):
+                return found
+            hint = "The role needs s3:GetObject on it." if isinstance(found, NotPermitted) else None
+            return InvalidRequest(f"{self._place.shown} cannot be read: {found}", field=_FIELD, hint=hint)
+        finally:
+            client.close()
+        return super()._why(said)
+
+
+class _Registered(FilePathBase):  # type: ignore[misc]
+    """A file of Python's under a name that GDAL opens, anew for each handle.
+
+    rasterio has another way, `opener=`, whose register is of one thread alone: a handle that another thread closes is
+    not found in it. It also has GDAL's table of file systems written to for each handle, while other threads read it.
+    """
+
+
+class _BehindHttp(Source):
+    def __init__(self, place: Place, options: dict[str, Any], client: httpx.Client) -> None:
+        self._ranges = Ranges(client, place)
+        self._file = _Registered(self._ranges.open())
+        super().__init__(place, self._file.name, options)
+
+    def close(self) -> None:
+        if not self._file.closed:
+            self._file.close()
+
+    def _met(self) -> Exception | None:
+        return self._ranges.met()
+
+
 class Access:
-    """Opens images under roles.
+    """Where images are opened, under roles.
 
     Args:
         roles: whose sessions read from S3.
         s3_endpoint: where S3 answers, as boto3 has it (`client.meta.endpoint_url`), so that GDAL asks the same place:
             another partition, a private endpoint, or a stand-in for tests.
-        http: asks why an image behind HTTP could not be opened.
+        http: reads images behind HTTP; see `Ranges`.
         options: of GDAL, beside and before those here.
     """
 
@@ -66,73 +178,11 @@ class Access:
         self._http = http
         self._options = _OPTIONS | _s3_options(s3_endpoint) | (options or {})
 
-    @contextmanager
-    def under(self, place: Place, role: str | None) -> Iterator[None]:
-        """GDAL's surroundings for a place, of this thread; whoever reads has to be inside.
-
-        Raises `NotPermitted`, `Throttled`, `Unavailable` where the role cannot be assumed.
-        """
-        session = AWSSession(self._roles.session(role)) if place.bucket else DummySession()
-        options = self._options | {"CPL_VSIL_CURL_ALLOWED_FILENAME": place.path}
-        with rasterio.Env(session=session, **options):
-            yield
-
-    def open(self, place: Place, role: str | None) -> DatasetReader:
-        """The image, to be closed by the caller; to be called within `under`.
-
-        Raises `InvalidRequest` for what is no image or is not to be had, `Throttled` or `Unavailable` where trying
-        again may help.
-        """
-        if not place.bucket:
-            self._refuse_redirect(place)
-        try:
-            return DatasetReader(place.path, driver=DRIVERS, sharing=False)
-        except RasterioError as error:
-            raise self.why(place, role, str(error)) from error
-
-    def why(self, place: Place, role: str | None, said: str) -> InvalidRequest | ServiceTrouble:
-        """Why GDAL could not read it: its own words do not tell a wrong key from a network that is down."""
-        asked = self._ask_s3(place, role) if place.bucket else self._ask_http(place)
-        told = f"{place.shown} is no image that can be read: {_clean(place, said)}"
-        return asked or InvalidRequest(told, field=_FIELD)
-
-    def _ask_s3(self, place: Place, role: str | None) -> InvalidRequest | ServiceTrouble | None:
-        client = self._roles.session(role).client("s3", endpoint_url=self._s3_endpoint)
-        try:
-            client.head_object(Bucket=place.bucket, Key=place.key)
-        except (ClientError, BotoCoreError) as error:
-            found = trouble(error)
-            if isinstance(found, Throttled | Unavailable):
-                return found
-            hint = "The role needs s3:GetObject on it." if isinstance(found, NotPermitted) else None
-            return InvalidRequest(f"{place.shown} cannot be read: {found}", field=_FIELD, hint=hint)
-        finally:
-            client.close()
-        return None
-
-    def _refuse_redirect(self, place: Place) -> None:
-        """GDAL goes wherever it is sent, also to addresses that `places` refuses, and has no option against that."""
-        try:
-            with self._http.stream("GET", place.url, headers={"Range": "bytes=0-0"}) as answer:
-                leads = answer.is_redirect
-        except httpx.HTTPError:
-            return  # GDAL will meet the same trouble.
-        if leads:
-            hint = "Give the address that it leads to."
-            raise InvalidRequest(f"{place.shown} leads to another address", field=_FIELD, hint=hint)
-
-    def _ask_http(self, place: Place) -> InvalidRequest | ServiceTrouble | None:
-        try:
-            status = self._http.head(place.url).status_code
-        except httpx.HTTPError as error:
-            return Unavailable(f"{place.shown}: {type(error).__name__}: {_clean(place, str(error))}")
-        if status == httpx.codes.TOO_MANY_REQUESTS:
-            return Throttled(f"{place.shown}: HTTP status {status}")
-        if status >= httpx.codes.INTERNAL_SERVER_ERROR or status == httpx.codes.REQUEST_TIMEOUT:
-            return Unavailable(f"{place.shown}: HTTP status {status}")
-        if status >= httpx.codes.BAD_REQUEST:
-            return InvalidRequest(f"{place.shown} cannot be read: HTTP status {status}", field=_FIELD)
-        return None
+    def source(self, place: Place, role: str | None) -> Source:
+        """The image at a place, read under a role or our own; to be closed by the caller. Asks nobody yet."""
+        if place.bucket:
+            return _InS3(place, self._options, lambda: self._roles.session(role), self._s3_endpoint)
+        return _BehindHttp(place, self._options, self._http)
 
 
 def _s3_options(endpoint: str) -> dict[str, str]:
@@ -143,9 +193,3 @@ def _s3_options(endpoint: str) -> dict[str, str]:
         "AWS_HTTPS": "NO" if parts.scheme == "http" else "YES",
         "AWS_VIRTUAL_HOSTING": "FALSE" if is_loopback(parts.hostname) else "TRUE",
     }
-
-
-def _clean(place: Place, said: str) -> str:
-    """GDAL's message without its own name of the file, and without the secrets of an image's URL."""
-    plain = said.replace("/vsis3/", "s3://").replace("/vsicurl/", "")
-    return one_line(without_secrets_of(place.url, plain))[:500]

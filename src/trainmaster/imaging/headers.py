@@ -1,9 +1,11 @@
 """Images' headers, read from where the images are; implements `ports.image.Headers`.
 
-Only a header's bytes are read: GDAL asks for ranges. It must not read pixels.
+Only a header's bytes are read, by ranges. It must not read pixels.
 """
 
 from __future__ import annotations
+
+from contextlib import closing
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.image.cutting import Window
@@ -31,7 +33,7 @@ class RasterHeaders:
     def read(self, url: str, *, role: str | None = None, interest: str | None = None) -> Header:
         """The header of an image; see `ports.image.Headers.read`."""
         place = place_of(url, loopback=self._loopback, resolve=self._resolve)
-        with self._access.under(place, role), self._access.open(place, role) as image:
+        with closing(self._access.source(place, role)) as source, source.reading(), source.open() as image:
             if not image.count:
                 raise InvalidRequest(f"{place.shown} has no bands", field="imageUrls")
             check_blocks(image)

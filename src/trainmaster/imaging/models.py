@@ -17,10 +17,19 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from trainmaster.adapters.aws_errors import AWS_ERRORS, AwsError, code_of, message_of, trouble
-from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceTrouble, Throttled, Unavailable
+from trainmaster.domain.errors import (
+    InvalidRequest,
+    NotPermitted,
+    RequestRefused,
+    ServiceTrouble,
+    Throttled,
+    Unavailable,
+)
 from trainmaster.domain.image.urls import without_secrets_of
 from trainmaster.domain.one_line import one_line
+from trainmaster.imaging.connecting import PublicOnly
 from trainmaster.imaging.heard import Heard
+from trainmaster.imaging.places import Resolver, addresses
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
@@ -72,7 +81,7 @@ class Model(Protocol):
         """What it finds, in the tile's own pixels.
 
         Raises `Throttled` where it asks us to slow down, `Unavailable` where trying again may help, `NotPermitted` and
-        `RequestRefused` where it will not.
+        `RequestRefused` where it will not, `InvalidRequest` where nobody may ask it.
         """
         ...
 
@@ -180,6 +189,9 @@ class HttpModel:
         except httpx.HTTPError as error:
             told = without_secrets_of(self._url, str(error))
             raise Unavailable(f"{type(error).__name__}: {told}") from error
+        except InvalidRequest as error:
+            error.field = "imageProcessor.name"
+            raise
         if answer.status_code != httpx.codes.OK:
             reason = one_line(said[:LONGEST_SAID].decode(errors="replace"))
             text = f"the model answered with HTTP status {answer.status_code}: {reason}"
@@ -197,11 +209,20 @@ def _beginning(answer: httpx.Response) -> bytes:
     return bytes(said[: LONGEST_ANSWER + 1])
 
 
-def http_client() -> httpx.Client:
-    """A client for models behind URLs; it is not to write their credentials into the log, as httpx does at INFO."""
+def http_client(*, loopback: bool = False, resolve: Resolver = addresses) -> httpx.Client:
+    """A client for models and images behind URLs, which follows no redirects; see `PublicOnly` for where it connects.
+
+    It is not to write credentials of URLs into the log, as httpx does at INFO.
+
+    Args:
+        loopback: whether all addresses are allowed, this machine's own among them: local stacks only.
+        resolve: asked for the addresses of a host.
+    """
     logging.getLogger("httpx").setLevel(logging.WARNING)
     limits = httpx.Limits(max_connections=MOST_CONNECTIONS)
-    return httpx.Client(timeout=httpx.Timeout(ANSWER_TIME, connect=5), limits=limits, follow_redirects=False)
+    transport = httpx.HTTPTransport(limits=limits) if loopback else PublicOnly(limits, resolve=resolve)
+    timeout = httpx.Timeout(ANSWER_TIME, connect=5)
+    return httpx.Client(timeout=timeout, transport=transport, follow_redirects=False)
 
 
 def features_of(said: bytes) -> list[Feature]:

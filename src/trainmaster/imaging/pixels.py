@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from rasterio.control import GroundControlPoint
 from rasterio.enums import ColorInterp, Interleaving
-from rasterio.errors import RasterioError
 from rasterio.io import DatasetReader
 from rasterio.rpc import RPC
 from rasterio.windows import Window as RasterWindow
@@ -77,31 +76,31 @@ class Image:
     """
 
     def __init__(self, access: Access, place: Place, role: str | None) -> None:
-        self._access = access
         self._place = place
-        self._role = role
+        self._source = access.source(place, role)
         self._idle: queue.SimpleQueue[DatasetReader] = queue.SimpleQueue()
-        with self._handle() as image:
-            self.width, self.height = int(image.width), int(image.height)
-            self.driver = str(image.driver)
-            check_blocks(image)
-            self.georeference: Georeference | None = georeference_of(image)
-            self._palette = palette_of(image)
-            self._told = EIGHT_BITS if self._palette is not None else scale_of(image)
         self._measured: list[Scale | None] = []
         self._measuring = threading.Lock()
+        try:
+            with self._handle() as image:
+                self.width, self.height = int(image.width), int(image.height)
+                self.driver = str(image.driver)
+                check_blocks(image)
+                self.georeference: Georeference | None = georeference_of(image)
+                self._palette = palette_of(image)
+                self._told = EIGHT_BITS if self._palette is not None else scale_of(image)
+        except BaseException:
+            self.close()
+            raise
 
     def read(self, window: Window) -> Chip:
-        """The pixels of a window. Raises as `Access.open` does, and `InvalidRequest` for a window beyond the image."""
+        """The pixels of a window. Raises as `Source.reading` does, `InvalidRequest` also beyond the image."""
         if window.column + window.width > self.width or window.row + window.height > self.height:
             raise InvalidRequest(f"{self._place.shown} is smaller than when it was submitted", field="imageUrls")
         there = RasterWindow(window.column, window.row, window.width, window.height)
         with self._handle() as image:
             check_memory(image, window)
-            try:
-                pixels = image.read(window=there)
-            except RasterioError as error:
-                raise self._access.why(self._place, self._role, str(error.__cause__ or error)) from error
+            pixels = image.read(window=there)
             placing = placing_of(image, window) if self.georeference is not None else Placing()
             if self._palette is not None:
                 coloured = np.moveaxis(self._palette.take(pixels[0], axis=0, mode="clip"), -1, 0)
@@ -116,29 +115,27 @@ class Image:
         with self._measuring:
             if not self._measured:
                 with self._handle() as image:
-                    try:
-                        self._measured.append(measured(image))
-                    except RasterioError as error:
-                        raise self._access.why(self._place, self._role, str(error.__cause__ or error)) from error
+                    found = measured(image)
+                self._measured.append(found)
             return self._measured[0]
 
     def close(self) -> None:
-        """Close what is not in use."""
-        while True:
-            try:
+        """Close what is not in use, and let nothing more be opened."""
+        with suppress(queue.Empty):
+            while True:
                 self._idle.get_nowait().close()
-            except queue.Empty:
-                return
+        self._source.close()
 
     @contextmanager
     def _handle(self) -> Iterator[DatasetReader]:
-        with self._access.under(self._place, self._role):
+        """A handle, for one thread; used again unless reading with it has met anything."""
+        with self._source.reading():
             try:
                 image = self._idle.get_nowait()
             except queue.Empty:
-                image = self._access.open(self._place, self._role)
+                image = self._source.open()
             yield image
-            self._idle.put(image)
+        self._idle.put(image)
 
 
 def placing_of(image: DatasetReader, window: Window) -> Placing:

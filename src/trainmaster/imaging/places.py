@@ -46,20 +46,16 @@ class Place:
         return without_secrets(self.url)
 
     @property
-    def path(self) -> str:
-        """The name by which GDAL opens it."""
-        return f"/vsis3/{self.bucket}/{self.key}" if self.bucket else f"/vsicurl/{self.url}"
-
-    @property
     def name(self) -> str:
         """The last part of its path, such as `harbour.tif`; "image" where it has none."""
         path = self.key or unquote(urlsplit(self.url).path)
         return re.sub(r"[^A-Za-z0-9._-]", "_", path.rstrip("/").rpartition("/")[2]) or "image"
 
 
-def addresses(host: str) -> set[str]:
-    """The addresses of a host, as this machine's resolver gives them."""
-    return {str(found[4][0]) for found in socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP)}
+def addresses(host: str) -> list[str]:
+    """The addresses of a host, as this machine's resolver gives them, those first that it takes to be reached best."""
+    found = socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP)
+    return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
 def written_out(host: str) -> set[str]:
@@ -111,26 +107,39 @@ def check_model(url: str, *, s3_endpoint: str, resolve: Resolver = addresses) ->
 def check_host(url: str, *, field: str, loopback: bool = False, resolve: Resolver = addresses) -> None:
     """Raise `InvalidRequest`, naming the field, where a URL leads to no address of the public internet.
 
-    Raises `Unavailable` where that cannot be told now. Whoever opens the URL may know names that the resolver does not:
-    curl takes `localhost.` and all of `*.localhost` for this machine (RFC 6761, 6.3) without asking anybody.
+    Raises `Unavailable` where that cannot be told now. Names that mean this machine are refused without asking anybody:
+    `localhost.` and all of `*.localhost` (RFC 6761, 6.3). Whoever connects later has to look again (`connecting.py`).
     """
     shown, host = without_secrets(url), _parts(url, field).hostname
     if not host:
         raise InvalidRequest(f"{shown} names no host", field=field)
     if loopback:
         return
-    if not _HOST.fullmatch(host) or host.rstrip(".").rpartition(".")[2] == "localhost":
-        raise InvalidRequest(f"{shown} leads to no public address", field=field)
     try:
-        found = [ipaddress.ip_address(each.partition("%")[0]) for each in resolve(host)]
+        public_addresses(host, resolve=resolve)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{shown}: {error.message}", field=field) from error
+
+
+def public_addresses(host: str, *, resolve: Resolver = addresses) -> list[str]:
+    """The addresses of a host, all of the public internet.
+
+    Raises `InvalidRequest` where there are none or others, `Unavailable` where that cannot be told now.
+    """
+    if not _HOST.fullmatch(host) or host.rstrip(".").rpartition(".")[2].lower() == "localhost":
+        raise InvalidRequest(f"{host} leads to no public address")
+    try:
+        found = list(resolve(host))
+        parsed = [ipaddress.ip_address(each.partition("%")[0]) for each in found]
     except socket.gaierror as error:
         if error.errno not in _NO_SUCH_HOST:
             raise Unavailable(f"the address of {host} cannot be found now: {error}") from error
-        raise InvalidRequest(f"{shown} names a host that is not known", field=field) from error
+        raise InvalidRequest(f"the host {host} is not known") from error
     except (OSError, ValueError) as error:
         raise Unavailable(f"the address of {host} cannot be found now: {error}") from error
-    if not found or not all(_is_public(each) for each in found):
-        raise InvalidRequest(f"{shown} leads to no public address", field=field)
+    if not found or not all(_is_public(each) for each in parsed):
+        raise InvalidRequest(f"{host} leads to no public address")
+    return found
 
 
 def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

@@ -132,7 +132,7 @@ class Imaging:
 
     @cached_property
     def _http(self) -> httpx.Client:
-        return http_client()
+        return http_client(loopback=self._loopback)
 
     @property
     def _loopback(self) -> bool:

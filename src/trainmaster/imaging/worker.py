@@ -28,7 +28,7 @@ class Workshop(Protocol):
     """Makes what jobs are worked on with."""
 
     def image(self, task: Task) -> Image:
-        """The job's image, open. Raises as `Access.open` does."""
+        """The job's image, open. Raises as `Source.reading` does."""
         ...
 
     def model(self, task: Task, wait: Callable[[float], bool]) -> Model:

@@ -37,6 +37,7 @@ class Served:
 
     Attributes:
         leads: where else a name leads to.
+        before: called before a file is answered, with how many requests there were.
         asked: method, path, and bytes of the answer.
         tiles: content type and driver of each tile.
         trouble: called before a tile is looked at; a status that it gives is the answer.
@@ -46,6 +47,7 @@ class Served:
         self.url = url
         self.files: dict[str, bytes | int] = {}
         self.leads: dict[str, str] = {}
+        self.before: Callable[[int], None] = lambda number: None
         self.asked: list[tuple[str, str, int]] = []
         self.tiles: list[tuple[str, str]] = []
         self.trouble: Callable[[int], int | None] = lambda number: None
@@ -88,6 +90,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _file(self, *, body: bool) -> None:
         name = self.path.lstrip("/")
+        self.stage.before(len(self.stage.asked))
         if name in self.stage.leads:
             self._answer(302, b"", {"Location": self.stage.leads[name]}, body=body)
             return

@@ -263,7 +263,7 @@ def test_what_will_not_pass_is_not_asked_again():
 def test_no_credentials_of_a_models_url_come_into_the_log(endpoint, caplog):
     caplog.set_level(logging.INFO)
     url = endpoint.url.replace("http://", "http://user:s3cr3t@") + "/model?token=s3cr3t"
-    with http_client() as client:
+    with http_client(loopback=True) as client:
         assert HttpModel(client, url, content_type="image/png").features(b"tile") == BOX["features"]
     assert "s3cr3t" not in caplog.text
 

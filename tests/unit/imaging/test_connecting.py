@@ -1,0 +1,147 @@
+"""Names are looked up when a connection is made, and the addresses that were checked are those connected to."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import httpcore
+import httpx
+import pytest
+
+from aws_clients import aws_session
+from spots import geotiff, picture
+from trainmaster.adapters.clock import SystemClock
+from trainmaster.domain.errors import InvalidRequest, Unavailable
+from trainmaster.imaging.access import Access
+from trainmaster.imaging.connecting import PublicOnly
+from trainmaster.imaging.headers import RasterHeaders
+from trainmaster.imaging.models import HttpModel, http_client
+from trainmaster.imaging.roles import Roles
+from trainmaster.imaging.wiring import Imaging
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+
+
+class Wires(httpcore.NetworkBackend):
+    """A network that keeps who was connected to and what was said; some addresses are not reached."""
+
+    def __init__(self, dead=()):
+        self.dead = dead
+        self.to = []
+        self.said = b""
+        self.names = []
+
+    def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
+        self.to.append((host, port))
+        if host in self.dead:
+            raise httpcore.ConnectError("no route")
+        return Wire(self)
+
+
+class Wire(httpcore.MockStream):
+    def __init__(self, wires):
+        super().__init__([ANSWER])
+        self.wires = wires
+
+    def write(self, buffer, timeout=None):
+        self.wires.said += buffer
+
+    def start_tls(self, ssl_context, server_hostname=None, timeout=None):
+        assert ssl_context.check_hostname
+        self.wires.names.append(server_hostname)
+        return self
+
+
+def client_of(wires, *found):
+    """A client, and the hosts that it has asked for."""
+    hosts = []
+
+    def resolve(host):
+        hosts.append(host)
+        return found
+
+    return httpx.Client(transport=PublicOnly(httpx.Limits(), resolve=resolve, backend=wires)), hosts
+
+
+def test_a_host_is_looked_up_once_and_connected_to_where_it_was_found_under_its_own_name():
+    wires = Wires()
+    client, hosts = client_of(wires, "8.8.8.8")
+    assert client.get("https://images.example/a.tif").text == "hi"
+    assert (hosts, wires.to, wires.names) == (["images.example"], [("8.8.8.8", 443)], ["images.example"])
+    assert b"\r\nHost: images.example\r\n" in wires.said
+
+
+def test_where_one_address_is_not_reached_the_next_is():
+    wires = Wires(dead=("2a00:1450:4001::1",))
+    client, hosts = client_of(wires, "2a00:1450:4001::1", "8.8.8.8")
+    assert client.get("http://images.example:8080/").text == "hi"
+    assert (len(hosts), wires.to) == (1, [("2a00:1450:4001::1", 8080), ("8.8.8.8", 8080)])
+    client, _ = client_of(Wires(dead=("8.8.8.8", "8.8.4.4")), "8.8.8.8", "8.8.4.4")
+    with pytest.raises(httpx.ConnectError):
+        client.get("http://images.example/")
+
+
+@pytest.mark.parametrize("found", [("127.0.0.1",), ("8.8.8.8", "169.254.169.254"), ()])
+def test_a_host_with_another_address_is_not_connected_to_at_all(found):
+    wires = Wires()
+    client, _ = client_of(wires, *found)
+    with pytest.raises(InvalidRequest, match="no public address"):
+        client.get("http://images.example/")
+    assert wires.to == []
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1/", "http://[::1]/", "http://[::ffff:7f00:1]/", "http://0x7f.1/"])
+def test_addresses_that_are_written_out_are_checked_as_well(url):
+    with (
+        httpx.Client(transport=PublicOnly(httpx.Limits())) as client,
+        pytest.raises((InvalidRequest, httpx.InvalidURL)),
+    ):
+        client.get(url)
+
+
+@pytest.fixture
+def rebound(web):
+    """A client for which all names have come to mean this machine, and the URL of a server on it."""
+    with http_client(resolve=lambda _: ["127.0.0.1"]) as client:
+        yield client, web.url.replace("127.0.0.1", "changing.example")
+
+
+def test_an_image_of_a_name_that_leads_here_after_the_check_is_not_asked_for(session, web, rebound):
+    client, url = rebound
+    web.files["a.tif"] = geotiff(picture(30, 20, []))
+    access = Access(Roles(session, None, None), s3_endpoint="https://s3.us-east-1.amazonaws.com", http=client)
+    with pytest.raises(InvalidRequest, match="no public address") as caught:
+        RasterHeaders(access, resolve=lambda _: ["8.8.8.8"]).read(f"{url}/a.tif")
+    assert caught.value.field == "imageUrls"
+    assert web.asked == []
+
+
+def test_a_model_of_a_name_that_leads_here_after_the_check_is_not_called(web, rebound):
+    client, url = rebound
+    with pytest.raises(InvalidRequest, match="no public address") as caught:
+        HttpModel(client, f"{url}/model", content_type="image/png").features(b"tile")
+    assert caught.value.field == "imageProcessor.name"
+    assert web.asked == []
+
+
+def test_a_name_that_cannot_be_looked_up_now_is_trouble_that_may_pass():
+    def resolve(host):
+        raise OSError("no network")
+
+    with http_client(resolve=resolve) as client, pytest.raises(Unavailable):
+        HttpModel(client, "https://models.example/model", content_type="image/png").features(b"tile")
+
+
+@pytest.mark.parametrize(("endpoint", "guarded"), [(None, True), ("http://127.0.0.1:4566", False)])
+def test_only_a_local_stack_connects_to_this_machine(monkeypatch, web, endpoint, guarded):
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    if endpoint is not None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    session = aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="eu-central-1")
+    with closing(Imaging(session, SystemClock())) as imaging:
+        if guarded:
+            with pytest.raises(InvalidRequest, match="no public address"):
+                imaging._http.get(web.url)
+        else:
+            assert imaging._http.get(web.url).status_code == 404
+    assert bool(web.asked) is not guarded
