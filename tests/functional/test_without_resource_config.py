@@ -8,7 +8,7 @@ from api_world import ALICE, ApiWorld
 from builders import G5, NOW, P5, a_request, pools_of
 from trainmaster.adapters.request_model import problems
 from trainmaster.domain.capacity import Pool
-from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.errors import InvalidRequest, UnknownOption
 from trainmaster.domain.job import JobState
 from trainmaster.service.door import Door
 from trainmaster.service.pools import put_pool
@@ -44,6 +44,18 @@ def test_are_refused_with_the_field_where_they_ask_for_nothing():
     with pytest.raises(InvalidRequest) as refused:
         DOOR.admit(bare({"share": "default"}), ALICE, LARGE, NOW)
     assert refused.value.field == "ResourceConfig.InstanceType"
+
+
+@pytest.mark.parametrize("key", ["trainmaster:resource", "Trainmaster:Resources", "trainmaster:resources "])
+def test_a_misspelt_tag_is_told_as_that_and_not_as_a_missing_type(key):
+    request = bare()
+    request["Tags"][0]["Key"] = key
+    with pytest.raises(UnknownOption) as refused:
+        DOOR.admit(request, ALICE, LARGE, NOW)
+    assert (refused.value.field, "Did you mean 'trainmaster:resources'?" in str(refused.value.hint)) == (
+        "Tags[0].Key",
+        True,
+    )
 
 
 def test_what_no_pool_covers_yet_is_held_against_the_rules_for_the_instances_that_it_would_get():

@@ -26,6 +26,7 @@ from trainmaster.domain.request import (
     form_problems,
     limit_problems,
     meaning_problems,
+    misspelt,
     named_types,
     option_field,
     option_problems,
@@ -123,7 +124,7 @@ class Door:
         """A type that some pool has exists, even where the service model is too old to know it."""
         there, named = {pool.instance_type for pool in pools.values()}, named_types(request)
         known = {field for field, name in named.items() if name in there}
-        for problem in [*self.shape_problems(sendable(request)), *meaning_problems(request)]:
+        for problem in [*self.shape_problems(sendable(request)), *misspelt(request), *meaning_problems(request)]:
             if problem.field not in known:
                 raise problem.refusal()
 

@@ -18,7 +18,7 @@ from trainmaster.domain.request.pools import demand_in, for_pool, pool_warnings
 from trainmaster.domain.request.resources import demand_of, named_types, resource_problems
 from trainmaster.domain.request.rules import limit_problems, option_problems
 from trainmaster.domain.request.sizing import member_request, with_instances
-from trainmaster.domain.request.tags import MAX_TAGS, option_field, options_of, tag_problems
+from trainmaster.domain.request.tags import MAX_TAGS, misspelt, option_field, options_of, tag_problems
 
 __all__ = [
     "MAX_TAGS",
@@ -36,6 +36,7 @@ __all__ = [
     "limit_problems",
     "meaning_problems",
     "member_request",
+    "misspelt",
     "named_types",
     "option_field",
     "option_problems",

@@ -58,6 +58,14 @@ def tag_problems(request: Mapping[str, object]) -> list[Problem]:
     return [*_too_many(tags), *_repeated_keys(tags), *_each(tags)]
 
 
+def misspelt(request: Mapping[str, object]) -> list[Problem]:
+    """The tags that are meant to be options and are none.
+
+    They are told of first: whoever misspells 'resources' has not forgotten the instance type.
+    """
+    return [problem for problem in tag_problems(request) if problem.kind is UnknownOption]
+
+
 def _too_many(tags: Sequence[object]) -> Iterator[Problem]:
     if len(tags) > MAX_TAGS:
         yield Problem(
