@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,16 @@ def test_every_job_state_is_in_the_glossary_with_what_comes_next():
         row = next(line for line in glossary.splitlines() if line.startswith("|") and f"`{state}`" in line)
         for after in following:
             assert after in row, f"{state} -> {after} is not in the glossary"
+
+
+def test_the_constants_that_the_rules_page_names_are_what_it_says():
+    row = re.compile(r"^\|[^|]*\| ([\d.]+)[^|]*\| `(\w+)\.([A-Z_]+)` \|$", re.MULTILINE)
+    rows = row.findall(text_of("docs/explanation/how-it-decides.md"))
+    assert len(rows) >= 8
+    for said, module, name in rows:
+        layer = "domain" if module == "history" else "planner"
+        value = getattr(import_module(f"trainmaster.{layer}.{module}"), name)
+        assert value in {float(said), timedelta(minutes=float(said)), timedelta(hours=float(said))}, name
 
 
 def test_every_option_is_in_its_reference():
