@@ -11,7 +11,7 @@ from trainmaster.domain.job import JobState
 from trainmaster.domain.reasons_of_rules import Draining
 from trainmaster.service.explain import explain_in
 from trainmaster.service.pool_use import State, pool_usage, state_of
-from trainmaster.service.pools import change_pool, remove_pool, set_pools
+from trainmaster.service.pools import change_pool, put_pool, remove_pool, set_pools
 from world import World, a_request
 
 CALM = {"rates": {"DescribeTrainingJob": None, "CreateTrainingJob": None}}
@@ -128,3 +128,50 @@ def test_a_job_that_was_preempted_counts_as_one_that_waits():
     world.run_until_ended("low")
     assert world.job("low").state is JobState.COMPLETED
     assert dict(world.peaks) == {P5: 1}
+
+
+LAB = Pool("lab", 2, type_=P5)
+INTO_ANOTHER = [Pool("lab", 2, type_=G5), Pool("lab", 2, type_=P5, kind=Kind.SPOT)]
+
+
+def put(world, pool):
+    return put_pool(world.desk, pool)
+
+
+def put_all(world, pool):
+    return set_pools(world.desk, [pool, OTHER])
+
+
+@pytest.mark.parametrize("setting", [put, put_all])
+@pytest.mark.parametrize("changed", INTO_ANOTHER)
+def test_a_pool_becomes_no_other_one_while_jobs_hold_instances_of_it(setting, changed):
+    world = a_world(LAB, OTHER)
+    submit(world, "job1", "lab", training_seconds=600)
+    world.run(60)
+    with pytest.raises(PoolInUse) as refused:
+        setting(world, changed)
+    assert (refused.value.field, "job1" in refused.value.message) == ("instanceType", True)
+    assert world.desk.store.settings().pools["lab"] == LAB
+    setting(world, Pool("lab", 1, type_=P5))
+    world.run_until_ended("job1")
+    setting(world, changed)
+    assert world.desk.store.settings().pools["lab"] == changed
+
+
+def test_nor_while_a_warm_pool_keeps_some():
+    world = a_world(LAB, OTHER)
+    submit(world, "job1", "lab", keep_alive=3000, training_seconds=30)
+    world.run_until_ended("job1")
+    with pytest.raises(PoolInUse, match="warm pool of job1"):
+        put_pool(world.desk, INTO_ANOTHER[0])
+
+
+def test_jobs_of_a_pool_that_was_removed_count_again_in_one_of_its_name_which_is_of_their_type():
+    world = a_world(LAB, OTHER)
+    submit(world, "job1", "lab", training_seconds=600)
+    world.run(60)
+    remove_pool(world.desk, "lab", force=True)
+    with pytest.raises(PoolInUse, match="job1"):
+        put_pool(world.desk, INTO_ANOTHER[0])
+    put_pool(world.desk, LAB)
+    assert pool_usage(world.desk.store.survey(), world.now())["lab"].used == 1

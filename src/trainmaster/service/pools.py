@@ -12,6 +12,7 @@ from typing import Any
 
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import PoolInUse, PoolNotFound
+from trainmaster.domain.job import Job
 from trainmaster.domain.policy_problems import policy_problems
 from trainmaster.domain.pools import as_made, endpoint_problem, pool_problems, problems_of_one, with_windows
 from trainmaster.domain.request.fields import shown
@@ -34,23 +35,31 @@ class Removal:
 def set_pools(desk: Desk, pools: Sequence[Pool], *, version: int | None = None) -> QueueSettings:
     """Replace the pools; jobs that hold more than a lowered cap run on, and those of a pool that is gone, too.
 
-    Raises `InvalidRequest`, `PoolInUse` where a share names a pool that would be gone, `VersionConflict`.
+    Raises `InvalidRequest`, `PoolInUse` where a share names a pool that would be gone, or jobs hold instances of one
+    that would be of another type, `VersionConflict`.
     """
     for problem in pool_problems(pools):
         raise problem.refusal()
 
     def change(now: QueueSettings) -> Iterable[Pool]:
         _check_named(now, now.pools.keys() - {pool.name for pool in pools})
+        _check_same(desk, pools, now.pools)
         return pools
 
     return _change(desk, change, version)
 
 
 def put_pool(desk: Desk, pool: Pool, *, version: int | None = None) -> QueueSettings:
-    """Make this pool, or have it take the place of the one of its name. Raises `InvalidRequest`, `VersionConflict`."""
+    """Make this pool, or have it take the place of the one of its name.
+
+    Raises `InvalidRequest`, `PoolInUse` where that one is of another type and jobs hold instances of it,
+    `VersionConflict`.
+    """
 
     def change(now: QueueSettings) -> Iterable[Pool]:
-        return _with(pool, now.pools)
+        after = _with(pool, now.pools)
+        _check_same(desk, [pool], now.pools)
+        return after
 
     return _change(desk, change, version)
 
@@ -123,6 +132,37 @@ def _check_named(now: QueueSettings, gone: Collection[str]) -> None:
         if problem.message not in before:
             wrong = f"The settings name a pool that would be gone: {problem.field}."
             raise PoolInUse(wrong, field=problem.field, hint="Take it out of the settings first (PUT /settings).")
+
+
+def _check_same(desk: Desk, pools: Iterable[Pool], before: Mapping[str, Pool]) -> None:
+    """What is held of a pool is what the pool has. Raises `PoolInUse` where a change would make it something else.
+
+    Jobs of a pool that was removed count again in one of its name, so that has to be of their type as well.
+    """
+    changed = [pool for pool in pools if pool.name not in before or _what(pool) != _what(before[pool.name])]
+    if not changed:
+        return
+    snapshot = desk.store.survey()
+    for pool in changed:
+        found, there = leaving(snapshot, pool.name), pool.name in before
+        held = [job.name for job in found.holders if there or _is_of_another(job, pool)]
+        held += [f"the warm pool of {name}" for name in found.warm if there]
+        if held:
+            raise PoolInUse(
+                f"The pool {pool.name} cannot become another one while instances of it are held: {_listed(held)}.",
+                field="instanceType",
+                hint="Give the new pool another name; or drain this one first, and change it once it is drained.",
+            )
+
+
+def _what(pool: Pool) -> tuple[object, ...]:
+    return pool.instance_type, pool.kind, pool.plan_arn
+
+
+def _is_of_another(job: Job, pool: Pool) -> bool:
+    """Whether a job that holds units of that name is known to have instances of another type."""
+    type_ = job.attempt.instance_type if job.attempt is not None else ""
+    return bool(type_) and type_ != pool.instance_type
 
 
 def _check_held(pool: Pool, found: Leaving) -> None:
