@@ -76,9 +76,8 @@ class Ranges:
     @property
     def size(self) -> int:
         """Bytes of the image. Raises as `read` does."""
-        if self._version is None:
-            self._take(0, 0, 0)
-        assert self._version is not None, "whoever answers tells the size"  # noqa: S101
+        while self._version is None:
+            self._take(0, 0, 0)  # Whoever answers tells it.
         return self._version[0]
 
     def read(self, start: int, length: int, ahead: int = 0) -> bytes:
