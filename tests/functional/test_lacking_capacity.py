@@ -68,6 +68,7 @@ class TestAJobWhosePoolHasNothing:
         submit(world, "job2")
         world.run_until_ended("job1", "job2", limit=1_000)
         assert tried(world, "job2") == [P5]
+        assert any(f"takes 1 x {P5}: {P4} had no capacity at" in line.reason for line in world.job("job2").history)
 
     def test_waits_and_tells_what_it_met(self, without):
         world = a_world(**without)

@@ -12,7 +12,8 @@ from builders import NOW, a_hold, a_job, a_past_attempt, a_snapshot, an_attempt,
 from trainmaster.domain import lifecycle
 from trainmaster.domain.attempt import NOT_PERMITTED, Outcome
 from trainmaster.domain.capacity import Demand, Kind, Pool
-from trainmaster.domain.policy import FailureClass, Policy, Retry, Share
+from trainmaster.domain.clock import clock
+from trainmaster.domain.policy import FailureClass, Placement, Policy, Retry, Share
 from trainmaster.domain.resources import Resources
 from trainmaster.domain.warm import WarmPool
 from trainmaster.planner.schedule import schedule
@@ -172,6 +173,28 @@ def test_a_blocked_job_waits_where_nothing_has_been_lacking():
         assert wait.reason.pool == expected
 
 
-def test_a_start_elsewhere_says_why():
+def test_a_start_elsewhere_says_why_as_far_as_its_own_last_try_tells():
     job = lifecycle.start(refused(by_resources(), ("a", 0)), {"b": 1}, (), at(60))
-    assert job.history[-1].reason == "takes 1 x b: a had no capacity at " + NOW.strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert job.history[-1].reason == f"takes 1 x b: a had no capacity at {clock(NOW)}"
+
+
+@pytest.mark.parametrize(
+    ("job", "met", "expected"),
+    [
+        (by_resources(), "a", ("a", NOW)),
+        (by_resources(), "b", None),  # it would not have gone there
+        (by_name("b", "a"), "b", ("b", NOW)),
+        (by_name("b", "a"), "a", None),
+    ],
+)
+def test_the_plan_says_which_pool_it_would_have_been(job, met, expected):
+    other = replace(refused(by_resources("other"), (met, 0)), retry_at=at(99_999))
+    (start,) = schedule(a_snapshot(pools=[A, B, C], waiting=[job, other]), at(60), random.Random(1)).starts
+    assert start.instead_of == expected
+
+
+def test_where_the_policy_draws_nobody_knows_which_it_would_have_been():
+    other = replace(refused(by_resources("other"), ("a", 0)), retry_at=at(99_999))
+    snapshot = a_snapshot(pools=[A, B], waiting=[by_resources(), other], policy=Policy(placement=Placement.RANDOM))
+    (start,) = schedule(snapshot, at(60), random.Random(1)).starts
+    assert (start.units, start.instead_of) == ({"b": 1}, None)

@@ -110,7 +110,8 @@ class Start:
     """Start the job on these units; `choices` are the types that SageMaker may still choose from.
 
     With `warm` they are those of an idle warm pool, which SageMaker will let it use. With `cursors` the placement
-    policy has moved on, which is remembered in the commit of the start.
+    policy has moved on, which is remembered in the commit of the start. `instead_of` is the pool that it would have
+    had, and when that turned out to lack instances.
     """
 
     job: Job
@@ -118,6 +119,7 @@ class Start:
     choices: tuple[str, ...] = ()
     warm: WarmPool | None = None
     cursors: Cursors | None = None
+    instead_of: tuple[str, datetime] | None = None
 
 
 @dataclass(frozen=True, slots=True)

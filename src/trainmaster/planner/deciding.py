@@ -159,7 +159,8 @@ class Deciding:
         self.figures.start(job, placement.units)
         if job.elastic is not None:
             self.sizable.append(len(self.decisions))
-        self.decisions.append(Start(job, placement.units, placement.choices, cursors=placement.cursors))
+        taken, instead = (placement.units, placement.choices), placement.instead_of
+        self.decisions.append(Start(job, *taken, cursors=placement.cursors, instead_of=instead))
 
     def _count(self, job: Job) -> None:
         """Put a start down to what a pass may do."""

@@ -49,6 +49,10 @@ class Lacking:
         held = None if job.hold is None else job.hold.units
         return [units for units, at in zip(alternatives, times, strict=True) if at == first or units == held]
 
+    def since(self, job: Job, units: Units) -> datetime | None:
+        """When such units last turned out not to be there for this job; None where they did not lately."""
+        return self._since(units, self._own(job), self._of_others())
+
     def _since(self, units: Units, own: Mapping[str, datetime], others: Mapping[str, _Met]) -> datetime | None:
         """When such units last turned out not to be there; None where nobody was lately refused as much of them."""
         wanted = [(self._stock(pool), count) for pool, count in units.items()]

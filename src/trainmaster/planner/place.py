@@ -30,11 +30,15 @@ NOTHING = Resources()
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The units to charge, the types that SageMaker may choose from (empty: no choice), and cursors that moved."""
+    """The units to charge, the types that SageMaker may choose from (empty: no choice), and cursors that moved.
+
+    `instead_of` is the pool that it would have been, and when that turned out to lack instances.
+    """
 
     units: Units
     choices: tuple[str, ...] = ()
     cursors: Cursors | None = None
+    instead_of: tuple[str, datetime] | None = None
 
 
 @dataclass(slots=True)
@@ -73,10 +77,12 @@ class Placer:
             fitting: at least one of its alternatives.
             free: units of a pool that the job could have now.
         """
-        if job.demand.resources is not None:
-            return self._placed(job, self.at_hand(job, fitting), free)
-        if job.demand.ours or len(job.demand.alternatives) == 1:
-            return Placement(dict(self.at_hand(job, fitting)[0]))
+        if job.demand.ours:
+            at_hand = self.at_hand(job, fitting)
+            placed = self._placed(job, at_hand, free)
+            return placed if len(at_hand) == len(fitting) else self._instead(placed, job, fitting, free)
+        if len(job.demand.alternatives) == 1:
+            return Placement(dict(fitting[0]))
         types = {name: pool.instance_type for name, pool in self.snapshot.pools.items()}
         choices = tuple(types.get(name, name) for units in fitting for name in units)
         return Placement(worst_case(fitting), choices)
@@ -115,13 +121,26 @@ class Placer:
         return {name: initial_weight(cpu / cpus, gpu / gpus, m / gib, alpha) for name, (cpu, gpu, m) in has.items()}
 
     def _placed(self, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
-        """The first that is preferred, else what the policy chooses."""
+        """The first that is preferred, else what the policy chooses; of named ones just the first."""
+        if job.demand.resources is None:
+            return Placement(dict(fitting[0]))
         by_pool = _by_pool(fitting)
         if (name := self._preferred(job, by_pool)) is not None:
             return Placement(dict(by_pool[name]))
         chosen = choose(self.snapshot.policy.placement, self._nodes(job, by_pool, free), self.cursors, self.rng)
         self.cursors = chosen.cursors or self.cursors
         return Placement(dict(by_pool[chosen.name]), cursors=chosen.cursors)
+
+    def _instead(self, placed: Placement, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
+        """The placement with what it would have been among all that fit, as far as no draw and no turn decides that."""
+        by_pool = _by_pool(fitting)
+        first = self._preferred(job, by_pool)
+        if first is None and self.snapshot.policy.placement is Policy.BEST_FIT:
+            first = choose(Policy.BEST_FIT, self._nodes(job, by_pool, free), self.cursors, self.rng).name
+        if self._lacking is None or first is None or first in placed.units:
+            return placed
+        since = self._lacking.since(job, by_pool[first])
+        return placed if since is None else replace(placed, instead_of=(first, since))
 
     def _queue_of(self, job: Job, by_pool: dict[str, Units]) -> str:
         """Where jobs wait that ask for the same: worked out once in a plan, since a deep queue is full of them."""

@@ -192,9 +192,11 @@ def _committed_at_once(hands: Hands, starts: Sequence[tuple[Start, Job]], report
 def _started(hands: Hands, decision: Start) -> Job:
     """The job as it is once it starts."""
     now, units, chosen = hands.clock.now(), decision.units, _chosen_type(hands, decision)
-    reclaimed = reclaimed_at(units, hands.pools)
+    reclaimed, instead = reclaimed_at(units, hands.pools), decision.instead_of
     noted = expansion.with_note(decision.job, units, hands.pools, now)
-    return lifecycle.start(noted, units, decision.choices, now, reclaimed_at=reclaimed, instance_type=chosen)
+    return lifecycle.start(
+        noted, units, decision.choices, now, reclaimed_at=reclaimed, instance_type=chosen, instead_of=instead
+    )
 
 
 def _commit(hands: Hands, decision: Start, after: Job, report: PassReport) -> bool:

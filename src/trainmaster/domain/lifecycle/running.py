@@ -27,6 +27,7 @@ def start(  # noqa: PLR0913 - all that a start decides
     *,
     reclaimed_at: datetime | None = None,
     instance_type: str = "",
+    instead_of: tuple[str, datetime] | None = None,
 ) -> Job:
     """The job takes capacity under a new attempt; its name is fixed before SageMaker is called.
 
@@ -40,6 +41,8 @@ def start(  # noqa: PLR0913 - all that a start decides
         now: UTC.
         reclaimed_at: when SageMaker takes the units back (`capacity.reclaimed_at`).
         instance_type: that the queue has chosen for it; "" where the request says it.
+        instead_of: the pool that it would have had, and when that turned out to lack instances; None: as far as its own
+            last try tells.
     """
     last = job.attempt
     reuse = last is not None and last.outcome is Outcome.RETURNED and not last.launched
@@ -59,7 +62,7 @@ def start(  # noqa: PLR0913 - all that a start decides
     if job.elastic is not None and job.elastic.hook is Hook.MEMBERS:
         attempt = new_members(job, attempt, attempt.size - job.elastic.least, now)
     past = {} if last is None or reuse else followed(job, last)
-    reason = _places(units, instance_type) + _elsewhere(last, units)
+    reason = _places(units, instance_type) + _elsewhere(instead_of or _left(last, units))
     work = None if job.image_work is None else begun(job.image_work)
     taken: dict[str, Any] = {"attempt": attempt, "image_work": work, **past}
     return move(job, JobState.STARTING, now, reason, hold=None, retry_at=None, **taken)
@@ -117,11 +120,15 @@ def stop_sent(job: Job) -> Job:
     return touch(job, attempt=replace(current(job), stop_sent=True))
 
 
-def _elsewhere(last: Attempt | None, units: Units) -> str:
-    """Why it takes other units than the try before did."""
+def _left(last: Attempt | None, units: Units) -> tuple[str, datetime] | None:
+    """Where the try before met nothing, if this one goes elsewhere."""
     if last is None or not last.lacked or last.ended_at is None or units.keys() == last.units.keys():
-        return ""
-    return f": {' and '.join(sorted(last.units))} had no capacity at {clock(last.ended_at)}"
+        return None
+    return " and ".join(sorted(last.units)), last.ended_at
+
+
+def _elsewhere(lacking: tuple[str, datetime] | None) -> str:
+    return "" if lacking is None else f": {lacking[0]} had no capacity at {clock(lacking[1])}"
 
 
 def _places(units: Units, instance_type: str) -> str:
