@@ -5,6 +5,7 @@ It must not do anything: typer reads these.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -18,7 +19,17 @@ Caps = Annotated[
 Type = Annotated[
     str | None, typer.Option("--type", metavar="TYPE", help="The instance type of pools that have another name.")
 ]
-TheKind = Annotated[Kind | None, typer.Option("--kind", help="How SageMaker gives the instances.")]
+
+
+class Settable(StrEnum):
+    """The kinds of pools that people set; those of endpoints follow from the endpoints."""
+
+    ON_DEMAND = Kind.ON_DEMAND.value
+    SPOT = Kind.SPOT.value
+    TRAINING_PLAN = Kind.TRAINING_PLAN.value
+
+
+TheKind = Annotated[Settable | None, typer.Option("--kind", help="How SageMaker gives the instances.")]
 Plan = Annotated[
     str | None, typer.Option("--plan", metavar="ARN", help="The training plan; makes it a pool of that kind.")
 ]

@@ -386,3 +386,9 @@ def test_a_terminal_shows_bars_that_vanish() -> None:
     assert "2 of 3 instances free" in drawn
     assert "[x]" in drawn
     assert drawn.rstrip().endswith(("\x1b[2K", "\x1b[?25h"))
+
+
+def test_set_does_not_offer_the_kind_that_the_queue_makes_itself(world: FakeApi, run: Terminal) -> None:
+    result = run("pools", "set", "lab=2", "--type", P5, "--kind", "endpoint")
+    assert (result.exit_code, "training-plan" in result.stderr, world.calls) == (2, True, [])
+    assert "endpoint" not in run("pools", "set", "--help").stdout
