@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from api_world import ApiWorld
-from builders import NOW, a_job, a_snapshot
+from builders import G5, NOW, a_job, a_pool, a_request, a_running_job, a_snapshot, pools_of
 from doc_pages import DOCS, plain, section, table
 from trainmaster.domain.capacity import Demand, Pool
 from trainmaster.domain.catalogue import Catalogue
@@ -108,3 +108,25 @@ def test_each_reason_of_the_page_is_one_that_jobs_are_told(number):
 def test_every_reason_of_the_page_was_tried():
     assert len(table(section(MAKE, "When it makes none"), "it ends with")) == len(REFUSALS)
     assert document(ON, sparse=True) == {"enabled": True}
+
+
+def test_infeasible_jobs_are_listed_by_that_though_it_is_no_state_that_is_stored():
+    world = ApiWorld(pools=pools_of(a_pool(G5, 4)))
+    for name, asked in (("huge", "accelerators=8"), ("small", "accelerators=1"), ("wide", "accelerators=4")):
+        world.post("/add-job", a_request(name, options={"resources": asked}, ResourceConfig={"VolumeSizeInGB": 1}))
+    world.seed(a_running_job("runs", units={G5: 1}))
+
+    def listed(state):
+        return [job["jobName"] for job in world.get("/jobs", state=state).body["jobs"]]
+
+    infeasible = [name for name in ("huge", "small", "wide") if is_infeasible(world, name)]
+    assert "huge" in infeasible
+    assert "small" not in infeasible
+    assert listed("infeasible") == infeasible
+    assert listed("running,infeasible") == ["runs", *infeasible]
+    assert listed("infeasible,pending") == listed("pending")
+    assert world.get("/jobs", state="infeasable").body["error"]["hint"].startswith("Did you mean 'infeasible'?")
+
+
+def is_infeasible(world, name):
+    return (world.get(f"/jobs/{name}").body["reason"] or {}).get("type") == "Infeasible"

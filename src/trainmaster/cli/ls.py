@@ -21,15 +21,26 @@ from trainmaster.cli.render import (
 )
 from trainmaster.cli.tools import tools_of
 from trainmaster.domain.job import ENDED, JobState
+from trainmaster.domain.listing import INFEASIBLE
 
 if TYPE_CHECKING:
     from trainmaster.cli.tools import Tools
     from trainmaster.client.views import JobView
 
 _OPEN = tuple(state.value for state in JobState if state not in ENDED)
+
+
+def _state(word: str) -> str:
+    """A state, or what one that waits is shown as. Raises `BadParameter`."""
+    known = [*(state.value for state in JobState), INFEASIBLE]
+    if word not in known:
+        raise typer.BadParameter(f"{word!r} is not one of {', '.join(map(repr, known))}.")
+    return word
+
+
 State = Annotated[
-    list[JobState] | None,
-    typer.Option("--state", metavar="STATE", help="Only jobs in this state; may be repeated."),
+    list[str] | None,
+    typer.Option("--state", metavar="STATE", parser=_state, help="Only jobs in this state; may be repeated."),
 ]
 
 
@@ -49,9 +60,10 @@ def ls(  # noqa: PLR0913 - an option each
     On a terminal it says also when waiting jobs will probably start, and why they wait, in a few words.
 
     States are: pending, starting, running, preempting, preempted, resizing, held (unfinished); completed, failed,
-    stopped, cancelled (finished). A waiting job that no pool could hold, even when empty, is shown as infeasible.
+    stopped, cancelled (finished). A waiting job that no pool could hold, even when empty, is shown as infeasible,
+    and listed by --state infeasible.
     """
-    states = [one.value for one in state] if state else None if show_all else _OPEN
+    states = state or (None if show_all else _OPEN)
     tools = tools_of(context)
     with tools.api() as api:
         found = list(islice(api.all_jobs(states, share, pool), limit + 1))

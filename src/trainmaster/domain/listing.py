@@ -26,6 +26,9 @@ MOST_EXAMINED = 1_000
 MOST_LISTED = 1_000
 """Longest page."""
 
+INFEASIBLE = "infeasible"
+"""What jobs are shown as that no pool could hold: no state, since it follows from the pools and is stored nowhere."""
+
 _LONGEST_CURSOR = 2_000
 
 

@@ -170,7 +170,7 @@ class Routes:
         cursor: Cursor = None,
     ) -> Response[str]:
         """Jobs that hold capacity, waiting ones in queue order, held ones, then the newest that ended."""
-        return _json(pages.jobs_page(self._parts.desk, Filter(frozenset(state), share, pool), limit, cursor))
+        return _json(pages.jobs_page(self._parts.desk, state, Filter(share=share, pool=pool), limit, cursor))
 
     def get_job(self, name: JobName, why: Why = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
         """A job with its attempts, its history and the request that was submitted."""

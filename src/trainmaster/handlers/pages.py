@@ -6,15 +6,16 @@ nobody waited before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from trainmaster.domain.capacity import Kind
 from trainmaster.domain.deadline import outlook
 from trainmaster.domain.errors import JobNotFound, UnreadableGroup
-from trainmaster.domain.job import ENDED, WAITING, Job
-from trainmaster.domain.listing import Filter
+from trainmaster.domain.job import ENDED, WAITING, Job, JobState
+from trainmaster.domain.listing import INFEASIBLE, Filter
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.reasons import Infeasible
 from trainmaster.domain.resolving import Offers, resolved
 from trainmaster.handlers import elastic_model, models, views
 from trainmaster.handlers.elastic_views import rendezvous_view
@@ -27,12 +28,23 @@ from trainmaster.service.explain import beyond, explain, image_ends, is_running_
 from trainmaster.service.why import Story, story
 
 
-def jobs_page(desk: Desk, which: Filter, limit: int, cursor: str | None) -> models.Jobs:
-    """Jobs that match, each waiting one with its standing. Raises `InvalidRequest` for a wrong cursor."""
+def jobs_page(desk: Desk, states: Collection[str], which: Filter, limit: int, cursor: str | None) -> models.Jobs:
+    """Jobs that match, each waiting one with its standing. Raises `InvalidRequest` for a wrong cursor.
+
+    Infeasible ones are picked from those that wait, once the plan has told which they are: such a page may be short.
+    """
+    stored = frozenset(JobState(state) for state in states if state != INFEASIBLE)
+    which = replace(which, states=stored if INFEASIBLE not in states else stored | WAITING)
     page = desk.store.browse(_offering(desk, which), limit=limit, cursor=cursor)
     standings = standings_of(desk, page.jobs)
-    jobs = [views.job_view(job, standings.get(job.name)) for job in page.jobs]
+    picked = [job for job in page.jobs if not states or job.state in stored or _is_infeasible(standings.get(job.name))]
+    jobs = [views.job_view(job, standings.get(job.name)) for job in picked]
     return models.Jobs(jobs=jobs, next_cursor=page.cursor)
+
+
+def _is_infeasible(standing: Standing | None) -> bool:
+    reason = None if standing is None else standing.reason
+    return reason is not None and reason.type == Infeasible.__name__
 
 
 def queue_page(desk: Desk, limit: int, cursor: str | None) -> models.Queue:

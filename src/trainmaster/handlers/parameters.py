@@ -6,7 +6,7 @@ It must not know what a route does with them.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayRestResolver, Response
@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.job import JobState
+from trainmaster.domain.listing import INFEASIBLE
 from trainmaster.domain.names import MAX_NAME
 from trainmaster.domain.request import did_you_mean, shown
 
@@ -45,20 +46,20 @@ def wrong_name(name: str) -> InvalidRequest:
     )
 
 
-def _states(value: Any) -> list[JobState]:
+def _states(value: Any) -> list[str]:
     """States from `running,pending`, from repeated parameters, or both."""
     words = [word.strip() for text in (value if isinstance(value, list) else [value]) for word in str(text).split(",")]
     return [_state(word) for word in words if word]
 
 
-def _state(word: str) -> JobState:
-    known = [state.value for state in JobState]
+def _state(word: str) -> str:
+    known = [*(state.value for state in JobState), INFEASIBLE]
     if word not in known:
         meant = did_you_mean(word, known)
         guess = f"Did you mean '{meant}'? " if meant else ""
         hint = f"{guess}The states are: {', '.join(known)}."
         raise InvalidRequest(f"There is no state {shown(word)}.", field="state", hint=hint)
-    return JobState(word)
+    return word if word == INFEASIBLE else JobState(word)
 
 
 JobName = Annotated[
@@ -75,9 +76,12 @@ SettingsVersion = Annotated[
     int | None, Query(ge=0, alias="version", description="Where given, refused (409) unless it is still in force.")
 ]
 States = Annotated[
-    list[JobState],
+    list[JobState | Literal["infeasible"]],
     BeforeValidator(_states),
-    Query(description="Only jobs in these states; several with commas between them, or the parameter repeated."),
+    Query(
+        description="Only jobs in these states; several with commas between them, or the parameter repeated. "
+        "`infeasible` are waiting jobs that no pool could hold, even when empty."
+    ),
 ]
 Share = Annotated[str | None, Query(description="Only jobs of this share.", max_length=_LONGEST_WORD)]
 Why = Annotated[

@@ -77,6 +77,7 @@ def test_ls_shows_unfinished_jobs_and_with_all_the_finished_after_them(world: Fa
         (["--state", "running", "--state", "held"], {"state": "running,held"}),
         (["--share", "vision", "--all"], {"share": "vision"}),
         (["--pool", G5, "--state", "failed"], {"pool": G5, "state": "failed"}),
+        (["--state", "infeasible"], {"state": "infeasible"}),
     ],
 )
 def test_ls_filters_at_the_api(world: FakeApi, run: Terminal, arguments: list[str], query: dict[str, str]) -> None:
