@@ -23,9 +23,9 @@ from trainmaster.worker.batch import Order, part_of
 from trainmaster.worker.budget import Budget
 from trainmaster.worker.checkpoints import Mark
 from trainmaster.worker.errors import Closed, Drained
-from trainmaster.worker.hold import Hold
 from trainmaster.worker.notices import Notices, Reason
 from trainmaster.worker.processes import die_with_parent
+from trainmaster.worker.reprieve import Reprieve
 from trainmaster.worker.state import DONE
 
 STEPS = int(os.environ.get("SM_HP_STEPS", "200"))
@@ -61,11 +61,11 @@ def own() -> int:
                     notices.end(reason)
                     rendezvous.close(reason)
                     return 1
-                hold = Hold(notices, time.monotonic)
-                code = run(world, notices, lambda hold=hold: over(rendezvous, hold))
+                reprieve = Reprieve(notices, time.monotonic)
+                code = run(world, notices, lambda reprieve=reprieve: over(rendezvous, reprieve))
                 if code == 0:
                     rendezvous.close()
-                if code == 0 or hold.stopped() is not None:
+                if code == 0 or reprieve.stopped() is not None:
                     return 0
         except Drained:
             return 0
@@ -97,16 +97,16 @@ def run(world: World, notices: Notices, is_over: Callable[[], bool]) -> int:
     return process.returncode
 
 
-def over(rendezvous: Rendezvous, hold: Hold) -> bool:
+def over(rendezvous: Rendezvous, reprieve: Reprieve) -> bool:
     """Whether to end the process: at once where its world is lost, before a resize or a stop once it has saved."""
-    stopped = hold.stopped()
+    stopped = reprieve.stopped()
     if stopped is not None:
         return stopped
     asked = rendezvous.asked()
     if asked.closed is not None:
         return asked.closed != DONE
     if asked.drain or asked.resize:
-        return hold.over(Reason.DRAIN if asked.drain else Reason.RESIZE, asked.grace)
+        return reprieve.over(Reason.DRAIN if asked.drain else Reason.RESIZE, asked.grace)
     return asked.rejoin
 
 

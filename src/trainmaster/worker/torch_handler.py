@@ -33,8 +33,8 @@ from trainmaster.worker.dynamodb import BRISK, Address, DynamoStateStore, client
 from trainmaster.worker.engine import Engine
 from trainmaster.worker.errors import Closed, Corrupt, Drained, RoundLost, TimedOut, Unreachable
 from trainmaster.worker.executor import Clocks, Executor
-from trainmaster.worker.hold import Hold, Notified
 from trainmaster.worker.notices import Notices, Reason
+from trainmaster.worker.reprieve import Notified, Reprieve
 from trainmaster.worker.state import DONE
 from trainmaster.worker.torch_backend import NAME
 from trainmaster.worker.torch_meeting import Meeting
@@ -76,7 +76,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         self._engine = engine
         self._run = run
         self._address = address
-        self._hold = Hold(notices, clock)
+        self._reprieve = Reprieve(notices, clock)
         self._budget = budget or Budget()
         self._patience = patience
         self._environ: MutableMapping[str, str] = {} if environ is None else environ
@@ -105,9 +105,9 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
 
         Torch's own way to leave in peace, `RendezvousGracefulExitError`, ends torchrun with exit code 1.
         """
-        if self._hold.stopped() is not None:
+        if self._reprieve.stopped() is not None:
             self._leave("its container is being stopped")
-        self._hold.reset()
+        self._reprieve.reset()
         self._out = False
         trouble: Exception | None = None
         for world in self._worlds():
@@ -126,7 +126,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
 
         Before a resize they have the time that the queue gives them to save a checkpoint.
         """
-        stopped = self._hold.stopped()
+        stopped = self._reprieve.stopped()
         if stopped is not None:
             return int(stopped)
         try:
@@ -137,11 +137,11 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         if asked.closed is not None:
             return int(asked.closed != DONE)
         if not (asked.rejoin or asked.drain):
-            self._hold.reset()
+            self._reprieve.reset()
             return 0
         if asked.resize or asked.drain:
             reason = Reason.DRAIN if asked.drain else Reason.RESIZE
-            return max(asked.waiting, 1) if self._hold.over(reason, asked.grace) else 0
+            return max(asked.waiting, 1) if self._reprieve.over(reason, asked.grace) else 0
         return max(asked.waiting, 1)
 
     def is_closed(self) -> bool:
@@ -200,7 +200,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         except Closed as closed:
             if closed.reason == DONE:
                 self._leave("the job is done")
-            self._hold.end(closed.reason)
+            self._reprieve.end(closed.reason)
             raise RendezvousClosedError(str(closed)) from closed
         except TimedOut as error:
             raise RendezvousTimeoutError(str(error)) from error
@@ -210,7 +210,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
             raise RendezvousStateError(str(error)) from error
         reason = self._budget.overdrawn(self._engine.state, self._wall())
         if reason is not None:
-            self._hold.end(reason)
+            self._reprieve.end(reason)
             self._end(reason)
             raise RendezvousClosedError(reason)
         return world

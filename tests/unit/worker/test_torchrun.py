@@ -95,7 +95,7 @@ def test_a_container_needs_boto3_alone():
         "            raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Missing())\n"
         "import trainmaster.worker.run, trainmaster.worker.rendezvous, trainmaster.worker.dynamodb\n"
-        "import trainmaster.worker.torch_entry, trainmaster.worker.torchrun, trainmaster.worker.hold\n"
+        "import trainmaster.worker.torch_entry, trainmaster.worker.torchrun, trainmaster.worker.reprieve\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr

@@ -36,7 +36,7 @@ class Notified(Protocol):
         ...
 
 
-class Hold:
+class Reprieve:
     """One decision to stop the workers, from the request to the answer.
 
     Args:
