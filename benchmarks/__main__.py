@@ -5,8 +5,8 @@
     python -m benchmarks --only planner,life      some sections
     python -m benchmarks --json figures.json      write the figures
     python -m benchmarks --only kueue             the load of Kueue's baseline, which runs only when it is asked for
-    python -m benchmarks --save                   write them to benchmarks/results and into benchmarks/README.md
-    python -m benchmarks --again results/x.json   measure nothing: write kept figures into benchmarks/README.md again
+    python -m benchmarks --save                   keep them in benchmarks/results, and write its page and the README
+    python -m benchmarks --again results/x.json   measure nothing: write these again from kept figures
 
 It must not measure anything itself.
 """
@@ -14,24 +14,22 @@ It must not measure anything itself.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import sys
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import Console
 
-from benchmarks import ROOT, baseline, bundle, cold_start, depth, growth, kueue, kueue_load, life, machine, planning
+from benchmarks import baseline, bundle, cold_start, depth, growth, kueue, kueue_load, life, machine, planning
+from benchmarks.keeping import FIGURES, ask_for_keeping, keep, kept, shown
 from benchmarks.meaning import meaning
 from benchmarks.sheets import sheets
-from benchmarks.showing import KUEUE_MARKS, MARKS, as_table, written
+from benchmarks.showing import KUEUE_MARKS, MARKS, written
 from benchmarks.watching import Watch
 
 USUAL = ("planner", "depth", "growth", "life", "idle", "baseline", "start")
 SECTIONS = (*USUAL, "kueue")
-RESULTS = ROOT / "benchmarks" / "results"
 Figures = dict[str, Any]
 WIDTH = 160
 """Of tables that go to a file or a pipe."""
@@ -40,46 +38,32 @@ WIDTH = 160
 def main(arguments: list[str]) -> int:
     """Run the sections that are asked for; 0 when they all ran."""
     options = _options(arguments)
+    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     if options.again is not None:
-        kept = json.loads(options.again.read_text())
-        written(kept["machine"], sheets(kept), options.again, MARKS, meaning(kept))
+        found = kept(options.again)
+        for figures, told in _apart(found):
+            written(found["machine"], sheets(figures), options.again, **told)
         return 0
     logging.disable(logging.CRITICAL)
-    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     with Watch(console) as watch:
-        figures: Figures = {"machine": machine.describe(), "options": {"burst": options.burst, "sizes": options.sizes}}
+        found = {"machine": machine.describe(), "options": {"burst": options.burst, "sizes": options.sizes}}
         for section in options.only:
             watch.begin(section)
-            figures[section] = _RUN[section](options, watch)
-    figures["machine"]["load_after"] = machine.load()
-    for sheet in sheets(figures):
-        console.print(as_table(sheet))
-    _keep(figures, options, console)
+            found[section] = _RUN[section](options, watch)
+    shown(found, sheets(found), options, console)
+    if options.save:
+        for figures, told in _apart(found):
+            keep(figures, sheets(figures), console, **told)
     return 0
 
 
-def _keep(figures: Figures, options: argparse.Namespace, console: Console) -> None:
-    if options.json is not None:
-        options.json.write_text(_text(figures))
-    if options.save:
-        apart = {name: found for name, found in figures.items() if name != "kueue"}
-        if set(apart) & set(USUAL):
-            _save(apart, "", MARKS, console)
-        if "kueue" in figures:
-            _save({name: figures[name] for name in ("machine", "kueue")}, "-kueue", KUEUE_MARKS, console)
-
-
-def _save(figures: Figures, suffix: str, marks: tuple[str, str], console: Console) -> None:
-    """Keep figures in a file of their own and in their part of the README."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{machine.label(figures['machine'])}{suffix}.json"
-    path.write_text(_text(figures))
-    written(figures["machine"], sheets(figures), path, marks, meaning(figures) if marks is MARKS else ())
-    console.print(f"kept in {path.relative_to(ROOT)} and benchmarks/README.md")
-
-
-def _text(figures: Figures) -> str:
-    return json.dumps(figures, indent=1) + "\n"
+def _apart(found: Figures) -> Iterator[tuple[Figures, dict[str, Any]]]:
+    """What has a page of its own, with how it is called: Kueue's load is not kept with the rest."""
+    rest = {section: figures for section, figures in found.items() if section != "kueue"}
+    if set(rest) & set(USUAL):
+        yield rest, {"name": FIGURES, "marks": MARKS, "meaning": meaning(rest)}
+    if "kueue" in found:
+        yield {name: found[name] for name in ("machine", "kueue")}, {"name": "kueue", "marks": KUEUE_MARKS}
 
 
 def _planner(options: argparse.Namespace, watch: Watch) -> Any:
@@ -141,9 +125,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--times", type=int, default=11, help="repetitions behind a median")
     parser.add_argument("--kueue-jobs", type=int, default=kueue_load.JOBS, help="jobs of Kueue's baseline")
     parser.add_argument("--kueue-served", type=int, help="of those, how many with the engine; all without it")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--save", action="store_true", help="keep the figures in benchmarks/results and the README")
-    parser.add_argument("--again", type=Path, help="measure nothing: write the README again from these kept figures")
+    ask_for_keeping(parser)
     return parser.parse_args(arguments)
 
 

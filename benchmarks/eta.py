@@ -2,7 +2,7 @@
 
     python -m benchmarks.eta                                   600 questions for each trace and order
     python -m benchmarks.eta --trace ee9e8c --questions 2000   more of one of them
-    python -m benchmarks.eta --save                            keep the figures in results/ and in benchmarks/README.md
+    python -m benchmarks.eta --save                            keep the figures in results/ and on the pages
 
 Every so many'th job is asked about on its arrival, as `trainmaster why` asks, and what it was told is held against when
 it really started. It must not know how a start is estimated.
@@ -11,17 +11,19 @@ it really started. It must not know how a start is estimated.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rich.console import Console
 
-from benchmarks import ROOT, machine
-from benchmarks.replay import CAP, RESULTS, TRACES, WIDTH, Figures, Task, measured, trace
+from benchmarks import machine
+from benchmarks.keeping import ask_for_keeping, shown_and_kept, written_again
+from benchmarks.replay import CAP, TRACES, WIDTH, Figures, Task, measured, trace
 from benchmarks.replay_sheets import foretold
-from benchmarks.showing import ETA_MARKS, as_table, written
+from benchmarks.sheets import Sheet
+from benchmarks.showing import ETA_MARKS
 from benchmarks.watching import Watch
 from trainmaster.local.replay.queue import RESTART_SECONDS
 
@@ -41,6 +43,8 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
 def main(arguments: list[str]) -> int:
     """Ask, and show how right the answers were; 0 when all of it ran."""
     options = _options(arguments)
+    if written_again(options, sheets, name="eta", marks=ETA_MARKS):
+        return 0
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     asked = list(tasks(options))
     with Watch(console) as watch:
@@ -49,16 +53,13 @@ def main(arguments: list[str]) -> int:
         for one in watch.over_cores(measured, asked, options.processes):
             found["runs"].append(one)
             watch.say(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
-    found["machine"]["load_after"] = machine.load()
-    sheet = foretold(found["runs"])
-    console.print(as_table(sheet))
-    if options.save:
-        RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / f"{machine.label(found['machine'])}-eta.json"
-        path.write_text(json.dumps(found, indent=1) + "\n")
-        written(found["machine"], [sheet], path, ETA_MARKS)
-        console.print(f"kept in {path.relative_to(ROOT)} and benchmarks/README.md")
+    shown_and_kept(found, sheets(found), options, console, name="eta", marks=ETA_MARKS)
     return 0
+
+
+def sheets(found: Figures) -> list[Sheet]:
+    """The one that there is."""
+    return [replace(foretold(found["runs"]), headline=True)]
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -68,7 +69,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--cap", type=int, default=CAP, help="GPUs")
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="of about how many jobs it is asked")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
-    parser.add_argument("--save", action="store_true", help="keep the figures in benchmarks/results and the README")
+    ask_for_keeping(parser)
     return parser.parse_args(arguments)
 
 

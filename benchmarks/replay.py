@@ -4,7 +4,7 @@
     python -m benchmarks.replay --policy backfill --trace ee9e8c      some of them; what they are judged by always runs
     python -m benchmarks.replay --cap 64 --restart-cost 120           other terms
     python -m benchmarks.replay --json figures.json                   write the figures
-    python -m benchmarks.replay --save                                keep them in results/ and in benchmarks/README.md
+    python -m benchmarks.replay --save                                keep them in results/ and on the pages
 
 One process for each core, one trace and policy at a time. It must not know any rule of the queue.
 """
@@ -18,13 +18,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from benchmarks import ROOT, machine
-from benchmarks.keeping import shown_and_kept
+from benchmarks.keeping import ask_for_keeping, shown_and_kept, written_again
 from benchmarks.replay_sheets import JUDGES, sheets
 from benchmarks.showing import REPLAY_MARKS
 from benchmarks.watching import Watch
@@ -112,6 +111,8 @@ def speeds(options: argparse.Namespace, watch: Watch) -> list[Figures]:
 def main(arguments: list[str]) -> int:
     """Play everything that is asked for; 0 when all of it ran."""
     options = _options(arguments)
+    if written_again(options, sheets, name="replay", marks=REPLAY_MARKS):
+        return 0
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     with Watch(console) as watch:
         found: Figures = {
@@ -133,8 +134,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--eta", type=int, default=QUESTIONS, help="of how many jobs the queue is asked for the start")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
     parser.add_argument("--no-speed", action="store_true", help="without the 15,000 jobs that are played alone")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--save", action="store_true", help="keep the figures in benchmarks/results and the README")
+    ask_for_keeping(parser)
     options = parser.parse_args(arguments)
     options.policy = options.policy or list(SHIPPED)
     return options

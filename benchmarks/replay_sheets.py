@@ -53,7 +53,11 @@ def sheets(found: Figures) -> list[Sheet]:
     )
     made = [
         Sheet(
-            "Replay: goals", ("goal", "at most", "measured", "met"), list(_goals(found, by_trace)), EXPECTED["goals"]
+            "Replay: goals",
+            ("goal", "at most", "measured", "met"),
+            list(_goals(found, by_trace)),
+            EXPECTED["goals"],
+            headline=True,
         ),
         Sheet("Replay: every trace", columns, list(_traces(by_trace)), EXPECTED["traces"]),
         Sheet(

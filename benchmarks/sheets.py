@@ -27,20 +27,23 @@ class Sheet:
         columns: headings.
         rows: as many texts in each as there are headings.
         expected: what was to be expected, and why.
+        headline: whether it stands in benchmarks/README.md, and not only on the benchmark's page of all tables.
     """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     expected: str
+    headline: bool = False
 
 
 def sheets(figures: Figures) -> list[Sheet]:
     """All sheets that the figures have enough for."""
-    made = [Sheet("Goals", ("goal", "at most", "measured", "met"), list(goals(figures)), EXPECTED["goals"])]
+    judged = list(goals(figures))
+    made = [Sheet("Goals", ("goal", "at most", "measured", "met"), judged, EXPECTED["goals"], headline=True)]
     if "kueue" in figures:
         rows = list(kueue_sheets.rows(figures))
-        made.append(Sheet(kueue_sheets.TITLE, kueue_sheets.COLUMNS, rows, kueue_sheets.EXPECTED))
+        made.append(Sheet(kueue_sheets.TITLE, kueue_sheets.COLUMNS, rows, kueue_sheets.EXPECTED, headline=True))
     for section, (title, columns, rows) in _SHEETS.items():
         if section.partition("/")[0] in figures:
             made.append(Sheet(title, columns or _by_depth(figures), list(rows(figures)), EXPECTED[section]))

@@ -1,7 +1,8 @@
-"""Sheets on the terminal and in benchmarks/README.md. It must not know what they hold."""
+"""Sheets on the terminal, in benchmarks/README.md, and on a page of all tables. It must not know what they hold."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,38 +39,78 @@ def as_table(sheet: Sheet) -> Table:
     return table
 
 
-def written(
+def written(  # noqa: PLR0913 -- what a benchmark has to say of itself
     machine: dict[str, Any],
     made: Sequence[Sheet],
     source: Path,
-    marks: tuple[str, str] = MARKS,
+    *,
+    name: str,
+    marks: tuple[str, str],
     meaning: Sequence[str] = (),
 ) -> None:
-    """Put the sheets between the README's marks, below what they come to."""
-    before, _, rest = README.read_text().partition(marks[0])
-    _, _, after = rest.partition(marks[1])
-    README.write_text(f"{before}{marks[0]}{between_marks(machine, made, source, meaning)}{marks[1]}{after}")
+    """Put what a reader needs at once between the marks of the README, and all sheets on a page beside the figures.
+
+    Args:
+        machine: what the figures were measured on.
+        made: the sheets made of them.
+        source: the file of the figures, in the folder `results` beside the README.
+        name: the page's, without `.md`.
+        marks: between which of the README's marks the benchmark's part stands.
+        meaning: sentences for the README that say what the figures come to.
+
+    Raises:
+        ValueError: the README has not these marks.
+    """
+    source = source.resolve()
+    readme = source.parent.parent / README.name
+    before, begun, rest = readme.read_text().partition(marks[0])
+    _, ended, after = rest.partition(marks[1])
+    if not begun or not ended:
+        raise ValueError(f"{readme} has no {marks[0]}, or no {marks[1]} after it")
+    part = between_marks(machine, made, source, name=name, meaning=meaning)
+    readme.write_text(f"{before}{begun}{part}{ended}{after}")
+    section = before.rpartition("\n## ")[2].partition("\n")[0]
+    source.with_name(f"{name}.md").write_text(page(machine, made, source, section))
 
 
-def between_marks(machine: dict[str, Any], made: Sequence[Sheet], source: Path, meaning: Sequence[str] = ()) -> str:
-    """What stands between the README's marks."""
+def between_marks(
+    machine: dict[str, Any], made: Sequence[Sheet], source: Path, *, name: str, meaning: Sequence[str] = ()
+) -> str:
+    """What stands between the README's marks: what the figures come to, and the headline sheets."""
+    folder = source.parent.name
     said = ["### In short\n\n" + "\n".join(f"- {sentence}" for sentence in meaning)] if meaning else []
-    parts = [_machine(machine, source), *said, *("\n".join(_as_markdown(sheet)) for sheet in made)]
-    return "\n\n" + "\n\n".join(parts) + "\n\n"
+    top = (
+        f"{_machine(machine)}\n"
+        f"**All tables: [{folder}/{name}.md]({folder}/{name}.md)**, all figures:"
+        f" [{source.name}]({folder}/{source.name})."
+    )
+    tables = ("\n".join(_as_markdown(sheet, "###")) for sheet in made if sheet.headline)
+    return "\n\n" + "\n\n".join([top, *said, *tables]) + "\n\n"
 
 
-def _machine(machine: dict[str, Any], source: Path) -> str:
+def page(machine: dict[str, Any], made: Sequence[Sheet], source: Path, section: str) -> str:
+    """All sheets of a benchmark that has this section of the README."""
+    anchor = re.sub(r"[^\w -]", "", section.lower()).replace(" ", "-")
+    top = (
+        f"{_machine(machine)}\n"
+        f"How it was measured, and what to make of it: [{section}](../README.md#{anchor})."
+        f" All figures: [{source.name}]({source.name}). Written by the benchmark, not by hand."
+    )
+    tables = ("\n".join(_as_markdown(sheet, "##")) for sheet in made)
+    return "\n\n".join([f"# {section}: all tables", top, *tables]) + "\n"
+
+
+def _machine(machine: dict[str, Any]) -> str:
     return (
         f"Measured {machine['at'][:10]} at commit {machine['commit']} on {machine['cores']} cores of"
         f" {machine['processor']}, {machine['memory_gb']} GB, {machine['system']}, Python {machine['python']},"
         f" boto3 {machine['boto3']}, {machine['engine']}; load {machine['load']} before and"
-        f" {machine['load_after']} after, the benchmark's own"
-        f" included. All figures: [{source.name}](results/{source.name})."
+        f" {machine['load_after']} after, the benchmark's own included."
     )
 
 
-def _as_markdown(sheet: Sheet) -> Iterator[str]:
-    yield f"### {sheet.title}\n"
+def _as_markdown(sheet: Sheet, heading: str) -> Iterator[str]:
+    yield f"{heading} {sheet.title}\n"
     yield _line(sheet.columns)
     yield _line(["---"] * len(sheet.columns))
     yield from map(_line, sheet.rows)

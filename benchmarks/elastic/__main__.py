@@ -15,7 +15,6 @@ import os
 import sys
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -25,7 +24,7 @@ from benchmarks.elastic.pictures import draw
 from benchmarks.elastic.playing import ORDERS, PAPERS, POLICIES, TRACES, Task, measured, trace
 from benchmarks.elastic.sheets import sheets
 from benchmarks.elastic.workload import CURVES
-from benchmarks.keeping import RESULTS, shown_and_kept
+from benchmarks.keeping import RESULTS, ask_for_keeping, shown_and_kept, written_again
 from benchmarks.showing import ELASTIC_MARKS
 from benchmarks.watching import Watch
 from trainmaster.domain.elastic import Hook
@@ -71,6 +70,8 @@ def _place(one: dict[str, Any]) -> tuple[str, int, str, float]:
 def main(arguments: list[str]) -> int:
     """Play everything that is asked for; 0 when all of it ran."""
     options = _options(arguments)
+    if written_again(options, sheets, name="elastic", marks=ELASTIC_MARKS):
+        return 0
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     terms = {name: getattr(options, name) for name in ("cap", "restart_cost", "seed", "limit", "hook")}
     with Watch(console) as watch:
@@ -99,10 +100,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     hooks = (Hook.RESTART.value, Hook.MEMBERS.value)
     parser.add_argument("--hook", choices=hooks, default=hooks[0], help="how the queue resizes jobs")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument(
-        "--save", action="store_true", help="keep figures and pictures in benchmarks/results and README"
-    )
+    ask_for_keeping(parser)
     options = parser.parse_args(arguments)
     for name, default in (("policy", POLICIES), ("trace", NAMED), ("curve", tuple(CURVES)), ("cost", COSTS)):
         setattr(options, name, getattr(options, name) or list(default))

@@ -39,7 +39,7 @@ def sheets(found: Figures) -> list[Sheet]:
         *("p99 JCT", "used", "useful", "resizes a job", "preemptions a job", "lost"),
     )
     made = [
-        Sheet("Elastic: average JCT", columns, list(_summary(cases)), EXPECTED["summary"]),
+        Sheet("Elastic: average JCT", columns, list(_summary(cases)), EXPECTED["summary"], headline=True),
         Sheet("Elastic: every run", every, list(_runs(cases)), EXPECTED["runs"]),
     ]
     return [sheet for sheet in made if sheet.rows]

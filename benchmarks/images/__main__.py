@@ -13,7 +13,6 @@ import argparse
 import logging
 import sys
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -21,7 +20,7 @@ from rich.console import Console
 from benchmarks import machine
 from benchmarks.images.measuring import RUNNING, measure
 from benchmarks.images.sheets import sheets
-from benchmarks.keeping import shown_and_kept
+from benchmarks.keeping import ask_for_keeping, shown_and_kept, written_again
 from benchmarks.showing import IMAGES_MARKS
 from benchmarks.watching import Watch
 
@@ -34,6 +33,8 @@ WIDTH = 180
 def main(arguments: list[str]) -> int:
     """Measure every size that is asked for; 0 when all of it ran."""
     options = _options(arguments)
+    if written_again(options, sheets, name="images", marks=IMAGES_MARKS):
+        return 0
     logging.disable(logging.CRITICAL)
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     with Watch(console) as watch:
@@ -51,8 +52,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--sizes", type=_numbers, default=list(SIZES), help="requests that wait, as 100,10000")
     parser.add_argument("--endpoints", type=_numbers, default=list(ENDPOINTS), help="over so many, as 1,10")
     parser.add_argument("--running", type=int, default=RUNNING, help="images that all endpoints take together")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--save", action="store_true", help="keep the figures in benchmarks/results and the README")
+    ask_for_keeping(parser)
     options = parser.parse_args(arguments)
     if any(options.running % each for each in options.endpoints) or min(options.sizes) < options.running:
         parser.error("--running must be a multiple of every number of endpoints, and at most the least size")

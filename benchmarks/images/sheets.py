@@ -45,7 +45,13 @@ def sheets(found: Figures) -> list[Sheet]:
     sizes = found["sizes"]
     place = ("waiting", "endpoints")
     return [
-        Sheet("Image jobs: goals", ("goal", "wanted", "measured", "met"), list(goals(sizes)), EXPECTED["goals"]),
+        Sheet(
+            "Image jobs: goals",
+            ("goal", "wanted", "measured", "met"),
+            list(goals(sizes)),
+            EXPECTED["goals"],
+            headline=True,
+        ),
         Sheet(
             "Image jobs: a pass while 100 run and no more can start",
             (

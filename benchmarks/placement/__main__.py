@@ -21,7 +21,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import machine
-from benchmarks.keeping import RESULTS, shown_and_kept
+from benchmarks.keeping import RESULTS, ask_for_keeping, shown_and_kept, written_again
 from benchmarks.placement import expansion
 from benchmarks.placement.experiments import EXPERIMENTS, NODES, POLICIES
 from benchmarks.placement.measuring import measure
@@ -38,6 +38,8 @@ WIDTH = 200
 def main(arguments: list[str]) -> int:
     """Play what is asked for; 0 when all of it ran."""
     options = _options(arguments)
+    if written_again(options, sheets, name="placement", marks=PLACEMENT_MARKS):
+        return 0
     logging.disable(logging.CRITICAL)
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     with Watch(console) as watch:
@@ -59,9 +61,8 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--policy", action="append", choices=POLICIES, help="only these")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--resume", type=Path, help="keep each run in this file, and play none that it has")
-    parser.add_argument("--save", action="store_true", help="keep figures and pictures in benchmarks/results")
+    ask_for_keeping(parser)
     options = parser.parse_args(arguments)
     options.policy = options.policy or list(POLICIES)
     return options

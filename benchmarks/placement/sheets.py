@@ -40,8 +40,15 @@ def sheets(figures: Figures) -> list[Sheet]:
             ("nodes", "load", "seeds", "figure", "best of the article's", "best-fit gains", "at least as good"),
             list(_beside_best(cells)),
             _EXPECTED["best-fit"],
+            headline=True,
         ),
-        Sheet("Tables 4 and 5: expansion", _EXPANSION, list(_expansion(figures)), _EXPECTED["expansion"]),
+        Sheet(
+            "Tables 4 and 5: expansion",
+            _EXPANSION,
+            list(_expansion(figures)),
+            _EXPECTED["expansion"],
+            headline=True,
+        ),
     ]
     for metric, what in _SHOWN.items():
         title = f"{metric.capitalize()}: {what}"

@@ -2,7 +2,7 @@
 
     python -m benchmarks.rendezvous                              every chain of cases three times; an hour
     python -m benchmarks.rendezvous --only drain,first --repeats 1
-    python -m benchmarks.rendezvous --minutes 30 --json some.json
+    python -m benchmarks.rendezvous --minutes 30 --json some.json    figures to a file, after every chain too
     python -m benchmarks.rendezvous --save                       keep them in results/ and benchmarks/README.md
 
 The engines take turns, one group at a time. Ctrl-C ends with the figures that there are.
@@ -26,7 +26,7 @@ from rich.console import Console
 
 from benchmarks import machine
 from benchmarks.engine import engine
-from benchmarks.keeping import shown_and_kept
+from benchmarks.keeping import ask_for_keeping, shown_and_kept, written_again
 from benchmarks.rendezvous.cases import CHAINS
 from benchmarks.rendezvous.group import Group
 from benchmarks.rendezvous.sheets import sheets
@@ -113,6 +113,8 @@ def run_all(options: argparse.Namespace, watch: Watch) -> list[dict[str, Any]]:
 def main(arguments: list[str]) -> int:
     """Measure what is asked for; 0 when it ran."""
     options = _options(arguments)
+    if written_again(options, sheets, name="rendezvous", marks=RENDEZVOUS_MARKS):
+        return 0
     if not PYTHON.exists():
         raise SystemExit("torch is missing: run `make .venv-torch/.stamp`")
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
@@ -139,8 +141,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=120.0, help="seconds after which a world will never come")
     parser.add_argument("--minutes", type=float, default=240.0, help="after these no further chain is begun")
     parser.add_argument("--logs", type=Path, help="keep what agents and workers say in this folder")
-    parser.add_argument("--json", type=Path, help="write the figures to this file, after every chain too")
-    parser.add_argument("--save", action="store_true", help="keep the figures in benchmarks/results and README")
+    ask_for_keeping(parser)
     options = parser.parse_args(arguments)
     options.only, options.system = options.only.split(","), options.system or names
     if unknown := set(options.only) - set(CHAINS):

@@ -38,8 +38,14 @@ def sheets(found: Figures) -> list[Sheet]:
     runs = by_case(found["runs"])
     columns = ("case", *(system.name for system in SYSTEMS), "at default settings", "at equal settings")
     made = [
-        Sheet("Rendezvous: goals", ("goal", "wanted", "measured", "met"), list(goals(runs)), EXPECTED["goals"]),
-        Sheet("Rendezvous: seconds to the next step", columns, list(_pauses(runs)), EXPECTED["pauses"]),
+        Sheet(
+            "Rendezvous: goals",
+            ("goal", "wanted", "measured", "met"),
+            list(goals(runs)),
+            EXPECTED["goals"],
+            headline=True,
+        ),
+        Sheet("Rendezvous: seconds to the next step", columns, list(_pauses(runs)), EXPECTED["pauses"], headline=True),
         Sheet(
             "Rendezvous: what it costs",
             ("case", "engine", "repeats", "took, least to most", "stood still", "charged", "exit code", "requests"),
