@@ -14,7 +14,7 @@ from trainmaster.domain.errors import InvalidRequest, ServiceTrouble, Throttled,
 from trainmaster.domain.image.claims import MOST_PAUSES, pause
 from trainmaster.domain.image.work import BEGUN, Claim, Rest, run_of
 from trainmaster.domain.one_line import one_line
-from trainmaster.imaging.task import Hold, Queue
+from trainmaster.imaging.task import Assignment, Queue
 
 log = logging.getLogger(__name__)
 
@@ -42,16 +42,16 @@ class TimeUp(Exception):
     """The worker has no time for more."""
 
 
-def done(hold: Hold, *, features: int) -> Outcome:
+def done(assignment: Assignment, *, features: int) -> Outcome:
     """The region's result is written."""
-    rest = hold.queue.runs.finish(hold.claim, hold.queue.clock.now(), features=features)
+    rest = assignment.queue.runs.finish(assignment.claim, assignment.queue.clock.now(), features=features)
     if rest is None:
         return Outcome.LOST
-    _go_on(hold.queue, hold.claim, rest)
+    _go_on(assignment.queue, assignment.claim, rest)
     return Outcome.DONE
 
 
-def given_back(hold: Hold, why: BaseException, *, progress: bool) -> Outcome:
+def given_back(assignment: Assignment, why: BaseException, *, progress: bool) -> Outcome:
     """The region is not done.
 
     A try counts as none where the worker was told to slow down: that is the endpoint's trouble, or AWS's, and the
@@ -60,11 +60,11 @@ def given_back(hold: Hold, why: BaseException, *, progress: bool) -> Outcome:
     tried again.
 
     Args:
-        hold: what is given back.
+        assignment: what is given back.
         why: what happened.
         progress: whether tiles were done, and are kept.
     """
-    queue, claim, record = hold.queue, hold.claim, hold.record
+    queue, claim, record = assignment.queue, assignment.claim, assignment.record
     if isinstance(why, Stopped):
         if queue.runs.leave(claim, queue.clock.now(), reason="", final=False) is None:
             return Outcome.LOST

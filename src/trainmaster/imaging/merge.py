@@ -15,7 +15,7 @@ from trainmaster.imaging.ending import Outcome, Stopped, TimeUp, done, given_bac
 from trainmaster.imaging.features import Feature
 from trainmaster.imaging.results import Found, Results
 from trainmaster.imaging.suppression import suppressed
-from trainmaster.imaging.task import Hold, Task
+from trainmaster.imaging.task import Assignment, Task
 
 _READERS = 8
 
@@ -25,28 +25,28 @@ class Merging:
 
     Args:
         task: the job.
-        hold: the merging.
+        assignment: the merging.
         results: where regions' results are, and where the image's goes.
     """
 
-    def __init__(self, task: Task, hold: Hold, results: Results) -> None:
+    def __init__(self, task: Task, assignment: Assignment, results: Results) -> None:
         self._task = task
-        self._hold = hold
-        self._queue = hold.queue
-        self._limits = hold.limits
+        self._assignment = assignment
+        self._queue = assignment.queue
+        self._limits = assignment.limits
         self._results = results
-        self._beat_at = hold.queue.clock.now()
+        self._beat_at = assignment.queue.clock.now()
 
     def work(self) -> Outcome:
         """Write the image's result from those regions that are done; the others are named in it."""
         try:
             found = self._merged()
         except Exception as error:  # noqa: BLE001 - whatever it was, the merging has to be given back
-            return given_back(self._hold, error, progress=False)
-        return done(self._hold, features=found)
+            return given_back(self._assignment, error, progress=False)
+        return done(self._assignment, features=found)
 
     def _merged(self) -> int:
-        run = self._queue.runs.run(self._hold.claim.job)
+        run = self._queue.runs.run(self._assignment.claim.job)
         records = [each for each in (run.records if run else ()) if each.region.number != MERGE]
         finished = [each for each in records if each.state is RegionState.DONE]
         failed = [each.region.number for each in records if each.state is RegionState.FAILED]
@@ -85,5 +85,5 @@ class Merging:
         now = self._queue.clock.now()
         if now - self._beat_at >= timedelta(seconds=self._limits.beat_every):
             self._beat_at = now
-            if not self._queue.runs.beat(self._hold.claim, now, tiles_done=0):
+            if not self._queue.runs.beat(self._assignment.claim, now, tiles_done=0):
                 raise Stopped

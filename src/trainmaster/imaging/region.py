@@ -21,7 +21,7 @@ from trainmaster.imaging.models import Model
 from trainmaster.imaging.pixels import Image
 from trainmaster.imaging.pressure import Watch, note_throttling
 from trainmaster.imaging.results import Found, Results
-from trainmaster.imaging.task import Hold, Task
+from trainmaster.imaging.task import Assignment, Task
 
 _Seen = tuple[list[Feature], list[bool]]
 
@@ -48,22 +48,22 @@ class RegionWork:
 
     Args:
         task: the job.
-        hold: the region.
+        assignment: the region.
         bench: image, model and results.
     """
 
-    def __init__(self, task: Task, hold: Hold, bench: Bench) -> None:
+    def __init__(self, task: Task, assignment: Assignment, bench: Bench) -> None:
         self._task = task
-        self._hold = hold
-        self._queue = hold.queue
-        self._limits = hold.limits
+        self._assignment = assignment
+        self._queue = assignment.queue
+        self._limits = assignment.limits
         self._bench = bench
-        self._tiles = tiles(hold.record.region.window, task.cut)
+        self._tiles = tiles(assignment.record.region.window, task.cut)
         self._found = Found()
-        self._watch = Watch(hold.queue, task, bench.model.heard)
+        self._watch = Watch(assignment.queue, task, bench.model.heard)
         self._before = 0
         self._why: BaseException | None = None
-        self._beat_at = self._saved_at = hold.queue.clock.now()
+        self._beat_at = self._saved_at = assignment.queue.clock.now()
 
     def work(self) -> Outcome:
         """Do what is left of the region, then finish it or give it back."""
@@ -76,15 +76,15 @@ class RegionWork:
         except Exception as error:  # noqa: BLE001 - whatever it was, the region has to be given back
             self._why = self._why or error
         if self._why is None:
-            return done(self._hold, features=len(self._found.features))
+            return done(self._assignment, features=len(self._found.features))
         if isinstance(self._why, Throttled):
             note_throttling(self._queue, self._task.endpoint, self._task.variant)
         progress = len(self._found.done) > self._before and self._bench.results.kept
-        return given_back(self._hold, self._why, progress=progress)
+        return given_back(self._assignment, self._why, progress=progress)
 
     def _go_on_from_before(self) -> None:
-        if self._hold.record.tiles_done:
-            region = self._hold.record.region
+        if self._assignment.record.tiles_done:
+            region = self._assignment.record.region
             self._found = self._bench.results.load(region.number, region.window, len(self._tiles))
         self._before = len(self._found.done)
 
@@ -162,7 +162,7 @@ class RegionWork:
         now = self._queue.clock.now()
         if now - self._beat_at >= timedelta(seconds=self._limits.beat_every):
             self._beat_at = now
-            if not self._queue.runs.beat(self._hold.claim, now, tiles_done=len(self._found.done)):
+            if not self._queue.runs.beat(self._assignment.claim, now, tiles_done=len(self._found.done)):
                 self._end(Stopped())
         if now - self._saved_at >= timedelta(seconds=self._limits.save_every) and self._found.done:
             self._saved_at = now
@@ -172,7 +172,7 @@ class RegionWork:
         """Keep what is done, unless another worker has the region: what that one has kept may be more."""
         if not self._is_ours():
             return False
-        region = self._hold.record.region
+        region = self._assignment.record.region
         self._bench.results.save(region.number, region.window, len(self._tiles), self._found)
         return True
 
@@ -182,7 +182,7 @@ class RegionWork:
         The beat also tells the next worker that there is something to go on from. It says no to a run that is stopped,
         too: then the region is still ours, to be left off with what is done.
         """
-        claim = self._hold.claim
+        claim = self._assignment.claim
         if self._queue.runs.beat(claim, self._queue.clock.now(), tiles_done=len(self._found.done)):
             return True
         self._end(Stopped())

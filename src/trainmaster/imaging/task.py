@@ -83,7 +83,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class Assignment:
     """A region, or the merging, that is this worker's.
 
     Attributes:

@@ -19,7 +19,7 @@ from trainmaster.imaging.models import Model
 from trainmaster.imaging.pixels import Image
 from trainmaster.imaging.region import Bench, RegionWork
 from trainmaster.imaging.results import Results
-from trainmaster.imaging.task import Hold, Limits, Queue, Task
+from trainmaster.imaging.task import Assignment, Limits, Queue, Task
 
 log = logging.getLogger(__name__)
 
@@ -58,19 +58,19 @@ def take_turn(
     record = queue.runs.begin(claim, now, dead_before=now - timedelta(seconds=limits.dead_after))
     if record is None:
         return Outcome.NOTHING
-    hold = Hold(claim=claim, record=record, queue=queue, limits=limits)
+    assignment = Assignment(claim=claim, record=record, queue=queue, limits=limits)
     try:
         _check_tries(record, queue.attempts)
         task = task_of(claim)
         if task.unheard:
             tell_begun(queue, claim)
         if claim.number == MERGE:
-            return Merging(task, hold, workshop.results(task)).work()
+            return Merging(task, assignment, workshop.results(task)).work()
         bench = _bench(task, workshop)
     except Exception as error:  # noqa: BLE001 - whatever it was, the region has to be given back
-        return given_back(hold, error, progress=False)
+        return given_back(assignment, error, progress=False)
     try:
-        return RegionWork(task, hold, bench).work()
+        return RegionWork(task, assignment, bench).work()
     finally:
         bench.image.close()
 
