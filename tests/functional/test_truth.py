@@ -222,7 +222,12 @@ def test_instance_preferences_charge_every_pool_until_sagemaker_has_chosen():
     assert world.job("any").units == {P5: 1, G5: 1}
     world.run(200)
     assert world.job("any").units == {G5: 1}
+    assert world.job("any").attempt.instance_type == G5
     world.run_until_ended("any")
+    told = [line.reason for line in world.job("any").history]
+    assert told.count(f"SageMaker has chosen 1 x {G5}") == 1
+    assert told.count("instances at work") == 1
+    assert world.job("any").attempts[-1].instance_type == G5
 
 
 def test_one_bad_message_blocks_nobody_and_is_set_aside_with_the_reason():

@@ -59,7 +59,7 @@ class Attempt:
         interruptions: how often SageMaker took its spot instances away and went on later.
         reclaimed_at: when SageMaker takes its instances back, as its training plan ends; None for other pools.
         warm_until: until when the warm pool stays that it left; None where it left none.
-        instance_type: that the queue has chosen for it; "" where the request says it.
+        instance_type: that the queue has chosen for it, or SageMaker among `choices`; "" where the request says it.
         members: training jobs besides its own that hold some of its units, oldest first (`elastic.Hook.MEMBERS`).
         joined: members that it has had so far; numbers their names.
         resizing: the resize that is under way.

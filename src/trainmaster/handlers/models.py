@@ -105,7 +105,7 @@ class Attempt(Answer):
     training_job_name: Annotated[str, Field(description="Its name on SageMaker.")]
     units: Annotated[Units, Field(description="Instances by pool; all that SageMaker may choose until it has chosen.")]
     instance_type: Annotated[
-        str | None, Field(description="That the queue chose for it; null where the request says it.")
+        str | None, Field(description="That the queue, or SageMaker, chose for it; null where the request says it.")
     ]
     outcome: Outcome
     created_at: Annotated[datetime, Field(description="When its start was decided.")]

@@ -170,5 +170,15 @@ def test_sagemakers_choice_is_a_type_and_the_pool_may_have_another_name():
     job = replace(job, attempt=replace(job.attempt, units={"plan": 2, G5: 4}, choices=(P5, G5)))
     chosen = seen(job, Status.IN_PROGRESS, secondary="Downloading", chosen_type=P5)
     assert (chosen.units, chosen.attempt.choices) == ({"plan": 2}, (P5,))
+    assert (chosen.attempt.instance_type, chosen.history[-2].reason) == (P5, f"SageMaker has chosen 2 x plan ({P5})")
+    assert seen(chosen, Status.IN_PROGRESS, secondary="Downloading", chosen_type=P5) is None
     assert seen(job, Status.IN_PROGRESS, secondary="Downloading", chosen_type=G5).units == {G5: 4}
     assert seen(job, Status.IN_PROGRESS, chosen_type="ml.m5.large") is None
+
+
+def test_what_is_heard_of_a_choice_with_the_end_is_kept_too():
+    job = a_launched_job(demand=a_demand({"plan": 2}, {G5: 4}))
+    for units, choices in (({"plan": 2, G5: 4}, (P5, G5)), ({"plan": 2}, (P5,))):
+        one = replace(job, attempt=replace(job.attempt, units=units, choices=choices))
+        assert seen(one, Status.COMPLETED, chosen_type=P5).attempts[-1].instance_type == P5
+        assert seen(one, Status.COMPLETED).attempts[-1].instance_type == ""

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.domain.attempt import Attempt, Outcome
+from trainmaster.domain.capacity import counted
 from trainmaster.domain.elastic import Hook
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.lifecycle.failures import Retries, fail, failed_as, restarted_in_full
@@ -63,7 +64,10 @@ def _seen(job: Job, attempt: Attempt, seen: Observation, now: datetime, retries:
     if seen.terminal:
         # Its end may be the first that we hear of its work: earlier reports may have been lost.
         known = replace(
-            attempt, started_at=attempt.started_at or seen.started_at, interruptions=_interruptions(job, seen)
+            attempt,
+            started_at=attempt.started_at or seen.started_at,
+            interruptions=_interruptions(job, seen),
+            instance_type=_chosen(attempt, seen).get("instance_type", attempt.instance_type),
         )
         known_job = replace(job, attempt=known)
         return _leaving_warm(known_job, _ended(known_job, seen, now, retries), seen, now)
@@ -218,7 +222,10 @@ def _seen_stopping(job: Job, attempt: Attempt, now: datetime) -> Job | None:
 
 
 def _seen_in_progress(job: Job, attempt: Attempt, seen: Observation, now: datetime) -> Job | None:
-    known = replace(attempt, launched=True, interruptions=_interruptions(job, seen), **_chosen(attempt, seen))
+    choice = _chosen(attempt, seen)
+    known = replace(attempt, launched=True, interruptions=_interruptions(job, seen), **choice)
+    if "units" in choice:
+        job = note(job, now, f"SageMaker has chosen {_said(known)}", attempt=known)
     if job.state is JobState.STARTING and seen.at_work:
         known = replace(known, started_at=seen.started_at or now)
         others = {failure: times for failure, times in job.failures.items() if failure is not FailureClass.CAPACITY}
@@ -229,6 +236,8 @@ def _seen_in_progress(job: Job, attempt: Attempt, seen: Observation, now: dateti
             # It has come too late: what was asked of it meanwhile holds.
             return touch(job, attempt=replace(known, started_at=seen.started_at or now))
         return resized(replace(job, attempt=replace(known, started_at=seen.started_at or now)), now)
+    if "units" in choice:
+        return job
     return None if known == attempt else touch(job, attempt=known)
 
 
@@ -240,8 +249,16 @@ def _interruptions(job: Job, seen: Observation) -> int:
 def _chosen(attempt: Attempt, seen: Observation) -> dict[str, Any]:
     """Once SageMaker has chosen among preferences, the other pools' units are free."""
     chosen = seen.chosen_type
-    if chosen is None or len(attempt.choices) < 2 or chosen not in attempt.choices:
+    if chosen is None or chosen not in attempt.choices:
         return {}
+    if len(attempt.choices) == 1:
+        return {"instance_type": chosen}
     # Choices are types, and a pool may have another name than its type.
     pool = list(attempt.units)[attempt.choices.index(chosen)]
-    return {"units": {pool: attempt.units[pool]}, "choices": (chosen,)}
+    return {"units": {pool: attempt.units[pool]}, "choices": (chosen,), "instance_type": chosen}
+
+
+def _said(attempt: Attempt) -> str:
+    """What an attempt has got, with the type where the pool has another name."""
+    ((pool, count),) = attempt.units.items()
+    return counted(count, pool) + ("" if pool == attempt.instance_type else f" ({attempt.instance_type})")
