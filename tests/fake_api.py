@@ -283,6 +283,8 @@ class FakeApi:
             "wouldCreate": [],
             "wouldCreateNone": None,
             "expansionEnabled": False,
+            "wouldChange": [],
+            "madeDollarsPerHour": {"now": 0.0, "then": 0.0},
             "positionAtLeast": None,
             "deadline": None,
             **starts("2026-11-20T16:00:00Z"),

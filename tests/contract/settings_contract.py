@@ -24,6 +24,7 @@ from trainmaster.domain.policy import (
     WhenSpent,
     default_retries,
 )
+from trainmaster.domain.pool_events import MOST_EVENTS, Deed, PoolEvent
 
 A_POLICY = Policy(
     order=Order.FAIR,
@@ -53,6 +54,19 @@ A_POLICY = Policy(
     most_actions=20,
 )
 """Something else than the default in every part."""
+AN_EVENT = PoolEvent(
+    at=b.at(0.25),
+    deed=Deed.EXPAND,
+    pool="p5.made",
+    instance_type=b.P5,
+    before=1,
+    after=3,
+    dollars_per_hour=196.64,
+    made_for="1 x (accelerators=8)",
+    jobs=("job1", "job2"),
+    job_count=7,
+    why="jobs wait",
+)
 
 
 class SettingsContract:
@@ -96,6 +110,32 @@ class SettingsContract:
         set_after = new.set_settings(pools=[b.a_pool(cap=4)], version=deployed.version)
         assert new.settings() == set_after
         assert set_after.version > deployed.version
+
+    def test_what_the_manager_did_to_pools_is_noted_with_it_and_read_where_it_is_asked_for(self, store, other_store):
+        before = store.settings()
+        changed = store.set_settings(pools=[b.a_pool(cap=5)], version=before.version, noted=[AN_EVENT])
+        assert changed.history == store.settings().history == ()
+        assert other_store.settings(history=True) == replace(changed, history=(AN_EVENT,))
+        assert other_store.settings(catalogue=False, history=True).history == (AN_EVENT,)
+        gone = replace(AN_EVENT, at=b.at(9), deed=Deed.RETIRE, before=5, after=0, jobs=(), job_count=0)
+        store.set_settings(pools=[], noted=[gone])
+        assert store.settings(history=True).history == (AN_EVENT, gone)
+        store.set_settings(pools=[b.a_pool(cap=1)])
+        assert store.settings(history=True).history == (AN_EVENT, gone)
+
+    def test_what_has_lost_is_not_noted(self, store, other_store):
+        seen = store.settings().version
+        other_store.set_settings(pools=[b.a_pool(cap=7)], version=seen)
+        with pytest.raises(VersionConflict):
+            store.set_settings(pools=[b.a_pool(cap=3)], version=seen, noted=[AN_EVENT])
+        assert store.settings(history=True).history == ()
+
+    def test_of_the_history_the_newest_are_kept(self, store):
+        many = [replace(AN_EVENT, after=number) for number in range(MOST_EVENTS + 3)]
+        for event in many[:3]:
+            store.set_settings(pools=[], noted=[event])
+        store.set_settings(pools=[], noted=many[3:])
+        assert store.settings(history=True).history == tuple(many[3:])
 
     def test_deploying_the_same_parameter_again_changes_nothing(self, engine):
         was = engine.open().set_settings(pools=[b.a_pool(cap=5)])

@@ -119,6 +119,8 @@ A_PLAN = {
     "wouldDelay": [],
     "wouldCreate": [],
     "expansionEnabled": False,
+    "wouldChange": [],
+    "madeDollarsPerHour": {"now": 0.0, "then": 0.0},
     "deadline": None,
     "warnings": [],
 }

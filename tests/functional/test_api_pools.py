@@ -11,6 +11,7 @@ from builders import G5, NOW, P5, a_job, a_pool, a_running_job, pools_of
 from trainmaster.domain.capacity import Demand, Pool
 from trainmaster.domain.errors import VersionConflict
 from trainmaster.domain.policy import Policy, Share
+from trainmaster.domain.pool_events import Deed, PoolEvent
 from trainmaster.domain.resources import Resources
 from trainmaster.domain.warm import WarmPool
 
@@ -29,6 +30,28 @@ def caps(world):
 
 def shown(world, name):
     return next(pool for pool in world.get("/pools").body["pools"] if pool["name"] == name)
+
+
+def test_what_the_manager_did_is_told_where_it_is_asked_for_newest_first(world):
+    made = PoolEvent(NOW, Deed.EXPAND, "g6", "ml.g6.2xlarge", 0, 2, 1.95, "2 x (vcpus=4)", ("job1",), 3, "jobs wait")
+    world.memory.set_settings(noted=[made, replace(made, deed=Deed.RETIRE, before=2, after=0, dollars_per_hour=0.0)])
+    assert world.get("/pools").body["history"] is None
+    body = world.get("/pools", history="true").body
+    assert [each["change"] for each in body["history"]] == ["retire", "expand"]
+    assert body["history"][1] == {
+        "at": "2026-11-21T12:00:00Z",
+        "change": "expand",
+        "pool": "g6",
+        "instanceType": "ml.g6.2xlarge",
+        "before": 0,
+        "after": 2,
+        "dollarsPerHour": 1.95,
+        "madeFor": "2 x (vcpus=4)",
+        "jobs": ["job1"],
+        "jobCount": 3,
+        "why": "jobs wait",
+    }
+    assert body["history"][0]["dollarsPerHour"] is None
 
 
 # ---------------------------------------------------------------- setting one pool

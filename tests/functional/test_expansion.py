@@ -19,7 +19,9 @@ from builders import P5
 from tables import new_table
 from trainmaster.domain.capacity import Pool
 from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
+from trainmaster.domain.instance_table import SHIPPED
 from trainmaster.domain.policy import Expansion, Share
+from trainmaster.domain.pool_events import Deed
 from trainmaster.domain.reasons import Infeasible
 from trainmaster.service.explain import explain
 from trainmaster.service.run_pass import run_pass
@@ -193,6 +195,25 @@ def test_a_pool_that_a_share_has_come_to_name_while_a_pass_decides_stays(queue):
     assert run_pass(hands).retired == []
 
 
+def test_the_history_tells_what_was_done_for_whom_what_it_costs_and_why(queue):
+    queue.expand(Expansion(enabled=True, types=(G5, G6), most=4, most_per_type=4, retire_after=IDLE))
+    queue.ask("job1", 3, training_seconds=60)
+    queue.ask("job2", 1, training_seconds=3000)
+    queue.world.run_until_ended("job1")
+    queue.world.submit("other", kind=G5, count=3, training_seconds=60)
+    queue.world.run(60)
+    made, other, given = queue.store.settings(history=True).history
+    price = SHIPPED[G6].price
+    assert (made.deed, made.pool, made.instance_type, made.before, made.after) == (Deed.EXPAND, G6, G6, 0, 4)
+    assert (made.jobs, made.job_count, made.made_for) == (("job1", "job2"), 2, "3 x (accelerators=1)")
+    assert made.dollars_per_hour == pytest.approx(4 * price)
+    assert (given.deed, given.pool, given.before, given.after, given.jobs) == (Deed.SHRINK, G6, 4, 1, ("other",))
+    assert given.dollars_per_hour == pytest.approx(-3 * price)
+    assert (other.deed, other.pool, other.after) == (Deed.EXPAND, G5, 3)
+    assert made.at < given.at == other.at
+    assert "guard rail" in given.why
+
+
 def test_what_people_set_while_a_pass_decides_wins_and_nothing_starts_in_what_was_not_made():
     """Somebody changes the pools after the manager has read them; the next pass makes the pool among theirs."""
     number, overtaken, seen = 0, True, set()
@@ -265,6 +286,8 @@ def story(queue: Queue) -> None:
     assert queue.made == {}
     assert queue.store.settings().version == version + 2, "a pool was made once, and removed once"
     assert queue.history("job1").count(f"a pool of 2 x {G6} was made for it") == 1
+    noted = queue.store.settings(history=True).history
+    assert [(each.deed, each.before, each.after) for each in noted] == [("expand", 0, 2), ("retire", 2, 0)]
     assert queue.world.states("job1") == {"job1": "completed"}
     assert len(queue.world.opened) == 1
     assert not queue.world.doubles

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from api_world import ApiWorld
-from builders import P5, a_pool, a_request, pools_of
+from builders import NOW, P5, a_pool, a_request, pools_of
+from trainmaster.domain.capacity import Pool
 from trainmaster.domain.instance_table import SHIPPED
 
-G5 = "ml.g5.2xlarge"
+G5, G6 = "ml.g5.2xlarge", "ml.g6.2xlarge"
 ON = {"expansion": {"enabled": True, "types": [G5], "most": 4, "mostPerType": 4}}
 OFF = {"expansion": ON["expansion"] | {"enabled": False}}
 
@@ -75,3 +76,20 @@ def test_a_job_that_its_share_could_not_start_there_creates_nothing_and_is_told_
     assert "no pool is made for it: share default has spent 0.0 of its 0.0 dollars" in plan["reason"]["message"]
     world.put("/settings", OFF | shares)
     assert "share default has spent" in world.post("/plan", asking()).body["wouldCreateNone"]
+
+
+def test_what_becomes_of_made_pools_counts_in_the_estimate_and_what_goes_lowers_it(world):
+    made = Pool(G6, 4, type_=G6, made_for="1 x (vcpus=4)", made_at=NOW, price=0.5)
+    world.memory.set_settings(pools=[a_pool(P5, 4), made])
+    world.put("/settings", ON)
+    typed = a_request("new") | {"ResourceConfig": {"InstanceType": G5, "InstanceCount": 2, "VolumeSizeInGB": 30}}
+    plan = world.post("/plan", typed).body
+    changes = {each["change"]: each for each in plan["wouldChange"]}
+    assert changes["expand"]["after"] == 2
+    assert (changes["shrink"]["pool"], changes["shrink"]["after"], changes["shrink"]["jobs"]) == (G6, 0, ["new"])
+    assert changes["shrink"]["dollarsPerHour"] == -2.0
+    assert plan["madeDollarsPerHour"] == {"now": 2.0, "then": round(2 * SHIPPED[G5].price, 4)}
+    world.clock.sleep(3600)
+    retired = world.post("/plan", a_request("other")).body
+    assert [(each["change"], each["after"]) for each in retired["wouldChange"]] == [("retire", 0)]
+    assert retired["madeDollarsPerHour"] == {"now": 2.0, "then": 0.0}

@@ -44,7 +44,7 @@ from trainmaster.adapters.dynamodb_rows import (
     warm_of,
     warm_row,
 )
-from trainmaster.adapters.dynamodb_settings import SETTINGS, Deployed
+from trainmaster.adapters.dynamodb_settings import EVENTS, SETTINGS, Deployed, history_of
 from trainmaster.adapters.dynamodb_table import ABSENT, MOST_ACTIONS, Action, Guard, Table
 from trainmaster.domain.capacity import Pool, Units, foreign_units
 from trainmaster.domain.catalogue import Catalogue
@@ -57,6 +57,7 @@ from trainmaster.domain.job import Job
 from trainmaster.domain.listing import Filter
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Policy
+from trainmaster.domain.pool_events import PoolEvent
 from trainmaster.domain.store_limits import check_changes
 from trainmaster.domain.warm import WarmPool
 from trainmaster.ports import Page, QueueSettings, Request
@@ -167,22 +168,32 @@ class DynamoStore:
         """A page of jobs; see `ports.Store`. A job that has just ended may be missing for a moment."""
         return browse(self._table, which, limit, cursor)
 
-    def settings(self, *, catalogue: bool = True) -> QueueSettings:
+    def settings(self, *, catalogue: bool = True, history: bool = False) -> QueueSettings:
         """The settings in force; see `ports.Store`."""
-        if not catalogue:
+        if not (catalogue or history):
             return self._deployed.in_force(self._table.get(SETTINGS))
-        rows = {_key(row): row for row in self._table.get_all([SETTINGS, CATALOGUE])}
-        return replace(self._deployed.in_force(rows.get(SETTINGS)), catalogue=catalogue_of(rows.get(CATALOGUE)))
+        keys = [SETTINGS, *([CATALOGUE] if catalogue else []), *([EVENTS] if history else [])]
+        rows = {_key(row): row for row in self._table.get_all(keys)}
+        return replace(
+            self._deployed.in_force(rows.get(SETTINGS)),
+            catalogue=catalogue_of(rows.get(CATALOGUE)),
+            history=history_of(rows.get(EVENTS)),
+        )
 
     def learn(self, catalogue: Catalogue) -> None:
         """Replace what was learned of instance types; see `ports.Knowledge`."""
         self._table.put(catalogue_row(catalogue))
 
     def set_settings(
-        self, *, pools: Sequence[Pool] | None = None, policy: Policy | None = None, version: int | None = None
+        self,
+        *,
+        pools: Sequence[Pool] | None = None,
+        policy: Policy | None = None,
+        version: int | None = None,
+        noted: Sequence[PoolEvent] = (),
     ) -> QueueSettings:
         """Replace the pools, the policy, or both; see `ports.Store`."""
-        changed = self._deployed.change(self._table, pools, policy, version)
+        changed = self._deployed.change(self._table, pools, policy, version, noted)
         return replace(changed, catalogue=catalogue_of(self._table.get(CATALOGUE)))
 
     def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:

@@ -1,12 +1,14 @@
 """The settings' one row: pools and policy as people set them, on top of what the deployment says.
 
 Pools that were set are in force while the deployment's own parameter is the one under which they were set, so that the
-last change wins; a policy is in force until another one is set. It must not check what settings mean.
+last change wins; a policy is in force until another one is set. What the manager has done to its own pools is a row
+beside it, which no pass reads, written in the transaction that does it. It must not check what settings mean.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,10 +18,13 @@ from trainmaster.domain.capacity import Pool
 from trainmaster.domain.document import document, value_of
 from trainmaster.domain.errors import Throttled, VersionConflict
 from trainmaster.domain.policy import Policy
+from trainmaster.domain.pool_events import MOST_EVENTS, PoolEvent
 from trainmaster.domain.settings import differences, policy_of
 from trainmaster.ports import QueueSettings
 
 SETTINGS: Key = (STATE, "pools")
+EVENTS: Key = ("pools", "history")
+"""In a partition of its own, since passes read all of `STATE`."""
 _ROUNDS = 10
 
 
@@ -47,9 +52,14 @@ class Deployed:
         return QueueSettings({pool.name: pool for pool in _pools_of(row)}, policy, version, self.policy)
 
     def change(
-        self, table: Table, pools: Sequence[Pool] | None, policy: Policy | None, version: int | None
+        self,
+        table: Table,
+        pools: Sequence[Pool] | None,
+        policy: Policy | None,
+        version: int | None,
+        noted: Sequence[PoolEvent] = (),
     ) -> QueueSettings:
-        """Replace what is given, as long as nobody else does; see `ports.Store`."""
+        """Replace what is given, as long as nobody else does, and note it; see `ports.Store`."""
         for _ in range(_ROUNDS):
             stored = table.get(SETTINGS)
             now = self.in_force(stored)
@@ -62,7 +72,8 @@ class Deployed:
                 now.policy if policy is None else policy,
                 now.version + 1,
             )
-            if table.replace(row, Guard("version", int(stored["version"]["N"])) if stored else ABSENT):
+            guard = Guard("version", int(stored["version"]["N"])) if stored else ABSENT
+            if _noted(table, row, guard, noted) if noted else table.replace(row, guard):
                 return self.in_force(row)
         raise Throttled("others keep changing the settings")
 
@@ -78,6 +89,23 @@ class Deployed:
     def _policy_of(self, row: Row) -> Policy:
         """Rows of before there was a policy have none."""
         return policy_of(json.loads(row["policy"]["S"]), self.policy) if "policy" in row else self.policy
+
+
+def history_of(row: Row | None) -> tuple[PoolEvent, ...]:
+    """The history of such a row, the oldest first."""
+    events = [] if row is None else json.loads(zlib.decompress(bytes(row["events"]["B"])))
+    return tuple(value_of(PoolEvent, event) for event in events)
+
+
+def _noted(table: Table, row: Row, guard: Guard, noted: Sequence[PoolEvent]) -> bool:
+    """Write the settings with their history, both or none; whether that won.
+
+    Whoever writes the history counts up the version of the settings, so that one guard is enough: it was read after it.
+    """
+    events = (*history_of(table.get(EVENTS)), *noted)[-MOST_EVENTS:]
+    text = _text([document(event, sparse=True) for event in events])
+    history = keyed(EVENTS, events=zlib.compress(text.encode(), level=9))
+    return not table.commit([table.putting(row, guard), table.putting(history)])
 
 
 def _pools_of(row: Row) -> list[Pool]:

@@ -10,6 +10,7 @@ from trainmaster.cli.elastic import elastic_options
 from trainmaster.cli.images import with_size, with_wishes
 from trainmaster.cli.options import Base, File, Instances, Json, Options, Priority, Resources
 from trainmaster.cli.outlook import deadline_sentence, names, start_sentence
+from trainmaster.cli.pools_history import deed
 from trainmaster.cli.render import as_json, text_of, warn
 from trainmaster.cli.request import cautions, not_honoured, options_of, read_job, with_tags
 from trainmaster.cli.times import span, with_moments
@@ -74,6 +75,7 @@ def _told(answer: PlanView, request: Mapping[str, Any], now: datetime) -> str:
         parts.append(start_sentence(answer, now, "would be"))
     parts += [
         _created(answer),
+        _changed(answer),
         _others(answer, str(request.get("TrainingJobName") or request.get("jobId"))),
         _deadline(answer),
     ]
@@ -126,6 +128,20 @@ def _created(answer: PlanView) -> str:
     if answer.get("expansionEnabled"):
         return f"The manager would make the {pools} for it."
     return f"With expansion.enabled=true the manager would make the {pools} for it."
+
+
+def _changed(answer: PlanView) -> str:
+    """What else would become of pools that the queue made, and what all of them may cost then."""
+    told = {made["pool"] for made in answer.get("wouldCreate", [])}
+    changes = [each for each in answer.get("wouldChange", []) if each["pool"] not in told]
+    changed = [f"{each['pool']} would be {deed(each)} ({each['before']} -> {each['after']})" for each in changes]
+    dollars = answer.get("madeDollarsPerHour", {"now": 0, "then": 0})
+    then = (
+        f"All pools that it made may then cost ${dollars['then']:,.2f} an hour instead of ${dollars['now']:,.2f}."
+        if dollars["then"] != dollars["now"]
+        else ""
+    )
+    return " ".join([f"{', '.join(changed)}.", then] if changed else [then]).strip()
 
 
 def _size(made: Creation) -> str:

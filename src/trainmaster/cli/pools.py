@@ -25,6 +25,7 @@ from trainmaster.cli.pool_options import (
     Type,
     VCpus,
 )
+from trainmaster.cli.pools_history import history_table
 from trainmaster.cli.pools_table import WIDTH, pools_table
 from trainmaster.cli.render import as_json, terminal_width, warn
 from trainmaster.cli.tools import tools_of
@@ -52,6 +53,10 @@ def pools(
     wide: Annotated[
         bool, typer.Option("--wide", "-w", help="What an instance has and costs, and what else is set, too.")
     ] = False,
+    history: Annotated[
+        bool,
+        typer.Option("--history", help="What the queue has lately done to pools that it made, instead; newest first."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show the pools, or set, drain and remove them.
@@ -66,7 +71,11 @@ def pools(
     if context.invoked_subcommand is None:
         tools = tools_of(context)
         with tools.api() as api:
-            _print(tools, api.pools(), wide=wide, json=json)
+            answer = api.pools(history=history)
+        if history and not json:
+            typer.echo(history_table(answer.get("history") or []))
+        else:
+            _print(tools, answer, wide=wide, json=json)
 
 
 @app.command("set")

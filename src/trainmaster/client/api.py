@@ -137,9 +137,9 @@ class ApiClient:
 
     # -- pools
 
-    def pools(self) -> PoolsView:
-        """The pools and their version."""
-        return cast("PoolsView", self._call("GET", "/pools"))
+    def pools(self, *, history: bool = False) -> PoolsView:
+        """The pools and their version; with `history` also what the manager has lately done to its own."""
+        return cast("PoolsView", self._call("GET", "/pools", query={"history": "true"} if history else None))
 
     def set_pools(self, pools: Iterable[PoolSetting], version: int | None = None) -> PoolsView:
         """Replace the pools; with `version`, only if nobody changed them since. Raises Conflict (VersionConflict)."""

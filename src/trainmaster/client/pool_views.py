@@ -67,11 +67,33 @@ class PoolView(TypedDict):
     setting: PoolSetting
 
 
+class PoolDeedView(TypedDict):
+    """What the manager does to a pool of its own: `expand`, `shrink` or `retire`."""
+
+    change: str
+    pool: str
+    instanceType: str
+    before: int
+    after: int
+    dollarsPerHour: float | None
+    madeFor: str
+    jobs: list[str]
+    jobCount: int
+    why: str
+
+
+class PoolEventView(PoolDeedView):
+    """What the manager did, and when."""
+
+    at: str
+
+
 class PoolsView(TypedDict):
     """All pools, and the version that the next change has to name."""
 
     pools: list[PoolView]
     version: int
+    history: NotRequired[list[PoolEventView] | None]
 
 
 class RemovalView(PoolsView):

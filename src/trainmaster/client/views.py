@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypedDict
 
 from trainmaster.client.elastic_views import ElasticView
 from trainmaster.client.image_views import ImageView
-from trainmaster.client.pool_views import PoolView
+from trainmaster.client.pool_views import PoolDeedView, PoolView
 
 JobState = Literal[
     "pending",
@@ -210,6 +210,13 @@ class Creation(TypedDict):
     dollarsPerHour: float | None
 
 
+class MadeDollars(TypedDict):
+    """What all pools that the queue made may cost an hour: now, and after the next pass."""
+
+    now: float
+    then: float
+
+
 class PlanView(TypedDict):
     """What would happen to a request, and to others, if it were submitted now."""
 
@@ -224,6 +231,8 @@ class PlanView(TypedDict):
     wouldCreate: list[Creation]
     wouldCreateNone: str | None
     expansionEnabled: bool
+    wouldChange: list[PoolDeedView]
+    madeDollarsPerHour: MadeDollars
     estimatedStart: str | None
     estimatedStartLow: str | None
     estimatedStartHigh: str | None

@@ -34,6 +34,7 @@ from trainmaster.handlers.parameters import (
     LISTED,
     Cursor,
     Force,
+    History,
     JobName,
     Limit,
     Pool,
@@ -213,9 +214,10 @@ class Routes:
         """
         return _json(pages.queue_page(self._parts.desk, limit, cursor))
 
-    def get_pools(self) -> Response[str]:
+    def get_pools(self, history: History = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
         """Caps, and what becomes of them, in instances."""
-        return _json(pool_views.pools(self._parts.desk, self._parts.desk.store.settings()))
+        in_force = self._parts.desk.store.settings(history=history)
+        return _json(pool_views.pools(self._parts.desk, in_force, history=history))
 
     def set_pools(self, settings: Annotated[pool_model.PoolSettings, Body()]) -> Response[str]:
         """Jobs that hold more than a lowered cap run on, and those of a pool that is gone; nothing new starts there."""

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from trainmaster.handlers.pool_model import PoolDeed
 from trainmaster.handlers.reason_model import Reason
 from trainmaster.handlers.shapes import Answer
 
@@ -100,6 +101,13 @@ class Creation(Answer):
     ]
 
 
+class MadeDollars(Answer):
+    """What all pools that the manager made may cost an hour when all they have is in use; without unknown prices."""
+
+    now: float
+    then: Annotated[float, Field(description="After the next pass: more for what it makes, less for what it removes.")]
+
+
 class Plan(Answer):
     """What would happen to a request, and to others, if it were submitted now."""
 
@@ -123,6 +131,11 @@ class Plan(Answer):
         Field(description="Where expansion is off, and would make none if it were on: why. Else the reason says so."),
     ]
     expansion_enabled: Annotated[bool, Field(description="Whether the queue makes pools by itself.")]
+    would_change: Annotated[
+        list[PoolDeed],
+        Field(description="All that the next pass would do to pools that the manager made, for this job or not."),
+    ]
+    made_dollars_per_hour: MadeDollars
     estimated_start: Expected
     estimated_start_low: Earliest
     estimated_start_high: Latest

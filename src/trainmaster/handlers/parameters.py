@@ -68,6 +68,7 @@ JobName = Annotated[
     Path(description="The job's name.", json_schema_extra={"pattern": NAME_PATTERN, "maxLength": MAX_NAME}),
 ]
 Pool = Annotated[str, AfterValidator(unquote), Path(description="The pool's name.")]
+History = Annotated[bool, Query(description="Whether to tell what the manager has lately done to its own pools, too.")]
 Force = Annotated[
     bool,
     Query(description="Remove it though jobs run there, which run on, or can run nowhere else, which then wait."),

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from trainmaster.domain.capacity import Kind, PlanStatus
+from trainmaster.domain.pool_events import Deed
 from trainmaster.domain.pools import (
     HIGHEST_PRICE,
     LARGEST_CAP,
@@ -182,11 +183,42 @@ class Pool(Answer):
     ]
 
 
+Dollars = Annotated[
+    float | None,
+    Field(description="What its instances may cost an hour from then on, more or (below 0) less; null: nobody knows."),
+]
+
+
+class PoolDeed(Answer):
+    """What the manager does to a pool of its own: makes it or makes it larger, makes it smaller, or removes it."""
+
+    change: Deed
+    pool: str
+    instance_type: str
+    before: Annotated[int, Field(description="Instances; 0 of a pool that is made.")]
+    after: Annotated[int, Field(description="0 of one that is removed.")]
+    dollars_per_hour: Dollars
+    made_for: Annotated[str, Field(description="The demand that the pool was made for.")]
+    jobs: Annotated[list[str], Field(description="The first five of the waiting jobs that it is done for.")]
+    job_count: Annotated[int, Field(description="How many there are.")]
+    why: Annotated[str, Field(description="The reason as a sentence.")]
+
+
+class PoolEvent(PoolDeed):
+    """What the manager did, and when."""
+
+    at: datetime
+
+
 class Pools(Answer):
     """All pools, and the version to name when changing them."""
 
     pools: list[Pool]
     version: int
+    history: Annotated[
+        list[PoolEvent] | None,
+        Field(description="What the manager has done to its own pools, the last 50, newest first; null if not asked."),
+    ] = None
 
 
 class Removal(Pools):

@@ -11,6 +11,7 @@ from typing import Any
 
 from trainmaster.domain.capacity import Kind, Pool
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.pool_events import PoolEvent
 from trainmaster.domain.pools import default_name
 from trainmaster.handlers import pool_model
 from trainmaster.ports import QueueSettings
@@ -22,9 +23,23 @@ _FIELDS = {"accelerators": "accelerators_per_unit"}
 """Fields of a pool that are called otherwise when they travel."""
 
 
-def pools(desk: Desk, in_force: QueueSettings) -> pool_model.Pools:
-    """How the pools stand."""
-    return pool_model.Pools(pools=standing(in_force, desk.store.survey(), desk.clock.now()), version=in_force.version)
+def pools(desk: Desk, in_force: QueueSettings, *, history: bool = False) -> pool_model.Pools:
+    """How the pools stand; with `history` also what the manager has lately done to its own."""
+    return pool_model.Pools(
+        pools=standing(in_force, desk.store.survey(), desk.clock.now()),
+        version=in_force.version,
+        history=[event_view(event) for event in reversed(in_force.history)] if history else None,
+    )
+
+
+def event_view(event: PoolEvent) -> pool_model.PoolEvent:
+    """What the manager did."""
+    return pool_model.PoolEvent(at=event.at, **_deed(event))
+
+
+def deed_view(event: PoolEvent) -> pool_model.PoolDeed:
+    """What the manager would do."""
+    return pool_model.PoolDeed(**_deed(event))
 
 
 def one_pool(desk: Desk, in_force: QueueSettings, name: str) -> pool_model.Pool:
@@ -75,6 +90,21 @@ def change_asked(change: pool_model.PoolChange) -> dict[str, Any]:
     """The fields of a pool that a caller wants changed."""
     given = change.model_dump(exclude_none=True, exclude={"version"})
     return {_FIELDS.get(name, name): value for name, value in given.items()}
+
+
+def _deed(event: PoolEvent) -> dict[str, Any]:
+    return {
+        "change": event.deed,
+        "pool": event.pool,
+        "instance_type": event.instance_type,
+        "before": event.before,
+        "after": event.after,
+        "dollars_per_hour": event.dollars_per_hour or None,
+        "made_for": event.made_for,
+        "jobs": list(event.jobs),
+        "job_count": event.job_count,
+        "why": event.why,
+    }
 
 
 def _asked(name: str, instance_type: str, setting: pool_model.PoolParts) -> Pool:

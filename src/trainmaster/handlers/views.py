@@ -21,6 +21,7 @@ from trainmaster.domain.reasons import Reason
 from trainmaster.handlers import foresight_model, models, reason_model
 from trainmaster.handlers.elastic_views import elastic_view
 from trainmaster.handlers.image_views import image_view, kind_of
+from trainmaster.handlers.pool_views import deed_view
 from trainmaster.ports import Request
 from trainmaster.service.consequences import Consequences, Delay
 from trainmaster.service.explain import Explanation
@@ -155,6 +156,8 @@ def plan_view(
         would_create=[_creation_view(each) for each in consequences.creates],
         would_create_none=consequences.refused or None,
         expansion_enabled=consequences.expands,
+        would_change=[deed_view(each) for each in consequences.changes],
+        made_dollars_per_hour=foresight_model.MadeDollars(now=consequences.dollars[0], then=consequences.dollars[1]),
         estimated_start=standing.estimated_start,
         estimated_start_low=standing.earliest_start,
         estimated_start_high=standing.latest_start,

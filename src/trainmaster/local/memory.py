@@ -33,6 +33,7 @@ from trainmaster.domain.listing import (
 )
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Policy
+from trainmaster.domain.pool_events import MOST_EVENTS, PoolEvent
 from trainmaster.domain.records import booked
 from trainmaster.domain.settings import differences, policy_of
 from trainmaster.domain.store_limits import MOST_REQUEST_BYTES, check_changes, check_request
@@ -177,15 +178,16 @@ class MemoryStore:
         with self._lock:
             return Page(*page_of(self._listing(which, start), which.matches, limit))
 
-    def settings(self, *, catalogue: bool = True) -> QueueSettings:
+    def settings(self, *, catalogue: bool = True, history: bool = False) -> QueueSettings:
         """The settings in force; see `ports.Store`."""
         with self._lock:
             table, known = self._table, self._table.catalogue if catalogue else Catalogue()
+            events = table.pool_events if history else ()
             policy = self._policy if table.policy is None else policy_of(table.policy, self._policy)
             if table.pools is None or table.version is None or table.parameter != self._parameter:
                 version = 0 if table.version is None else table.version + 1
-                return QueueSettings(self._default_pools, policy, version, self._policy, known)
-            return QueueSettings(table.pools, policy, table.version, self._policy, known)
+                return QueueSettings(self._default_pools, policy, version, self._policy, known, events)
+            return QueueSettings(table.pools, policy, table.version, self._policy, known, events)
 
     def learn(self, catalogue: Catalogue) -> None:
         """Replace what was learned of instance types; see `ports.Knowledge`."""
@@ -193,7 +195,12 @@ class MemoryStore:
             self._table.catalogue = catalogue
 
     def set_settings(
-        self, *, pools: Sequence[Pool] | None = None, policy: Policy | None = None, version: int | None = None
+        self,
+        *,
+        pools: Sequence[Pool] | None = None,
+        policy: Policy | None = None,
+        version: int | None = None,
+        noted: Sequence[PoolEvent] = (),
     ) -> QueueSettings:
         """Replace the pools, the policy, or both; see `ports.Store`."""
         with self._lock:
@@ -205,6 +212,7 @@ class MemoryStore:
             table.pools = now.pools if pools is None else {pool.name: pool for pool in pools}
             table.policy = table.policy if policy is None else differences(policy, self._policy)
             table.version, table.parameter = now.version + 1, self._parameter
+            table.pool_events = (*table.pool_events, *noted)[-MOST_EVENTS:]
             return self.settings()
 
     def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:

@@ -16,6 +16,7 @@ from trainmaster.domain.image.endpoint import Endpoint
 from trainmaster.domain.job import ACTIVE, ENDED, WAITING, Job
 from trainmaster.domain.listing import EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
 from trainmaster.domain.plan import Cursors
+from trainmaster.domain.pool_events import PoolEvent
 from trainmaster.domain.records import Records
 from trainmaster.domain.warm import WarmPool
 from trainmaster.local.ordered import Ordered
@@ -41,6 +42,7 @@ class MemoryTable:
     records: Records = field(default_factory=Records)
     catalogue: Catalogue = field(default_factory=Catalogue)
     cursors: Cursors = field(default_factory=Cursors)
+    pool_events: tuple[PoolEvent, ...] = ()
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     passes: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)

@@ -20,6 +20,7 @@ from trainmaster.domain.listing import Filter
 from trainmaster.domain.observation import Observation
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Policy
+from trainmaster.domain.pool_events import PoolEvent
 from trainmaster.domain.rendezvous import Control, Group
 from trainmaster.domain.resources import InstanceType
 from trainmaster.domain.warm import WarmPool
@@ -43,6 +44,7 @@ class QueueSettings:
     Attributes:
         deployed: the policy that the deployment sets, which is in force where nobody has set another.
         catalogue: what is known of instance types.
+        history: what the manager has done to its own pools, the oldest first; empty unless it was asked for.
     """
 
     pools: Mapping[str, Pool]
@@ -50,6 +52,7 @@ class QueueSettings:
     version: int
     deployed: Policy = field(default_factory=Policy)
     catalogue: Catalogue = field(default_factory=Catalogue)
+    history: tuple[PoolEvent, ...] = ()
 
 
 class Store(Protocol):
@@ -104,16 +107,21 @@ class Store(Protocol):
         """
         ...
 
-    def settings(self, *, catalogue: bool = True) -> QueueSettings:
-        """The settings in force; without the catalogue, which is a row of its own, they cost half."""
+    def settings(self, *, catalogue: bool = True, history: bool = False) -> QueueSettings:
+        """The settings in force; catalogue and history are rows of their own, and cost as much again."""
         ...
 
     def set_settings(
-        self, *, pools: Sequence[Pool] | None = None, policy: Policy | None = None, version: int | None = None
+        self,
+        *,
+        pools: Sequence[Pool] | None = None,
+        policy: Policy | None = None,
+        version: int | None = None,
+        noted: Sequence[PoolEvent] = (),
     ) -> QueueSettings:
         """Replace the pools, the policy, or both; what is None stays. Returns what is in force then.
 
-        Raises `VersionConflict` where `version` is given and no longer in force.
+        `noted` joins the history in that write. Raises `VersionConflict` where a `version` is no longer in force.
         """
         ...
 
@@ -232,17 +240,11 @@ class Groups(Protocol):
     """The rendezvous of elastic jobs, as far as the queue has a say in them."""
 
     def group(self, run: str) -> Group | None:
-        """How the rendezvous of this run stands; None where no node has come yet.
-
-        Raises `Throttled`, `Unavailable`.
-        """
+        """How the rendezvous of this run stands; None before any node has come. Raises `Throttled`, `Unavailable`."""
         ...
 
     def direct(self, run: str, control: Control) -> None:
-        """Ask this of its nodes from now on; asking the same again changes nothing.
-
-        Raises `Throttled`, `Unavailable`.
-        """
+        """Ask this of its nodes from now on; again changes nothing. Raises `Throttled`, `Unavailable`."""
         ...
 
 

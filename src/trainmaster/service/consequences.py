@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand, Plan, Snapshot, Start, Wait
-from trainmaster.domain.resolving import resolve
+from trainmaster.domain.pool_events import PoolEvent, events, made_dollars
+from trainmaster.domain.resolving import pools_after, resolve
 from trainmaster.planner.expand import changes
 from trainmaster.planner.forecast import delays
 from trainmaster.planner.schedule import schedule
@@ -44,6 +45,8 @@ class Consequences:
         creates: pools that would be made, or made larger, for the job; where expansion is off: if it were on.
         refused: where expansion is off: why it would make none for the job if it were on; empty where it would.
         expands: whether expansion is on.
+        changes: all that the next pass would do to the manager's own pools, for the job or not.
+        dollars: what all these pools may cost an hour: now, without that; and then.
     """
 
     starts: tuple[str, ...] = ()
@@ -51,6 +54,8 @@ class Consequences:
     creates: tuple[Expand, ...] = ()
     refused: str = ""
     expands: bool = False
+    changes: tuple[PoolEvent, ...] = ()
+    dollars: tuple[float, float] = (0.0, 0.0)
 
 
 def consequences(snapshot: Snapshot, now: datetime, job: Job) -> Consequences:
@@ -71,7 +76,15 @@ def consequences(snapshot: Snapshot, now: datetime, job: Job) -> Consequences:
         tuple(Delay(name, expected, then) for name, (expected, then) in later.items()),
         *_creates(after, now, job),
         snapshot.policy.expansion.enabled,
+        *_costs(snapshot, plans[1], now),
     )
+
+
+def _costs(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[tuple[PoolEvent, ...], tuple[float, float]]:
+    """What a pass does to the manager's own pools, and what they may cost before and after it."""
+    then = pools_after(snapshot.pools, plan.of_pools)
+    dollars = tuple(made_dollars(pools, snapshot.catalogue) for pools in (snapshot.pools, then))
+    return tuple(events(plan.of_pools, snapshot.pools, snapshot.catalogue, now)), (dollars[0], dollars[1])
 
 
 def _creates(snapshot: Snapshot, now: datetime, job: Job) -> tuple[tuple[Expand, ...], str]:

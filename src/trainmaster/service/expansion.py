@@ -1,14 +1,14 @@
 """Carrying out what the plan decides about the manager's own pools: made, made larger, removed.
 
 All of it is one write of the settings, guarded by their version and by what the pass has read, so that of two managers,
-or of a manager and a person, one wins. After a crash the pools are simply there, and the next pass starts what waits
-for them. It must not decide.
+or of a manager and a person, one wins; the history of what was done is part of that write. After a crash the pools are
+simply there, and the next pass starts what waits for them. It must not decide.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -17,6 +17,7 @@ from trainmaster.domain.capacity import Pool, Units, in_settings
 from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
 from trainmaster.domain.job import Job
 from trainmaster.domain.plan import Expand, Plan, PoolDecision, Retire, Shrink, Snapshot
+from trainmaster.domain.pool_events import events
 from trainmaster.domain.resolving import pools_after
 from trainmaster.service.hands import Hands
 
@@ -30,7 +31,7 @@ def carry_out(hands: Hands, snapshot: Snapshot, plan: Plan) -> bool:
     """
     decided = plan.of_pools
     try:
-        won = not decided or _commit(hands, snapshot, pools_after(snapshot.pools, decided))
+        won = not decided or _commit(hands, snapshot, decided)
     except (Throttled, Unavailable) as error:
         log.warning("could not change pools; the next pass tries again", extra={"cause": str(error)})
         return False
@@ -53,15 +54,16 @@ def with_note(job: Job, units: Units, pools: Mapping[str, Pool], now: datetime) 
     return job
 
 
-def _commit(hands: Hands, snapshot: Snapshot, pools: Mapping[str, Pool]) -> bool:
+def _commit(hands: Hands, snapshot: Snapshot, decided: Sequence[PoolDecision]) -> bool:
     """Whether nobody has changed the pools, or the rules by which they are made and go, since the pass read them."""
-    now = hands.store.settings()
+    now, pools = hands.store.settings(catalogue=False), in_settings(pools_after(snapshot.pools, decided))
+    noted = list(events(decided, snapshot.pools, snapshot.catalogue, hands.clock.now()))
     # A share may name by now a pool that is to go, and settings name no pool that is not there.
     rules, seen = ((policy.expansion, policy.shares) for policy in (now.policy, snapshot.policy))
     if dict(now.pools) != in_settings(snapshot.pools) or rules != seen:
         return False
     try:
-        hands.store.set_settings(pools=list(in_settings(pools).values()), version=now.version)
+        hands.store.set_settings(pools=list(pools.values()), version=now.version, noted=noted)
     except VersionConflict:
         return False
     return True

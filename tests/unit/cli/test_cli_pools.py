@@ -42,6 +42,24 @@ def test_a_queue_without_pools_has_an_empty_table(world: FakeApi, run: Terminal)
     assert run("pools", "--wide").exit_code == 0
 
 
+def test_the_history_says_what_was_done_to_which_pool_for_whom_and_what_it_costs(world: FakeApi, run: Terminal) -> None:
+    made = {"at": "2026-11-21T12:00:00Z", "change": "expand", "pool": G5, "instanceType": G5, "before": 0, "after": 2}
+    made |= {"dollarsPerHour": 3.03, "madeFor": "2 x (vcpus=4)", "jobs": ["a", "b"], "jobCount": 9, "why": "jobs wait"}
+    gone = made | {"change": "retire", "before": 2, "after": 0, "dollarsPerHour": None, "jobs": [], "jobCount": 0}
+    world.pools["history"] = [gone, made | {"change": "shrink", "dollarsPerHour": -1.5}, made | {"before": 1}, made]
+    heading, _, *lines = run("pools", "--history").stdout.splitlines()
+    assert heading.split() == ["When", "Change", "Pool", "Instances", "$/h", "For", "Why"]
+    assert [" ".join(line.split()[2:]) for line in lines] == [
+        f"removed {G5} 2 -> 0 ? jobs wait",
+        f"made smaller {G5} 0 -> 2 -1.50 a, b and 7 more jobs wait",
+        f"made larger {G5} 1 -> 2 +3.03 a, b and 7 more jobs wait",
+        f"made {G5} 0 -> 2 +3.03 a, b and 7 more jobs wait",
+    ]
+    assert json.loads(run("pools", "--history", "--json").stdout)["history"] == world.pools["history"]
+    world.pools["history"] = []
+    assert run("pools", "--history").stdout == "The queue has made, changed and removed no pool yet.\n"
+
+
 def some_pools() -> list[dict[str, Any]]:
     scheduled = {"planStatus": "Scheduled", "startsAt": "2026-12-01T08:00:00Z", "endsAt": "2026-12-08T08:00:00Z"}
     return [

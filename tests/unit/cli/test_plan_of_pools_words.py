@@ -36,3 +36,22 @@ def test_where_none_is_made_nothing_is_said(world: FakeApi, run: Terminal, tmp_p
     told = plan(run, tmp_path)
     assert told
     assert "would make" not in told
+
+
+def test_what_else_becomes_of_made_pools_is_told_with_what_they_may_cost_then(
+    world: FakeApi, run: Terminal, tmp_path: Any
+) -> None:
+    given = {"change": "shrink", "pool": "ml.g6.2xlarge", "before": 4, "after": 1}
+    made = {"change": "expand", "pool": MADE["pool"], "before": 0, "after": 2}
+    world.planned = {
+        "decision": "start",
+        "wouldCreate": [MADE],
+        "expansionEnabled": True,
+        "wouldChange": [made, given],
+        "madeDollarsPerHour": {"now": 3.91, "then": 4.01},
+    }
+    told = (
+        "ml.g6.2xlarge would be made smaller (4 -> 1). "
+        "All pools that it made may then cost $4.01 an hour instead of $3.91."
+    )
+    assert told in " ".join(plan(run, tmp_path).split())
