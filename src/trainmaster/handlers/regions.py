@@ -20,7 +20,7 @@ from trainmaster.domain.image.work import MERGE, Claim
 from trainmaster.domain.job import JobState
 from trainmaster.handlers.image_model import read_request
 from trainmaster.imaging.ending import Outcome
-from trainmaster.imaging.task import Limits, Queue, Task
+from trainmaster.imaging.task import Queue, Task, TimeLimits
 from trainmaster.imaging.worker import Workshop, take_turn
 
 if TYPE_CHECKING:
@@ -68,14 +68,14 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 def consume(parts: Parts, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Work on the regions of a batch, one after the other; those for which there is no time are dispatched anew."""
     metrics.set_default_dimensions(queue=parts.settings.queue)
-    limits = Limits(left=lambda: context.get_remaining_time_in_millis() / 1000)
+    limits = TimeLimits(left=lambda: context.get_remaining_time_in_millis() / 1000)
     failed = [
         record["messageId"] for record in event.get("Records", []) if not _is_settled(parts, record, context, limits)
     ]
     return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}
 
 
-def _is_settled(parts: Parts, record: dict[str, Any], context: LambdaContext, limits: Limits) -> bool:
+def _is_settled(parts: Parts, record: dict[str, Any], context: LambdaContext, limits: TimeLimits) -> bool:
     """Whether the message has done what it could."""
     identifier = record["messageId"]
     try:

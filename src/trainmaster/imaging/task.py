@@ -62,7 +62,7 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class TimeLimits:
     """How long a worker may take.
 
     Attributes:
@@ -96,4 +96,4 @@ class Assignment:
     claim: Claim
     record: RegionRecord
     queue: Queue
-    limits: Limits
+    limits: TimeLimits

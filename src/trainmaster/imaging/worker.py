@@ -19,7 +19,7 @@ from trainmaster.imaging.models import Model
 from trainmaster.imaging.pixels import Image
 from trainmaster.imaging.region import Bench, RegionWork
 from trainmaster.imaging.results import Results
-from trainmaster.imaging.task import Assignment, Limits, Queue, Task
+from trainmaster.imaging.task import Assignment, Queue, Task, TimeLimits
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Workshop(Protocol):
 
 
 def take_turn(
-    claim: Claim, queue: Queue, limits: Limits, task_of: Callable[[Claim], Task], workshop: Workshop
+    claim: Claim, queue: Queue, limits: TimeLimits, task_of: Callable[[Claim], Task], workshop: Workshop
 ) -> Outcome:
     """Work on a region, or on the merging, where it is to be had.
 

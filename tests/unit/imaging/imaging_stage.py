@@ -24,7 +24,7 @@ from trainmaster.domain.image.endpoint import Endpoint
 from trainmaster.domain.image.request import ImageRequest, Output, Processor, ProcessorType, TileFormat
 from trainmaster.domain.image.work import MERGE, Claim, Run
 from trainmaster.imaging.ending import Outcome
-from trainmaster.imaging.task import Limits, Queue, Task
+from trainmaster.imaging.task import Queue, Task, TimeLimits
 from trainmaster.imaging.wiring import Imaging
 from trainmaster.imaging.worker import take_turn
 from trainmaster.local.memory_runs import MemoryRuns
@@ -213,7 +213,7 @@ class Play:
         )
         self.imaging = imaging
         self.workshop: Any = imaging
-        self.limits = Limits(left=lambda: 900.0)
+        self.limits = TimeLimits(left=lambda: 900.0)
         self._workers = 0
 
     def lay_out(self, attempt: int = 1) -> list[int]:
