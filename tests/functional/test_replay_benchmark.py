@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from benchmarks import eta
 from benchmarks.replay import CAP, Task, _options, measured, tasks
 from benchmarks.replay_sheets import JUDGES, sheets
 
@@ -88,3 +91,11 @@ def test_a_real_trace_is_measured_with_its_load():
     one = measured(Task("philly_2017", "7f04ca", "baseline-skip", CAP, 300.0))
     assert (one["jobs"], one["vc"]) == (723, "7f04ca")
     assert 0 < one["load"] < 1
+
+
+def test_estimated_starts_are_asked_about_and_shown():
+    every = list(eta.tasks(eta._options(["--trace", "7f04ca", "--policy", "fifo", "--questions", "20"])))
+    assert [(task.share, task.policy, task.questions) for task in every] == [("7f04ca", "fifo", 20)]
+    (sheet,) = eta.sheets({"runs": [measured(replace(every[0], limit=150))]})
+    assert sheet.headline
+    assert [row[:2] for row in sheet.rows] == [("7f04ca", "fifo")]
