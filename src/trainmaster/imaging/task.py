@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainmaster.domain.image.cutting import Cut, Window
+from trainmaster.domain.image.progress import DEAD_AFTER
 from trainmaster.domain.image.request import ImageRequest
-from trainmaster.domain.image.standing import DEAD_AFTER
 from trainmaster.domain.image.work import Claim, RegionRecord
 from trainmaster.ports import Clock
 from trainmaster.ports.image import KnownEndpoints, RegionQueue, Runs

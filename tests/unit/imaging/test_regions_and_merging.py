@@ -17,8 +17,8 @@ from spots import NORTH, SIDE, STEP, UTM, WEST, boxes_of, geotiff, picture, scat
 from trainmaster.domain.image.abreast import abreast_of, requests_of
 from trainmaster.domain.image.claims import MOST_PAUSES
 from trainmaster.domain.image.cutting import Cut, Window, regions
+from trainmaster.domain.image.progress import dispatchable
 from trainmaster.domain.image.request import Compression, Distillation, Output, Suppression, TileFormat
-from trainmaster.domain.image.standing import dispatchable
 from trainmaster.domain.image.work import MERGE, Claim, RegionState, run_of
 from trainmaster.imaging.ending import NO_TIME, Outcome
 from trainmaster.imaging.heard import Heard

@@ -18,7 +18,7 @@ from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceTroub
 from trainmaster.domain.image.abreast import abreast_of, called, narrowed_to
 from trainmaster.domain.image.cutting import regions
 from trainmaster.domain.image.endpoint import Limits
-from trainmaster.domain.image.standing import DEAD_AFTER, begun, dispatchable, exhausted, observed, silent
+from trainmaster.domain.image.progress import DEAD_AFTER, begun, dispatchable, exhausted, observed, silent
 from trainmaster.domain.image.work import Claim, ImageWork, Run, run_parts
 from trainmaster.domain.job import Job, JobState
 from trainmaster.domain.observation import Observation

@@ -1,4 +1,4 @@
-"""How a run of regions stands as a whole: what is to be said of it, and which of its regions are to be dispatched.
+"""How far a run of regions has come as a whole: what is to be said of it, and which of its regions are to be dispatched.
 
 It must not read a clock, nor know where regions are kept.
 """

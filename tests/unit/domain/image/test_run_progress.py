@@ -11,7 +11,7 @@ import builders as b
 from image_builders import an_image_work
 from trainmaster.domain.image.claims import laid_out
 from trainmaster.domain.image.cutting import Region, Window
-from trainmaster.domain.image.standing import dispatchable, exhausted, observed, silent
+from trainmaster.domain.image.progress import dispatchable, exhausted, observed, silent
 from trainmaster.domain.image.work import MERGE, Progress, RegionState, Run, run_of, run_parts
 from trainmaster.domain.observation import Status
 
