@@ -1,4 +1,4 @@
-"""How far a run of regions has come as a whole: what is to be said of it, and which of its regions are to be dispatched.
+"""How far a run of regions has come: what is to be said of it as a whole, and which of its regions are dispatched next.
 
 It must not read a clock, nor know where regions are kept.
 """
