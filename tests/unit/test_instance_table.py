@@ -81,6 +81,7 @@ def test_rows_that_everybody_can_look_up():
         network_gbps=3200,
         efa=32,
         price=63.296,
+        storage_gb=30400,
     )
     trn2 = SHIPPED["ml.trn2.48xlarge"]
     assert (trn2.accelerators, trn2.accelerator, trn2.accelerator_memory_gib) == (16, "aws", 1536)

@@ -68,6 +68,7 @@ def instance_type(said: Mapping[str, Any]) -> InstanceType:
         "memory_gib": _gib(said.get("MemoryInfo", {}).get("SizeInMiB", 0)),
         "network_gbps": _gigabits(network),
         "efa": network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0),
+        "storage_gb": said.get("InstanceStorageInfo", {}).get("TotalSizeInGB", 0),
         **_accelerators(_chips(said)),
         **_CORRECTED.get(name, {}),
     }

@@ -22,6 +22,7 @@ class InstanceType:
         network_gbps: network bandwidth at best, Gbit/s.
         efa: network interfaces that are Elastic Fabric Adapters.
         price: US dollars an hour on demand.
+        storage_gb: local storage (EC2's instance store), GB; SageMaker gives such instances no volume of EBS.
     """
 
     name: str
@@ -33,6 +34,7 @@ class InstanceType:
     network_gbps: float = 0.0
     efa: int = 0
     price: float = 0.0
+    storage_gb: int = 0
 
     def has_all_of(self, other: InstanceType) -> bool:
         """Whether it has as much as the other of all that a job may ask for; accelerators count for their own maker."""

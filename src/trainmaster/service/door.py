@@ -33,6 +33,7 @@ from trainmaster.domain.request import (
     options_of,
     pool_warnings,
     sendable,
+    storage_warnings,
     warnings,
 )
 from trainmaster.domain.resources import Resources
@@ -108,6 +109,7 @@ class Door:
         self._check_forms(request, demand, pools, catalogue)
         job = newcomer(request, options, demand, caller, now, elastic=elastic)
         advice = [*warnings(request, preemptible=options.preemptible), *pool_warnings(request, demand, pools)]
+        advice += storage_warnings(request, demand, pools, catalogue)
         if elastic is not None:
             check_pools(request, elastic, demand, pools)
             advice += elastic_warnings(request, elastic, demand, pools)

@@ -38,6 +38,7 @@ def test_all_that_ship_are_as_ec2_describes_them():
         accelerator_memory_gib=640,
         network_gbps=3200,
         efa=32,
+        storage_gb=30400,
     )
 
 

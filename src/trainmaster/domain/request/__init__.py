@@ -18,6 +18,7 @@ from trainmaster.domain.request.pools import demand_in, for_pool, pool_warnings
 from trainmaster.domain.request.resources import demand_of, named_types, resource_problems
 from trainmaster.domain.request.rules import limit_problems, option_problems
 from trainmaster.domain.request.sizing import member_request, with_instances
+from trainmaster.domain.request.storage import storage_warnings
 from trainmaster.domain.request.tags import MAX_TAGS, misspelt, option_field, options_of, tag_problems
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "resource_problems",
     "sendable",
     "shown",
+    "storage_warnings",
     "tag_problems",
     "warnings",
     "with_instances",
