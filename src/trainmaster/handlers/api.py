@@ -178,7 +178,7 @@ class Routes:
         parts = self._parts
         job = pages.found(parts.desk, name, None if parts.image_queue is None else parts.refusals)
         story = pages.story_of(self._parts.desk, job) if why else None
-        return _json(views.detail_view(job, self._parts.desk.store.request_of(name), self._standing(job), story))
+        return _json(views.detail_view(job, self._parts.desk.store.request_of(name), self._remarks(job), story))
 
     def get_rendezvous(self, name: JobName) -> Response[str]:
         """The nodes of the newest attempt: members of the present world with their ranks, waiting and spare ones.
@@ -195,7 +195,7 @@ class Routes:
         """
         answer = Answer(**{**answer_.model_dump(), "outcome": Outcome(answer_.outcome)})
         job = answer_resize(self._parts.desk, name, answer)
-        return _json(views.job_view(job, self._standing(job)))
+        return _json(views.job_view(job, self._remarks(job)))
 
     def cancel_job(self, name: JobName) -> Response[str]:
         """Takes a waiting job off the queue at once, or has one that holds capacity stopped for good."""
@@ -205,7 +205,7 @@ class Routes:
     def change_job(self, name: JobName, change_: Annotated[models.JobChange, Body()]) -> Response[str]:
         """Both members at once are one change. A job that is held or released keeps its entry time."""
         job = change(self._parts.desk, name, self._who, priority=change_.priority, hold=change_.hold)
-        return _json(views.job_view(job, self._standing(job)))
+        return _json(views.job_view(job, self._remarks(job)))
 
     def get_queue(self, limit: Limit = LISTED, cursor: Cursor = None) -> Response[str]:
         """Priority down, then entry time up, then name; positions are those of the order in force.
@@ -269,8 +269,8 @@ class Routes:
     def _who(self) -> str:
         return self._caller or "an unknown caller"
 
-    def _standing(self, job: Job) -> views.Standing | None:
-        return pages.standings_of(self._parts.desk, [job]).get(job.name)
+    def _remarks(self, job: Job) -> views.Remarks | None:
+        return pages.remarks_by_name(self._parts.desk, [job]).get(job.name)
 
 
 def _json(view: BaseModel, status: HTTPStatus = HTTPStatus.OK) -> Response[str]:

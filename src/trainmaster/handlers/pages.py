@@ -19,8 +19,8 @@ from trainmaster.domain.reasons import Infeasible
 from trainmaster.domain.resolving import Offers, resolved
 from trainmaster.handlers import elastic_model, models, views
 from trainmaster.handlers.elastic_views import rendezvous_view
-from trainmaster.handlers.pool_views import standing
-from trainmaster.handlers.views import Standing
+from trainmaster.handlers.pool_views import use_of_pools
+from trainmaster.handlers.views import Remarks
 from trainmaster.ports import Groups
 from trainmaster.ports.image import Refusals
 from trainmaster.service.change import Desk
@@ -29,41 +29,41 @@ from trainmaster.service.why import Story, story
 
 
 def jobs_page(desk: Desk, states: Collection[str], which: Filter, limit: int, cursor: str | None) -> models.Jobs:
-    """Jobs that match, each waiting one with its standing. Raises `InvalidRequest` for a wrong cursor.
+    """Jobs that match, each with what is said of it. Raises `InvalidRequest` for a wrong cursor.
 
     Infeasible ones are picked from those that wait, once the plan has told which they are: such a page may be short.
     """
     stored = frozenset(JobState(state) for state in states if state != INFEASIBLE)
     which = replace(which, states=stored if INFEASIBLE not in states else stored | WAITING)
     page = desk.store.browse(_offering(desk, which), limit=limit, cursor=cursor)
-    standings = standings_of(desk, page.jobs)
-    picked = [job for job in page.jobs if not states or job.state in stored or _is_infeasible(standings.get(job.name))]
-    jobs = [views.job_view(job, standings.get(job.name)) for job in picked]
+    remarks = remarks_by_name(desk, page.jobs)
+    picked = [job for job in page.jobs if not states or job.state in stored or _is_infeasible(remarks.get(job.name))]
+    jobs = [views.job_view(job, remarks.get(job.name)) for job in picked]
     return models.Jobs(jobs=jobs, next_cursor=page.cursor)
 
 
-def _is_infeasible(standing: Standing | None) -> bool:
-    reason = None if standing is None else standing.reason
+def _is_infeasible(remarks: Remarks | None) -> bool:
+    reason = None if remarks is None else remarks.reason
     return reason is not None and reason.type == Infeasible.__name__
 
 
 def queue_page(desk: Desk, limit: int, cursor: str | None) -> models.Queue:
-    """Waiting jobs in queue order with their standings, and the pools. Raises `InvalidRequest` for a wrong cursor."""
+    """Waiting jobs in queue order with remarks, and the pools. Raises `InvalidRequest` for a wrong cursor."""
     page = desk.store.browse(Filter(states=WAITING), limit=limit, cursor=cursor)
     in_force, snapshot = desk.store.settings(), desk.store.survey()
-    standings = _standings_in(snapshot, desk, page.jobs)
-    jobs = [views.job_view(job, standings.get(job.name)) for job in page.jobs]
-    return models.Queue(jobs=jobs, next_cursor=page.cursor, pools=standing(in_force, snapshot, desk.clock.now()))
+    remarks = _remarks_in(snapshot, desk, page.jobs)
+    jobs = [views.job_view(job, remarks.get(job.name)) for job in page.jobs]
+    return models.Queue(jobs=jobs, next_cursor=page.cursor, pools=use_of_pools(in_force, snapshot, desk.clock.now()))
 
 
-def standings_of(desk: Desk, jobs: Iterable[Job]) -> Mapping[str, Standing]:
-    """Standings by name, of those that wait, have a deadline, or show images; nothing is read where none does."""
+def remarks_by_name(desk: Desk, jobs: Iterable[Job]) -> Mapping[str, Remarks]:
+    """Remarks by name, of jobs that wait, have a deadline, or show images; nothing is read where none does."""
     told = [
         job
         for job in jobs
         if job.state in WAITING or is_running_image(job) or (job.deadline is not None and job.state not in ENDED)
     ]
-    return _standings_in(desk.store.survey(), desk, told) if told else {}
+    return _remarks_in(desk.store.survey(), desk, told) if told else {}
 
 
 def story_of(desk: Desk, job: Job) -> Story | None:
@@ -107,17 +107,17 @@ def _offering(desk: Desk, which: Filter) -> Filter:
     return replace(which, offers=in_force.catalogue.of_pool(pool))
 
 
-def _standings_in(snapshot: Snapshot, desk: Desk, jobs: Iterable[Job]) -> dict[str, Standing]:
+def _remarks_in(snapshot: Snapshot, desk: Desk, jobs: Iterable[Job]) -> dict[str, Remarks]:
     now, jobs = desk.clock.now(), list(jobs)
     waiting = [job for job in jobs if job.state in WAITING]
     explained = explain(desk.store, now, waiting, snapshot) if waiting else {}
     offers = Offers(snapshot.pools, snapshot.catalogue)
     demands = {job.name: resolved(job.demand, offers) for job in waiting}
-    standings = {
-        name: replace(views.standing_of(explanation), demand=demands[name]) for name, explanation in explained.items()
+    remarks = {
+        name: replace(views.remarks_of(explanation), demand=demands[name]) for name, explanation in explained.items()
     }
     history = snapshot.records.history
-    others, ends = [job for job in jobs if job.name not in standings], image_ends(snapshot, now, jobs)
-    return standings | {
-        job.name: views.standing_without_plan(job, outlook(job, history, now), ends.get(job.name)) for job in others
+    others, ends = [job for job in jobs if job.name not in remarks], image_ends(snapshot, now, jobs)
+    return remarks | {
+        job.name: views.remarks_without_plan(job, outlook(job, history, now), ends.get(job.name)) for job in others
     }

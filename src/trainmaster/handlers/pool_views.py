@@ -26,7 +26,7 @@ _FIELDS = {"accelerators": "accelerators_per_unit"}
 def pools(desk: Desk, in_force: QueueSettings, *, history: bool = False) -> pool_model.Pools:
     """How the pools stand; with `history` also what the manager has lately done to its own."""
     return pool_model.Pools(
-        pools=standing(in_force, desk.store.survey(), desk.clock.now()),
+        pools=use_of_pools(in_force, desk.store.survey(), desk.clock.now()),
         version=in_force.version,
         history=[event_view(event) for event in reversed(in_force.history)] if history else None,
     )
@@ -60,8 +60,8 @@ def removal(desk: Desk, done: Removal) -> pool_model.Removal:
     )
 
 
-def standing(in_force: QueueSettings, snapshot: Snapshot, now: datetime) -> list[pool_model.Pool]:
-    """How the pools in force stand, by name; they may be newer than the snapshot, and the caps are theirs.
+def use_of_pools(in_force: QueueSettings, snapshot: Snapshot, now: datetime) -> list[pool_model.Pool]:
+    """What becomes of the pools in force, by name; they may be newer than the snapshot, and the caps are theirs.
 
     Endpoints' pools are those of the snapshot: there are as many as image jobs wait for, or work at.
     """

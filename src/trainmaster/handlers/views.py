@@ -1,4 +1,4 @@
-"""Answers made of the domain's values: jobs, standings in the queue, plans.
+"""Answers made of the domain's values: jobs, what is said of them, plans.
 
 It must not read anything, decide anything or know HTTP.
 """
@@ -35,7 +35,7 @@ NOT_CONSIDERED_YET = (
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Remarks:
     """What is said of a job beyond the job itself; all None for one of which nothing is.
 
     `demand` has the pools in force now, of a job that asks for resources; `expected_end` is an image job's.
@@ -52,12 +52,12 @@ class Standing:
     expected_end: datetime | None = None
 
 
-def standing_of(explanation: Explanation | None) -> Standing:
+def remarks_of(explanation: Explanation | None) -> Remarks:
     """What the plan says of a job."""
     if explanation is None:
-        return Standing()
+        return Remarks()
     not_considered = reason_model.Reason(type="NotConsideredYet", message=NOT_CONSIDERED_YET)
-    return Standing(
+    return Remarks(
         explanation.position,
         explanation.at_least,
         reason_view(explanation.reason) if explanation.considered else not_considered,
@@ -68,10 +68,10 @@ def standing_of(explanation: Explanation | None) -> Standing:
     )
 
 
-def standing_without_plan(job: Job, deadline: Outlook | None = None, expected_end: datetime | None = None) -> Standing:
+def remarks_without_plan(job: Job, deadline: Outlook | None = None, expected_end: datetime | None = None) -> Remarks:
     """What can be said of a job that is not in the queue: why it is held, and how it stands to its deadline or end."""
     reason = reason_view(lifecycle.held_reason(job))
-    return Standing(reason=reason, deadline=deadline_view(deadline), expected_end=expected_end)
+    return Remarks(reason=reason, deadline=deadline_view(deadline), expected_end=expected_end)
 
 
 def deadline_view(outlook: Outlook | None) -> foresight_model.Deadline | None:
@@ -96,28 +96,28 @@ def reason_view(reason: Reason | None) -> reason_model.Reason | None:
     return reason_model.Reason(type=kind, message=reason.words(), **own)
 
 
-def job_view(job: Job, standing: Standing | None = None) -> models.Job:
+def job_view(job: Job, remarks: Remarks | None = None) -> models.Job:
     """A job, with what the plan says of it where it waits."""
-    return models.Job(**_members(job, standing))
+    return models.Job(**_members(job, remarks))
 
 
 def submission_view(submission: Submission) -> models.Submission:
     """A submitted job, what to beware of, and whom it would preempt."""
     explanation = submission.explanation
     return models.Submission(
-        **_members(submission.job, standing_of(explanation)),
+        **_members(submission.job, remarks_of(explanation)),
         warnings=list(submission.warnings),
         would_preempt=[] if explanation is None else list(explanation.would_preempt),
     )
 
 
-def detail_view(job: Job, request: Request, standing: Standing | None, why: Story | None = None) -> models.JobDetail:
+def detail_view(job: Job, request: Request, remarks: Remarks | None, why: Story | None = None) -> models.JobDetail:
     """A job with its history and its request, and the story of why it waits where there is one."""
     history = [
         models.Change(at=line.at, before=line.before, after=line.after, reason=line.reason, attempt=line.attempt)
         for line in job.history
     ]
-    return models.JobDetail(**_members(job, standing), history=history, job_details=dict(request), why=why_view(why))
+    return models.JobDetail(**_members(job, remarks), history=history, job_details=dict(request), why=why_view(why))
 
 
 def why_view(story: Story | None) -> foresight_model.Why | None:
@@ -142,13 +142,13 @@ def plan_view(
     explanation: Explanation, warnings: Sequence[str], consequences: Consequences | None = None
 ) -> foresight_model.Plan:
     """What would happen to a request, and to others because of it."""
-    standing, consequences = standing_of(explanation), consequences or Consequences()
+    remarks, consequences = remarks_of(explanation), consequences or Consequences()
     preempts = list(explanation.would_preempt)
     return foresight_model.Plan(
         decision="start" if explanation.starts else "preempt" if preempts else "wait",
-        position=standing.position,
-        position_at_least=standing.at_least,
-        reason=standing.reason,
+        position=remarks.position,
+        position_at_least=remarks.at_least,
+        reason=remarks.reason,
         would_take=dict(explanation.takes),
         would_preempt=preempts,
         would_start=list(consequences.starts),
@@ -158,10 +158,10 @@ def plan_view(
         expansion_enabled=consequences.expands,
         would_change=[deed_view(each) for each in consequences.changes],
         made_dollars_per_hour=foresight_model.MadeDollars(now=consequences.dollars[0], then=consequences.dollars[1]),
-        estimated_start=standing.estimated_start,
-        estimated_start_low=standing.earliest_start,
-        estimated_start_high=standing.latest_start,
-        deadline=standing.deadline,
+        estimated_start=remarks.estimated_start,
+        estimated_start_low=remarks.earliest_start,
+        estimated_start_high=remarks.latest_start,
+        deadline=remarks.deadline,
         warnings=list(warnings),
     )
 
@@ -175,9 +175,9 @@ def _creation_view(decided: Expand) -> foresight_model.Creation:
     )
 
 
-def _members(job: Job, standing: Standing | None) -> dict[str, Any]:
-    standing = standing or standing_without_plan(job)
-    demand = standing.demand or job.demand
+def _members(job: Job, remarks: Remarks | None) -> dict[str, Any]:
+    remarks = remarks or remarks_without_plan(job)
+    demand = remarks.demand or job.demand
     return {
         "job_name": job.name,
         "kind": kind_of(job),
@@ -190,20 +190,20 @@ def _members(job: Job, standing: Standing | None) -> dict[str, Any]:
         "resources": None if demand.resources is None else models.Resources(**asdict(demand.resources)),
         "instances": None if demand.resources is None else demand.instances,
         "preemptible": job.preemptible,
-        "position": standing.position,
-        "position_at_least": standing.at_least,
-        "reason": standing.reason,
-        "estimated_start": standing.estimated_start,
-        "estimated_start_low": standing.earliest_start,
-        "estimated_start_high": standing.latest_start,
-        "deadline": standing.deadline,
+        "position": remarks.position,
+        "position_at_least": remarks.at_least,
+        "reason": remarks.reason,
+        "estimated_start": remarks.estimated_start,
+        "estimated_start_low": remarks.earliest_start,
+        "estimated_start_high": remarks.latest_start,
+        "deadline": remarks.deadline,
         "submitted_by": job.submitted_by,
         "failure_reason": job.failure,
         "training_job_name": None if job.attempt is None else job.attempt.training_job_name,
         "attempts": [_attempt_view(attempt) for attempt in job.attempts],
         "earlier_attempts": _earlier_view(job.earlier),
         "elastic": elastic_view(job),
-        "image": image_view(job, standing.expected_end),
+        "image": image_view(job, remarks.expected_end),
     }
 
 

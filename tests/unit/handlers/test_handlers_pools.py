@@ -12,7 +12,7 @@ from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.resources import InstanceType
 from trainmaster.domain.warm import WarmPool
 from trainmaster.handlers.pool_model import PoolSetting
-from trainmaster.handlers.pool_views import pool_asked, standing
+from trainmaster.handlers.pool_views import pool_asked, use_of_pools
 from trainmaster.ports import QueueSettings
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"
@@ -22,7 +22,7 @@ def shown(snapshot, *pools, catalogue=None):
     in_force = QueueSettings(
         {pool.name: pool for pool in pools}, snapshot.policy, 1, catalogue=catalogue or Catalogue()
     )
-    return {pool.name: pool for pool in standing(in_force, snapshot, NOW)}
+    return {pool.name: pool for pool in use_of_pools(in_force, snapshot, NOW)}
 
 
 def test_every_figure_of_a_pool_has_its_own_member():

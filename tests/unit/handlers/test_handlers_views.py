@@ -295,14 +295,14 @@ def test_a_held_job_says_who_holds_it():
     assert shown["reason"] == {"type": "Held", "message": "held by ada, until it is released", "by": "ada"}
 
 
-def test_a_standing_is_shown():
+def test_what_the_plan_says_of_a_job_is_shown():
     explanation = Explanation(None, 40, starts=False, reason=reasons.Behind("a", P5), estimated_start=None)
-    shown = as_json(views.job_view(a_job(), views.standing_of(explanation)))
+    shown = as_json(views.job_view(a_job(), views.remarks_of(explanation)))
     assert (shown["position"], shown["positionAtLeast"], shown["estimatedStart"]) == (None, 40, None)
     assert shown["reason"]["type"] == "Behind"
 
 
-def test_a_submission_of_a_job_that_does_not_wait_has_no_standing():
+def test_a_submission_of_a_job_that_does_not_wait_has_no_place_in_the_queue():
     shown = as_json(views.submission_view(Submission(a_starting_job(), new=False, explanation=None, warnings=("w",))))
     assert (shown["position"], shown["reason"], shown["wouldPreempt"], shown["warnings"]) == (None, None, [], ["w"])
 
