@@ -402,6 +402,14 @@ def test_of_jobs_that_ask_for_the_same_those_count_that_could_start(share):
     assert made(changes(resolve(full), b.NOW)) == {POD2: 2}
 
 
+def test_jobs_that_ask_for_the_same_but_list_other_types_are_told_apart():
+    share = Share(name="vision", most={POD2: 1})
+    listed = Demand(({POD3: 2},), ours=True, resources=Resources(vcpus=2, memory_gib=0.5), instances=2, listed=1)
+    snapshot = under(share, asking("v1", 2, **TASK2), b.a_job("v2", entry_time=b.at(1), demand=listed))
+    result = changes(resolve(snapshot), b.NOW)
+    assert {each.pool.name: each.jobs for each in result.decisions} == {POD3: ("v1", "v2")}
+
+
 def test_the_guard_rails_are_left_to_whom_the_rules_let_start():
     snapshot = under(KEEPS_TO_ITSELF, asking("v1", 2, **TASK3), asking("j2", seconds=1, **TASK2))
     snapshot = replace(snapshot, policy=replace(snapshot.policy, expansion=replace(PODS_ONLY, most=2)))

@@ -171,7 +171,10 @@ class ExpansionSettings(Asked):
         Field(gt=0, le=1, allow_inf_nan=False, description="The part of what it made that ought to be in use."),
     ] = _EXPANSION.utilisation
     retire_after_seconds: Annotated[
-        Period, Field(description="A pool that it made is removed once nobody has held any of it for so long.")
+        Period,
+        Field(
+            description="A pool that it made is removed once nobody has held any of it for so long, or made smaller."
+        ),
     ] = _EXPANSION.retire_after.total_seconds()
 
 

@@ -33,6 +33,7 @@ class Barred:
     now: datetime
     _limits: Limits = field(init=False)
     _shares: Shares = field(init=False)
+    _named: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._limits, self._shares = Limits(self.snapshot, self.now), Shares(self.snapshot, self.now)
@@ -40,6 +41,14 @@ class Barred:
     def concerns(self, job: Job) -> bool:
         """Whether there is any rule that could keep the job from starting; there is none for nearly all queues."""
         return self._shares.in_play or job.group is not None or job.retry_at is not None
+
+    def named(self, share: str) -> frozenset[str]:
+        """The pools that the bounds of a share name."""
+        if share not in self._named:
+            found = self.snapshot.policy.shares.get(share)
+            by_pool = () if found is None else (found.nominal, found.borrows, found.most, found.most_per_user)
+            self._named[share] = frozenset(name for units in by_pool for name in units)
+        return self._named[share]
 
     def why_not(self, job: Job, units: Units) -> str:
         """Why the job would not start on these units now if they were there; "" where it would."""
@@ -74,6 +83,7 @@ class Admission:
     making: Making
     able: dict[str, frozenset[int]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    _options: dict[int, list[tuple[int, str, int]]] = field(default_factory=dict)
 
     def work_out(self, demands: Sequence[Wanted], snapshot: Snapshot, now: datetime) -> None:
         """Look at the jobs of these demands in queue order."""
@@ -93,27 +103,35 @@ class Admission:
         """The numbers of the options that the job could start with; it takes the first of them."""
         if not barred.concerns(job):
             return frozenset(range(len(demand.options)))
-        refusals = self._refusals(job, demand, barred)
-        open_ = [number for number, refusal in refusals.items() if not refusal]
+        options, named = self._allowed(demand), barred.named(job.share)
+        found: dict[tuple[str, int], str] = {}
+        refusals = []
+        for _, pool, count in options:
+            # Pools that a share's settings do not name are all alike to its rules, and there are a hundred types.
+            key = (pool, count) if pool in named else ("", 0)
+            if key not in found:
+                found[key] = barred.why_not(job, {pool: count})
+            refusals.append(found[key])
+        open_ = [option for option, refusal in zip(options, refusals, strict=True) if not refusal]
         if open_:
-            barred.take(job, self._units(demand.options[open_[0]]))
+            barred.take(job, {open_[0][1]: open_[0][2]})
         elif demand.infeasible and refusals:
-            self.refused[job.name] = next(iter(refusals.values()))
-        return frozenset(open_)
+            self.refused[job.name] = refusals[0]
+        return frozenset(number for number, *_ in open_)
 
-    def _refusals(self, job: Job, demand: Wanted, barred: Barred) -> dict[int, str]:
-        """Why the job would not start with an option, by its number; "" where it would.
+    def _allowed(self, demand: Wanted) -> Sequence[tuple[int, str, int]]:
+        """The number of each option whose type the settings allow, with its pool, that there is or would be, and units.
 
-        Only of options whose type the settings allow, unless they allow none: then that is what is told.
+        All options, where the settings allow none of their types: then that is what is told.
         """
-        allowed = self.making.rules.allows
-        numbers = [number for number, option in enumerate(demand.options) if allowed(option.kind.name)]
-        return {
-            number: barred.why_not(job, self._units(demand.options[number]))
-            for number in numbers or range(len(demand.options))
-        }
+        if (key := id(demand)) not in self._options:
+            allows = self.making.rules.allows
+            numbered = [*enumerate(demand.options)]
+            allowed = [(number, option) for number, option in numbered if allows(option.kind.name)]
+            self._options[key] = [
+                (number, self._pool(option), option.instances) for number, option in allowed or numbered
+            ]
+        return self._options[key]
 
-    def _units(self, option: Option) -> Units:
-        """What a job takes with an option, of the pool that there is or would be."""
-        name = option.pool or (self.making.pool_of(option.kind) or self.making.new(option.kind)).name
-        return {name: option.instances}
+    def _pool(self, option: Option) -> str:
+        return option.pool or (self.making.pool_of(option.kind) or self.making.new(option.kind)).name
