@@ -21,7 +21,7 @@ from trainmaster.domain.plan import Plan, Start, Wait
 from trainmaster.domain.policy import Placement, Policy
 from trainmaster.domain.resources import Resources
 from trainmaster.domain.settings import policy_of
-from trainmaster.planner.placement import Node, chances, smooth_round
+from trainmaster.planner.placement import Contender, chances, smooth_round
 from trainmaster.planner.schedule import schedule
 
 PAGE = DOCS / "explanation" / "placement.md"
@@ -69,9 +69,11 @@ def said(rows: list[Row]) -> dict[str, str]:
 def test_the_chances_of_the_article_are_what_the_policies_give():
     rows = [[*map(int, row[:4]), *map(Fraction, row[4:])] for row in table(NUMBERS, "node")]
     assert [free for _, _, _, free, _, _ in rows] == [total - load for _, total, load, *_ in rows]
-    nodes = [Node(name=str(name), total=Fraction(total), free=Fraction(free)) for name, total, _, free, _, _ in rows]
-    assert chances(Placement.PICK_KX, nodes) == [row[4] for row in rows]
-    assert chances(Placement.RESOURCE_PICK_KX, nodes) == [row[5] for row in rows]
+    contenders = [
+        Contender(name=str(name), total=Fraction(total), free=Fraction(free)) for name, total, _, free, _, _ in rows
+    ]
+    assert chances(Placement.PICK_KX, contenders) == [row[4] for row in rows]
+    assert chances(Placement.RESOURCE_PICK_KX, contenders) == [row[5] for row in rows]
 
 
 def test_a_round_of_the_articles_weights_goes_as_the_page_says():

@@ -21,7 +21,7 @@ from trainmaster.domain.plan import Cursors, Start, Wait
 from trainmaster.domain.policy import Order, Placement, Policy, Share
 from trainmaster.domain.reasons import Infeasible
 from trainmaster.domain.resources import Resources
-from trainmaster.planner.placement import Node, chances, choose, choose_queue, smooth_round
+from trainmaster.planner.placement import Contender, chances, choose, choose_queue, smooth_round
 from trainmaster.planner.schedule import schedule
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,12 +31,12 @@ placements = st.sampled_from(Placement)
 
 
 def by_load(loads):
-    return chances(Placement.PICK_KX, [Node(name=f"{i:02}", total=load, free=0) for i, load in enumerate(loads)])
+    return chances(Placement.PICK_KX, [Contender(name=f"{i:02}", total=load, free=0) for i, load in enumerate(loads)])
 
 
 def by_free(free):
-    nodes = [Node(name=f"{i:02}", total=9, free=each) for i, each in enumerate(free)]
-    return chances(Placement.RESOURCE_PICK_KX, nodes)
+    contenders = [Contender(name=f"{i:02}", total=9, free=each) for i, each in enumerate(free)]
+    return chances(Placement.RESOURCE_PICK_KX, contenders)
 
 
 # -- the formulas ------------------------------------------------------------------------------------------------------
@@ -110,13 +110,13 @@ def test_weights_sum_to_nothing_whichever_pools_were_in_question(rounds):
 
 
 @st.composite
-def node_lists(draw):
+def contender_lists(draw):
     names = draw(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8, unique=True))
-    nodes = []
+    contenders = []
     for name in names:
         whole = draw(st.integers(0, 500))
-        nodes.append(
-            Node(
+        contenders.append(
+            Contender(
                 name=name,
                 total=whole,
                 free=draw(st.integers(0, whole)),
@@ -125,7 +125,7 @@ def node_lists(draw):
                 left=draw(st.integers(0, 9)),
             )
         )
-    return nodes
+    return contenders
 
 
 cursors = st.builds(
@@ -135,34 +135,34 @@ cursors = st.builds(
 )
 
 
-@given(placements, node_lists(), cursors, st.integers(), st.randoms(use_true_random=False))
-def test_every_policy_chooses_one_of_the_pools_and_the_same_again(policy, nodes, known, seed, shuffler):
-    chosen = choose(policy, nodes, known, random.Random(seed))
-    assert chosen.name in {node.name for node in nodes}
-    shuffler.shuffle(nodes)
-    assert choose(policy, nodes, known, random.Random(seed)) == chosen
+@given(placements, contender_lists(), cursors, st.integers(), st.randoms(use_true_random=False))
+def test_every_policy_chooses_one_of_the_pools_and_the_same_again(policy, contenders, known, seed, shuffler):
+    chosen = choose(policy, contenders, known, random.Random(seed))
+    assert chosen.name in {contender.name for contender in contenders}
+    shuffler.shuffle(contenders)
+    assert choose(policy, contenders, known, random.Random(seed)) == chosen
 
 
-@given(placements, node_lists(), st.floats(0, 1, exclude_max=True), st.randoms(use_true_random=False))
-def test_every_queue_is_one_of_the_pools_and_the_same_again(policy, nodes, point, shuffler):
-    name = choose_queue(policy, nodes, point)
-    assert name in {node.name for node in nodes}
-    shuffler.shuffle(nodes)
-    assert choose_queue(policy, nodes, point) == name
+@given(placements, contender_lists(), st.floats(0, 1, exclude_max=True), st.randoms(use_true_random=False))
+def test_every_queue_is_one_of_the_pools_and_the_same_again(policy, contenders, point, shuffler):
+    name = choose_queue(policy, contenders, point)
+    assert name in {contender.name for contender in contenders}
+    shuffler.shuffle(contenders)
+    assert choose_queue(policy, contenders, point) == name
 
 
-@given(node_lists(), st.integers())
-def test_resource_pick_kx_takes_a_pool_with_nothing_free_only_where_none_has_anything(nodes, seed):
-    name = choose(Placement.RESOURCE_PICK_KX, nodes, Cursors(), random.Random(seed)).name
-    assume(any(node.free for node in nodes))
-    assert next(node for node in nodes if node.name == name).free > 0
+@given(contender_lists(), st.integers())
+def test_resource_pick_kx_takes_a_pool_with_nothing_free_only_where_none_has_anything(contenders, seed):
+    name = choose(Placement.RESOURCE_PICK_KX, contenders, Cursors(), random.Random(seed)).name
+    assume(any(contender.free for contender in contenders))
+    assert next(contender for contender in contenders if contender.name == name).free > 0
 
 
-@given(node_lists(), st.integers(1, 4))
-def test_round_robin_gives_every_pool_a_turn_before_any_has_two(nodes, rounds):
+@given(contender_lists(), st.integers(1, 4))
+def test_round_robin_gives_every_pool_a_turn_before_any_has_two(contenders, rounds):
     known, names = Cursors(), []
-    for _ in range(rounds * len(nodes)):
-        chosen = choose(Placement.ROUND_ROBIN, nodes, known, random.Random(1))
+    for _ in range(rounds * len(contenders)):
+        chosen = choose(Placement.ROUND_ROBIN, contenders, known, random.Random(1))
         known = chosen.cursors
         names.append(chosen.name)
     assert set(Counter(names).values()) == {rounds}

@@ -169,15 +169,16 @@ def test_what_nobody_has_counts_for_nobody():
 def test_instances_of_others_are_no_part_of_a_pools_total():
     pools = [a_type("a", 9), a_type("b", 3)]
     snapshot = replace(a_snapshot(pools=pools), foreign={"a": 8})
-    nodes = Placer(snapshot, random.Random(1))._nodes(by_resources(), {"a": {"a": 1}, "b": {"b": 1}}, lambda _: 1)
-    assert {node.name: (node.total, node.free, node.left) for node in nodes} == {"a": (8, 8, 0), "b": (24, 8, 0)}
+    by_pool = {"a": {"a": 1}, "b": {"b": 1}}
+    found = Placer(snapshot, random.Random(1))._contenders(by_resources(), by_pool, lambda _: 1)
+    assert {each.name: (each.total, each.free, each.left) for each in found} == {"a": (8, 8, 0), "b": (24, 8, 0)}
 
 
 def test_a_type_of_which_nothing_is_known_counts_by_its_instances():
     snapshot = a_snapshot(pools=[Pool("x", 7)])
     job = by_resources(asked=Resources())
-    (node,) = Placer(snapshot, random.Random(1))._nodes(job, {"x": {"x": 1}}, lambda _: 5)
-    assert (node.total, node.free) == (7, 5)
+    (contender,) = Placer(snapshot, random.Random(1))._contenders(job, {"x": {"x": 1}}, lambda _: 5)
+    assert (contender.total, contender.free) == (7, 5)
 
 
 # -- cursors -----------------------------------------------------------------------------------------------------------

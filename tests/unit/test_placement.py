@@ -11,7 +11,7 @@ import pytest
 from trainmaster.domain.plan import Cursors
 from trainmaster.domain.policy import Placement
 from trainmaster.planner.placement import (
-    Node,
+    Contender,
     chances,
     choose,
     choose_queue,
@@ -24,29 +24,29 @@ TOTALS, LOADS = (5, 6, 7, 8), (3, 2, 1, 5)
 """The article's four nodes (section 3.2, below equation 5)."""
 
 
-def a_node(name="a", total=4.0, free=4.0, **fields):
-    return Node(name=name, total=total, free=free, **fields)
+def a_contender(name="a", total=4.0, free=4.0, **fields):
+    return Contender(name=name, total=total, free=free, **fields)
 
 
 def article_nodes():
     """Their chances are exact."""
-    nodes = enumerate(zip(TOTALS, LOADS, strict=True))
-    return [a_node(f"n{i}", Fraction(total), Fraction(total - load)) for i, (total, load) in nodes]
+    rows = enumerate(zip(TOTALS, LOADS, strict=True))
+    return [a_contender(f"n{i}", Fraction(total), Fraction(total - load)) for i, (total, load) in rows]
 
 
-def chosen(policy, nodes, cursors=None, seed=1):
-    return choose(policy, nodes, cursors or Cursors(), random.Random(seed))
+def chosen(policy, contenders, cursors=None, seed=1):
+    return choose(policy, contenders, cursors or Cursors(), random.Random(seed))
 
 
-def counts(policy, nodes, draws=4_000):
+def counts(policy, contenders, draws=4_000):
     rng = random.Random(7)
-    return Counter(choose(policy, nodes, Cursors(), rng).name for _ in range(draws))
+    return Counter(choose(policy, contenders, Cursors(), rng).name for _ in range(draws))
 
 
-def turns(policy, nodes, rounds, cursors=None):
+def turns(policy, contenders, rounds, cursors=None):
     cursors, names = cursors or Cursors(), []
     for _ in range(rounds):
-        turn = chosen(policy, nodes, cursors)
+        turn = chosen(policy, contenders, cursors)
         cursors = turn.cursors
         names.append(turn.name)
     return names, cursors
@@ -89,8 +89,8 @@ def test_the_initial_weight_is_nine_parts_of_processors_and_one_of_memory():
 
 
 def test_weights_of_five_one_and_one_go_round_smoothly():
-    nodes = [a_node(name, weight=weight) for name, weight in (("a", 5.0), ("b", 1.0), ("c", 1.0))]
-    names, cursors = turns(Placement.SMOOTH_WEIGHTED_ROUND_ROBIN, nodes, 7)
+    contenders = [a_contender(name, weight=weight) for name, weight in (("a", 5.0), ("b", 1.0), ("c", 1.0))]
+    names, cursors = turns(Placement.SMOOTH_WEIGHTED_ROUND_ROBIN, contenders, 7)
     assert "".join(names) == "aabacaa"
     assert set(cursors.weights.values()) == {0}
 
@@ -122,51 +122,55 @@ def test_a_policy_that_draws_takes_one_number_and_no_cursors(policy):
 
 @pytest.mark.parametrize("policy", Placement)
 def test_the_order_in_which_pools_come_changes_nothing(policy):
-    nodes = article_nodes()
+    contenders = article_nodes()
     for seed in range(20):
-        assert chosen(policy, nodes[::-1], seed=seed) == chosen(policy, nodes, seed=seed)
+        assert chosen(policy, contenders[::-1], seed=seed) == chosen(policy, contenders, seed=seed)
 
 
 # -- edges -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("policy", Placement)
-@pytest.mark.parametrize("only", [a_node(), a_node(free=0.0), a_node(total=0.0, free=0.0), a_node(weight=2.0)], ids=str)
+@pytest.mark.parametrize(
+    "only", [a_contender(), a_contender(free=0.0), a_contender(total=0.0, free=0.0), a_contender(weight=2.0)], ids=str
+)
 def test_one_pool_is_chosen_whatever_it_has(policy, only):
     assert chosen(policy, [only]).name == "a"
     assert choose_queue(policy, [only], 0.999) == "a"
 
 
 def test_where_nothing_is_loaded_pick_kx_takes_any():
-    assert set(counts(Placement.PICK_KX, [a_node("a"), a_node("b", 400, 400)], 50)) == {"a", "b"}
+    assert set(counts(Placement.PICK_KX, [a_contender("a"), a_contender("b", 400, 400)], 50)) == {"a", "b"}
 
 
 def test_pick_kx_leaves_out_who_carries_all_load():
-    assert set(counts(Placement.PICK_KX, [a_node("a", 4, 1), a_node("b"), a_node("c")], 200)) == {"b", "c"}
+    found = counts(Placement.PICK_KX, [a_contender("a", 4, 1), a_contender("b"), a_contender("c")], 200)
+    assert set(found) == {"b", "c"}
 
 
 def test_resource_pick_kx_leaves_out_where_nothing_is_free():
-    assert set(counts(Placement.RESOURCE_PICK_KX, [a_node("a"), a_node("b", 8, 0), a_node("c", 8, 0)], 200)) == {"a"}
+    contenders = [a_contender("a"), a_contender("b", 8, 0), a_contender("c", 8, 0)]
+    assert set(counts(Placement.RESOURCE_PICK_KX, contenders, 200)) == {"a"}
 
 
 def test_where_nothing_is_free_resource_pick_kx_goes_by_the_totals():
-    found = counts(Placement.RESOURCE_PICK_KX, [a_node("a", 1, 0), a_node("b", 9, 0)], 2_000)
+    found = counts(Placement.RESOURCE_PICK_KX, [a_contender("a", 1, 0), a_contender("b", 9, 0)], 2_000)
     assert found["b"] / 2_000 == pytest.approx(0.9, abs=0.03)
 
 
 @pytest.mark.parametrize("policy", Placement)
 def test_pools_of_which_nothing_is_known_are_all_alike(policy):
-    nodes = [a_node(name, 0.0, 0.0) for name in "ab"]
+    contenders = [a_contender(name, 0.0, 0.0) for name in "ab"]
     cursors, names, rng = Cursors(), set(), random.Random(1)
     for _ in range(40):
-        turn = choose(policy, nodes, cursors, rng)
+        turn = choose(policy, contenders, cursors, rng)
         cursors = turn.cursors or cursors
         names.add(turn.name)
     assert names == ({"a"} if policy is Placement.BEST_FIT else {"a", "b"})
 
 
 def test_a_pool_without_weight_has_no_turn_beside_others():
-    names, _ = turns(Placement.SMOOTH_WEIGHTED_ROUND_ROBIN, [a_node("a"), a_node("b", weight=1.0)], 5)
+    names, _ = turns(Placement.SMOOTH_WEIGHTED_ROUND_ROBIN, [a_contender("a"), a_contender("b", weight=1.0)], 5)
     assert set(names) == {"b"}
 
 
@@ -180,16 +184,16 @@ def test_round_robin_goes_by_name_and_begins_anew():
 
 
 def test_round_robin_goes_on_where_it_was_when_pools_come_and_go():
-    nodes = [a_node(name) for name in ("a", "c", "d")]
-    assert chosen(Placement.ROUND_ROBIN, nodes, Cursors("b")).name == "c"
-    assert chosen(Placement.ROUND_ROBIN, nodes, Cursors("z")).name == "a"
+    contenders = [a_contender(name) for name in ("a", "c", "d")]
+    assert chosen(Placement.ROUND_ROBIN, contenders, Cursors("b")).name == "c"
+    assert chosen(Placement.ROUND_ROBIN, contenders, Cursors("z")).name == "a"
 
 
 def test_each_cursor_leaves_the_other_alone():
     cursors = Cursors("a", {"z": 3.0})
-    nodes = [a_node("a", weight=1.0), a_node("b", weight=1.0)]
-    assert chosen(Placement.ROUND_ROBIN, nodes, cursors).cursors == Cursors("b", {"z": 3.0})
-    found = chosen(Placement.SMOOTH_WEIGHTED_ROUND_ROBIN, nodes, cursors).cursors
+    contenders = [a_contender("a", weight=1.0), a_contender("b", weight=1.0)]
+    assert chosen(Placement.ROUND_ROBIN, contenders, cursors).cursors == Cursors("b", {"z": 3.0})
+    found = chosen(Placement.SMOOTH_WEIGHTED_ROUND_ROBIN, contenders, cursors).cursors
     assert found == Cursors("a", {"z": 3.0, "a": -1.0, "b": 1.0})
 
 
@@ -207,15 +211,19 @@ def test_each_cursor_leaves_the_other_alone():
     ],
 )
 def test_queues_are_chosen_by_the_totals_as_often_as_the_policy_gives_turns(policy, parts):
-    nodes = [
-        a_node("a", 10, 0, weight=0.2),
-        a_node("b", 30, 3, weight=0.3),
-        a_node("c", 60, 1, weight=0.5),
+    contenders = [
+        a_contender("a", 10, 0, weight=0.2),
+        a_contender("b", 30, 3, weight=0.3),
+        a_contender("c", 60, 1, weight=0.5),
     ]
-    found = Counter(choose_queue(policy, nodes, point / 1_000) for point in range(1_000))
+    found = Counter(choose_queue(policy, contenders, point / 1_000) for point in range(1_000))
     assert [found[name] for name in "abc"] == pytest.approx([1_000 * part / sum(parts) for part in parts], abs=1)
 
 
 def test_best_fit_queues_where_it_would_start():
-    nodes = [a_node("a", surplus=(1.0,), left=0), a_node("b", surplus=(0.0,), left=4), a_node("c", surplus=(0.0,))]
-    assert {choose_queue(Placement.BEST_FIT, nodes, point / 10) for point in range(10)} == {"c"}
+    contenders = [
+        a_contender("a", surplus=(1.0,), left=0),
+        a_contender("b", surplus=(0.0,), left=4),
+        a_contender("c", surplus=(0.0,)),
+    ]
+    assert {choose_queue(Placement.BEST_FIT, contenders, point / 10) for point in range(10)} == {"c"}

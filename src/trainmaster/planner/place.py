@@ -20,7 +20,7 @@ from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy import Placement as Policy
 from trainmaster.domain.resources import InstanceType, Resources
 from trainmaster.planner.lacking import Lacking
-from trainmaster.planner.placement import Node, choose, choose_queue, initial_weight
+from trainmaster.planner.placement import Contender, choose, choose_queue, initial_weight
 
 if TYPE_CHECKING:
     from random import Random
@@ -127,7 +127,7 @@ class Placer:
         by_pool = _by_pool(fitting)
         if (name := self._preferred(job, by_pool)) is not None:
             return Placement(dict(by_pool[name]))
-        chosen = choose(self.snapshot.policy.placement, self._nodes(job, by_pool, free), self.cursors, self.rng)
+        chosen = choose(self.snapshot.policy.placement, self._contenders(job, by_pool, free), self.cursors, self.rng)
         self.cursors = chosen.cursors or self.cursors
         return Placement(dict(by_pool[chosen.name]), cursors=chosen.cursors)
 
@@ -136,7 +136,7 @@ class Placer:
         by_pool = _by_pool(fitting)
         first = self._preferred(job, by_pool)
         if first is None and self.snapshot.policy.placement is Policy.BEST_FIT:
-            first = choose(Policy.BEST_FIT, self._nodes(job, by_pool, free), self.cursors, self.rng).name
+            first = choose(Policy.BEST_FIT, self._contenders(job, by_pool, free), self.cursors, self.rng).name
         if self._lacking is None or first is None or first in placed.units:
             return placed
         since = self._lacking.since(job, by_pool[first])
@@ -146,8 +146,8 @@ class Placer:
         """Where jobs wait that ask for the same: worked out once in a plan, since a deep queue is full of them."""
         asks = (job.demand.traits, *by_pool)
         if asks not in self._queues:
-            nodes = self._nodes(job, by_pool, self._total)
-            self._queues[asks] = choose_queue(self.snapshot.policy.placement, nodes, _point(job.demand))
+            contenders = self._contenders(job, by_pool, self._total)
+            self._queues[asks] = choose_queue(self.snapshot.policy.placement, contenders, _point(job.demand))
         return self._queues[asks]
 
     def _preferred(self, job: Job, among: dict[str, Units]) -> str | None:
@@ -157,12 +157,12 @@ class Placer:
         held = hold.units if hold is not None else ()
         return next((name for name in (*listed, *held, *(share.prefers if share else ())) if name in among), None)
 
-    def _nodes(self, job: Job, by_pool: dict[str, Units], free: Callable[[str], int]) -> list[Node]:
+    def _contenders(self, job: Job, by_pool: dict[str, Units], free: Callable[[str], int]) -> list[Contender]:
         weights = self.weights(by_pool) if self.snapshot.policy.placement is Policy.SMOOTH_WEIGHTED_ROUND_ROBIN else {}
         asked = job.demand.resources or NOTHING
         surpluses = _surpluses([self._kind(name) for name in by_pool], asked)
         return [
-            Node(
+            Contender(
                 name=name,
                 total=(each := self._each(name, asked)) * self._total(name),
                 free=each * max(free(name), 0),
