@@ -51,6 +51,8 @@ class Faulty:
 class FaultyWorld(World):
     """A world whose manager has that fault."""
 
+    has_faults = True
+
     def meets(self, names, step, error=KeyError):
         self.fault = (names, step, error)
 
