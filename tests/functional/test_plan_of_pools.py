@@ -93,3 +93,10 @@ def test_what_becomes_of_made_pools_counts_in_the_estimate_and_what_goes_lowers_
     retired = world.post("/plan", a_request("other")).body
     assert [(each["change"], each["after"]) for each in retired["wouldChange"]] == [("retire", 0)]
     assert retired["madeDollarsPerHour"] == {"now": 2.0, "then": 0.0}
+
+
+def test_of_a_job_that_is_in_the_queue_already_no_cost_is_foreseen(world):
+    world.put("/settings", ON)
+    world.post("/add-job", asking())
+    plan = world.post("/plan", asking()).body
+    assert (plan["madeDollarsPerHour"], plan["wouldChange"]) == (None, [])

@@ -135,7 +135,7 @@ def _changed(answer: PlanView) -> str:
     told = {made["pool"] for made in answer.get("wouldCreate", [])}
     changes = [each for each in answer.get("wouldChange", []) if each["pool"] not in told]
     changed = [f"{each['pool']} would be {deed(each)} ({each['before']} -> {each['after']})" for each in changes]
-    dollars = answer.get("madeDollarsPerHour", {"now": 0, "then": 0})
+    dollars = answer.get("madeDollarsPerHour") or {"now": 0, "then": 0}
     then = (
         f"All pools that it made may then cost ${dollars['then']:,.2f} an hour instead of ${dollars['now']:,.2f}."
         if dollars["then"] != dollars["now"]

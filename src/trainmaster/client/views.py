@@ -232,7 +232,7 @@ class PlanView(TypedDict):
     wouldCreateNone: str | None
     expansionEnabled: bool
     wouldChange: list[PoolDeedView]
-    madeDollarsPerHour: MadeDollars
+    madeDollarsPerHour: MadeDollars | None
     estimatedStart: str | None
     estimatedStartLow: str | None
     estimatedStartHigh: str | None

@@ -135,7 +135,10 @@ class Plan(Answer):
         list[PoolDeed],
         Field(description="All that the next pass would do to pools that the manager made, for this job or not."),
     ]
-    made_dollars_per_hour: MadeDollars
+    made_dollars_per_hour: Annotated[
+        MadeDollars | None,
+        Field(description="Null for a job that would be held, or that is in the queue already: nothing is foreseen."),
+    ]
     estimated_start: Expected
     estimated_start_low: Earliest
     estimated_start_high: Latest

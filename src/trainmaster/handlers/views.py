@@ -157,13 +157,17 @@ def plan_view(
         would_create_none=consequences.refused or None,
         expansion_enabled=consequences.expands,
         would_change=[deed_view(each) for each in consequences.changes],
-        made_dollars_per_hour=foresight_model.MadeDollars(now=consequences.dollars[0], then=consequences.dollars[1]),
+        made_dollars_per_hour=_dollars_view(consequences.dollars),
         estimated_start=remarks.estimated_start,
         estimated_start_low=remarks.earliest_start,
         estimated_start_high=remarks.latest_start,
         deadline=remarks.deadline,
         warnings=list(warnings),
     )
+
+
+def _dollars_view(dollars: tuple[float, float] | None) -> foresight_model.MadeDollars | None:
+    return None if dollars is None else foresight_model.MadeDollars(now=dollars[0], then=dollars[1])
 
 
 def _creation_view(decided: Expand) -> foresight_model.Creation:

@@ -46,7 +46,7 @@ class Consequences:
         refused: where expansion is off: why it would make none for the job if it were on; empty where it would.
         expands: whether expansion is on.
         changes: all that the next pass would do to the manager's own pools, for the job or not.
-        dollars: what all these pools may cost an hour: now, without that; and then.
+        dollars: what all these pools may cost an hour: now, without that; and then. None where nothing was foreseen.
     """
 
     starts: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Consequences:
     refused: str = ""
     expands: bool = False
     changes: tuple[PoolEvent, ...] = ()
-    dollars: tuple[float, float] = (0.0, 0.0)
+    dollars: tuple[float, float] | None = None
 
 
 def consequences(snapshot: Snapshot, now: datetime, job: Job) -> Consequences:
