@@ -19,7 +19,7 @@ from botocore.stub import Stubber
 from builders import NOW, a_request
 from trainmaster.adapters.service_model import service_file, use_trimmed_model
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def script() -> ModuleType:

@@ -421,7 +421,7 @@ def test_of_thousands_alike_only_the_few_that_could_be_needed_are_looked_at():
 
 # -- the page -------------------------------------------------------------------------------------------------------
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "preemption.md"
+PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "preemption.md"
 
 
 def minutes(text):

@@ -637,7 +637,7 @@ class TestPasses:
 class TestPage:
     """The worked example of docs/explanation/shares.md."""
 
-    page = (Path(__file__).parents[2] / "docs" / "explanation" / "shares.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "explanation" / "shares.md").read_text()
 
     def rows(self):
         table = self.page.split("| job | share |")[1].split("\n\n")[0].splitlines()[2:]

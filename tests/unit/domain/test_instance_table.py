@@ -14,7 +14,7 @@ from trainmaster.adapters.service_model import shape
 from trainmaster.domain.instance_table import SHIPPED
 from trainmaster.domain.resources import InstanceType
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def script():
