@@ -6,6 +6,7 @@ import json
 import random
 import re
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -16,7 +17,7 @@ from trainmaster.domain.capacity import Demand, Pool
 from trainmaster.domain.catalogue import Catalogue
 from trainmaster.domain.document import document
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Expansion, Policy
+from trainmaster.domain.policy import Budget, Expansion, Lending, Policy, Share
 from trainmaster.domain.reasons import Infeasible
 from trainmaster.domain.resources import Resources
 from trainmaster.domain.settings import settings_document
@@ -83,7 +84,16 @@ def waiting(expansion: Expansion, demand: Demand = TWO_OF_FOUR, **fields: object
 
 
 NAMED = replace(TWO_OF_FOUR, alternatives=({CHEAPEST: 2},), listed=1)
+THEIRS = Pool("theirs", 1, type_=CHEAPEST, draining=True)
 DRAINED = Pool(CHEAPEST, 1, made_for="something", made_at=NOW, draining=True)
+
+
+def ruled(**share: object) -> Snapshot:
+    """A job whose share has these settings."""
+    expansion, shares = replace(ON, types=(CHEAPEST,)), {"default": Share(name="default", **share)}  # type: ignore[arg-type]
+    return waiting(expansion, policy=Policy(expansion=expansion, shares=shares))
+
+
 REFUSALS = [
     waiting(replace(ON, types=("ml.c5.*",))),
     waiting(replace(ON, most_per_type=1)),
@@ -91,7 +101,12 @@ REFUSALS = [
     waiting(ON, catalogue=Catalogue(quotas=dict.fromkeys((kind.name for kind in Catalogue().types), 1))),
     waiting(replace(ON, most_per_type=1), NAMED, pools={CHEAPEST: Pool(CHEAPEST, 1)}),
     waiting(replace(ON, types=("ml.p5e.*",), dollars_per_hour=1e6)),
+    waiting(replace(ON, types=(CHEAPEST,)), pools={"theirs": THEIRS}),
     waiting(replace(ON, types=(CHEAPEST,)), pools={CHEAPEST: DRAINED}),
+    ruled(lending=Lending.LEND),
+    ruled(most={CHEAPEST: 1}),
+    ruled(budget=Budget(dollars=0)),
+    waiting(ON, waiting=(a_job("job1", demand=TWO_OF_FOUR, retry_at=NOW + timedelta(minutes=1)),)),
 ]
 
 
