@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
 from trainmaster.domain.errors import InvalidRequest, ServiceTrouble, Throttled, TrainmasterError
 from trainmaster.domain.image.claims import MOST_PAUSES, pause
-from trainmaster.domain.image.work import BEGUN, Claim, Rest, run_of
+from trainmaster.domain.image.work import BEGUN, Claim, RegionRecord, Rest, run_of
 from trainmaster.domain.one_line import one_line
 from trainmaster.imaging.task import Assignment, Queue
 
@@ -54,40 +55,76 @@ def done(assignment: Assignment, *, features: int) -> Outcome:
 def given_back(assignment: Assignment, why: BaseException, *, progress: bool) -> Outcome:
     """The region is not done.
 
+    Args:
+        assignment: what is given back.
+        why: what happened.
+        progress: whether tiles were done, and are kept.
+    """
+    queue, claim = assignment.queue, assignment.claim
+    if isinstance(why, Stopped):
+        return _left_off(queue, claim)
+    found = verdict(assignment.record, why, attempts=queue.attempts, progress=progress)
+    trace = None if isinstance(why, TrainmasterError | TimeUp) else why
+    told = {"region": claim.number, "cause": reason_of(why), "final": found.final}
+    log.warning("a region was not done", extra=told, exc_info=trace)
+    now = queue.clock.now()
+    rest = queue.runs.leave(claim, now, reason=found.reason, final=found.final, pauses=found.pauses)
+    if rest is None:
+        return Outcome.LOST
+    if found.final:
+        _go_on(queue, claim, rest)
+        return Outcome.FAILED
+    _dispatch(queue, claim, [claim.number], after=found.delay)
+    return Outcome.AGAIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What becomes of a region that is not done.
+
+    Attributes:
+        reason: what is kept of why; "" where that is no trouble.
+        final: whether it has failed for good.
+        pauses: how often in a row it has paused now; 0 where it does not.
+        delay: seconds until it is tried again; 0 where it is not.
+    """
+
+    reason: str
+    final: bool
+    pauses: int
+    delay: float
+
+
+def verdict(record: RegionRecord, why: BaseException, *, attempts: int, progress: bool) -> Verdict:
+    """What becomes of a region after this.
+
     A try counts as none where the worker was told to slow down: that is the endpoint's trouble, or AWS's, and the
     region pauses, ever longer, up to `MOST_PAUSES` times without a tile between. Nor does one count that brought the
     region further before time was short: the next goes on from there. What the request itself makes impossible is not
     tried again.
 
     Args:
-        assignment: what is given back.
-        why: what happened.
+        record: as it was when the worker took it.
+        why: what happened; not `Stopped`.
+        attempts: tries of a region before it has failed for good.
         progress: whether tiles were done, and are kept.
     """
-    queue, claim, record = assignment.queue, assignment.claim, assignment.record
-    if isinstance(why, Stopped):
-        if queue.runs.leave(claim, queue.clock.now(), reason="", final=False) is None:
-            return Outcome.LOST
-        # Whoever stopped it waits for what it holds.
-        _tell(queue, claim, claim.number)
-        return Outcome.STOPPED
     pauses = (1 if progress else record.pauses + 1) if isinstance(why, Throttled) else 0
     in_time = progress and isinstance(why, TimeUp)
     reason = "" if in_time else _told(why, pauses)
-    spent = record.tries >= queue.attempts and not in_time and not pauses
-    final = isinstance(why, InvalidRequest) or spent or pauses > MOST_PAUSES
-    trace = None if isinstance(why, TrainmasterError | TimeUp) else why
-    told = {"region": claim.number, "cause": reason_of(why), "final": final}
-    log.warning("a region was not done", extra=told, exc_info=trace)
-    rest = queue.runs.leave(claim, queue.clock.now(), reason=reason, final=final, pauses=0 if final else pauses)
-    if rest is None:
-        return Outcome.LOST
-    if final:
-        _go_on(queue, claim, rest)
-        return Outcome.FAILED
+    spent = record.tries >= attempts and not in_time and not pauses
+    if isinstance(why, InvalidRequest) or spent or pauses > MOST_PAUSES:
+        return Verdict(reason=reason, final=True, pauses=0, delay=0.0)
     delay = pause(pauses).total_seconds() if pauses else _delay(why, record.tries)
-    _dispatch(queue, claim, [claim.number], after=delay)
-    return Outcome.AGAIN
+    return Verdict(reason=reason, final=False, pauses=pauses, delay=delay)
+
+
+def _left_off(queue: Queue, claim: Claim) -> Outcome:
+    if queue.runs.leave(claim, queue.clock.now(), reason="", final=False) is None:
+        return Outcome.LOST
+    # Whoever stopped it waits for what it holds.
+    _tell(queue, claim, claim.number)
+    return Outcome.STOPPED
 
 
 def reason_of(why: BaseException) -> str:
