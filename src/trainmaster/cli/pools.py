@@ -114,15 +114,9 @@ def set_caps(  # noqa: PLR0913 -- one option for each thing that can be set of a
         "acceleratorMemoryGib": accelerator_memory,
         "countForeign": count_foreign,
     }
-
-    def change(now: Settings) -> Settings:
-        for name in wanted:
-            _check_type(name, instance_type, now)
-        return now | {name: _setting(name, cap, given, now.get(name)) for name, cap in wanted.items()}
-
     tools = tools_of(context)
     with tools.api() as api:
-        answer = _changed(api, change)
+        answer = _changed(api, lambda now: _with(now, wanted, given))
     _print(tools, answer, json=json)
     changed = [pool for pool in answer["pools"] if pool["name"] in wanted and pool["instanceType"] not in SHIPPED]
     warn(_unknown_type(pool) if _known(pool) else _unknown(pool) for pool in changed)
@@ -177,6 +171,13 @@ def _change_once(api: ApiClient, change: Callable[[Settings], Settings]) -> Pool
     now = api.pools()
     settings: Settings = {pool["name"]: pool["setting"] for pool in now["pools"] if pool["kind"] != Kind.ENDPOINT}
     return api.set_pools(change(settings).values(), now["version"])
+
+
+def _with(now: Settings, wanted: Mapping[str, int], given: Mapping[str, Any]) -> Settings:
+    """The settings with these caps, and what else is given for each of these pools."""
+    for name in wanted:
+        _check_type(name, given["instanceType"], now)
+    return now | {name: _setting(name, cap, given, now.get(name)) for name, cap in wanted.items()}
 
 
 def _setting(name: str, cap: int, given: Mapping[str, Any], now: PoolSetting | None) -> PoolSetting:
