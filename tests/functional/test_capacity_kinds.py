@@ -17,9 +17,12 @@ from trainmaster.domain.capacity import Kind, PlanStatus, Pool
 from trainmaster.domain.job import JobState
 from trainmaster.domain.reasons import PlanClosed
 from trainmaster.local.simulator import Profile
+from trainmaster.local.virtual import launcher_over
 from trainmaster.service.explain import dry_run, explain_in
+from trainmaster.service.hands import Hands
 from trainmaster.service.pool_use import pool_usage
 from trainmaster.service.pools import set_pools
+from trainmaster.service.requests import base_request
 from world import EPOCH, Faults, World, a_request, kills
 
 HOUR = 3600
@@ -110,6 +113,20 @@ def test_a_start_whose_pool_is_gone_before_sagemaker_was_asked_goes_back():
     world.run_until_ended("job1")
     assert outcomes(world, "job1") == [("completed", P5)]
     assert "no pool p5-spot any more" in " ".join(line.reason for line in world.job("job1").history)
+
+
+def test_a_start_that_sagemaker_has_is_asked_for_with_its_type_again_though_its_pool_is_gone():
+    """A request without a type would be refused instead of told that it is there, and that would end the job."""
+    world = a_world(Pool("lab", 1, type_=P5), Pool(G5, 1))
+    submit(world, "job1", "lab", training_seconds=600)
+    world.run(30)
+    job = world.job("job1")
+    set_pools(world.desk, [Pool(G5, 1)])
+    left = world.desk.store.settings().pools
+    hands = Hands(world.desk.store, launcher_over(world.simulator), world, pools=left)
+    config = base_request(hands, job, job.attempt)["ResourceConfig"]
+    assert "lab" not in left
+    assert (config["InstanceType"], config["InstanceCount"]) == (P5, 1)
 
 
 def test_one_that_sagemaker_had_already_goes_on_though_its_pool_is_gone():

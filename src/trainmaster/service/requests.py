@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 
 from trainmaster.domain.attempt import Attempt
+from trainmaster.domain.capacity import Pool
 from trainmaster.domain.elastic import Elastic, RestartBudget
 from trainmaster.domain.job import Job
 from trainmaster.domain.request import for_pool, member_request, with_instances
@@ -73,7 +74,8 @@ def _made(hands: Hands, job: Job, attempt: Attempt, instances: int) -> Request:
         return for_pool(request, hands.pools[name], instances)
     if hands.launcher.describe(attempt.training_job_name) is None:
         raise PoolGoneError(f"there is no pool {name} any more")
-    return request
+    # SageMaker has it, and says so to the same request once more; one without a type it would refuse, and end the job.
+    return for_pool(request, Pool(name, 0, type_=attempt.instance_type), instances)
 
 
 def _environment(request: Request) -> Mapping[str, str]:

@@ -87,7 +87,8 @@ class Room:
         by_itself = any(self._allows(kind, count) for kind in types)
         lacking = f"no pool, even when empty, holds {count} x ({asked})"
         if by_itself:
-            return f"Infeasible for now: {lacking}. The manager makes one by itself; otherwise: {helps}."
+            own = "The manager makes one by itself where the rules of the job's share allow it"
+            return f"Infeasible for now: {lacking}. {own}; otherwise: {helps}."
         return f"Infeasible for now: {lacking}, so this job waits until one does. What would help: {helps}."
 
     def _helpful(self, demand: Demand, types: Sequence[InstanceType]) -> Iterator[str]:
