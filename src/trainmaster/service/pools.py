@@ -177,7 +177,7 @@ def _check_held(pool: Pool, found: Leaving) -> None:
     raise PoolInUse(
         f"The pool is in use: {' and '.join(held + warm)}.",
         field="name",
-        hint=f"{again}, or force it: jobs then run on, and count nowhere.",
+        hint=f"{again}, or force it: jobs then run on, and count in no pool until one of its name and type is made.",
     )
 
 
