@@ -10,8 +10,8 @@ import json
 import pytest
 from deployed_stack import eventually
 
-SMALL, LARGE, MADE = "ml.g5.12xlarge", "ml.p4d.24xlarge", "ml.p5.48xlarge"
-"""Four, eight and eight accelerators; only the last has 640 GiB of accelerator memory."""
+SMALL, LARGE, MADE = "ml.g5.12xlarge", "ml.p4d.24xlarge", "ml.p4de.24xlarge"
+"""Four, eight and eight accelerators; only the last has 640 GiB of accelerator memory, and nothing that has costs less."""
 FOUR, EIGHT, HUGE = "accelerators=4", "accelerators=8", "accelerators=8,accelerator_memory_gib=640,accelerator=nvidia"
 RETIRE_AFTER = 5
 """Seconds."""
@@ -93,3 +93,5 @@ def test_an_infeasible_job_waits_until_a_pool_is_made_for_it_which_is_retired(
     assert given(deployed, "huge") == (MADE, 1)
     eventually(lambda: MADE not in pool_rows(trainmaster), seconds=SOME_TICKS)
     assert set(pools) <= pool_rows(trainmaster).keys()
+    told = json.loads(trainmaster("pools", "--history", "--json").stdout)["history"]
+    assert [(each["change"], each["pool"]) for each in told][:2] == [("retire", MADE), ("expand", MADE)]

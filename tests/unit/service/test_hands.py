@@ -20,7 +20,7 @@ GOING_ON = [
 ]
 
 
-def looked_at(trouble: Exception) -> list[str]:
+def looked_at(trouble: Exception, faults: list[str] | None = None) -> list[str]:
     """Whose turn came, where the second job meets trouble."""
     seen = []
 
@@ -30,7 +30,7 @@ def looked_at(trouble: Exception) -> list[str]:
             raise trouble
         return job
 
-    assert each(SimpleNamespace(), JOBS, step) == JOBS
+    assert each(SimpleNamespace(faults=faults), JOBS, step) == JOBS
     return seen
 
 
@@ -46,3 +46,9 @@ def test_throttling_ends_the_round():
 def test_who_has_been_overtaken_stops():
     with pytest.raises(errors.Fenced):
         looked_at(errors.Fenced("a later pass has begun"))
+
+
+def test_a_fault_of_ours_at_one_job_is_noted_and_keeps_no_other_from_its_turn():
+    faults = []
+    assert looked_at(KeyError("ResourceConfig"), faults) == ["a", "b", "c"]
+    assert faults == ["b"]
