@@ -11,7 +11,7 @@ import pytest
 from deployed_stack import eventually
 
 SMALL, LARGE, MADE = "ml.g5.12xlarge", "ml.p4d.24xlarge", "ml.p4de.24xlarge"
-"""Four, eight and eight accelerators; only the last has 640 GiB of accelerator memory, and nothing that has costs less."""
+"""Four, eight and eight accelerators; only the last has 640 GiB of accelerator memory, for the least money."""
 FOUR, EIGHT, HUGE = "accelerators=4", "accelerators=8", "accelerators=8,accelerator_memory_gib=640,accelerator=nvidia"
 RETIRE_AFTER = 5
 """Seconds."""
