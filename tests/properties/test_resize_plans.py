@@ -10,7 +10,7 @@ import random
 from datetime import timedelta
 from itertools import pairwise
 
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from builders import G5, P5, a_job, a_pool
@@ -134,7 +134,21 @@ def test_a_job_that_was_shrunk_grows_only_once_that_one_has_started(rows, policy
             assert any(each.at <= at <= later[0].at for at in begun)
 
 
+SHORT = (0, P5, 1, None, 0, 300, "a", 0)
+LASTS_WITH_MEMBERS = Elastic(
+    least=1, most=4, hook=Hook.MEMBERS, scaling_timeout=timedelta(0), scale_up_snooze=timedelta(0)
+)
+WANTS_FIVE_WHILE_ONE_ENDS = [
+    *([SHORT] * 4),
+    (0, P5, 3, None, 0, 3000, "a", 0),
+    SHORT,
+    (0, P5, 5, None, 1, 300, "a", 0),
+    (0, P5, 1, LASTS_WITH_MEMBERS, 0, 300, "a", 1),
+]
+
+
 @given(comers, st.booleans())
+@example(WANTS_FIVE_WHILE_ONE_ENDS, False)
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_between_shares_elastic_jobs_do_not_bounce_either(rows, equals):
     shares = {"a": Share(name="a", nominal={P5: 4, G5: 2}), "b": Share(name="b", nominal={P5: 3, G5: 3})}

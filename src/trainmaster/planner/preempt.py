@@ -51,11 +51,12 @@ _HIGHEST: Standing = (PRIORITY_LIMIT + 1,)
 def may_step_aside(job: Job) -> bool:
     """Whether a job may be preempted at all: SageMaker has it, and it neither stops already nor is exempt.
 
-    Nor does an image job whose regions are done: while its results are merged it holds nothing that could be freed.
+    Nor does an image job whose regions are done: while its results are merged it holds nothing that could be freed. Nor
+    an elastic job whose own training job has ended: what its members still hold is on the way to be free.
     """
     attempt = job.attempt
     known = attempt is not None and attempt.launched and attempt.stop_asked_at is None
-    return known and job.preemptible and job.state in _MAY_STOP and any(job.units.values())
+    return known and job.preemptible and job.state in _MAY_STOP and any(job.staying.values())
 
 
 def protected_until(job: Job, rules: Preemption, startup: float, now: datetime) -> datetime | None:

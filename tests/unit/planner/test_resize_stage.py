@@ -173,6 +173,19 @@ def test_nobody_is_touched_for_a_job_that_would_not_fit_even_then():
     assert not made.preemptions
 
 
+def test_nobody_whose_own_training_job_has_ended_steps_aside_since_what_it_holds_is_coming_anyway():
+    """Stopped, it would have counted twice: for what its members give back, and for what they hold."""
+    ending = running("ends", 2)
+    ending = replace(ending, attempt=replace(ending.attempt, base_ended_at=NOW))
+    made = plan(ending, rigid("stays", 4, preemptible=False), newcomer(5), cap=7)
+    assert (victims(made), shrinks(made)) == ([], {})
+    assert not made.starts
+    # What is coming counts once: three are enough for one that needs three.
+    small = plan(ending, rigid("stays", 4, preemptible=False), newcomer(3), cap=7)
+    assert isinstance(small.waits[0].reason, WaitsForRelease)
+    assert victims(small) == []
+
+
 def test_a_job_that_may_not_be_preempted_gives_what_it_has_beyond_its_least():
     assert shrinks(plan(running("wide", 8, preemptible=False), newcomer(7))) == {"wide": 1}
     assert not plan(running("wide", 8, preemptible=False), newcomer(8)).preemptions
