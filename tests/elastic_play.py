@@ -206,12 +206,16 @@ class ElasticPlay(Play):
         for wait in self.plan.waits:
             self._check_wait(resize.job, wait)
 
+    def _next_expected_end(self, job: Job) -> datetime:
+        """Of those that hold units where the job does: the plays teach no run times, so each may run its whole time."""
+        began = (other.attempt for other in self._in(ACTIVE) if not set(other.units).isdisjoint(job.units))
+        return min(attempt.created_at for attempt in began if attempt is not None) + job.max_runtime
+
     def _check_wait(self, job: Job, wait: Wait) -> None:
         if isinstance(wait.reason, CanNeverFit) or set(wait.job.demand.pools).isdisjoint(job.units):
             return
-        known = wait.reason.expected if isinstance(wait.reason, WaitsForCapacity) else None
-        until = wait.reason.until if isinstance(wait.reason, KeptForOther) else known
-        if until is not None and until > self.now:
+        # Who waits for others' ends is kept waiting by nobody who grows until then, and shrinks for it when they come.
+        if isinstance(wait.reason, WaitsForCapacity | KeptForOther) and self._next_expected_end(job) > self.now:
             return
         assert wait.job.priority <= job.priority
         assert not (self.policy.resizes.shrink_equals and wait.job.priority == job.priority)
