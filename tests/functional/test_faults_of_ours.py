@@ -21,9 +21,10 @@ from trainmaster.domain.policy import Policy
 from trainmaster.handlers.manager import consume, metrics
 from trainmaster.service.change import cancel
 from trainmaster.service.containing import contained
+from trainmaster.service.held import follow
 from trainmaster.service.run_pass import run_pass
 from trainmaster.service.tending import GIVEN_UP_AFTER
-from world import BRISK, Context, Killed, World
+from world import BRISK, Context, Killed, World, a_request
 
 SECRET = "hunter2"
 STEPS = ("create", "stop", "describe")
@@ -94,6 +95,34 @@ def test_so_where_what_was_decided_for_one_cannot_be_committed(engine):
         hands = world.application().hands
         report = run_pass(replace(hands, store=FaultyStore(hands.store, "bad")))
         assert (report.faults, sorted(report.started)) == (["bad"], ["one"])
+
+
+@pytest.mark.parametrize("engine", ["memory", "dynamodb"])
+def test_a_job_that_a_fault_keeps_out_of_the_queue_is_noted_and_the_others_enter(engine):
+    """One whose time has come, and one whose parent has ended: both stay held, which somebody has to be told of."""
+    with a_world(engine, pools=f"{P5}=2,{G5}=2") as world:
+        world.meets(set(), "create")
+        due = (world.now() + timedelta(seconds=30)).isoformat()
+        for name in ("late-bad", "late"):
+            world.submit_request(tagged(name, "not-before", due))
+        hands = world.application().hands
+        world.simulator.advance(60)
+        report = run_pass(replace(hands, store=FaultyStore(hands.store, "late-bad")), tick=True)
+        assert (report.faults, world.job("late-bad").state) == (["late-bad"], JobState.HELD)
+        assert report.started == ["late"]
+
+        parent = world.job("late")
+        for name in ("child-bad", "child"):
+            world.submit_request(tagged(name, "after", "late"))
+        noted = []
+        store = FaultyStore(hands.store, "child-bad")
+        follow(store, replace(parent, state=JobState.COMPLETED), world.now(), noted)
+        assert (noted, world.job("child").state) == (["child-bad"], JobState.PENDING)
+
+
+def tagged(name, option, value):
+    request = a_request(name, training_seconds=20)
+    return request | {"Tags": [*request["Tags"], {"Key": f"trainmaster:{option}", "Value": value}]}
 
 
 class FaultyStore:

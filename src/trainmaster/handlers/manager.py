@@ -7,7 +7,7 @@ decide anything: `service` and `planner` do.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools import Logger, Metrics
@@ -47,11 +47,13 @@ class Work:
         tick: whether the minute's checks are due.
         failed: identifiers of the messages to be delivered again: from the first that met trouble on, so that the
             order within the group stays.
+        faults: jobs, or messages, of which a fault of ours kept something from being taken over.
     """
 
     wanted: bool = False
     tick: bool = False
     failed: tuple[str, ...] = ()
+    faults: list[str] = field(default_factory=list)
 
 
 @logger.inject_lambda_context(correlation_id_path="Records[0].messageId")
@@ -89,6 +91,8 @@ def _take_over_all(application: bootstrap.Application, records: list[dict[str, A
             logger.exception("could not take over a message; it comes again")
             work.failed = tuple(r["messageId"] for r in records[index:])
             break
+    if work.faults:
+        metrics.add_metric(name="Faults", unit=MetricUnit.Count, value=len(work.faults))
     return work
 
 
@@ -101,7 +105,7 @@ def _take_over_or_set_aside(application: bootstrap.Application, record: dict[str
     except InvalidRequest as error:
         _set_aside(application, record, error.message)
     except Exception as error:  # noqa: BLE001 -- a fault of ours, which must not keep everybody else's news
-        metrics.add_metric(name="Faults", unit=MetricUnit.Count, value=1)
+        work.faults.append(str(record.get("messageId")))
         _set_aside(application, record, f"a fault of the queue's: {types_of(error)}", **told_of(error))
 
 
@@ -124,17 +128,17 @@ def _parsed(record: dict[str, Any]) -> dict[str, Any]:
 
 def _take_over(application: bootstrap.Application, message: dict[str, Any], work: Work) -> None:
     """Note what one message asks for. Raises `InvalidRequest` for one that means nothing here."""
-    kind = message.get("kind")
+    kind, hands = message.get("kind"), replace(application.hands, faults=work.faults)
     if kind in ("wake", "tick"):
         work.wanted = True
         work.tick = work.tick or kind == "tick"
     elif "detail-type" in message:
         seen: Observation | None = application.observation_of(message)
-        if seen is not None and observe(application.hands, seen):
+        if seen is not None and observe(hands, seen):
             work.wanted = True
     elif kind == "image" and isinstance(run := message.get("run"), str) and is_run(run):
         seen = application.launcher.describe(run)
-        if seen is not None and observe(application.hands, seen):
+        if seen is not None and observe(hands, seen):
             work.wanted = True
     else:
         raise InvalidRequest("the message is neither a wake, a tick, an image job's news nor an event", field="kind")

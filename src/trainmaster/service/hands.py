@@ -69,7 +69,7 @@ def commit(hands: Hands, before: Job, after: Job) -> Job:
     if not hands.store.transition([(before, after)]):
         return hands.store.find(before.name) or before
     if after.state in ENDED:
-        held.follow(hands.store, after, hands.clock.now())
+        held.follow(hands.store, after, hands.clock.now(), hands.faults)
         if images is not None:
             images.ended(after)
     return after

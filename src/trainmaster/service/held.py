@@ -65,24 +65,25 @@ def settle(store: Store, job: Job, now: datetime) -> Job:
     return job
 
 
-def follow(store: Store, ended: Job, now: datetime) -> bool:
+def follow(store: Store, ended: Job, now: datetime, faults: list[str] | None = None) -> bool:
     """Tell the jobs that run after one that has ended, and those that run after these; whether any was told.
 
-    Trouble at AWS costs nothing but time: a later tick goes on with it.
+    Trouble at AWS costs nothing but time: a later tick goes on with it. `faults` gets the names of jobs that a fault of
+    ours kept from being told.
     """
     try:
-        return _follow(store, ended, now) > 0
+        return _follow(store, ended, now, faults) > 0
     except ServiceTrouble as error:
         log.warning("could not tell the jobs that run after one", extra={"job": ended.name, "cause": str(error)})
         return False
 
 
-def enter_due(store: Store, now: datetime) -> None:
-    """Jobs whose time has come enter the queue, the longest due first."""
+def enter_due(store: Store, now: datetime, faults: list[str] | None = None) -> None:
+    """Jobs whose time has come enter the queue, the longest due first. `faults` is that of `follow`."""
     entered = 0
     try:
         for job in _listed(store, Filter(due=now)):
-            with contained(job.name):
+            with contained(job.name, faults):
                 entered += _moved(store, job, lambda held: lifecycle.let_go(held, now)) is not None
             if entered >= MOST_MOVED:
                 return
@@ -90,20 +91,20 @@ def enter_due(store: Store, now: datetime) -> None:
         log.warning("could not let all jobs in whose time has come", extra={"cause": str(error)})
 
 
-def sweep(store: Store, snapshot: Snapshot, now: datetime) -> bool:
-    """Tell jobs of parents whose end they have missed; whether any was told.
+def sweep(store: Store, snapshot: Snapshot, now: datetime, faults: list[str] | None = None) -> bool:
+    """Tell jobs of parents whose end they have missed; whether any was told. `faults` is that of `follow`.
 
     An end and the telling are two steps, and between them a crash may fall. A parent that is active, waiting or held
     has not ended; only those that are none of these are asked for, in turns where they are many.
     """
     try:
-        return _sweep(store, snapshot, now) > 0
+        return _sweep(store, snapshot, now, faults) > 0
     except ServiceTrouble as error:
         log.warning("could not look for jobs that missed an end", extra={"cause": str(error)})
         return False
 
 
-def _sweep(store: Store, snapshot: Snapshot, now: datetime) -> int:
+def _sweep(store: Store, snapshot: Snapshot, now: datetime, faults: list[str] | None) -> int:
     held = _listed(store, Filter(states=frozenset({JobState.HELD})), MOST_SWEPT)
     after = {job.name: job.after for job in held}
     alive = {job.name for job in (*snapshot.active, *snapshot.waiting)} | after.keys()
@@ -112,7 +113,7 @@ def _sweep(store: Store, snapshot: Snapshot, now: datetime) -> int:
     for name in _in_turn(unknown, now):
         parent = store.find(name)
         if parent is not None and parent.state in ENDED:
-            told += _follow(store, parent, now)
+            told += _follow(store, parent, now, faults)
     return told
 
 
@@ -128,12 +129,12 @@ def _in_turn(names: list[str], now: datetime) -> list[str]:
     return names[number::rounds]
 
 
-def _follow(store: Store, ended: Job, now: datetime) -> int:
+def _follow(store: Store, ended: Job, now: datetime, faults: list[str] | None) -> int:
     told, parents = 0, deque([ended])
     while parents and told < MOST_MOVED:
         parent = parents.popleft()
         for child in _listed(store, Filter(parent=parent.name)):
-            with contained(child.name):
+            with contained(child.name, faults):
                 after = _moved(store, child, _told(parent, now))
                 told += after is not None
                 if after is not None and after.state in ENDED:

@@ -26,7 +26,7 @@ def observe(hands: Hands, seen: Observation) -> bool:
         job = hands.store.find(name)
         if job is not None and _ended_by(job, seen):
             # Told twice: whoever heard it first may not have come to tell the jobs that run after this one.
-            return held.follow(hands.store, job, hands.clock.now())
+            return held.follow(hands.store, job, hands.clock.now(), hands.faults)
         if job is None or not job.units or _may_be_a_stranger(job, seen):
             return False
         after = take_over(hands, job, seen)

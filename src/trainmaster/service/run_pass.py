@@ -38,11 +38,12 @@ def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
 
     Raises `ServiceTrouble` where even reading failed; then nothing was decided.
     """
+    faults: list[str] = []
     if tick:
-        held.enter_due(hands.store, hands.clock.now())
+        held.enter_due(hands.store, hands.clock.now(), faults)
     snapshot = hands.store.begin_pass()
-    report = PassReport(snapshot.pass_number)
-    hands = replace(hands, policy=snapshot.policy, pools=snapshot.pools, faults=report.faults)
+    report = PassReport(snapshot.pass_number, faults=faults)
+    hands = replace(hands, policy=snapshot.policy, pools=snapshot.pools, faults=faults)
     try:
         snapshot = report.snapshot = _looked(hands, snapshot, tick=tick)
         report.plan = schedule(snapshot, hands.clock.now(), random.Random(snapshot.pass_number))  # noqa: S311 -- spreads choices, guards nothing
@@ -53,7 +54,7 @@ def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
         log.info("a later pass has begun", extra={"pass": report.pass_number})
     report.again = _more_to_do(snapshot, report)
     if tick and held.sweep_is_due(hands.clock.now()):
-        report.again |= held.sweep(hands.store, snapshot, hands.clock.now())
+        report.again |= held.sweep(hands.store, snapshot, hands.clock.now(), faults)
     return report
 
 
