@@ -10,6 +10,7 @@ import json
 import logging
 import math
 from collections.abc import Callable, Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
@@ -212,7 +213,7 @@ def _beginning(answer: httpx.Response) -> bytes:
 def http_client(*, loopback: bool = False, resolve: Resolver = addresses) -> httpx.Client:
     """A client for models and images behind URLs, which follows no redirects; see `PublicOnly` for where it connects.
 
-    It is not to write credentials of URLs into the log, as httpx does at INFO.
+    It is not to write credentials of URLs into the log, as httpx does at INFO, nor to keep cookies: all jobs share it.
 
     Args:
         loopback: whether all addresses are allowed, this machine's own among them: local stacks only.
@@ -222,7 +223,8 @@ def http_client(*, loopback: bool = False, resolve: Resolver = addresses) -> htt
     limits = httpx.Limits(max_connections=MOST_CONNECTIONS)
     transport = httpx.HTTPTransport(limits=limits) if loopback else PublicOnly(limits, resolve=resolve)
     timeout = httpx.Timeout(ANSWER_TIME, connect=5)
-    return httpx.Client(timeout=timeout, transport=transport, follow_redirects=False)
+    cookies = CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
+    return httpx.Client(timeout=timeout, transport=transport, follow_redirects=False, cookies=cookies)
 
 
 def features_of(said: bytes) -> list[Feature]:

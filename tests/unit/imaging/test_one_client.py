@@ -1,0 +1,54 @@
+"""All jobs' images and models are asked for by one client: connections are shared, what servers had it keep is not."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+
+import pytest
+
+from trainmaster.imaging.models import http_client
+from trainmaster.imaging.places import Place
+from trainmaster.imaging.ranged import BLOCK, Ranges
+
+DATA = bytes(range(256)) * (6 * BLOCK // 256)
+
+
+class Sticky(http.server.BaseHTTPRequestHandler):
+    """Answers ranges, sets a cookie each time, and keeps who was connected and what cookies came."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        return
+
+    def do_GET(self):
+        self.server.asked.append((self.client_address, self.headers.get("Cookie")))
+        first, last = (int(each) for each in self.headers["Range"].removeprefix("bytes=").split("-"))
+        part = DATA[first : last + 1]
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(DATA)}")
+        self.send_header("Content-Length", str(len(part)))
+        self.send_header("Set-Cookie", "session=of-the-first-job; Path=/")
+        self.end_headers()
+        self.wfile.write(part)
+
+
+@pytest.fixture
+def sticky():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sticky)
+    server.asked, server.daemon_threads = [], True
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    with http_client(loopback=True) as server.client:
+        yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_what_one_job_was_given_as_a_cookie_goes_with_no_request_of_another(sticky):
+    for name in ("first", "second"):
+        assert Ranges(sticky.client, Place(f"{sticky.url}/{name}.tif")).read(0, 9) == DATA[:9]
+    assert [cookie for _, cookie in sticky.asked] == [None, None]
