@@ -23,7 +23,7 @@ from trainmaster.service.change import cancel
 from trainmaster.service.containing import contained
 from trainmaster.service.held import follow
 from trainmaster.service.run_pass import run_pass
-from trainmaster.service.tending import GIVEN_UP_AFTER
+from trainmaster.service.tending import GIVEN_BACK_AFTER
 from world import BRISK, Context, Killed, World, a_request
 
 SECRET = "hunter2"
@@ -162,20 +162,37 @@ def test_whatever_the_fault_and_whoever_meets_it(bad, step, error, preempts):
     assert {world.job(name).state for name in good} <= {JobState.COMPLETED}
 
 
-def test_a_job_that_it_keeps_from_being_started_fails_in_the_end_and_frees_what_it_held():
+def test_a_job_that_it_keeps_from_being_started_gives_back_what_it_held_and_starts_once_that_is_mended():
     world = FaultyWorld(pools=f"{P5}=1", profile=BRISK)
     world.meets({"bad"}, "create")
     world.submit("bad", training_seconds=20)
     world.settle()
     world.submit("next", training_seconds=20)
-    world.run(GIVEN_UP_AFTER.total_seconds() - 60)
+    world.run(GIVEN_BACK_AFTER.total_seconds() - 60)
     assert world.states("bad", "next") == {"bad": "starting", "next": "pending"}
-    world.run_until_ended("bad", "next", limit=600)
-    assert world.states("bad", "next") == {"bad": "failed", "next": "completed"}
-    said = world.job("bad").history[-1].reason
-    assert "a fault of the queue's" in said
-    assert "KeyError" in said
-    assert SECRET not in said
+    world.run_until_ended("next", limit=600)
+    assert world.states("bad", "next") == {"bad": "pending", "next": "completed"}
+    said = world.job("bad").attempt
+    assert "a fault of the queue's" in said.reason
+    assert "KeyError" in said.reason
+    assert SECRET not in said.reason
+    assert not said.lacked, "AWS was never asked for instances"
+    world.meets(set(), "create")
+    world.run_until_ended("bad", limit=3000)
+    assert world.states("bad") == {"bad": "completed"}
+
+
+def test_a_release_that_can_start_nothing_ends_nothing():
+    world = FaultyWorld(pools=f"{P5}=2", profile=BRISK)
+    names = [f"job{index}" for index in range(6)]
+    world.meets(set(names), "create", TypeError)
+    for name in names:
+        world.submit(name, training_seconds=20)
+    world.run(4_000)
+    assert not {world.job(name).state for name in names} & ENDED
+    world.meets(set(), "create")
+    world.run_until_ended(*names, limit=6_000)
+    assert {world.job(name).state for name in names} == {JobState.COMPLETED}
 
 
 def test_one_that_was_created_in_spite_of_it_is_not_given_up():
@@ -188,7 +205,7 @@ def test_one_that_was_created_in_spite_of_it_is_not_given_up():
     job = world.job("bad")
     application.launcher.create(job, job.attempt, application.store.request_of("bad"))
     world.meets({"bad"}, "create")
-    world.run(GIVEN_UP_AFTER.total_seconds() + 300)
+    world.run(GIVEN_BACK_AFTER.total_seconds() + 300)
     assert world.job("bad").state not in ENDED
 
 

@@ -20,6 +20,9 @@ FULL_RESTART = "trainmaster: full restart"
 NOT_PERMITTED = "not permitted: "
 """How the reason begins of an attempt that was returned for want of a permission, not of capacity."""
 
+OUR_FAULT = "a fault of the queue's keeps it from being started: "
+"""The same of one that the queue itself could not get started."""
+
 
 class Outcome(StrEnum):
     """How an attempt stands or ended.
@@ -136,7 +139,7 @@ class Attempt:
         """Whether it ended for want of capacity: SageMaker had none, or the account's limits left none."""
         reason = self.reason or ""
         if self.outcome is Outcome.RETURNED:
-            return not reason.startswith(NOT_PERMITTED)
+            return not reason.startswith((NOT_PERMITTED, OUR_FAULT))
         return self.outcome is Outcome.FAILED and self.started_at is None and reason.endswith(WAITED_TOO_LONG)
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from trainmaster.domain import lifecycle
+from trainmaster.domain.attempt import OUR_FAULT
 from trainmaster.domain.errors import ServiceTrouble
 from trainmaster.domain.image.demand import pool_of
 from trainmaster.domain.job import Job, JobState
@@ -18,7 +19,7 @@ from trainmaster.service.resizing import advance
 
 MOST_CHECKS = 100
 """About as many DescribeTrainingJob calls as one tick makes at most (its rate is not published)."""
-GIVEN_UP_AFTER = timedelta(minutes=15)
+GIVEN_BACK_AFTER = timedelta(minutes=2)
 """An attempt that a fault of ours keeps from being created for so long holds its capacity no longer."""
 _QUIET_MINUTES = 10
 _BUSY_MINUTES = 2
@@ -59,9 +60,10 @@ def go_on(hands: Hands, job: Job) -> Job:
 
 
 def _launched(hands: Hands, job: Job) -> Job:
-    """Launch what an earlier pass has committed; where a fault of ours has kept it from that for long, it ends.
+    """Launch what an earlier pass has committed; where a fault of ours keeps it from that, it waits with back-off.
 
-    It would hold its capacity for ever. Raises like `launch`.
+    It would hold its capacity for ever. Nor is it ended: a fault that every job meets would end the whole queue's, and
+    a new release mends it. Raises like `launch`.
     """
     try:
         return launch(hands, job)
@@ -69,12 +71,11 @@ def _launched(hands: Hands, job: Job) -> Job:
         raise
     except Exception as error:
         attempt, now = lifecycle.current(job), hands.clock.now()
-        since = attempt.created_at + GIVEN_UP_AFTER
+        since = attempt.created_at + GIVEN_BACK_AFTER
         if now < since or hands.launcher.describe(attempt.training_job_name) is not None:
             raise
         note(error, job.name, hands.faults)
-        reason = f"a fault of the queue's keeps it from being started: {types_of(error)}"
-        return commit(hands, job, lifecycle.fail(job, now, reason))
+        return commit(hands, job, lifecycle.give_back(job, now, f"{OUR_FAULT}{types_of(error)}", hands.retries))
 
 
 def _is_due(job: Job, minute: int, rounds: int) -> bool:
