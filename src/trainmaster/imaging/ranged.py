@@ -172,9 +172,11 @@ class Ranges:
         try:
             with self._client.stream("GET", self._place.url, headers=headers) as answer:
                 length = self._length(answer, start, stop)
+                # A connection is used again once the answer's end was read; where none is told, it is not waited for.
+                most = length if answer.headers.get("Content-Length") == str(length) else length - 1
                 for piece in answer.iter_raw():
                     said += piece
-                    if len(said) >= length:
+                    if len(said) > most:
                         break
                     if self._now() > until:
                         raise Unavailable(f"{self._place.shown}: no answer within {_PATIENCE:.0f} seconds")

@@ -52,3 +52,10 @@ def test_what_one_job_was_given_as_a_cookie_goes_with_no_request_of_another(stic
     for name in ("first", "second"):
         assert Ranges(sticky.client, Place(f"{sticky.url}/{name}.tif")).read(0, 9) == DATA[:9]
     assert [cookie for _, cookie in sticky.asked] == [None, None]
+
+
+def test_the_ranges_of_an_image_come_over_the_connection_that_is_there(sticky):
+    ranges = Ranges(sticky.client, Place(f"{sticky.url}/a.tif"))
+    for number in range(6):
+        assert ranges.read(number * BLOCK, 9) == DATA[number * BLOCK :][:9]
+    assert (len(sticky.asked), len({address for address, _ in sticky.asked})) == (6, 1)
