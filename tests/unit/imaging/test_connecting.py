@@ -81,6 +81,66 @@ def test_where_one_address_is_not_reached_the_next_is():
         client.get("http://images.example/")
 
 
+class Slow(Wires):
+    """A network on which time passes: some addresses answer nothing, the others a piece at each read."""
+
+    def __init__(self, *pieces, dead=(), each=0.0):
+        super().__init__(dead)
+        self.pieces, self.each, self.time = pieces, each, 0.0
+
+    def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
+        self.to.append(host)
+        if host in self.dead:
+            self.time += timeout
+            raise httpcore.ConnectTimeout("nobody is there")
+        return SlowWire(self)
+
+    def client(self, *found):
+        transport = PublicOnly(httpx.Limits(), resolve=lambda _: found, backend=self, now=lambda: self.time)
+        return httpx.Client(transport=transport, timeout=httpx.Timeout(60, connect=5))
+
+
+class SlowWire(httpcore.MockStream):
+    def __init__(self, wires):
+        super().__init__(list(wires.pieces))
+        self.wires = wires
+
+    def read(self, max_bytes, timeout=None):
+        if timeout < self.wires.each:
+            self.wires.time += timeout
+            raise httpcore.ReadTimeout("no byte came")
+        self.wires.time += self.wires.each
+        return super().read(max_bytes)
+
+
+def test_however_many_addresses_a_host_has_they_share_the_time_for_connecting():
+    dead = [f"8.8.{number // 200}.{number % 200}" for number in range(400)]
+    wires = Slow(dead=dead)
+    with wires.client(*dead) as client, pytest.raises(httpx.ConnectTimeout):
+        client.get("http://images.example/")
+    assert len(wires.to) == 3
+    assert wires.time == pytest.approx(5)
+    wires = Slow(ANSWER, dead=dead[:2])
+    with wires.client(*dead[:2], "9.9.9.9") as client:
+        assert client.get("https://images.example/").text == "hi"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("said", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n"])
+def test_an_answer_whose_bytes_come_one_by_one_has_a_minute_in_all(scheme, said):
+    wires = Slow(said, *[b"a"] * 500, each=7.0)
+    with wires.client("8.8.8.8") as client, pytest.raises(httpx.ReadTimeout):
+        client.get(f"{scheme}://images.example/")
+    assert wires.time == pytest.approx(60)
+
+
+def test_each_answer_over_a_connection_that_is_kept_has_a_minute():
+    wires = Slow(ANSWER[:30], ANSWER[30:], ANSWER[:30], ANSWER[30:], each=20.0)
+    with wires.client("8.8.8.8") as client:
+        assert [client.get("https://images.example/").text for _ in range(2)] == ["hi", "hi"]
+    assert (wires.to, wires.time) == (["8.8.8.8"], 80.0)
+
+
 @pytest.mark.parametrize("found", [("127.0.0.1",), ("8.8.8.8", "169.254.169.254"), ()])
 def test_a_host_with_another_address_is_not_connected_to_at_all(found):
     wires = Wires()
