@@ -8,6 +8,7 @@ beside it, which no pass reads, written in the transaction that does it. It must
 from __future__ import annotations
 
 import json
+import logging
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ SETTINGS: Key = (STATE, "pools")
 EVENTS: Key = ("pools", "history")
 """In a partition of its own, since passes read all of `STATE`."""
 _ROUNDS = 10
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, zlib.error)
+"""What rows of our making do not meet; a later version's, or a damaged one, may."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +97,19 @@ class Deployed:
 
 
 def history_of(row: Row | None) -> tuple[PoolEvent, ...]:
-    """The history of such a row, the oldest first."""
-    events = [] if row is None else json.loads(zlib.decompress(bytes(row["events"]["B"])))
-    return tuple(value_of(PoolEvent, event) for event in events)
+    """The history of such a row, the oldest first.
+
+    Nothing, with a warning, where it cannot be read: no pass may fail for what is only told to people. The next event
+    begins it anew.
+    """
+    if row is None:
+        return ()
+    try:
+        events = json.loads(zlib.decompress(bytes(row["events"]["B"])))
+        return tuple(value_of(PoolEvent, event) for event in events)
+    except _UNREADABLE as error:
+        log.warning("the history of pools cannot be read; it begins anew", extra={"cause": repr(error)})
+        return ()
 
 
 def _noted(table: Table, row: Row, guard: Guard, noted: Sequence[PoolEvent]) -> bool:

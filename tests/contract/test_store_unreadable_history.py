@@ -1,0 +1,51 @@
+"""A history of pools that cannot be read, as a later version may have written it, stops nobody: it begins anew."""
+
+from __future__ import annotations
+
+import json
+import threading
+import zlib
+
+import pytest
+from settings_contract import AN_EVENT
+
+import builders as b
+from trainmaster.adapters.dynamodb_rows import keyed
+from trainmaster.adapters.dynamodb_settings import EVENTS
+from trainmaster.adapters.dynamodb_table import Table
+from trainmaster.domain.document import document
+
+
+def of(events):
+    return {"events": zlib.compress(json.dumps(events).encode())}
+
+
+WRITTEN = document(AN_EVENT, sparse=True)
+UNREADABLE = {
+    "a deed of a later version": of([{**WRITTEN, "deed": "merge"}]),
+    "a field is missing": of([{"deed": "expand"}]),
+    "no time": of([{**WRITTEN, "at": "yesterday"}]),
+    "no events": of([1, "two"]),
+    "no list": of(7),
+    "other bytes": {"events": b"damaged"},
+    "cut off": {"events": of([WRITTEN])["events"][:-9]},
+    "no document": {"events": zlib.compress(b"\xff{")},
+    "another attribute": {"entries": b""},
+    "another type": {"events": "text"},
+}
+
+
+@pytest.mark.parametrize("kept", ["moto_engine", "dynoxide_engine"])
+def test_of_what_cannot_be_read_there_is_none_and_the_next_event_begins_it_anew(kept, request, caplog):
+    engine = request.getfixturevalue(kept)
+    store, table = engine.open(), Table(engine.client, engine.name, threading.Event().wait)
+    for what, values in UNREADABLE.items():
+        caplog.clear()
+        table.put(keyed(EVENTS, **values))
+        assert store.settings(history=True).history == (), what
+        before = store.settings()
+        changed = store.set_settings(pools=[b.a_pool(cap=5)], version=before.version, noted=[AN_EVENT])
+        assert changed.version > before.version, what
+        assert store.settings(history=True).history == (AN_EVENT,), what
+        said = [(record.levelname, record.getMessage()) for record in caplog.records if "history" in record.message]
+        assert said == [("WARNING", "the history of pools cannot be read; it begins anew")] * 2, what
