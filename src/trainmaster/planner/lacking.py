@@ -66,9 +66,13 @@ class Lacking:
         for attempt in reversed(job.attempts):
             if not attempt.lacked:
                 break
+            # Several pools of one attempt may have the same instances.
+            newest: dict[str, datetime] = {}
             for pool, at in attempt.lacking.items():
                 if at > self.now - OWN:
-                    found.setdefault(self._stock(pool), at)
+                    stock = self._stock(pool)
+                    newest[stock] = max(newest.get(stock, at), at)
+            found = newest | found
         return found
 
     def _of_others(self) -> dict[str, _Met]:
@@ -86,8 +90,9 @@ class Lacking:
     def _note(self, job: Job, after: datetime, met: dict[str, _Met]) -> None:
         for attempt in reversed(job.attempts):
             for pool, at in attempt.lacking.items():
-                if at > after:
-                    of_stock, count = met.setdefault(self._stock(pool), {}), attempt.units.get(pool, attempt.size)
+                count = attempt.units.get(pool, 0) if attempt.turned_down.get(pool) != at else _most(job, pool)
+                if at > after and count:
+                    of_stock = met.setdefault(self._stock(pool), {})
                     of_stock[count] = max(of_stock.get(count, at), at)
             if attempt.created_at <= after:
                 return
@@ -98,6 +103,18 @@ class Lacking:
             known = self.snapshot.pools.get(pool)
             self._stocks[pool] = pool if known is None else _stock_of(known)
         return self._stocks[pool]
+
+
+def _most(job: Job, pool: str) -> int:
+    """The most that a start of the job may have asked of the pool; 0 where its demand no longer tells.
+
+    A start that left its number to a later one has left no count.
+    """
+    if job.image_work is not None:
+        return 0
+    if job.elastic is not None:
+        return job.elastic.most
+    return max((units[pool] for units in job.demand.alternatives if pool in units), default=job.demand.instances)
 
 
 def _stock_of(pool: Pool) -> str:

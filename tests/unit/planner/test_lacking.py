@@ -13,6 +13,7 @@ from trainmaster.domain import lifecycle
 from trainmaster.domain.attempt import NOT_PERMITTED, Outcome
 from trainmaster.domain.capacity import Demand, Kind, Pool
 from trainmaster.domain.clock import clock
+from trainmaster.domain.elastic import Elastic, Hook
 from trainmaster.domain.policy import FailureClass, Placement, Policy, Retry, Share
 from trainmaster.domain.resources import Resources
 from trainmaster.domain.warm import WarmPool
@@ -70,6 +71,12 @@ class TestOwnTries:
     def test_go_through_pools_that_it_names_in_its_order(self):
         assert where(by_name("b", "a")) == "b"
         assert where(refused(by_name("b", "a"), ("b", 0))) == "a"
+
+    @pytest.mark.parametrize("launched", [True, False])
+    def test_count_from_the_last_in_any_pool_of_the_same_instances(self, launched):
+        twins = [Pool(name, 4, type_="ml.x", vcpus=4, memory_gib=8.0) for name in ("a1", "a2")]
+        job = refused(by_resources(), ("a1", 0), ("b", 10), ("a2", 20), launched=launched)
+        assert where(job, *twins, B, seconds=2 * LONGEST) == "b"
 
     def test_outlast_back_offs_but_not_a_day(self):
         job = refused(by_resources(), ("a", 0))
@@ -136,6 +143,24 @@ class TestWhatOthersMet:
         runs = lifecycle.start(other, {"b": 1}, (), at(1))
         assert (runs.past, runs.attempt.number) == ((), 1)
         assert where(by_resources(), active=[runs]) == "b"
+
+    @pytest.mark.parametrize("launched", [True, False])
+    def test_counts_for_who_asks_for_as_much_as_was_refused_there_not_elsewhere_later(self, launched):
+        job = a_job("other", demand=Demand(({"a": 3}, {"b": 1}), ours=True))
+        for units in ({"a": 3}, {"b": 1}):
+            job = lifecycle.start(job, units, (), NOW)
+            job = lifecycle.give_back(lifecycle.launched(job) if launched else job, NOW, "CapacityError: none")
+        job = replace(job, retry_at=at(99_999))
+        pools = A, replace(B, cap=0), C
+        assert [where(by_resources(count=count), *pools, others=[job]) for count in (1, 2, 3)] == ["a", "a", "c"]
+
+    def test_counts_for_who_asks_for_as_much_as_an_elastic_job_may_have_at_most(self):
+        job = replace(by_resources("other"), elastic=Elastic(least=1, most=3, hook=Hook.CUSTOM))
+        for pool in "ab":
+            job = lifecycle.give_back(lifecycle.start(job, {pool: 1}, (), NOW), NOW, "CapacityError: none")
+        job = replace(job, retry_at=at(99_999))
+        pools = A, replace(B, cap=0), C
+        assert [where(by_resources(count=count), *pools, others=[job]) for count in (2, 3)] == ["a", "c"]
 
     @pytest.mark.parametrize("order", [1, -1])
     def test_counts_from_when_it_was_met_last(self, order):
