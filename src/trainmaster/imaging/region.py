@@ -63,6 +63,7 @@ class RegionWork:
         self._watch = Watch(assignment.queue, task, bench.model.heard)
         self._before = 0
         self._why: BaseException | None = None
+        self._refusals: list[Throttled] = []
         self._beat_at = self._saved_at = assignment.queue.clock.now()
 
     def work(self) -> Outcome:
@@ -77,7 +78,7 @@ class RegionWork:
             self._why = self._why or error
         if self._why is None:
             return done(self._assignment, features=len(self._found.features))
-        if isinstance(self._why, Throttled):
+        if self._why in self._refusals:
             note_throttling(self._queue, self._task.endpoint, self._task.variant)
         progress = len(self._found.done) > self._before and self._bench.results.kept
         return given_back(self._assignment, self._why, progress=progress)
@@ -124,10 +125,18 @@ class RegionWork:
         request = self._task.request
         chip = self._bench.image.read(tile)
         body = encode(chip, request.tile_format, request.tile_compression)
-        found = self._bench.model.features(body)
+        found = self._ask(body)
         features = placed(found, tile, self._bench.image.georeference, self._origin())
         boxes = [box_of(each) for each in features]
         return features, [box is not None and is_clipped(box, tile, self._task.part) for box in boxes]
+
+    def _ask(self, body: bytes) -> list[Feature]:
+        """What the model finds. It alone tells of its endpoint; an image's server and S3 are slow by themselves."""
+        try:
+            return self._bench.model.features(body)
+        except Throttled as error:
+            self._refusals.append(error)
+            raise
 
     def _origin(self) -> Origin:
         request = self._task.request

@@ -14,6 +14,7 @@ from rasterio.warp import transform
 
 from image_builders import an_image_work
 from spots import NORTH, SIDE, STEP, UTM, WEST, boxes_of, geotiff, picture, scattered, squares
+from trainmaster.domain.errors import Throttled
 from trainmaster.domain.image.abreast import abreast_of, requests_of
 from trainmaster.domain.image.claims import MOST_PAUSES
 from trainmaster.domain.image.cutting import Cut, Window, regions
@@ -304,6 +305,27 @@ def test_throttling_lowers_the_endpoints_target_and_the_region_goes_on_later(pla
     record = play.run.records[0]
     assert (record.tries, record.state) == (0, RegionState.PENDING)
     assert record.tiles_done >= 1
+
+
+def test_an_images_server_that_asks_to_slow_down_pauses_the_region_and_leaves_the_endpoint_alone(play):
+    play.task = replace(play.task, cut=WHOLE)
+    play.lay_out()
+    image = SimpleNamespace(read=Raising(Throttled("http://images.example/a.tif: HTTP status 429")), close=lambda: None)
+    play.workshop = SimpleNamespace(image=lambda task: image, model=play.workshop.model, results=play.workshop.results)
+    assert play.turn(0) is Outcome.AGAIN
+    assert play.messages.sent == [(JOB, 1, 0, 30.0)]
+    assert play.run.records[0].tries == 0
+    assert play.known.by_key == {}
+
+
+class Raising:
+    """Whatever it is called with, it raises."""
+
+    def __init__(self, error):
+        self._error = error
+
+    def __call__(self, *_):
+        raise self._error
 
 
 class AtOnce:
