@@ -22,6 +22,7 @@ from trainmaster.domain.errors import InvalidRequest, Throttled, Unavailable
 from trainmaster.domain.image.urls import without_secrets_of
 from trainmaster.domain.one_line import one_line
 from trainmaster.imaging.places import Place
+from trainmaster.imaging.versions import Version
 
 BLOCK = 32 * 1024
 """Bytes that are read at least: most headers have fewer."""
@@ -70,7 +71,7 @@ class Ranges:
         self._most = kept // BLOCK
         self._lock = threading.Lock()
         self._blocks: OrderedDict[int, Future[bytes]] = OrderedDict()
-        self._version: tuple[int, str] | None = None
+        self._version: Version | None = None
         self._met = threading.local()
 
     @property
@@ -78,7 +79,7 @@ class Ranges:
         """Bytes of the image. Raises as `read` does."""
         while self._version is None:
             self._take(0, 0, 0)  # Whoever answers tells it.
-        return self._version[0]
+        return self._version.size
 
     def read(self, start: int, length: int, ahead: int = 0) -> bytes:
         """The image's bytes from `start` on, fewer where it ends.
@@ -142,7 +143,7 @@ class Ranges:
     def _missing(self, first: int, last: int, ahead: int) -> list[int]:
         mine = [number for number in range(first, last + 1) if number not in self._blocks]
         if mine and self._version is not None:
-            further = range(last + 1, min(last + ahead, (self._version[0] - 1) // BLOCK) + 1)
+            further = range(last + 1, min(last + ahead, (self._version.size - 1) // BLOCK) + 1)
             known = next((number for number in further if number in self._blocks), further.stop)
             mine += range(last + 1, known)
         return mine
@@ -203,12 +204,14 @@ class Ranges:
             )
         begins, ends, size = (int(each) for each in found.groups())
         if begins != start or ends + 1 != min(stop, size) or size > _LARGEST:
-            told = f"{shown} cannot be read: its server gives other ranges than it is asked for"
-            raise InvalidRequest(told, field=_FIELD)
-        version = (size, _validator(answer))
+            raise InvalidRequest(
+                f"{shown} cannot be read: its server gives other ranges than it is asked for", field=_FIELD
+            )
+        told = Version.told(size, answer.headers)
         with self._lock:
-            self._version = self._version or version
-        if version != self._version:
+            version = self._version.with_(told) if self._version is not None else told
+            self._version = version or self._version
+        if version is None:
             hint = "Submit it again once it stays as it is."
             raise InvalidRequest(f"{shown} has changed while it was read", field=_FIELD, hint=hint)
         return ends + 1 - begins
@@ -229,12 +232,6 @@ def _check_status(place: Place, answer: httpx.Response) -> None:
     if status >= httpx.codes.MULTIPLE_CHOICES:
         hint = "Give the address that it leads to."
         raise InvalidRequest(f"{place.shown} leads to another address", field=_FIELD, hint=hint)
-
-
-def _validator(answer: httpx.Response) -> str:
-    """What tells versions of an image apart (RFC 9110, 8.8); weak entity tags tell nothing of bytes."""
-    tag: str = answer.headers.get("ETag", "")
-    return tag if tag and not tag.startswith("W/") else answer.headers.get("Last-Modified", "")
 
 
 def _runs(numbers: list[int]) -> Iterator[list[int]]:

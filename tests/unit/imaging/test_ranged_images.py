@@ -249,6 +249,10 @@ def test_an_answer_that_comes_drop_by_drop_is_given_up():
         ({"ETag": '"a"', "Last-Modified": "yesterday"}, {"ETag": '"a"', "Last-Modified": "today"}, False),
         ({"Last-Modified": "yesterday"}, {"Last-Modified": "today"}, True),
         ({"ETag": 'W/"a"'}, {"ETag": 'W/"b"'}, False),
+        ({"ETag": '"a"', "Last-Modified": "today"}, {"ETag": 'W/"a"', "Last-Modified": "today"}, False),
+        ({"ETag": 'W/"a"', "Last-Modified": "today"}, {"ETag": '"a"'}, False),
+        ({"ETag": '"a"'}, {}, False),
+        ({"ETag": '"a"', "Last-Modified": "yesterday"}, {"ETag": 'W/"a"', "Last-Modified": "today"}, True),
         ({}, {"Content-Range": f"bytes {5 * BLOCK}-{6 * BLOCK - 1}/{len(DATA) + 1}"}, True),
     ],
 )
@@ -260,6 +264,14 @@ def test_an_image_that_changes_while_it_is_read_is_refused(before, after, change
         return
     with pytest.raises(InvalidRequest, match="has changed"):
         ranges.read(5 * BLOCK, 9)
+
+
+def test_what_the_first_answer_of_an_image_left_out_a_later_one_tells():
+    ranges = Server({}, {"headers": {"ETag": '"a"'}}, {}, {"headers": {"ETag": '"b"'}}).ranges()
+    for number in (0, 2, 4):
+        ranges.read(number * BLOCK, 9)
+    with pytest.raises(InvalidRequest, match="has changed"):
+        ranges.read(6 * BLOCK, 9)
 
 
 def test_a_lost_connection_may_pass_and_an_address_that_is_none_stays():
