@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from builders import G5, P5
-from trainmaster.domain.capacity import Kind, Pool
+from builders import G5, P5, a_job
+from trainmaster.domain.capacity import Demand, Kind, Pool
 from trainmaster.domain.errors import PoolInUse
 from trainmaster.domain.job import JobState
 from trainmaster.domain.reasons_of_rules import Draining
+from trainmaster.domain.resources import Resources
+from trainmaster.local.memory import MemoryStore
 from trainmaster.service.explain import explain_in
 from trainmaster.service.pool_use import State, pool_usage, state_of
 from trainmaster.service.pools import change_pool, put_pool, remove_pool, set_pools
@@ -164,6 +168,32 @@ def test_nor_while_a_warm_pool_keeps_some():
     world.run_until_ended("job1")
     with pytest.raises(PoolInUse, match="warm pool of job1"):
         put_pool(world.desk, INTO_ANOTHER[0])
+
+
+class Queue(tuple):
+    """Jobs that wait, and whom nobody may go through."""
+
+    __slots__ = ()
+
+    def __iter__(self):
+        raise AssertionError("the queue is gone through")
+
+
+class Deep(MemoryStore):
+    """A store that reads such a queue."""
+
+    def survey(self):
+        return replace(super().survey(), waiting=Queue(super().survey().waiting))
+
+
+def test_whether_it_may_does_not_depend_on_who_waits_however_deep_the_queue():
+    store = Deep(default_pools={"lab": LAB, "other": OTHER})
+    desk = replace(a_world(LAB, OTHER).desk, store=store)
+    store.submit(
+        a_job("job1", demand=Demand((), ours=True, resources=Resources(vcpus=1), instances=1)), a_request("job1")
+    )
+    set_pools(desk, [replace(LAB, type_=G5), OTHER, Pool("new", 1, type_=P5)])
+    assert sorted(store.settings().pools) == ["lab", "new", "other"]
 
 
 def test_jobs_of_a_pool_that_was_removed_count_again_in_one_of_its_name_which_is_of_their_type():

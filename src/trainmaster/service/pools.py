@@ -16,6 +16,7 @@ from trainmaster.domain.job import Job
 from trainmaster.domain.policy_problems import policy_problems
 from trainmaster.domain.pools import as_made, endpoint_problem, pool_problems, problems_of_one, with_windows
 from trainmaster.domain.request.fields import shown
+from trainmaster.domain.warm import counting
 from trainmaster.ports import QueueSettings
 from trainmaster.service.change import Desk, change_settings
 from trainmaster.service.pool_use import Leaving, leaving
@@ -143,10 +144,11 @@ def _check_same(desk: Desk, pools: Iterable[Pool], before: Mapping[str, Pool]) -
     if not changed:
         return
     snapshot = desk.store.survey()
+    warm = counting(snapshot.warm, snapshot.active)
     for pool in changed:
-        found, there = leaving(snapshot, pool.name), pool.name in before
-        held = [job.name for job in found.holders if there or _is_of_another(job, pool)]
-        held += [f"the warm pool of {name}" for name in found.warm if there]
+        name, there = pool.name, pool.name in before
+        held = [job.name for job in snapshot.active if name in job.units and (there or _is_of_another(job, pool))]
+        held += [f"the warm pool of {each.training_job_name}" for each in warm if there and name in each.units]
         if held:
             raise PoolInUse(
                 f"The pool {pool.name} cannot become another one while instances of it are held: {_listed(held)}.",
