@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from trainmaster.domain.capacity import Pool
+from trainmaster.domain.capacity import Pool, Units, covers, total, worst_case
 from trainmaster.domain.plan import Expand, PoolDecision, Retire, Shrink, Snapshot
 from trainmaster.domain.resolving import with_changes
 from trainmaster.domain.resources import InstanceType
 from trainmaster.planner.barred import Admission, Barred
 from trainmaster.planner.rails import Making
 from trainmaster.planner.spare import Spare
-from trainmaster.planner.wanted import Option, Wanted, wanted
+from trainmaster.planner.wanted import Option, Wanted, caps_of, wanted
 
 PER_NODE = 1
 """`cpn` of equation 11 in jobs' instances: SageMaker shares no instance between jobs, so one has room for one."""
@@ -147,10 +147,13 @@ class _Growth:
         Args:
             demands: who waits for them.
         """
-        awaited: dict[str, int] = {}
+        leaning: dict[str, str] = {}
+        wanted_of: list[Units] = []
         for demand in demands:
             for pool, option, jobs in self._leaning(demand):
-                awaited[pool.name] = awaited.get(pool.name, 0) + option.instances * len(jobs)
+                leaning.update(dict.fromkeys(jobs, pool.name))
+                wanted_of.append({pool.name: option.instances * len(jobs)})
+        awaited = total([*wanted_of, *self._named(leaning)])
         self.floors = self.spare.floors(awaited)
         for pool in self.spare.made:
             used = self.spare.used.get(pool.name, 0)
@@ -160,6 +163,22 @@ class _Growth:
             if 0 < goal < pool.cap and pool.name not in self.spare.awaited_later and self.spare.idle_for_long(pool):
                 self.making.shrink(pool.name, goal)
                 self.gave[pool.name] = []
+
+    def _named(self, leaning: Mapping[str, str]) -> Iterator[Units]:
+        """What waiting jobs could start with of the pools that they name themselves, at most; they may this very pass.
+
+        Also those that back off: who names a pool may have nowhere else to go, and nothing would make it larger again.
+
+        Args:
+            leaning: the pool where a job has been counted already, by its name.
+        """
+        if not (made := {pool.name for pool in self.spare.made}):
+            return
+        caps, barred = caps_of(self.snapshot), Barred(self.snapshot, self.now)
+        for job in self.snapshot.waiting:
+            ways = [units for units in job.demand.named if not made.isdisjoint(units) and covers(caps, units)]
+            if most := worst_case(units for units in ways if not barred.by_rule(job, units)):
+                yield {name: most[name] for name in made & most.keys() if name != leaning.get(job.name)}
 
     def _provide(self, demand: Wanted) -> None:
         """A pool that can hold one of the demand's jobs, of the first type that rules and guard rails allow.

@@ -55,6 +55,15 @@ class Spare:
         jobs = (job for job in self.snapshot.waiting if job.retry_at is not None and job.retry_at > self.now)
         return frozenset(name for job in jobs for name in job.demand.pools)
 
+    @cached_property
+    def _sized(self) -> Mapping[str, datetime]:
+        """When an attempt at work last came to hold more or less than before, by pool; what it gave was in use."""
+        found: dict[str, datetime] = {}
+        for job in self.snapshot.active:
+            if job.attempt is not None and (at := job.attempt.sized_at) is not None:
+                found |= {name: max(found.get(name, at), at) for name in job.units}
+        return found
+
     def floors(self, awaited: Mapping[str, int]) -> dict[str, int]:
         """The least caps that the pools could have without anybody missing anything, by name.
 
@@ -69,9 +78,11 @@ class Spare:
     def idle_for_long(self, pool: Pool) -> datetime | None:
         """Since when what is idle of a pool has been, where that is long enough for it to go; else None.
 
-        Since an attempt last ended there, or the pool grew, what is in use has only become more.
+        Since an attempt last ended there or changed its size, or the pool grew, jobs have only come to hold more. When
+        a warm pool has ended nobody remembers: what it held counts as idle since the attempt that left it.
         """
-        times: Sequence[datetime | None] = (pool.made_at, self.snapshot.records.released.get(pool.name))
+        ended, sized = self.snapshot.records.released.get(pool.name), self._sized.get(pool.name)
+        times: Sequence[datetime | None] = (pool.made_at, ended, sized)
         since = max((time for time in times if time is not None), default=None)
         over = since is not None and since + self.snapshot.policy.expansion.retire_after <= self.now
         return since if over else None

@@ -573,6 +573,62 @@ def test_an_attempt_that_has_ended_there_begins_that_time_anew_and_who_backs_off
     assert smaller(changes(coming, b.NOW + IDLE)) == {}
 
 
+def naming(name: str, *alternatives: dict[str, int], **more: object) -> Job:
+    """A job that names pools itself, and by whose own choice any of several will do."""
+    return b.a_job(name, entry_time=b.at(0), demand=Demand(alternatives, ours=True), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("demand", "name", "cap"),
+    [
+        (({POD1: 4}, {POD2: 4}), POD2, 7),
+        (({f"{POD2}.made": 6},), f"{POD2}.made", 9),
+        (({POD1: 1, POD2: 5},), POD2, 8),
+    ],
+    ids=["people's pool as well", "by the name of the manager's pool", "several pools at once"],
+)
+def test_what_a_job_that_names_the_pool_itself_could_take_is_given_neither_back_nor_to_others(demand, name, cap):
+    theirs = (Pool(POD1, 4), *([Pool(POD2, 1)] if name != POD2 else []))
+    made_pool = a_made_pool(name, 9, type_=POD2)
+    active = (running("r0", POD1, 3), running("r1", name, 3))
+    snapshot = queue(naming("j", *demand), pools=(*theirs, made_pool), active=active)
+    late = b.NOW + IDLE
+    assert smaller(changes(snapshot, late)) == ({name: (cap, ())} if cap < 9 else {})
+    assert [start.job.name for start in schedule(snapshot, late, random.Random(1)).starts] == ["j"]
+    infeasible = asking("new", 9 - cap + 2, 9, **TASK3)
+    rails = replace(PODS_ONLY, most=9)
+    contended = queue(naming("j", *demand), infeasible, pools=(*theirs, made_pool), active=active, expansion=rails)
+    assert "j" in [start.job.name for start in schedule(contended, b.NOW, random.Random(1)).starts]
+
+
+def test_of_two_pools_that_a_job_names_neither_gives_what_it_could_start_on():
+    pools = (a_made_pool(cap=4), a_made_pool(POD3, 9, type_=POD3))
+    active = (running("r1", POD2, 4), running("r2", POD3, 3))
+    snapshot = queue(naming("j", {POD2: 4}, {POD3: 6}), pools=pools, active=active)
+    assert smaller(changes(snapshot, b.NOW + IDLE)) == {}
+
+
+def test_a_job_that_a_rule_keeps_from_a_pool_that_it_names_keeps_nothing_there():
+    job = naming("j", {POD1: 4}, {POD2: 4}, share="vision")
+    pools, active = (Pool(POD1, 4), a_made_pool(cap=9)), (running("r1", POD2, 3),)
+    snapshot = queue(job, pools=pools, active=active)
+    shares = {"vision": KEEPS_TO_ITSELF}
+    barred = replace(snapshot, policy=replace(snapshot.policy, shares=shares))
+    assert smaller(changes(snapshot, b.NOW + IDLE)) == {POD2: (7, ())}
+    assert smaller(changes(barred, b.NOW + IDLE)) == {POD2: (4, ())}
+
+
+def test_an_elastic_job_that_has_become_smaller_begins_that_time_anew():
+    job, late = running("r1", POD2, 9), b.NOW + IDLE
+    assert job.attempt is not None
+    resized = replace(job, attempt=job.attempt.holding(3, late - timedelta(minutes=1)))
+    snapshot = queue(pools=(a_made_pool(cap=9),), active=(resized, running("r2", POD1)))
+    assert smaller(changes(snapshot, late)) == {}
+    (shrink,) = changes(snapshot, late - timedelta(minutes=1) + IDLE).decisions
+    assert isinstance(shrink, Shrink)
+    assert (shrink.pool.cap, shrink.idle_since) == (4, late - timedelta(minutes=1))
+
+
 # -- retiring ----------------------------------------------------------------------------------------------------------
 def test_a_made_pool_goes_once_nobody_has_held_it_for_long():
     snapshot = queue(pools=(a_made_pool(),))
