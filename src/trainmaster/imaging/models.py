@@ -190,6 +190,9 @@ class HttpModel:
         except httpx.HTTPError as error:
             told = without_secrets_of(self._url, str(error))
             raise Unavailable(f"{type(error).__name__}: {told}") from error
+        except httpx.InvalidURL as error:
+            told = without_secrets_of(self._url, str(error))
+            raise InvalidRequest(f"the model's URL is none: {told}", field="imageProcessor.name") from error
         except InvalidRequest as error:
             error.field = "imageProcessor.name"
             raise

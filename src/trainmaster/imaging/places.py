@@ -135,6 +135,8 @@ def public_addresses(host: str, *, resolve: Resolver = addresses) -> list[str]:
         if error.errno not in _NO_SUCH_HOST:
             raise Unavailable(f"the address of {host} cannot be found now: {error}") from error
         raise InvalidRequest(f"the host {host} is not known") from error
+    except UnicodeError as error:  # IDNA: such as a label of more than 63 characters
+        raise InvalidRequest(f"{host} is no name of a host: {error}") from error
     except (OSError, ValueError) as error:
         raise Unavailable(f"the address of {host} cannot be found now: {error}") from error
     if not found or not all(_is_public(each) for each in parsed):

@@ -189,6 +189,13 @@ def test_a_host_that_cannot_be_resolved_is_not_let_through(trouble, error):
         check_host("https://images.example/a.tif", field="imageUrls", resolve=resolve)
 
 
+@pytest.mark.parametrize("host", ["a" * 64 + ".example", "a..example", "\u00fc" * 70 + ".example"])
+def test_what_can_be_no_name_of_a_host_is_refused_for_good(host):
+    with pytest.raises(InvalidRequest, match="no name of a host") as caught:
+        check_host(f"https://{host}/a.tif", field="imageUrls")
+    assert caught.value.field == "imageUrls"
+
+
 def test_public_addresses_are_let_through():
     for address in ("8.8.8.8", "2a00:1450:4001::1", "64:ff9b::808:808", "::ffff:8.8.8.8"):
         check_host("https://images.example/a.tif", field="imageUrls", resolve=lambda host, it=address: [it])

@@ -13,7 +13,14 @@ from botocore.config import Config
 
 from aws_clients import aws_client
 from spots import collection
-from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceTrouble, Throttled, Unavailable
+from trainmaster.domain.errors import (
+    InvalidRequest,
+    NotPermitted,
+    RequestRefused,
+    ServiceTrouble,
+    Throttled,
+    Unavailable,
+)
 from trainmaster.imaging.models import (
     LONGEST_ANSWER,
     HttpModel,
@@ -181,6 +188,14 @@ def test_a_urls_troubles_are_told_apart(browser, endpoint, status, kind):
 def test_a_model_that_is_not_there_may_come_back(browser):
     with pytest.raises(Unavailable):
         HttpModel(browser, "http://127.0.0.1:9/", content_type="image/png").features(b"tile")
+
+
+@pytest.mark.parametrize("url", ["http://user:s3cr3t@models.example:port/", "http://xn--zzzzzzz--.example/\x7f"])
+def test_a_models_address_that_is_none_is_the_requests_fault(browser, url):
+    with pytest.raises(InvalidRequest, match="URL is none") as caught:
+        HttpModel(browser, url, content_type="image/png").features(b"tile")
+    assert caught.value.field == "imageProcessor.name"
+    assert "s3cr3t" not in str(caught.value)
 
 
 def test_redirects_are_not_followed(browser, endpoint):
