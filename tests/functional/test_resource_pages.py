@@ -130,18 +130,20 @@ def test_infeasible_jobs_are_listed_by_that_though_it_is_no_state_that_is_stored
     for name, asked in (("huge", "accelerators=8"), ("small", "accelerators=1"), ("wide", "accelerators=4")):
         world.post("/add-job", a_request(name, options={"resources": asked}, ResourceConfig={"VolumeSizeInGB": 1}))
     world.seed(a_running_job("runs", units={G5: 1}))
+    world.seed(a_job("named", units={G5: 5}), a_job("fits", units={G5: 1}))
 
     def listed(state):
         return [job["jobName"] for job in world.get("/jobs", state=state).body["jobs"]]
 
-    infeasible = [name for name in ("huge", "small", "wide") if is_infeasible(world, name)]
+    infeasible = [name for name in ("huge", "small", "wide", "named", "fits") if is_infeasible(world, name)]
     assert "huge" in infeasible
-    assert "small" not in infeasible
-    assert listed("infeasible") == infeasible
-    assert listed("running,infeasible") == ["runs", *infeasible]
+    assert "named" in infeasible, "it names its pool, and asks for more than the cap"
+    assert not {"small", "fits"} & set(infeasible)
+    assert sorted(listed("infeasible")) == sorted(infeasible)
+    assert sorted(listed("running,infeasible")) == sorted(["runs", *infeasible])
     assert listed("infeasible,pending") == listed("pending")
     assert world.get("/jobs", state="infeasable").body["error"]["hint"].startswith("Did you mean 'infeasible'?")
 
 
 def is_infeasible(world, name):
-    return (world.get(f"/jobs/{name}").body["reason"] or {}).get("type") == "Infeasible"
+    return (world.get(f"/jobs/{name}").body["reason"] or {}).get("type") in {"Infeasible", "CanNeverFit"}

@@ -18,6 +18,7 @@ from trainmaster.cli.outlook import brief_reason, starts_in
 from trainmaster.cli.sizes import MEMBERS_HEADERS, NODES_HEADERS, members_rows, nodes_rows, rendezvous_line, size_of
 from trainmaster.cli.times import lasted, span, stamp
 from trainmaster.client.views import ENDED
+from trainmaster.domain.listing import INFEASIBLE, NEVER_FIT
 from trainmaster.domain.one_line import one_line
 from trainmaster.domain.resources import Resources
 
@@ -41,7 +42,7 @@ _COLOURS: Final[Mapping[str, str]] = {
     "preempting": "yellow",
     "preempted": "yellow",
     "held": "yellow",
-    "infeasible": "yellow",
+    INFEASIBLE: "yellow",
     "failed": "red",
     "stopped": "red",
     "cancelled": "red",
@@ -181,7 +182,7 @@ def _pools_of(job: JobView) -> str:
     at_work = [attempt for attempt in job["attempts"] if attempt["outcome"] == "active"]
     if at_work:
         return place_of(at_work[-1])
-    return (asks_of(job) if state_of(job) == "infeasible" else "") or demand_of(job)
+    return (asks_of(job) if state_of(job) == INFEASIBLE else "") or demand_of(job)
 
 
 def asks_of(job: JobView) -> str:
@@ -209,7 +210,7 @@ def place_of(attempt: AttemptView) -> str:
 def state_of(job: JobView) -> str:
     """The job's state; `infeasible`, which follows from the pools and is stored nowhere, where none could hold it."""
     reason = job["reason"]
-    return "infeasible" if reason is not None and reason["type"] == "Infeasible" else job["jobState"]
+    return INFEASIBLE if reason is not None and reason["type"] in NEVER_FIT else job["jobState"]
 
 
 def text_of(reason: Reason | str | None) -> str:

@@ -28,6 +28,8 @@ MOST_LISTED = 1_000
 
 INFEASIBLE = "infeasible"
 """What jobs are shown as that no pool could hold: no state, since it follows from the pools and is stored nowhere."""
+NEVER_FIT = frozenset({"Infeasible", "CanNeverFit"})
+"""Reasons of such jobs, as their types are called: those that ask for resources, and those that name pools."""
 
 _LONGEST_CURSOR = 2_000
 

@@ -13,9 +13,8 @@ from trainmaster.domain.capacity import Kind
 from trainmaster.domain.deadline import outlook
 from trainmaster.domain.errors import JobNotFound, UnreadableGroup
 from trainmaster.domain.job import ENDED, WAITING, Job, JobState
-from trainmaster.domain.listing import INFEASIBLE, Filter
+from trainmaster.domain.listing import INFEASIBLE, NEVER_FIT, Filter
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.reasons import Infeasible
 from trainmaster.domain.resolving import Offers, resolved
 from trainmaster.handlers import elastic_model, models, views
 from trainmaster.handlers.elastic_views import rendezvous_view
@@ -44,7 +43,7 @@ def jobs_page(desk: Desk, states: Collection[str], which: Filter, limit: int, cu
 
 def _is_infeasible(remarks: Remarks | None) -> bool:
     reason = None if remarks is None else remarks.reason
-    return reason is not None and reason.type == Infeasible.__name__
+    return reason is not None and reason.type in NEVER_FIT
 
 
 def queue_page(desk: Desk, limit: int, cursor: str | None) -> models.Queue:

@@ -60,6 +60,15 @@ def test_a_job_that_no_pool_could_hold_is_listed_as_infeasible(world: FakeApi, r
     assert json.loads(run("ls", "--json").stdout)[0]["jobState"] == "pending"
 
 
+def test_so_is_one_that_names_a_pool_which_could_not_hold_it(world: FakeApi, run: Terminal) -> None:
+    message = f"can never fit: needs 9 x {P5}, the pool's cap is 1"
+    reason = {"type": "CanNeverFit", "message": message, "pool": P5, "needed": 9, "cap": 1, "expansion": ""}
+    world.add("named", position=1, reason=reason, demand=[{P5: 9}])
+    assert ["named", "infeasible", "0"] in [line.split() for line in run("ls").stdout.splitlines()]
+    assert f"9 x {P5}" in run("ls", "--wide").stdout
+    assert "State infeasible" in [" ".join(line.split()) for line in run("show", "named").stdout.splitlines()]
+
+
 def test_show_says_what_it_asks_for_and_that_it_is_infeasible(world: FakeApi, run: Terminal) -> None:
     world.add("huge", position=1, reason=INFEASIBLE, **asking())
     lines = [" ".join(line.split()) for line in run("show", "huge").stdout.splitlines()]
