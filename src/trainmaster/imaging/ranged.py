@@ -21,6 +21,7 @@ import httpx
 from trainmaster.domain.errors import InvalidRequest, Throttled, Unavailable
 from trainmaster.domain.image.urls import without_secrets_of
 from trainmaster.domain.one_line import one_line
+from trainmaster.imaging.connecting import PATIENCE
 from trainmaster.imaging.places import Place
 from trainmaster.imaging.versions import Version
 
@@ -36,8 +37,6 @@ _AT_ONCE = 8 * _MIB
 _LONGEST = 512 * _MIB
 """Bytes that GDAL may want at once: blocks that are larger unpacked are refused, and packed ones are hardly larger."""
 _LARGEST = 2**60
-_PATIENCE = 60.0
-"""Seconds of one request, however slowly its answer comes."""
 _PAUSES = (0.2, 0.4, 0.8)
 """Seconds before an image is asked again where that may help."""
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
@@ -168,7 +167,7 @@ class Ranges:
 
     def _ask(self, start: int, stop: int) -> bytes:
         headers = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
-        until = self._now() + _PATIENCE
+        until = self._now() + PATIENCE
         said = bytearray()
         try:
             with self._client.stream("GET", self._place.url, headers=headers) as answer:
@@ -180,7 +179,7 @@ class Ranges:
                     if len(said) > most:
                         break
                     if self._now() > until:
-                        raise Unavailable(f"{self._place.shown}: no answer within {_PATIENCE:.0f} seconds")
+                        raise Unavailable(f"{self._place.shown}: no answer within {PATIENCE:.0f} seconds")
         except httpx.InvalidURL as error:
             raise InvalidRequest(f"{self._place.shown} is no URL: {self._clean(error)}", field=_FIELD) from error
         except httpx.HTTPError as error:
