@@ -70,7 +70,11 @@ class Barred:
 
 @dataclass(slots=True)
 class Admission:
-    """What each waiting job could start with if it were there, given what those before it in the queue would take.
+    """What each waiting job could start with if it were there, given what is held, and what those before it would take.
+
+    Of those before it only jobs of the same demands take something, which are all that may have a pool made. Jobs that
+    pools set by people hold take nothing: whether they start now only the plan knows. One of them may still take the
+    last of a group, a budget or a bound, and the pool stand empty until another's turn comes or it is retired.
 
     A pool for a job that some rule keeps from starting there would help nobody, and use up the guard rails.
 

@@ -28,24 +28,35 @@ class Making:
         pools: those in force, and what has become of them so far.
         catalogue: what is known of types, and the account's quotas.
         before: the pools in force.
+        _own: names of the pools that the manager has made, by type, best first; none begins or ends to be drained here.
+        _theirs: pools on demand that people have set, by type, as `_own`; they never change here. A queue may have
+            hundreds, and each of thousands of demands asks for its types.
     """
 
     rules: Expansion
     pools: dict[str, Pool]
     catalogue: Catalogue
     before: Mapping[str, Pool] = field(default_factory=dict)
+    _own: dict[str, list[str]] = field(init=False, default_factory=dict)
+    _theirs: dict[str, list[Pool]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.before = dict(self.pools)
+        for pool in sorted(self.before.values(), key=_first):
+            if pool.made_for:
+                self._own.setdefault(pool.instance_type, []).append(pool.name)
+            elif pool.kind is Kind.ON_DEMAND:
+                self._theirs.setdefault(pool.instance_type, []).append(pool)
 
     @property
     def made(self) -> Iterator[Pool]:
         """All pools that the manager made, those that are being drained too: jobs may still run there."""
-        return (pool for pool in self.pools.values() if pool.made_for)
+        return (self.pools[name] for names in self._own.values() for name in names)
 
     def pool_of(self, kind: InstanceType) -> Pool | None:
         """The manager's pool of a type; None where there is none."""
-        return min((pool for pool in self.made if pool.instance_type == kind.name), key=_first, default=None)
+        names = self._own.get(kind.name)
+        return self.pools[names[0]] if names else None
 
     def new(self, kind: InstanceType) -> Pool:
         """A pool of a type with nothing in it, of a name that nobody uses; the type where that is free."""
@@ -90,6 +101,7 @@ class Making:
         mine = self.pool_of(kind) or replace(self.new(kind), made_for=made_for)
         grown = replace(mine, cap=max(mine.cap, min(cap, self.limit(kind)[0])))
         self.pools[grown.name] = grown
+        self._own.setdefault(kind.name, [grown.name])
         return grown
 
     def make_room(self, kind: InstanceType, instances: int, pool: str, floors: Mapping[str, int]) -> list[str]:
@@ -105,11 +117,13 @@ class Making:
 
         Returns the names of those that give; none where it is of no use, and then all stay as they were.
         """
-        before = self.pools
         able = [(each, floors.get(each.name, each.cap)) for each in self.made]
         giving = sorted(((each, cap) for each, cap in able if cap < each.cap), key=_given_last)
+        if not giving:
+            return []
+        before = self.pools
         self.pools = {**before, **{each.name: replace(each, cap=cap) for each, cap in giving}}
-        if not giving or self.refusal(kind, instances, pool):
+        if self.refusal(kind, instances, pool):
             self.pools = before
             return []
         for each, _ in giving:
@@ -146,22 +160,14 @@ class Making:
 
         They want nothing more of the type started; a pool of it beside theirs would start it all the same.
         """
-        theirs = [
-            pool
-            for _, pool in sorted(self.pools.items())
-            if pool.kind is Kind.ON_DEMAND and pool.instance_type == kind.name and not pool.made_for
-        ]
-        return theirs[0].name if theirs and all(pool.draining for pool in theirs) else ""
+        theirs = self._theirs.get(kind.name)
+        return theirs[0].name if theirs and theirs[0].draining else ""
 
     def _given(self, kind: InstanceType, mine: Pool | None) -> int:
         """What other pools may hold of the same quota; those of spot and of training plans have quotas of their own."""
-        return sum(
-            pool.cap
-            for pool in self.pools.values()
-            if pool.kind is Kind.ON_DEMAND
-            and pool.instance_type == kind.name
-            and (mine is None or pool.name != mine.name)
-        )
+        own = (self.pools[name] for name in self._own.get(kind.name, ()) if mine is None or name != mine.name)
+        made = (pool.cap for pool in own if pool.kind is Kind.ON_DEMAND)
+        return sum(made) + sum(pool.cap for pool in self._theirs.get(kind.name, ()))
 
 
 def _first(pool: Pool) -> tuple[bool, str]:

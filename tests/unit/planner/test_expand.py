@@ -25,6 +25,7 @@ from trainmaster.domain.records import Records
 from trainmaster.domain.resolving import resolve, with_changes
 from trainmaster.domain.resources import InstanceType, Resources
 from trainmaster.planner.expand import Changes, changes, target_size
+from trainmaster.planner.rails import Making
 from trainmaster.planner.schedule import schedule
 
 ON = Expansion(enabled=True)
@@ -306,6 +307,44 @@ def test_the_reason_is_told_with_the_job():
         0,
         f"9 x {POD2} would be beyond the most instances of a type, 8 (expansion.mostPerType)",
     )
+
+
+class Walked(dict[str, Pool]):
+    """Pools that count how often somebody goes through all of them."""
+
+    times = 0
+
+    def _walk(self) -> None:
+        self.times += 1
+
+    def keys(self):
+        self._walk()
+        return super().keys()
+
+    def values(self):
+        self._walk()
+        return super().values()
+
+    def items(self):
+        self._walk()
+        return super().items()
+
+    def __iter__(self):
+        self._walk()
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("drained", [False, True])
+def test_what_is_asked_of_every_type_for_every_demand_goes_through_all_pools_but_once(drained):
+    theirs = [Pool(f"p{number:02}", 9, type_=POD2, draining=drained) for number in range(20)]
+    pools = Walked({pool.name: pool for pool in (*theirs, a_made_pool(POD1, 2, made_for="x"))})
+    making = Making(replace(ON, most=4), pools, replace(PODS, quotas={POD2: 2, POD3: 2}))
+    kind, before = PODS.learned[POD2], pools.times
+    for count in range(3, 30):
+        assert making.refusal(kind, count, "")
+        assert not making.make_room(kind, count, "", {POD1: 2})
+    assert before <= 2
+    assert pools.times == before
 
 
 # -- one pool per type and demand --------------------------------------------------------------------------------------
