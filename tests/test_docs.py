@@ -148,17 +148,9 @@ def figures_of(name: str) -> Path:
     return ROOT / "benchmarks" / next(link for link in LINK.findall(part_of(README, name)) if link.endswith(".json"))
 
 
-def of_an_older_shape(name: str) -> bool:
-    """Whether kept figures lack what sheets show today: `best_fit_over_best` had no `wait` before commit 89c37ca."""
-    found = [cell["best_fit_over_best"] for cell in json.loads(figures_of(name).read_text()).get("cells", ())]
-    return any("wait" not in one for one in found if one)
-
-
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_benchmarks_pages_are_what_again_makes_of_the_kept_figures(tmp_path, name):
     """`python -m benchmarks --again FILE`, and every other benchmark with it, measures nothing."""
-    if of_an_older_shape(name):
-        pytest.skip("measured before the sheets of today: its page is what that code wrote")
     file = figures_of(name)
     readme, again = tmp_path / "README.md", tmp_path / "results" / file.name
     again.parent.mkdir()
