@@ -128,20 +128,22 @@ def _parsed(record: dict[str, Any]) -> dict[str, Any]:
 
 def _take_over(application: bootstrap.Application, message: dict[str, Any], work: Work) -> None:
     """Note what one message asks for. Raises `InvalidRequest` for one that means nothing here."""
-    kind, hands = message.get("kind"), replace(application.hands, faults=work.faults)
+    kind = message.get("kind")
     if kind in ("wake", "tick"):
         work.wanted = True
         work.tick = work.tick or kind == "tick"
     elif "detail-type" in message:
-        seen: Observation | None = application.observation_of(message)
-        if seen is not None and observe(hands, seen):
-            work.wanted = True
+        _observe(application, application.observation_of(message), work)
     elif kind == "image" and isinstance(run := message.get("run"), str) and is_run(run):
-        seen = application.launcher.describe(run)
-        if seen is not None and observe(hands, seen):
-            work.wanted = True
+        _observe(application, application.launcher.describe(run), work)
     else:
         raise InvalidRequest("the message is neither a wake, a tick, an image job's news nor an event", field="kind")
+
+
+def _observe(application: bootstrap.Application, seen: Observation | None, work: Work) -> None:
+    """Take over what was seen of a training job, or of an image job's run."""
+    if seen is not None and observe(replace(application.hands, faults=work.faults), seen):
+        work.wanted = True
 
 
 def _run_passes(application: bootstrap.Application, context: LambdaContext, *, tick: bool) -> None:
