@@ -44,10 +44,8 @@ def start(  # noqa: PLR0913 - all that a start decides
         instead_of: the pool that it would have had, and when that turned out to lack instances; None: as far as its own
             last try tells.
     """
-    last = job.attempt
-    reuse = last is not None and last.outcome is Outcome.RETURNED and not last.launched
-    number = 1 if last is None else last.number + (0 if reuse else 1)
-    name = attempt_name(job.name, number) if job.image_work is None else run_of(job.name, number)
+    last, reuse = job.attempt, _left_its_number(job)
+    number, name = _next_attempt(job)
     attempt = Attempt(
         number=number,
         training_job_name=name,
@@ -66,6 +64,18 @@ def start(  # noqa: PLR0913 - all that a start decides
     work = None if job.image_work is None else begun(job.image_work)
     taken: dict[str, Any] = {"attempt": attempt, "image_work": work, **past}
     return move(job, JobState.STARTING, now, reason, hold=None, retry_at=None, **taken)
+
+
+def _left_its_number(job: Job) -> bool:
+    """Whether the last start left no training job behind."""
+    last = job.attempt
+    return last is not None and last.outcome is Outcome.RETURNED and not last.launched
+
+
+def _next_attempt(job: Job) -> tuple[int, str]:
+    """Number and name of the attempt that a start makes."""
+    number = 1 if job.attempt is None else job.attempt.number + (0 if _left_its_number(job) else 1)
+    return number, attempt_name(job.name, number) if job.image_work is None else run_of(job.name, number)
 
 
 def launched(job: Job) -> Job:
