@@ -659,7 +659,7 @@ class TestPage:
         aside = {name for taken in victims(plan).values() for name in taken}
         for name, *_, state, outcome in self.rows():
             if state == "running":
-                assert outcome == ("steps aside" if name in aside else "runs on")
+                assert outcome == ("preempted" if name in aside else "runs on")
             elif outcome == "starts":
                 assert name in started(plan)
             else:
