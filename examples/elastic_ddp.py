@@ -1,10 +1,10 @@
-"""An elastic training script: it goes on from its checkpoint in any world, with the same batches and the same result.
+"""Elastic training script: resumes from its checkpoint in any world, with the same batches and the same result.
 
     python examples/elastic_ddp.py                             # one process, by hand
     torchrun --nproc-per-node=2 examples/elastic_ddp.py        # two processes on this machine
     ContainerEntrypoint: ["trainmaster-run"], ContainerArguments: ["elastic_ddp.py"]   # in a training job
 
-It trains a small network on made-up numbers, on CPU. Every step is one line of JSON on standard output, by rank 0.
+It trains a small network on synthetic data, on CPU. Rank 0 prints one line of JSON for each step.
 """
 
 import json
@@ -21,16 +21,16 @@ from trainmaster.worker.batch import Order, part_of
 from trainmaster.worker.checkpoints import Checkpoints, Mark
 
 STEPS = int(os.environ.get("SM_HP_STEPS", "200"))
-BATCH = int(os.environ.get("SM_HP_BATCH", "30"))  # samples a step, of the whole world, whatever its size
+BATCH = int(os.environ.get("SM_HP_BATCH", "30"))  # samples per step for the whole world, whatever its size
 SAMPLES = int(os.environ.get("SM_HP_SAMPLES", "1000"))
-SECONDS_PER_STEP = float(os.environ.get("SM_HP_SECONDS", "0"))  # of one process; more share it
+SECONDS_PER_STEP = float(os.environ.get("SM_HP_SECONDS", "0"))  # for one process; several processes divide it
 SAVE_EVERY = int(os.environ.get("SM_HP_SAVE_EVERY", "50"))
-# A directory that all containers see, or s3://bucket/prefix. SageMaker's own is for jobs of one container at a time.
+# A directory that all containers share, or s3://bucket/prefix. CheckpointConfig serves one container at a time.
 CHECKPOINTS = os.environ.get("SM_HP_CHECKPOINTS")
 
 
 def main() -> None:
-    """Meet the others, if torchrun has started this process; train; part."""
+    """Join the process group if torchrun started this process, then train."""
     if "RANK" in os.environ:
         dist.init_process_group("gloo", timeout=timedelta(seconds=120))
     try:
@@ -41,14 +41,14 @@ def main() -> None:
 
 
 def train() -> None:
-    """Go on from the newest checkpoint until all steps are done."""
+    """Resume from the newest checkpoint and train until all steps are done."""
     rank, world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
     saved = training.checkpoints(CHECKPOINTS)
     inputs, targets = data()
     torch.manual_seed(1)
     net = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)).double()
     momenta = [torch.zeros_like(weights) for weights in net.parameters()]
-    training.requests()  # from here on a resize waits until this process has saved
+    training.requests()  # enrolls: from now on a resize waits until this process has saved
     done = resume(saved, net, momenta)
     model = DistributedDataParallel(net) if dist.is_initialized() else net
     order, part = Order(samples=SAMPLES, batch=BATCH, seed=1), part_of(BATCH, world, rank)
@@ -59,23 +59,23 @@ def train() -> None:
         net.zero_grad()
         loss.backward()
         descend(net, momenta)
-        tell(step, mean(loss), world, rank)
+        log_step(step, mean(loss), world, rank)
         asked = training.checkpoint_requested()
         if asked or step == STEPS or step % SAVE_EVERY == 0:
             save(saved, step, net, momenta, rank)
         if asked:
-            training.checkpoint_saved()  # the world changes about now; in a new one this script starts anew
+            training.checkpoint_saved()  # the world changes now, and this script restarts in the next one
 
 
 def data() -> tuple[torch.Tensor, torch.Tensor]:
-    """The same made-up numbers in every process."""
+    """Return the same synthetic samples in every process."""
     numbers = torch.Generator().manual_seed(7)
     inputs = torch.randn(SAMPLES, 4, generator=numbers, dtype=torch.float64)
     return inputs, inputs.sin().sum(dim=1, keepdim=True)
 
 
 def mean(loss: torch.Tensor) -> float:
-    """The loss over the whole batch: the weights make the ranks' average exact."""
+    """Return the loss over the whole batch; the weights make the average of the ranks exact."""
     total = loss.detach().clone()
     if dist.is_initialized():
         dist.all_reduce(total)
@@ -85,19 +85,19 @@ def mean(loss: torch.Tensor) -> float:
 
 @torch.no_grad()
 def descend(net: torch.nn.Module, momenta: list[torch.Tensor]) -> None:
-    """Plain gradient descent with momentum. By hand, because importing torch.optim takes seconds at every restart."""
+    """Apply gradient descent with momentum, without torch.optim, whose import adds seconds to every restart."""
     for weights, momentum in zip(net.parameters(), momenta, strict=True):
         momentum.mul_(0.9).add_(weights.grad)
         weights.sub_(0.05 * momentum)
 
 
 def resume(saved: Checkpoints, net: torch.nn.Module, momenta: list[torch.Tensor]) -> int:
-    """Load what rank 0 finds, in all ranks: one may see a checkpoint that another does not see yet. Steps done."""
+    """Load the checkpoint that rank 0 finds, since others may not see it yet, and return the number of steps done."""
     mark = saved.latest()
     if dist.is_initialized():
-        told = torch.tensor([mark.attempt, mark.round, mark.step] if mark else [0, 0, 0])
-        dist.broadcast(told, src=0)
-        mark = Mark(*told.tolist()) if told[0] else None
+        values = torch.tensor([mark.attempt, mark.round, mark.step] if mark else [0, 0, 0])
+        dist.broadcast(values, src=0)
+        mark = Mark(*values.tolist()) if values[0] else None
     if mark is None:
         return 0
     with saved.reading(mark) as directory:
@@ -109,17 +109,17 @@ def resume(saved: Checkpoints, net: torch.nn.Module, momenta: list[torch.Tensor]
 
 
 def save(saved: Checkpoints, step: int, net: torch.nn.Module, momenta: list[torch.Tensor], rank: int) -> None:
-    """Rank 0 writes; the checkpoint is refused if a newer world has taken over meanwhile."""
+    """Write the checkpoint on rank 0; the write fails if a newer world has formed meanwhile."""
     if rank == 0:
         with saved.writing(step) as directory:
             torch.save({"net": net.state_dict(), "momenta": momenta}, directory / "state.pt")
 
 
-def tell(step: int, loss: float, world: int, rank: int) -> None:
-    """One line for each step of the job."""
+def log_step(step: int, loss: float, world: int, rank: int) -> None:
+    """Print one line of JSON for a step, on rank 0."""
     if rank == 0:
-        about = {"job": os.environ.get("TRAINING_JOB_NAME"), "round": int(os.environ.get("TRAINMASTER_ROUND", "0"))}
-        print(json.dumps({"step": step, "loss": round(loss, 9), "world": world, **about}), flush=True)
+        fields = {"job": os.environ.get("TRAINING_JOB_NAME"), "round": int(os.environ.get("TRAINMASTER_ROUND", "0"))}
+        print(json.dumps({"step": step, "loss": round(loss, 9), "world": world, **fields}), flush=True)
 
 
 if __name__ == "__main__":

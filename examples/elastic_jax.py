@@ -1,12 +1,12 @@
-"""An elastic training script for JAX: the same batches and the same result in any world, without torch.
+"""Elastic training script for JAX: the same batches and the same result in any world, without torch.
 
     python examples/elastic_jax.py                             # one process, by hand
     ContainerEntrypoint: ["trainmaster-run"],
     ContainerArguments: ["--launcher", "none", "elastic_jax.py"]   # in a training job with members
 
-JAX's processes cannot change their world, and end with the process of rank 0. So this script starts twice on each node:
-as the node's owner, which is in the rendezvous and never imports JAX, and, once for each world, as the process that
-trains. It fits a line to made-up numbers, on CPU. Every step is one line of JSON on standard output, by rank 0.
+JAX processes cannot change their world, and end with the process of rank 0. So each node runs this script in two roles:
+the owner takes part in the rendezvous and never imports JAX; for each world, the owner starts a process that trains.
+The script fits a line to synthetic data, on CPU. Rank 0 prints one line of JSON for each step.
 """
 
 import json
@@ -29,16 +29,16 @@ from trainmaster.worker.reprieve import Reprieve
 from trainmaster.worker.state import DONE
 
 STEPS = int(os.environ.get("SM_HP_STEPS", "200"))
-BATCH = int(os.environ.get("SM_HP_BATCH", "30"))  # samples a step, of the whole world, whatever its size
+BATCH = int(os.environ.get("SM_HP_BATCH", "30"))  # samples per step for the whole world, whatever its size
 SAMPLES = int(os.environ.get("SM_HP_SAMPLES", "1000"))
 SECONDS_PER_STEP = float(os.environ.get("SM_HP_SECONDS", "0"))
 SAVE_EVERY = int(os.environ.get("SM_HP_SAVE_EVERY", "50"))
-# A directory that all containers see, or s3://bucket/prefix. SageMaker's own is for jobs of one container at a time.
+# A directory that all containers share, or s3://bucket/prefix. CheckpointConfig serves one container at a time.
 CHECKPOINTS = os.environ.get("SM_HP_CHECKPOINTS")
 
 
 def main() -> int:
-    """By hand, and as a process of a world: train. As the first process on a node of an elastic job: own that node."""
+    """Train; or, as the first process on a node of an elastic job, own that node."""
     if os.environ.get("TRAINMASTER_RUN") and "COORDINATOR" not in os.environ:
         return own()
     train()
@@ -49,10 +49,10 @@ def main() -> int:
 
 
 def own() -> int:
-    """Be in one world after another, with a process that trains in each; the exit code of this node."""
+    """Join one world after another, run a training process in each, and return the exit code of this node."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     notices, budget = Notices.of(os.environ) or Notices.create(), Budget.of(os.environ)
-    with Rendezvous.from_environment() as rendezvous:  # leaves at the end; the others go on
+    with Rendezvous.from_environment() as rendezvous:  # leaves at the end; the other nodes continue
         try:
             while True:
                 world = rendezvous.next()
@@ -77,7 +77,7 @@ def own() -> int:
 
 
 def run(world: World, notices: Notices, is_over: Callable[[], bool]) -> int:
-    """Train in this world until the process ends or the world is over; 0 once all steps are done."""
+    """Train in this world until the process or the world ends; return 0 once all steps are done."""
     host, port = world.coordinator
     about = {
         "COORDINATOR": f"{host}:{port}",
@@ -91,14 +91,14 @@ def run(world: World, notices: Notices, is_over: Callable[[], bool]) -> int:
         while process.poll() is None and not is_over():
             time.sleep(0.1)
     finally:
-        # Not SIGTERM: JAX keeps that to itself. What was to be saved is saved by now.
+        # Not SIGTERM: JAX intercepts it. The checkpoint is already saved.
         process.kill()
         process.wait()
     return process.returncode
 
 
 def over(rendezvous: Rendezvous, reprieve: Reprieve) -> bool:
-    """Whether to end the process: at once where its world is lost, before a resize or a stop once it has saved."""
+    """Return True to end the process: at once if its world is lost; before a resize or a stop, once it has saved."""
     stopped = reprieve.stopped()
     if stopped is not None:
         return stopped
@@ -114,18 +114,18 @@ def over(rendezvous: Rendezvous, reprieve: Reprieve) -> bool:
 
 
 def train() -> None:
-    """Meet the others, if there are any; go on from the newest checkpoint until all steps are done."""
+    """Join the world, if there is one, and train from the newest checkpoint until all steps are done."""
     import jax
     import numpy as np
     from jax.experimental import multihost_utils
 
     rank, world = meet(jax)
     saved = training.checkpoints(CHECKPOINTS)
-    training.requests()  # from here on a resize waits until this process has saved
+    training.requests()  # enrolls: from now on a resize waits until this process has saved
     mark = saved.latest()
-    # What rank 0 finds, in all: one may see a checkpoint that another does not see yet.
-    told = np.array([mark.attempt, mark.round, mark.step] if mark else [0, 0, 0])
-    mark = Mark(*multihost_utils.broadcast_one_to_all(told).tolist())
+    # All ranks use the checkpoint that rank 0 finds, since not all ranks may see it yet.
+    values = np.array([mark.attempt, mark.round, mark.step] if mark else [0, 0, 0])
+    mark = Mark(*multihost_utils.broadcast_one_to_all(values).tolist())
     weights = np.zeros(5)
     if mark.attempt:
         with saved.reading(mark) as directory:
@@ -139,21 +139,21 @@ def train() -> None:
         loss, slope = gradient(weights, inputs[mine], targets[mine])
         loss, *slope = total(np.array([loss, *slope])) / BATCH
         weights = weights - 0.1 * np.array(slope)
-        tell(step, float(loss), world, rank)
+        log_step(step, float(loss), world, rank)
         asked = training.checkpoint_requested()
         if rank == 0 and (asked or step == STEPS or step % SAVE_EVERY == 0):
-            with saved.writing(step) as directory:  # refused if a newer world has taken over meanwhile
+            with saved.writing(step) as directory:  # fails if a newer world has formed meanwhile
                 np.save(directory / "weights.npy", weights)
         if asked:
-            training.checkpoint_saved()  # the world changes about now; in a new one this script starts anew
-    multihost_utils.sync_global_devices("done")  # whoever ends says so for all, so all is saved before
+            training.checkpoint_saved()  # the world changes now, and this script restarts in the next one
+    multihost_utils.sync_global_devices("done")  # one process that ends stops all others: wait until all have saved
     jax.distributed.shutdown()
 
 
 def meet(jax: Any) -> tuple[int, int]:
-    """Be in the world that the owner of this node is in; rank and size."""
+    """Join the world of this node's owner, and return the rank and the world size."""
     jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_enable_x64", True)  # noqa: FBT003  # JAX has it so
+    jax.config.update("jax_enable_x64", True)  # noqa: FBT003  # the signature of JAX
     if "COORDINATOR" not in os.environ:
         return 0, 1
     die_with_parent()
@@ -164,36 +164,36 @@ def meet(jax: Any) -> tuple[int, int]:
         num_processes=world,
         process_id=rank,
         coordinator_bind_address=where if rank == 0 else None,
-        shutdown_timeout_seconds=10,  # one that has failed must not wait long for the others
+        shutdown_timeout_seconds=10,  # a failed process must not wait long for the others
     )
     return rank, world
 
 
 def data(np: Any) -> tuple[Any, Any]:
-    """The same made-up numbers in every process."""
+    """Return the same synthetic samples in every process."""
     numbers = np.random.default_rng(7)
     inputs = numbers.normal(size=(SAMPLES, 5))
     return inputs, inputs @ np.arange(1.0, 6.0) + numbers.normal(scale=0.1, size=SAMPLES)
 
 
 def squares(weights: Any, inputs: Any, targets: Any) -> Any:
-    """What is to become small: a sum, so that parts of a batch may be of any size."""
+    """Return the squared error as a sum, so that parts of a batch may differ in size."""
     return ((inputs @ weights - targets) ** 2).sum()
 
 
 def summed(jax: Any, np: Any) -> Callable[[Any], Any]:
-    """The sum of a vector over all processes: an all-reduce, where there are several."""
+    """Return a function that sums a vector over all processes with an all-reduce."""
     mesh = jax.sharding.Mesh(np.array(jax.devices()), ("nodes",))
     rows, same = (jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(axis)) for axis in ("nodes", None))
     total = jax.jit(lambda vectors: vectors.sum(axis=0), out_shardings=same)
     return lambda mine: np.asarray(total(jax.make_array_from_process_local_data(rows, mine[None])))
 
 
-def tell(step: int, loss: float, world: int, rank: int) -> None:
-    """One line for each step of the job."""
+def log_step(step: int, loss: float, world: int, rank: int) -> None:
+    """Print one line of JSON for a step, on rank 0."""
     if rank == 0:
-        about = {"job": os.environ.get("TRAINING_JOB_NAME"), "round": int(os.environ.get("TRAINMASTER_ROUND", "0"))}
-        print(json.dumps({"step": step, "loss": round(loss, 9), "world": world, **about}), flush=True)
+        fields = {"job": os.environ.get("TRAINING_JOB_NAME"), "round": int(os.environ.get("TRAINMASTER_ROUND", "0"))}
+        print(json.dumps({"step": step, "loss": round(loss, 9), "world": world, **fields}), flush=True)
 
 
 if __name__ == "__main__":

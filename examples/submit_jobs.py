@@ -1,6 +1,6 @@
-"""Submits training jobs through the queue with SageMaker SDK v2: a line `NAME PRIORITY STEPS` on standard input each.
+"""Submit a training job through the queue with SageMaker SDK v2 for each line `NAME PRIORITY STEPS` of standard input.
 
-The only difference from a script without the queue is the session.
+The session is the only difference from a script without the queue.
 """
 
 import sys
@@ -14,7 +14,7 @@ TRAINING_SCRIPT = Path(__file__).with_name("count_steps.py")
 
 
 def main() -> None:
-    """Submit a job for each line, and say so when the queue has taken it."""
+    """Submit a job for each line, and print its name once the queue has accepted it."""
     session = QueueSession()
     for line in sys.stdin:
         name, priority, steps = line.split()
