@@ -105,7 +105,7 @@ def test_with_expansion_the_pools_are_made_that_the_page_says_and_the_jobs_get_w
         [f"`{each.pool.name}`", str(each.pool.cap), *(f"`{job}`" for job in each.jobs), f"{each.dollars_per_hour:.2f}"]
         for each in decided.expansions
     ]
-    assert made == table(EXAMPLE, "made pool")
+    assert made == table(EXAMPLE, "managed pool")
     changed = table(EXAMPLE, "job then")
     before, after = told(plan(Policy())), told(decided)
     assert {name: words for name, words in after.items() if words != before[name]} == said(changed)
