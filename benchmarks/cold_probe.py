@@ -22,7 +22,7 @@ def timed(name, call):  # noqa: ANN001, ANN201 -- annotations would import typin
 
 def api() -> None:
     """The API function: import, then what its first call makes."""
-    handler = timed("import the handler", lambda: __import__("trainmaster.handlers.api", fromlist=["handler"]))
+    handler = timed("import the handler", lambda: __import__("trainmaster.handlers.api.app", fromlist=["handler"]))
     bootstrap = sys.modules["trainmaster.bootstrap"]
     application = timed("settings", bootstrap.application)
     timed("routes and models", lambda: handler.build_app(application))

@@ -20,7 +20,7 @@ from benchmarks.requests import request
 from benchmarks.timing import milliseconds, shown
 from benchmarks.world import MeteredWorld
 from builders import G5, P5
-from trainmaster.handlers.api import build_app
+from trainmaster.handlers.api.app import build_app
 from trainmaster.planner.schedule import schedule
 
 CAPS = {P5: 40, G5: 40}

@@ -28,12 +28,12 @@ from benchmarks.engine import BINARY, engine
 from benchmarks.requests import request
 from benchmarks.world import CALLER, EPOCH, make_table
 from builders import G5, P5, pools_of
-from trainmaster.adapters.dynamodb_requests import request_rows
-from trainmaster.adapters.dynamodb_rows import row_of
-from trainmaster.adapters.request_model import problems
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.job import Job
-from trainmaster.service.door import Door
+from trainmaster.adapters.dynamodb.requests import request_rows
+from trainmaster.adapters.dynamodb.rows import row_of
+from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.jobs.job import Job
+from trainmaster.service.admission.policy import Door
 
 Row = dict[str, Any]
 KINDS = (P5, G5)

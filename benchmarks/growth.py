@@ -16,11 +16,11 @@ from benchmarks.meter import Meter, total
 from benchmarks.prices import dollars
 from benchmarks.timing import milliseconds
 from benchmarks.world import CALLER, TABLE, make_table
-from trainmaster.adapters.dynamodb import DynamoStore
-from trainmaster.adapters.dynamodb_rows import row_of
-from trainmaster.adapters.dynamodb_table import Table
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.job import Job
+from trainmaster.adapters.dynamodb.rows import row_of
+from trainmaster.adapters.dynamodb.store import DynamoStore
+from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.jobs.job import Job
 from trainmaster.planner.schedule import schedule
 
 POOLS = (

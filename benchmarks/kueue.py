@@ -31,14 +31,14 @@ from benchmarks.kueue_load import (
     request_of,
 )
 from benchmarks.world import TABLE, make_table
-from trainmaster.adapters.dynamodb import DynamoStore
-from trainmaster.adapters.dynamodb_table import Table
-from trainmaster.local.memory import MemoryStore
+from trainmaster.adapters.dynamodb.store import DynamoStore
+from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator.clock import EPOCH
-from trainmaster.local.virtual import VirtualTime, at, instant, launcher_over, seconds_at
+from trainmaster.local.virtual_time import VirtualTime, at, instant, launcher_over, seconds_at
 from trainmaster.ports import Store
-from trainmaster.service.door import Door
+from trainmaster.service.admission.policy import Door
 from trainmaster.service.launch import Hands
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.policy import Policy, Share
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.policy.settings import Policy, Share
 
 JOBS = 15_000
 POOLS = tuple(f"ml.g5.{size}xlarge" for size in ("", 2, 4, 8, 16))

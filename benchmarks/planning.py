@@ -12,7 +12,7 @@ from typing import Any
 
 import builders as b
 from benchmarks.timing import milliseconds
-from trainmaster.domain.job import Job
+from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.planner.schedule import schedule
 

@@ -27,10 +27,10 @@ from benchmarks.keeping import ask_for_keeping, shown_and_kept, written_again
 from benchmarks.replay_sheets import JUDGES, sheets
 from benchmarks.showing import REPLAY_MARKS
 from benchmarks.watching import Watch
-from trainmaster.local.replay.baselines import BASELINES
+from trainmaster.local.replay.policies.baselines import BASELINES
 from trainmaster.local.replay.queue import RESTART_SECONDS
 from trainmaster.local.replay.running import POLICIES, play
-from trainmaster.local.replay.trace import TraceJob, chosen, read_trace
+from trainmaster.local.replay.trace.trace import TraceJob, chosen, read_trace
 
 TRACES = ROOT / "benchmarks" / "traces"
 SHIPPED = ("backfill", "least-attained-service")

@@ -10,7 +10,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from benchmarks.sheets import Sheet
-from trainmaster.local.replay.report import duration
+from trainmaster.local.replay.report.tables import duration
 
 SKIP, EASY, ORACLE = "baseline-skip", "baseline-easy", "baseline-srpt"
 JUDGES = (SKIP, EASY, ORACLE)

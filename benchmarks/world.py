@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from benchmarks.meter import Meter
-from trainmaster.domain.job import ENDED, Job
+from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.ports import Store
 from trainmaster.service.submit import submit
 

@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from trainmaster.worker import training
 from trainmaster.worker.batch import Order, part_of
-from trainmaster.worker.checkpoints import Checkpoints, Mark
+from trainmaster.worker.checkpoints.checkpoints import Checkpoints, Mark
 
 STEPS = int(os.environ.get("SM_HP_STEPS", "200"))
 BATCH = int(os.environ.get("SM_HP_BATCH", "30"))  # samples per step for the whole world, whatever its size

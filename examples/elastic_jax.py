@@ -20,13 +20,13 @@ from typing import Any
 
 from trainmaster.worker import Rendezvous, World, training
 from trainmaster.worker.batch import Order, part_of
-from trainmaster.worker.budget import Budget
-from trainmaster.worker.checkpoints import Mark
-from trainmaster.worker.errors import Closed, Drained
-from trainmaster.worker.notices import Notices, Reason
-from trainmaster.worker.processes import die_with_parent
-from trainmaster.worker.reprieve import Reprieve
-from trainmaster.worker.state import DONE
+from trainmaster.worker.checkpoints.checkpoints import Mark
+from trainmaster.worker.checkpoints.notices import Notices, Reason
+from trainmaster.worker.container.processes import die_with_parent
+from trainmaster.worker.container.restart_budget import Budget
+from trainmaster.worker.rendezvous.errors import Closed, Drained
+from trainmaster.worker.rendezvous.state import DONE
+from trainmaster.worker.torch.stop_grace import Reprieve
 
 STEPS = int(os.environ.get("SM_HP_STEPS", "200"))
 BATCH = int(os.environ.get("SM_HP_BATCH", "30"))  # samples per step for the whole world, whatever its size

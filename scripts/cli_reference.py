@@ -12,7 +12,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from trainmaster.cli.exits import MEANINGS
+from trainmaster.cli.common.exit_codes import MEANINGS
 from trainmaster.cli.main import build
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"

@@ -1,4 +1,4 @@
-"""Write what ships with us of ML instance types: `src/trainmaster/domain/instance_table.py`.
+"""Write what ships with us of ML instance types: `src/trainmaster/domain/capacity/instance_table.py`.
 
 The types are those that SageMaker's service model lists for training, from the model that we ship (itself cut from
 botocore's). What they have is what EC2 says of the type of the same name: moto ships a copy of DescribeInstanceTypes.
@@ -18,9 +18,9 @@ from dataclasses import astuple, replace
 from importlib import metadata, resources
 from pathlib import Path
 
-from trainmaster.adapters.ec2 import instance_type
-from trainmaster.adapters.service_model import shape
-from trainmaster.domain.resources import InstanceType
+from trainmaster.adapters.catalogue.ec2 import instance_type
+from trainmaster.adapters.sagemaker.service_model import shape
+from trainmaster.domain.capacity.resources import InstanceType
 
 TARGET = Path(__file__).parents[1] / "src" / "trainmaster" / "domain" / "instance_table.py"
 PRICES = Path(__file__).with_name("instance_prices.csv")
@@ -64,7 +64,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from trainmaster.domain.resources import InstanceType
+from trainmaster.domain.capacity.resources import InstanceType
 
 _READ: Mapping[str, Callable[[str], Any]] = {{"int": int, "float": float, "str": lambda text: text.replace("-", "")}}
 _READERS = [(each.name, _READ[str(each.type)]) for each in fields(InstanceType)][1:]

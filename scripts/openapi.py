@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from trainmaster.bootstrap import Application, Settings
-from trainmaster.handlers.api import build_app
-from trainmaster.handlers.openapi import document
+from trainmaster.handlers.api.app import build_app
+from trainmaster.handlers.api.openapi import document
 
 COMMITTED = Path(__file__).parent.parent / "docs" / "reference" / "openapi.json"
 

@@ -1,8 +1,7 @@
 """Cut botocore's SageMaker service model down to the operations that the queue calls.
 
-It writes `src/trainmaster/adapters/models/sagemaker/2017-07-24/service-2.json` (see ADR 0004), or with `--check`
-only says whether that file is what the installed botocore gives. It must not invent or change a shape: it only
-leaves things out.
+It writes `src/trainmaster/adapters/sagemaker/models/sagemaker/2017-07-24/service-2.json` (see ADR 0004). With `--check` it
+says whether that file is what the installed botocore gives. It only leaves things out.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ OPERATIONS = (
     "UpdateTrainingJob",
 )
 API_VERSION = "2017-07-24"
-MODELS = Path(__file__).parents[1] / "src" / "trainmaster" / "adapters" / "models"
+MODELS = Path(__file__).parents[1] / "src" / "trainmaster" / "adapters" / "sagemaker" / "models"
 TARGET = MODELS / "sagemaker" / API_VERSION / "service-2.json"
 
 Json = Mapping[str, Any]

@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import strategies as st
 
 from builders import G5, P5
-from trainmaster.domain.policy import (
+from trainmaster.domain.policy.settings import (
     Budget,
     Choose,
     Expansion,

@@ -15,12 +15,12 @@ from typing import Any
 
 from builders import NOW, P5, ROLE, a_request, pools_of
 from trainmaster.bootstrap import Application, Settings
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.job import Job
-from trainmaster.handlers.api import build_app
-from trainmaster.local.memory import MemoryStore
-from trainmaster.local.memory_groups import MemoryGroups
-from trainmaster.local.memory_refusals import MemoryRefusals
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.jobs.job import Job
+from trainmaster.handlers.api.app import build_app
+from trainmaster.images.local.memory_refusals import MemoryRefusals
+from trainmaster.local.memory.rendezvous import MemoryGroups
+from trainmaster.local.memory.store import MemoryStore
 
 ALICE = "arn:aws:sts::111122223333:assumed-role/research/alice"
 CONTEXT = SimpleNamespace(

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from trainmaster.domain import lifecycle
-from trainmaster.domain.attempt import Attempt, Outcome
-from trainmaster.domain.capacity import Demand, Pool, Units
-from trainmaster.domain.elastic import Cause, Elastic, Hook
-from trainmaster.domain.job import Change, Hold, Job, JobState
-from trainmaster.domain.observation import Observation, Status
+from trainmaster.domain.capacity.units import Demand, Pool, Units
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import Attempt, Outcome
+from trainmaster.domain.jobs.job import Change, Hold, Job, JobState
+from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Budget, Policy, Share
+from trainmaster.domain.policy.settings import Budget, Policy, Share
 
 P5 = "ml.p5.48xlarge"
 G5 = "ml.g5.2xlarge"

@@ -20,8 +20,8 @@ import pytest
 from tests.contract.engines import Dynoxide, make_table
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
-from trainmaster.adapters.dynamodb_table import Table
+from trainmaster.adapters.dynamodb.rendezvous import DynamoGroups
+from trainmaster.adapters.dynamodb.table import Table
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PATIENCE = 240
@@ -69,7 +69,7 @@ class Container:
         }
         with (self.base / "stderr").open("w") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "trainmaster.worker.run", *command],
+                [sys.executable, "-m", "trainmaster.worker.container.run", *command],
                 env={**os.environ, **environ, **about},
                 stdout=subprocess.PIPE,
                 stderr=errors,

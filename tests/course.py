@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from builders import NOW, an_observation
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Pool, total
-from trainmaster.domain.job import ENDED, WAITING, Job
-from trainmaster.domain.observation import Status
+from trainmaster.domain.capacity.units import Pool, total
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import ENDED, WAITING, Job
+from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.plan import Plan, Snapshot
-from trainmaster.domain.policy import Policy
+from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.records import Records, booked
 from trainmaster.planner.schedule import schedule
 

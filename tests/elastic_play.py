@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from builders import an_observation
 from play import Play
-from trainmaster.domain import lifecycle
-from trainmaster.domain.elastic import Cause, Hook
-from trainmaster.domain.job import ACTIVE, Job, JobState
-from trainmaster.domain.observation import Status
+from trainmaster.domain.elastic.sizes import Cause, Hook
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import ACTIVE, Job, JobState
+from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.plan import Preempt, Resize, Wait
-from trainmaster.domain.reasons import CanNeverFit, KeptForOther, WaitsForCapacity
+from trainmaster.domain.reasons.capacity import CanNeverFit, KeptForOther, WaitsForCapacity
 
 LATER = timedelta(hours=1)
 ROUNDING = timedelta(milliseconds=1)

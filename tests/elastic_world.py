@@ -12,14 +12,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from builders import P5
-from trainmaster.domain.elastic import Cause
-from trainmaster.domain.job import Job, JobState
+from trainmaster.domain.elastic.rendezvous import Control, Group, Node, Role
+from trainmaster.domain.elastic.sizes import Cause
+from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.plan import Plan, Resize
-from trainmaster.domain.policy import Policy, Resizes
-from trainmaster.domain.rendezvous import Control, Group, Node, Role
-from trainmaster.local.memory_groups import MemoryGroups
+from trainmaster.domain.policy.settings import Policy, Resizes
+from trainmaster.local.memory.rendezvous import MemoryGroups
 from trainmaster.ports import Asker, Groups, Store
-from trainmaster.service.carrying import PassReport, carry_out
+from trainmaster.service.apply_plan import PassReport, carry_out
 from trainmaster.service.resizing.contract import Answer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
 from world import Faults, World, a_request

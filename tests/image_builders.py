@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import builders as b
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Kind, Pool
-from trainmaster.domain.image.cutting import Cut, Window
-from trainmaster.domain.image.demand import demand_of
-from trainmaster.domain.image.endpoint import Endpoint, Variant, pool_name
-from trainmaster.domain.image.work import ImageWork, Progress
-from trainmaster.domain.job import Job
-from trainmaster.domain.observation import Observation, Status
+from trainmaster.domain.capacity.units import Kind, Pool
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.observation import Observation, Status
+from trainmaster.images.domain.demand import demand_of
+from trainmaster.images.domain.endpoint import Endpoint, Variant, pool_name
+from trainmaster.images.domain.tiling import Cut, Window
+from trainmaster.images.domain.work import ImageWork, Progress
 
 CUT = Cut(tile=(1024, 1024), overlap=(50, 50))
 

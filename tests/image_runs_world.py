@@ -14,15 +14,15 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from trainmaster.adapters.sagemaker import SageMakerLauncher
+from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 from trainmaster.bootstrap import Application, Settings
-from trainmaster.domain.image.cutting import Cut, Window
-from trainmaster.domain.image.demand import demand_of, work_of
-from trainmaster.domain.image.endpoint import Endpoint, Variant
-from trainmaster.domain.image.work import MERGE, Claim, Rest, run_of
-from trainmaster.domain.job import Job, JobState
-from trainmaster.local.memory_runs import MemoryRuns
-from trainmaster.service.images.routing import RoutedLauncher
+from trainmaster.domain.jobs.job import Job, JobState
+from trainmaster.images.domain.demand import demand_of, work_of
+from trainmaster.images.domain.endpoint import Endpoint, Variant
+from trainmaster.images.domain.tiling import Cut, Window
+from trainmaster.images.domain.work import MERGE, Claim, Rest, run_of
+from trainmaster.images.local.memory_runs import MemoryRuns
+from trainmaster.images.service.routing import RoutedLauncher
 from world import QUEUE, TABLE, World
 
 WORKERS = 2

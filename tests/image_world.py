@@ -14,16 +14,16 @@ from typing import Any
 
 from api_world import Recorder, SentImages, StillClock
 from trainmaster.bootstrap import Settings
-from trainmaster.domain.capacity import Pool
+from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.image.cutting import Window
-from trainmaster.domain.image.endpoint import Endpoint, Limits, Variant
-from trainmaster.domain.policy import Policy
-from trainmaster.handlers.intake import consume, metrics
-from trainmaster.local.memory import MemoryStore
-from trainmaster.local.memory_refusals import MemoryRefusals
-from trainmaster.ports.image import Header
-from trainmaster.service.images.intake import Intake
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.images.domain.endpoint import Endpoint, Limits, Variant
+from trainmaster.images.domain.tiling import Window
+from trainmaster.images.handlers.intake import consume, metrics
+from trainmaster.images.local.memory_refusals import MemoryRefusals
+from trainmaster.images.ports import Header
+from trainmaster.images.service.intake import Intake
+from trainmaster.local.memory.store import MemoryStore
 
 BUCKET = "s3://images/"
 API_ROLE = "AROAAPIAPIAPIAPIAPIA1"

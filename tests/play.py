@@ -13,13 +13,13 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from builders import NOW, a_snapshot, an_observation
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Pool, total
-from trainmaster.domain.job import ACTIVE, ENDED, WAITING, Job, JobState
-from trainmaster.domain.observation import Status
+from trainmaster.domain.capacity.units import Pool, total
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, Job, JobState
+from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.plan import Plan
-from trainmaster.domain.policy import Policy
-from trainmaster.domain.reasons import Reason
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.reasons.capacity import Reason
 from trainmaster.domain.records import Records, booked
 from trainmaster.planner.schedule import schedule
 

@@ -15,14 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from trainmaster.domain.errors import TrainmasterError
-from trainmaster.worker.control import Control, read_control
-from trainmaster.worker.engine import Engine
-from trainmaster.worker.errors import Corrupt, Drained, Unreachable
-from trainmaster.worker.executor import Clocks, Executor
-from trainmaster.worker.names import Identity
-from trainmaster.worker.settings import Settings
-from trainmaster.worker.state import Role, State, decode
-from trainmaster.worker.world import World
+from trainmaster.worker.rendezvous.control import Control, read_control
+from trainmaster.worker.rendezvous.engine import Engine
+from trainmaster.worker.rendezvous.errors import Corrupt, Drained, Unreachable
+from trainmaster.worker.rendezvous.executor import Clocks, Executor
+from trainmaster.worker.rendezvous.node_names import Identity
+from trainmaster.worker.rendezvous.settings import Settings
+from trainmaster.worker.rendezvous.state import Role, State, decode
+from trainmaster.worker.rendezvous.world import World
 
 SETTINGS = Settings(
     least=1,

@@ -12,10 +12,10 @@ from datetime import timedelta
 from hypothesis import strategies as st
 
 from builders import a_job, a_pool, a_preempting_job, a_running_job, at
-from trainmaster.domain.entitlement import Entitlements
-from trainmaster.domain.job import Hold
+from trainmaster.domain.jobs.job import Hold
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Order, Policy, Preemption, Share
+from trainmaster.domain.policy.settings import DEFAULT_SHARE, Lending, Order, Policy, Preemption, Share
+from trainmaster.domain.shares.entitlement import Entitlements
 
 POOLS = ("a", "b")
 NAMES = ("x", "y", "z")

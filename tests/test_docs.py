@@ -13,9 +13,9 @@ import pytest
 from benchmarks.meaning import APART, meaning
 
 from trainmaster.bootstrap.settings import _READERS, PREFIX
-from trainmaster.domain.job import TRANSITIONS, JobState
-from trainmaster.domain.request.options import OPTIONS
-from trainmaster.domain.tag_names import OPTION_PREFIX
+from trainmaster.domain.jobs.job import TRANSITIONS, JobState
+from trainmaster.domain.requests.options import OPTIONS
+from trainmaster.domain.requests.tag_names import OPTION_PREFIX
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])

@@ -18,22 +18,22 @@ from typing import Any
 from botocore.awsrequest import AWSResponse
 
 from builders import IMAGE, P5, ROLE
-from trainmaster.adapters.dynamodb import DynamoStore
-from trainmaster.adapters.dynamodb_table import Table
-from trainmaster.adapters.request_model import problems
-from trainmaster.adapters.sagemaker import SageMakerLauncher
+from trainmaster.adapters.dynamodb.store import DynamoStore
+from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
+from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.bootstrap import Application, Settings, parse_pools
 from trainmaster.domain.errors import Throttled, Unavailable
-from trainmaster.domain.job import ENDED, Job
-from trainmaster.domain.policy import Policy
+from trainmaster.domain.jobs.job import ENDED, Job
+from trainmaster.domain.policy.settings import Policy
 from trainmaster.handlers.manager import consume, metrics
-from trainmaster.local.memory import MemoryStore
-from trainmaster.local.memory_groups import MemoryGroups
-from trainmaster.local.memory_table import MemoryTable
+from trainmaster.local.memory.rendezvous import MemoryGroups
+from trainmaster.local.memory.store import MemoryStore
+from trainmaster.local.memory.table import MemoryTable
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
 from trainmaster.ports import Asker, Groups, Store
+from trainmaster.service.admission.policy import Door
 from trainmaster.service.change import Desk
-from trainmaster.service.door import Door
 from trainmaster.service.submit import submit
 
 TABLE = "sagemaker-queue"

@@ -27,7 +27,7 @@ from benchmarks.elastic.workload import CURVES
 from benchmarks.keeping import RESULTS, ask_for_keeping, shown_and_kept, written_again
 from benchmarks.showing import ELASTIC_MARKS
 from benchmarks.watching import Watch
-from trainmaster.domain.elastic import Hook
+from trainmaster.domain.elastic.sizes import Hook
 
 NAMED = ("ee9e8c", "cluster02", "7f04ca")
 """Loads of 0.91, 0.67 and 0.49 on 128 GPUs: elasticity matters where somebody waits, or something is idle."""

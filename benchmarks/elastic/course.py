@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from benchmarks.elastic.workload import SizedJob
-from trainmaster.local.replay.figures import percentile
+from trainmaster.local.replay.report.figures import percentile
 
 
 class Span(NamedTuple):

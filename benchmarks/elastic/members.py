@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from benchmarks.elastic.course import Span
-from trainmaster.domain.names import STAMP
+from trainmaster.domain.jobs.names import STAMP
 from trainmaster.local.simulator import SageMakerSimulator
-from trainmaster.local.virtual import seconds_at
+from trainmaster.local.virtual_time import seconds_at
 
 FOREVER_SECONDS = 1e9
 _MEMBER = re.compile(rf"^(?P<job>.+){STAMP}(?P<attempt>\d+)-m\d+$")

@@ -17,19 +17,19 @@ from benchmarks.elastic.course import Course, Span
 from benchmarks.elastic.members import FOREVER_SECONDS, Members, base_of
 from benchmarks.elastic.workload import SizedJob
 from benchmarks.elastic.yard import Terms
-from trainmaster.domain.attempt import Attempt, Outcome
-from trainmaster.domain.elastic import Hook
-from trainmaster.domain.job import Job
-from trainmaster.domain.names import STAMP
+from trainmaster.domain.elastic.sizes import Hook
+from trainmaster.domain.jobs.attempt import Attempt, Outcome
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.names import STAMP
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Policy
-from trainmaster.local.memory import MemoryStore
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.replay.queue import Replay
 from trainmaster.local.replay.queue import Terms as QueueTerms
-from trainmaster.local.replay.requests import index_of
+from trainmaster.local.replay.trace.requests import index_of
 from trainmaster.local.simulator import Profile, VirtualClock
-from trainmaster.local.virtual import next_tick, seconds_at
-from trainmaster.service.carrying import PassReport
+from trainmaster.local.virtual_time import next_tick, seconds_at
+from trainmaster.service.apply_plan import PassReport
 
 SCALING_SECONDS = 60
 """A running job grows once its size has lasted for so long (HyperPod's example of `scalingTimeoutInSeconds`)."""

@@ -19,9 +19,9 @@ from benchmarks.elastic.ours import ElasticReplay
 from benchmarks.elastic.pollux import Pollux
 from benchmarks.elastic.workload import CURVES, SizedJob, workload
 from benchmarks.elastic.yard import Terms, Yard
-from trainmaster.domain.elastic import Hook
-from trainmaster.domain.policy import Order, Policy, Resizes
-from trainmaster.local.replay.trace import TraceJob, chosen, read_trace
+from trainmaster.domain.elastic.sizes import Hook
+from trainmaster.domain.policy.settings import Order, Policy, Resizes
+from trainmaster.local.replay.trace.trace import TraceJob, chosen, read_trace
 
 TRACES = ROOT / "benchmarks" / "traces"
 ORDERS = ("backfill", "least-attained-service")

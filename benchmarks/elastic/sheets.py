@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.elastic.playing import ELASTICFLOW, OURS, PAPERS, POLICIES, POLLUX
 from benchmarks.sheets import Sheet
-from trainmaster.local.replay.report import duration
+from trainmaster.local.replay.report.tables import duration
 
 Figures = dict[str, Any]
 Case = tuple[str, str, float]

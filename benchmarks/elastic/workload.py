@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from trainmaster.local.replay.trace import TraceJob
+from trainmaster.local.replay.trace.trace import TraceJob
 
 SERIAL = 0.05
 """The part of a step that more GPUs do not make shorter (Amdahl 1967); 16 GPUs are then 9.1 times as fast as one."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.images import scanning
 from benchmarks.sheets import Sheet
-from trainmaster.domain.heads import FIRST_OF_ENDPOINT, FIRST_OF_FULL
+from trainmaster.domain.capacity.read_limits import FIRST_OF_ENDPOINT, FIRST_OF_FULL
 
 Figures = dict[str, Any]
 STARTS_PER_S = 100

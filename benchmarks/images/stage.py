@@ -20,20 +20,20 @@ from benchmarks.engine import engine
 from benchmarks.fill import imported
 from benchmarks.world import CALLER, EPOCH, TABLE, MeteredWorld, make_table
 from image_runs_world import Aside, Endpoints, Regions
-from trainmaster.adapters.dynamodb_endpoints import endpoint_row
-from trainmaster.adapters.dynamodb_requests import request_rows
-from trainmaster.adapters.dynamodb_rows import row_of
-from trainmaster.adapters.dynamodb_runs import DynamoRuns
-from trainmaster.adapters.dynamodb_table import Table
-from trainmaster.adapters.sagemaker import SageMakerLauncher
+from trainmaster.adapters.dynamodb.requests import request_rows
+from trainmaster.adapters.dynamodb.rows import row_of
+from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 from trainmaster.bootstrap import Application, Settings
-from trainmaster.domain.image.cutting import Cut, Window, load, regions
-from trainmaster.domain.image.demand import demand_of, pool_of, work_of
-from trainmaster.domain.image.endpoint import Endpoint, Variant
-from trainmaster.domain.image.work import MERGE, Claim, run_of
-from trainmaster.domain.job import Change, Job, JobState
+from trainmaster.domain.jobs.job import Change, Job, JobState
 from trainmaster.domain.plan import Snapshot
-from trainmaster.service.images.routing import RoutedLauncher
+from trainmaster.images.adapters.endpoint_rows import endpoint_row
+from trainmaster.images.adapters.runs import DynamoRuns
+from trainmaster.images.domain.demand import demand_of, pool_of, work_of
+from trainmaster.images.domain.endpoint import Endpoint, Variant
+from trainmaster.images.domain.tiling import Cut, Window, load, regions
+from trainmaster.images.domain.work import MERGE, Claim, run_of
+from trainmaster.images.service.routing import RoutedLauncher
 
 Row = dict[str, Any]
 QUEUE = "sagemaker-queue"

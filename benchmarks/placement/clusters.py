@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.resources import Resources
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Pool
 
 MEMORY_GIB_A_CPU = 4
 SLOTS = (4, 8, 12, 16)

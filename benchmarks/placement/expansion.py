@@ -11,10 +11,10 @@ from typing import Any
 from benchmarks.placement.clusters import Cluster
 from benchmarks.placement.loads import Load, Task
 from benchmarks.placement.running import Done, Run
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.policy import Expansion, Policy
-from trainmaster.domain.resources import InstanceType, Resources
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.resources import InstanceType, Resources
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.policy.settings import Expansion, Policy
 from trainmaster.local.simulator import Profile
 
 PODS = tuple(

@@ -12,7 +12,7 @@ from benchmarks.placement.clusters import Cluster, Setting, cluster, gang_cluste
 from benchmarks.placement.figures import of_run
 from benchmarks.placement.loads import Load
 from benchmarks.placement.running import Run
-from trainmaster.domain.policy import DEFAULT_SHARE, Placement, Policy, Share
+from trainmaster.domain.policy.settings import DEFAULT_SHARE, Placement, Policy, Share
 
 POLICIES = tuple(placement.value for placement in Placement)
 REFERENCE = Placement.RANDOM.value

@@ -11,7 +11,7 @@ from math import exp
 from random import Random
 
 from benchmarks.placement.clusters import LARGE, ONE_CPU, SMALL
-from trainmaster.domain.resources import Resources
+from trainmaster.domain.capacity.resources import Resources
 
 MEAN_SECONDS = 600.0
 """Mean work of a task. The article's run for milliseconds; a job's start on SageMaker takes minutes."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from benchmarks.placement.clusters import Machine
-from trainmaster.domain.attempt import Attempt
-from trainmaster.domain.capacity import PlanWindow, Units
-from trainmaster.domain.job import Job
-from trainmaster.domain.observation import Observation, Status
+from trainmaster.domain.capacity.units import PlanWindow, Units
+from trainmaster.domain.jobs.attempt import Attempt
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.local.simulator import VirtualClock
 from trainmaster.ports import Created, OpenJobs, Request
 

@@ -14,20 +14,20 @@ from typing import Any, Protocol
 from benchmarks.placement.clusters import Cluster
 from benchmarks.placement.loads import Load, Task
 from benchmarks.placement.machines import USE, WORK, Machines
-from trainmaster.domain.capacity import Demand
-from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.job import ENDED, Job, JobState
-from trainmaster.domain.policy import Policy
-from trainmaster.domain.request import Options
-from trainmaster.domain.resolving import Offers, resolved
-from trainmaster.domain.resources import Resources
-from trainmaster.local.memory import MemoryStore
-from trainmaster.local.memory_table import MemoryTable
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.resolve import Offers, resolved
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.jobs.job import ENDED, Job, JobState
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.requests import Options
+from trainmaster.local.memory.store import MemoryStore
+from trainmaster.local.memory.table import MemoryTable
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
-from trainmaster.local.virtual import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
+from trainmaster.local.virtual_time import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
 from trainmaster.ports import Launcher
+from trainmaster.service.admission.build_job import newcomer
 from trainmaster.service.launch import Hands
-from trainmaster.service.newcomer import newcomer
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
 

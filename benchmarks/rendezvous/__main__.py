@@ -37,8 +37,8 @@ from benchmarks.showing import RENDEZVOUS_MARKS
 from benchmarks.watching import Watch
 from benchmarks.world import TABLE, make_table
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
-from trainmaster.adapters.dynamodb_table import Table
+from trainmaster.adapters.dynamodb.rendezvous import DynamoGroups
+from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.local.stack.processes import ended_by_signals, free_port
 
 WIDTH = 200

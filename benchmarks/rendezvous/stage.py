@@ -11,8 +11,8 @@ from benchmarks.rendezvous.group import LOOK, Agent, Group
 from benchmarks.rendezvous.pauses import at_once, longest_gap, pause, worlds
 from benchmarks.rendezvous.systems import training_job
 from benchmarks.rendezvous.wire import Wire
-from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
-from trainmaster.domain.rendezvous import Control
+from trainmaster.adapters.dynamodb.rendezvous import DynamoGroups
+from trainmaster.domain.elastic.rendezvous import Control
 
 SETTLING = 2.5
 """Seconds that a world works before the next case: more than any engine caches."""

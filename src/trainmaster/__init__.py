@@ -9,19 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainmaster.client.api import ApiClient
-    from trainmaster.client.elastic import ElasticOptions
-    from trainmaster.client.hook import route_to_queue
-    from trainmaster.client.sdk import QueueSession
+    from trainmaster.client.api.client import ApiClient
+    from trainmaster.client.sdk.elastic import ElasticOptions
+    from trainmaster.client.sdk.hook import route_to_queue
+    from trainmaster.client.sdk.session import QueueSession
 
 __version__ = "0.1.0"
 __all__ = ["ApiClient", "ElasticOptions", "QueueSession", "__version__", "route_to_queue"]
 
 _HOMES = {
-    "ApiClient": "trainmaster.client.api",
-    "ElasticOptions": "trainmaster.client.elastic",
-    "QueueSession": "trainmaster.client.sdk",
-    "route_to_queue": "trainmaster.client.hook",
+    "ApiClient": "trainmaster.client.api.client",
+    "ElasticOptions": "trainmaster.client.sdk.elastic",
+    "QueueSession": "trainmaster.client.sdk.session",
+    "route_to_queue": "trainmaster.client.sdk.hook",
 }
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from trainmaster.domain.attempt import Attempt, Outcome
-from trainmaster.domain.capacity import Demand
-from trainmaster.domain.earlier import Earlier
-from trainmaster.domain.elastic import Cause, Elastic, Hook, Member, Resizing, RestartBudget
-from trainmaster.domain.image.cutting import Cut, Window
-from trainmaster.domain.image.work import ImageWork, run_name
-from trainmaster.domain.job import Change, Hold, Job, JobState, ParentRule
-from trainmaster.domain.policy import FailureClass, Wishes
-from trainmaster.domain.resources import Resources
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, Member, Resizing, RestartBudget
+from trainmaster.domain.jobs.attempt import Attempt, Outcome
+from trainmaster.domain.jobs.attempt_totals import Earlier
+from trainmaster.domain.jobs.job import Change, Hold, Job, JobState, ParentRule
+from trainmaster.domain.policy.settings import FailureClass, Wishes
+from trainmaster.images.domain.tiling import Cut, Window
+from trainmaster.images.domain.work import ImageWork, run_name
 
 texts = st.text(max_size=20)
 keys = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)

@@ -9,12 +9,12 @@ import pytest
 
 import builders as b
 from image_builders import an_endpoint, an_endpoint_pool, an_image_job, an_image_work
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Kind
+from trainmaster.domain.capacity.read_limits import FIRST_OF_ENDPOINT, FIRST_OF_FULL
+from trainmaster.domain.capacity.units import Kind
 from trainmaster.domain.errors import Fenced
-from trainmaster.domain.heads import FIRST_OF_ENDPOINT, FIRST_OF_FULL
-from trainmaster.domain.image.endpoint import Endpoint, Held, Others, Pressure, Variant, pool_name
-from trainmaster.domain.policy import Order, Policy
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.policy.settings import Order, Policy
+from trainmaster.images.domain.endpoint import Endpoint, Held, Others, Pressure, Variant, pool_name
 
 SHIPS = pool_name("ships", "blue")
 URL = "https://models.example.com:8443/v1/ships"

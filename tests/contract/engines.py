@@ -19,15 +19,15 @@ from botocore.config import Config
 
 from builders import a_pool, pools_of
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb import DynamoStore
-from trainmaster.adapters.dynamodb_runs import DynamoRuns
-from trainmaster.adapters.dynamodb_table import Table
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.image.known import Caps, default_caps
-from trainmaster.domain.policy import Policy
-from trainmaster.local.memory import MemoryStore
-from trainmaster.local.memory_runs import MemoryRuns
-from trainmaster.local.memory_table import MemoryTable
+from trainmaster.adapters.dynamodb.store import DynamoStore
+from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.images.adapters.runs import DynamoRuns
+from trainmaster.images.domain.endpoint_set import Caps, default_caps
+from trainmaster.images.local.memory_runs import MemoryRuns
+from trainmaster.local.memory.store import MemoryStore
+from trainmaster.local.memory.table import MemoryTable
 from trainmaster.ports import Store
 
 ROOT = Path(__file__).parent.parent.parent

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
+from trainmaster.domain.elastic.rendezvous import Control, Group, Node, Role
 from trainmaster.domain.errors import UnreadableGroup
-from trainmaster.domain.rendezvous import Control, Group, Node, Role
 
 CONTROL = Control(epoch=1, least=2, most=8, sizes=(2, 4, 8), drain=("bert-qstamp-1-m2",), grace=90.0)
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 import builders as b
-from trainmaster.domain import lifecycle
-from trainmaster.domain.job import ENDED, Change, JobState, ParentRule
-from trainmaster.domain.listing import Filter
-from trainmaster.domain.observation import Status
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import ENDED, Change, JobState, ParentRule
+from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.jobs.observation import Status
 
 HELD = Filter(states=frozenset({JobState.HELD}))
 

@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 
 import builders as b
-from trainmaster.domain import lifecycle
-from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.instance_table import SHIPPED
+from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.errors import Fenced
-from trainmaster.domain.instance_table import SHIPPED
+from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.plan import Cursors
-from trainmaster.domain.resources import InstanceType
 
 NEW = InstanceType(
     name="ml.new.8xlarge",

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import pytest
 
 from builders import G5, P5, a_job, a_request, an_attempt
-from trainmaster.domain.capacity import PlanStatus, PlanWindow
+from trainmaster.domain.capacity.units import PlanStatus, PlanWindow
 from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, Throttled, Unavailable
-from trainmaster.domain.observation import Observation, Status
-from trainmaster.domain.policy import FailureClass
+from trainmaster.domain.jobs.observation import Observation, Status
+from trainmaster.domain.policy.settings import FailureClass
 from trainmaster.ports import Created, Launcher
 
 QUEUE = "research"

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 
 import builders as b
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Demand
+from trainmaster.domain.capacity.resources import InstanceType, Resources
+from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.job import ACTIVE, ENDED, WAITING, JobState
-from trainmaster.domain.listing import Filter
-from trainmaster.domain.observation import Status
-from trainmaster.domain.resources import InstanceType, Resources
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, JobState
+from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.jobs.observation import Status
 
 
 def cursor_of(value):

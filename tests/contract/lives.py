@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import builders as b
-from trainmaster.domain import lifecycle
-from trainmaster.domain.listing import Filter
-from trainmaster.domain.observation import Status
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.jobs.observation import Status
 from trainmaster.ports import Store
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import builders as b
-from trainmaster.domain import lifecycle
+from trainmaster.domain.jobs import lifecycle
 
 
 def fill(store, jobs):

@@ -8,14 +8,14 @@ from datetime import timedelta
 import pytest
 
 import builders as b
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.elastic import Cause, Elastic, Hook
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.errors import Fenced
-from trainmaster.domain.history import ALL
-from trainmaster.domain.lifecycle import resizing
-from trainmaster.domain.observation import Status
-from trainmaster.domain.policy import Budget, Policy, Share
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.lifecycle import resizing
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.jobs.run_times import ALL
+from trainmaster.domain.policy.settings import Budget, Policy, Share
 from trainmaster.domain.records import Records, booked
 
 HOUR = timedelta(hours=1)

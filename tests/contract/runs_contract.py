@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from trainmaster.domain.image.cutting import Region, Window
-from trainmaster.domain.image.work import MERGE, Claim, RegionState, Rest
+from trainmaster.images.domain.tiling import Region, Window
+from trainmaster.images.domain.work import MERGE, Claim, RegionState, Rest
 
 NOW = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
 DEAD_BEFORE = NOW - timedelta(seconds=120)

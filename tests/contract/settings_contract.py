@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 import builders as b
-from trainmaster.domain.capacity import Kind, PlanStatus, Pool
+from trainmaster.domain.capacity.pool_history import MOST_EVENTS, Deed, PoolEvent
+from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool
 from trainmaster.domain.errors import VersionConflict
-from trainmaster.domain.policy import (
+from trainmaster.domain.policy.settings import (
     Budget,
     FailureClass,
     Lending,
@@ -24,7 +25,6 @@ from trainmaster.domain.policy import (
     WhenSpent,
     default_retries,
 )
-from trainmaster.domain.pool_events import MOST_EVENTS, Deed, PoolEvent
 
 A_POLICY = Policy(
     order=Order.FAIR,

@@ -20,12 +20,12 @@ from settings_contract import SettingsContract
 from warm_contract import WarmContract
 
 import builders as b
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Demand
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge
-from trainmaster.domain.job import ENDED, TRANSITIONS, Change, Job, JobState
-from trainmaster.domain.policy import FailureClass, Wishes
-from trainmaster.domain.resources import Resources
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import ENDED, TRANSITIONS, Change, Job, JobState
+from trainmaster.domain.policy.settings import FailureClass, Wishes
 
 EDGES = [(before, after) for before in JobState for after in (*sorted(TRANSITIONS[before]), before)]
 

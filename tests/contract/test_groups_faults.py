@@ -21,11 +21,11 @@ from faults import (
 from groups_contract import CONTROL, a_state
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups, row_of_run
-from trainmaster.adapters.dynamodb_table import Table
+from trainmaster.adapters.dynamodb.rendezvous import DynamoGroups, row_of_run
+from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.errors import Throttled, Unavailable, UnreadableGroup
-from trainmaster.worker.control import read_control
-from trainmaster.worker.dynamodb import DynamoStateStore
+from trainmaster.worker.rendezvous.control import read_control
+from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
 
 RUN = "bert"
 HAPPENED = {answer_lost, trouble_after, killed_after}

@@ -19,7 +19,7 @@ from launcher_contract import (
 )
 from test_launcher_simulator import SimulatorBench
 
-from trainmaster.adapters.sagemaker import SageMakerLauncher
+from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 
 
 @pytest.fixture(params=["ValidationException", "ResourceNotFound"])

@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from aws_clients import aws_client
 from builders import a_request
-from trainmaster.adapters.sagemaker import SageMakerLauncher
+from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 
 
 class MotoBench:

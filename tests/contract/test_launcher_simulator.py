@@ -32,12 +32,12 @@ from launcher_contract import (
     open_names,
 )
 
-import trainmaster.adapters.sagemaker
+import trainmaster.adapters.sagemaker.launcher
 from builders import P5, a_request
-from trainmaster.adapters.sagemaker import SageMakerLauncher
-from trainmaster.adapters.sagemaker_observation import observation_of_event
-from trainmaster.adapters.service_model import use_trimmed_model
-from trainmaster.domain.observation import Status
+from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
+from trainmaster.adapters.sagemaker.observation import observation_of_event
+from trainmaster.adapters.sagemaker.service_model import use_trimmed_model
+from trainmaster.domain.jobs.observation import Status
 from trainmaster.local.simulator import Account, SageMakerSimulator
 from trainmaster.ports import Created
 
@@ -141,7 +141,7 @@ def test_every_group_of_the_contract_is_held_by_somebody():
 
 def calls_in_the_adapter():
     """The operations that the launcher's source names."""
-    tree = ast.parse(Path(trainmaster.adapters.sagemaker.__file__).read_text())
+    tree = ast.parse(Path(trainmaster.adapters.sagemaker.launcher.__file__).read_text())
     methods = {
         node.func.attr
         for node in ast.walk(tree)

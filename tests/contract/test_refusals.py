@@ -9,11 +9,11 @@ import pytest
 
 from api_world import StillClock
 from builders import at
-from trainmaster.adapters.dynamodb_refusals import DynamoRefusals, row_of
-from trainmaster.adapters.dynamodb_table import Table
-from trainmaster.domain.image.refusal import KEPT, Refusal
-from trainmaster.domain.one_line import LONGEST_REASON
-from trainmaster.local.memory_refusals import MemoryRefusals
+from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.text import LONGEST_REASON
+from trainmaster.images.adapters.refusals import DynamoRefusals, row_of
+from trainmaster.images.domain.refusal import KEPT, Refusal
+from trainmaster.images.local.memory_refusals import MemoryRefusals
 
 
 class RefusalsContract:

@@ -7,12 +7,12 @@ import pytest
 from groups_contract import CONTROL, GroupsContract, a_state
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb_rendezvous import KEPT, DynamoGroups, row_of_run
-from trainmaster.adapters.dynamodb_table import Table
+from trainmaster.adapters.dynamodb.rendezvous import KEPT, DynamoGroups, row_of_run
+from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.document import value_of
+from trainmaster.domain.elastic.rendezvous import Control
 from trainmaster.domain.errors import UnreadableGroup
-from trainmaster.domain.rendezvous import Control
-from trainmaster.local.memory_groups import MemoryGroups
+from trainmaster.local.memory.rendezvous import MemoryGroups
 
 
 class TestMemoryGroups(GroupsContract):

@@ -11,7 +11,7 @@ from faults import (
 )
 from runs_contract import DEAD_BEFORE, LATER, NOW, begin, claim, ended, regions
 
-from trainmaster.domain.image.work import MERGE
+from trainmaster.images.domain.work import MERGE
 
 
 def a_life(runs):

@@ -12,15 +12,15 @@ from lives import a_life
 from meter import Meter
 
 import builders as b
-from trainmaster.adapters.dynamodb_records import records_row
-from trainmaster.adapters.dynamodb_rows import job_of, job_text, row_of
-from trainmaster.domain import lifecycle
-from trainmaster.domain.elastic import Cause, Elastic, Hook
-from trainmaster.domain.job import Change, JobState
-from trainmaster.domain.lifecycle import resizing
-from trainmaster.domain.listing import Filter
-from trainmaster.domain.observation import Status
-from trainmaster.domain.policy import Policy
+from trainmaster.adapters.dynamodb.records import records_row
+from trainmaster.adapters.dynamodb.rows import job_of, job_text, row_of
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import Change, JobState
+from trainmaster.domain.jobs.lifecycle import resizing
+from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.records import Records, booked
 
 BY = "arn:aws:sts::111122223333:assumed-role/DataScientist/ada"

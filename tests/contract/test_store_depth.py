@@ -10,11 +10,11 @@ import pytest
 from listing_contract import walk
 
 import builders as b
-from trainmaster.adapters.dynamodb_rows import row_of
-from trainmaster.domain import lifecycle
-from trainmaster.domain.job import JobState
-from trainmaster.domain.listing import MOST_EXAMINED, Filter
-from trainmaster.local.ordered import Ordered
+from trainmaster.adapters.dynamodb.rows import row_of
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.jobs.listing import MOST_EXAMINED, Filter
+from trainmaster.local.memory.sorted_keys import Ordered
 
 RARE = b.a_preempted_job("rare", entry_time=b.at(100_000))
 

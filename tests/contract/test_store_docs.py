@@ -12,11 +12,11 @@ from runs_contract import NOW, begin, claim, done, regions
 
 import builders as b
 from image_builders import a_running_image, an_endpoint
-from trainmaster.adapters.dynamodb_endpoints import endpoint_row
-from trainmaster.adapters.dynamodb_rows import job_text, row_of, warm_row
-from trainmaster.domain.job import Change, JobState, ParentRule
-from trainmaster.domain.policy import FailureClass, Wishes
-from trainmaster.domain.warm import WarmPool
+from trainmaster.adapters.dynamodb.rows import job_text, row_of, warm_row
+from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.jobs.job import Change, JobState, ParentRule
+from trainmaster.domain.policy.settings import FailureClass, Wishes
+from trainmaster.images.adapters.endpoint_rows import endpoint_row
 
 
 def names_in(row) -> set[str]:

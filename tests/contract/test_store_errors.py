@@ -7,7 +7,7 @@ import random
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 
-from trainmaster.adapters.dynamodb_table import ABSENT, Guard, Table
+from trainmaster.adapters.dynamodb.table import ABSENT, Guard, Table
 from trainmaster.domain.errors import NotPermitted, Throttled, TooLarge, Unavailable
 
 ROW = {"pk": {"S": "HELD"}, "sk": {"S": "job1"}, "version": {"N": "2"}}

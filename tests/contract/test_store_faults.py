@@ -17,11 +17,11 @@ from faults import (
 from lives import a_life
 
 import builders as b
-from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import Throttled, TrainmasterError, Unavailable
-from trainmaster.domain.history import ALL
-from trainmaster.domain.listing import Filter
-from trainmaster.domain.observation import Status
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.jobs.run_times import ALL
 
 THE_OTHERS = range(2, 1_000, 2)
 """A conflict spares reads, after which the other requests are the first of their calls."""

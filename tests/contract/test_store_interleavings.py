@@ -6,10 +6,10 @@ import pytest
 from faults import Between
 
 import builders as b
-from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import Throttled
-from trainmaster.domain.history import ALL
-from trainmaster.domain.observation import Status
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.jobs.run_times import ALL
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import builders as b
-from trainmaster.adapters.dynamodb_catalogue import catalogue_of, catalogue_row, cursors_of, cursors_row
-from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.instance_table import SHIPPED
+from trainmaster.adapters.dynamodb.catalogue import catalogue_of, catalogue_row, cursors_of, cursors_row
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.instance_table import SHIPPED
+from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.plan import Cursors
-from trainmaster.domain.resources import InstanceType
 
 LARGEST_ROW = 400_000
 """Bytes (DynamoDB developer guide, "Quotas", item size)."""

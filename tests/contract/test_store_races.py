@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import builders as b
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import total
+from trainmaster.domain.capacity.units import total
 from trainmaster.domain.errors import Fenced, VersionConflict
-from trainmaster.domain.history import ALL, FADES
-from trainmaster.domain.job import Job, JobState
-from trainmaster.domain.listing import Filter
-from trainmaster.domain.observation import Status
-from trainmaster.domain.policy import Policy
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import Job, JobState
+from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.jobs.run_times import ALL, FADES
+from trainmaster.domain.policy.settings import Policy
 from trainmaster.ports import Store
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import builders as b
-from trainmaster.adapters.dynamodb_rows import (
+from trainmaster.adapters.dynamodb.rows import (
     finished_at,
     history_of,
     history_row,
@@ -25,15 +25,15 @@ from trainmaster.adapters.dynamodb_rows import (
     row_of,
     waiting_key,
 )
-from trainmaster.adapters.dynamodb_settings import SETTINGS, Deployed
-from trainmaster.domain.attempt import Attempt
-from trainmaster.domain.earlier import Earlier
-from trainmaster.domain.elastic import Cause, Elastic, Hook, Member, Resizing, RestartBudget
+from trainmaster.adapters.dynamodb.settings import SETTINGS, Deployed
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, Member, Resizing, RestartBudget
 from trainmaster.domain.errors import InvalidRequest, TooLarge
-from trainmaster.domain.job import Job, JobState
-from trainmaster.domain.lifecycle import resizing
-from trainmaster.domain.listing import Cursor
-from trainmaster.domain.policy import Policy
+from trainmaster.domain.jobs.attempt import Attempt
+from trainmaster.domain.jobs.attempt_totals import Earlier
+from trainmaster.domain.jobs.job import Job, JobState
+from trainmaster.domain.jobs.lifecycle import resizing
+from trainmaster.domain.jobs.listing import Cursor
+from trainmaster.domain.policy.settings import Policy
 from trainmaster.ports import QueueSettings
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

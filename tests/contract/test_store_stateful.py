@@ -12,12 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from listing_contract import everything
 
 import builders as b
-from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import Fenced, IllegalTransition, TrainmasterError
-from trainmaster.domain.job import Job, JobState
-from trainmaster.domain.listing import Filter
-from trainmaster.domain.observation import Status
-from trainmaster.domain.policy import Policy
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import Job, JobState
+from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.policy.settings import Policy
 
 SHARES = ["default", "a#b", "a"]
 DEMANDS = [

@@ -10,9 +10,9 @@ import pytest
 from settings_contract import AN_EVENT
 
 import builders as b
-from trainmaster.adapters.dynamodb_rows import keyed
-from trainmaster.adapters.dynamodb_settings import EVENTS
-from trainmaster.adapters.dynamodb_table import Table
+from trainmaster.adapters.dynamodb.rows import keyed
+from trainmaster.adapters.dynamodb.settings import EVENTS
+from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.document import document
 
 

@@ -10,19 +10,20 @@ from dataclasses import asdict
 import pytest
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
-from trainmaster.adapters.dynamodb_table import Table
-from trainmaster.domain import attempt
-from trainmaster.domain import rendezvous as domain
-from trainmaster.domain.request import elastic
-from trainmaster.worker import budget, state
-from trainmaster.worker.control import read_control
-from trainmaster.worker.dynamodb import DynamoStateStore
-from trainmaster.worker.engine import Engine
-from trainmaster.worker.errors import Drained
-from trainmaster.worker.executor import Clocks, Executor
-from trainmaster.worker.names import Identity
-from trainmaster.worker.settings import Settings
+from trainmaster.adapters.dynamodb.rendezvous import DynamoGroups
+from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.elastic import rendezvous as domain
+from trainmaster.domain.jobs import attempt
+from trainmaster.domain.requests import elastic
+from trainmaster.worker.container import restart_budget
+from trainmaster.worker.rendezvous import state
+from trainmaster.worker.rendezvous.control import read_control
+from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
+from trainmaster.worker.rendezvous.engine import Engine
+from trainmaster.worker.rendezvous.errors import Drained
+from trainmaster.worker.rendezvous.executor import Clocks, Executor
+from trainmaster.worker.rendezvous.node_names import Identity
+from trainmaster.worker.rendezvous.settings import Settings
 
 RUN = "bert-qstamp-1"
 CONTROLS = [
@@ -56,7 +57,7 @@ def test_both_know_the_same_roles():
 
 
 def test_a_full_restart_is_asked_for_in_words_that_the_queue_knows():
-    assert budget.FULL == attempt.FULL_RESTART
+    assert restart_budget.FULL == attempt.FULL_RESTART
 
 
 def test_nodes_remember_as_many_restarts_as_a_bound_can_be_on():

@@ -22,13 +22,13 @@ from faults import (
     trouble_after,
 )
 
-from trainmaster.worker.dynamodb import DynamoStateStore
-from trainmaster.worker.engine import Engine
-from trainmaster.worker.errors import Unreachable
-from trainmaster.worker.executor import Clocks, Executor
-from trainmaster.worker.names import Identity
-from trainmaster.worker.settings import Settings
-from trainmaster.worker.state import decode
+from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
+from trainmaster.worker.rendezvous.engine import Engine
+from trainmaster.worker.rendezvous.errors import Unreachable
+from trainmaster.worker.rendezvous.executor import Clocks, Executor
+from trainmaster.worker.rendezvous.node_names import Identity
+from trainmaster.worker.rendezvous.settings import Settings
+from trainmaster.worker.rendezvous.state import decode
 
 RUN = "bert"
 FAULTS = (answer_lost, trouble_after, request_lost, throttled, conflict)

@@ -7,8 +7,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import NoRegionError, ReadTimeoutError
 
-from trainmaster.worker.dynamodb import KEPT, PATIENCE, Address, DynamoStateStore, client_of
-from trainmaster.worker.errors import Corrupt, Unreachable
+from trainmaster.worker.rendezvous.dynamodb import KEPT, PATIENCE, Address, DynamoStateStore, client_of
+from trainmaster.worker.rendezvous.errors import Corrupt, Unreachable
 
 
 class StateStoreContract:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 import builders as b
-from trainmaster.domain import lifecycle
+from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import Fenced
-from trainmaster.domain.observation import Status
-from trainmaster.domain.warm import WarmPool
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.observation import Status
 
 OLD = WarmPool("old", {b.P5: 2}, "fit", b.UNTIL)
 FULL = WarmPool("full", {b.P5: 1, b.G5: 3}, "", b.UNTIL, -5, "job9-qstamp-2", b.at(0.25))

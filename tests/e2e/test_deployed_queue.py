@@ -7,7 +7,7 @@ import httpx
 import pytest
 from deployed_stack import eventually
 
-from trainmaster.client.errors import Conflict, Forbidden, Refused
+from trainmaster.client.api.errors import Conflict, Forbidden, Refused
 
 SOME_TICKS = 420.0
 """Seconds: ministack ticks every 60 to 70 seconds, and a starting job is looked at every other minute."""

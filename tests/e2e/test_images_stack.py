@@ -20,7 +20,7 @@ from rasterio.warp import transform
 from model_server import model_server
 from spots import NORTH, STEP, UTM, WEST, blobs, boxes_of, collection, geotiff, picture, scattered, squares
 from trainmaster import ApiClient
-from trainmaster.client.errors import NotFound
+from trainmaster.client.api.errors import NotFound
 from trainmaster.local.stack import LocalStack
 from trainmaster.local.stack.address import ACCOUNT, REGION, SECRET
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.elastic.workload import SizedJob, linear
 from benchmarks.elastic.yard import Terms, Yard
 
-from trainmaster.local.replay.trace import TraceJob
+from trainmaster.local.replay.trace.trace import TraceJob
 
 
 def a_job(name="a", *, submit=0.0, duration=100.0, gpus=2, sizes=(1, 2, 3, 4), speed=linear):

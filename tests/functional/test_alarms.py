@@ -12,7 +12,8 @@ from cfnlint.decode import decode
 from image_runs_world import ImageRunsWorld
 from image_world import Context, ImageWorld, a_record, an_image_request
 from trainmaster.domain.errors import Unavailable
-from trainmaster.handlers import intake, manager
+from trainmaster.handlers import manager
+from trainmaster.images.handlers import intake
 from world import QUEUE
 
 TEMPLATE, _ = decode(str(Path(__file__).parents[2] / "template.yaml"))

@@ -23,8 +23,8 @@ from builders import (
     at,
     pools_of,
 )
-from trainmaster.domain.capacity import PlanStatus
-from trainmaster.domain.instance_table import SHIPPED
+from trainmaster.domain.capacity.instance_table import SHIPPED
+from trainmaster.domain.capacity.units import PlanStatus
 
 UNTIL_FREE = "2026-11-22T12:00:00Z"
 

@@ -9,11 +9,11 @@ import pytest
 
 import builders as b
 from api_world import ApiWorld
-from trainmaster.domain import lifecycle
-from trainmaster.domain.elastic import Cause, Elastic, Hook
-from trainmaster.domain.lifecycle import resizing
-from trainmaster.domain.observation import Status
-from trainmaster.domain.rendezvous import Group, Node, Role
+from trainmaster.domain.elastic.rendezvous import Group, Node, Role
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.lifecycle import resizing
+from trainmaster.domain.jobs.observation import Status
 from trainmaster.service.resizing.contract import question
 
 

@@ -12,8 +12,8 @@ import pytest
 from api_world import CONTEXT, ApiWorld, read, rest_event
 from builders import G5, P5, a_job, a_request, an_ended_job
 from trainmaster.domain import errors
-from trainmaster.handlers.api import answer
-from trainmaster.handlers.errors import STATUS
+from trainmaster.handlers.api.app import answer
+from trainmaster.handlers.api.errors import STATUS
 
 SECRET = "hunter2-is-a-secret"
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"

@@ -18,7 +18,7 @@ from builders import (
     at,
     pools_of,
 )
-from trainmaster.service.explain import MOST_OF_A_LANE
+from trainmaster.service.explain.explain import MOST_OF_A_LANE
 
 DEEP = 80
 READ_OF_A_LANE = 32

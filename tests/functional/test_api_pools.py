@@ -8,12 +8,12 @@ import pytest
 
 from api_world import ApiWorld
 from builders import G5, NOW, P5, a_job, a_pool, a_running_job, pools_of
-from trainmaster.domain.capacity import Demand, Pool
+from trainmaster.domain.capacity.pool_history import Deed, PoolEvent
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand, Pool
+from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import VersionConflict
-from trainmaster.domain.policy import Policy, Share
-from trainmaster.domain.pool_events import Deed, PoolEvent
-from trainmaster.domain.resources import Resources
-from trainmaster.domain.warm import WarmPool
+from trainmaster.domain.policy.settings import Policy, Share
 
 EITHER = Demand(({P5: 1}, {G5: 1}), ours=True)
 BY_RESOURCE = Demand((), ours=True, resources=Resources(accelerators=1), instances=1)

@@ -11,11 +11,11 @@ from pydantic.alias_generators import to_camel
 
 from api_world import ALICE, ApiWorld
 from builders import a_job, a_request, a_running_job, at
-from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.job import JobState
-from trainmaster.handlers.errors import STATUS
-from trainmaster.handlers.openapi import OPERATIONS
-from trainmaster.handlers.reason_model import Reason, ReasonType
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.handlers.api.errors import STATUS
+from trainmaster.handlers.api.openapi import OPERATIONS
+from trainmaster.handlers.models.reasons import Reason, ReasonType
 
 TEXT = (Path(__file__).parent.parent.parent / "docs" / "reference" / "api.md").read_text()
 

@@ -12,17 +12,17 @@ import pytest
 
 from builders import G5, P5
 from tables import new_table
-from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.capacity import Kind, PlanStatus, Pool
-from trainmaster.domain.job import JobState
-from trainmaster.domain.reasons import PlanClosed
+from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.reasons.capacity import PlanClosed
 from trainmaster.local.simulator import Profile
-from trainmaster.local.virtual import launcher_over
-from trainmaster.service.explain import dry_run, explain_in
-from trainmaster.service.hands import Hands
-from trainmaster.service.pool_use import pool_usage
-from trainmaster.service.pools import set_pools
-from trainmaster.service.requests import base_request
+from trainmaster.local.virtual_time import launcher_over
+from trainmaster.service.attempt_request import base_request
+from trainmaster.service.capacity.pool_use import pool_usage
+from trainmaster.service.capacity.pools import set_pools
+from trainmaster.service.context import Hands
+from trainmaster.service.explain.explain import dry_run, explain_in
 from world import EPOCH, Faults, World, a_request, kills
 
 HOUR = 3600

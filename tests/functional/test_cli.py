@@ -217,7 +217,7 @@ def test_a_wait_on_a_terminal_draws_in_place(world: FakeApi, environ: dict[str, 
 
 def test_the_demo_takes_our_place_so_that_a_signal_reaches_it_once() -> None:
     program = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
-    code = f"import sys; from trainmaster.cli.tools import become; become([sys.executable, '-c', {program!r}])"
+    code = f"import sys; from trainmaster.cli.common.context import become; become([sys.executable, '-c', {program!r}])"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert int(process.stdout.readline()) == process.pid

@@ -18,10 +18,10 @@ from typer.testing import CliRunner, Result
 from api_world import CONTEXT, rest_event
 from builders import P5
 from trainmaster.bootstrap import Application, Settings
+from trainmaster.cli.common.context import Tools
 from trainmaster.cli.main import build
-from trainmaster.cli.tools import Tools
-from trainmaster.client.api import ApiClient
-from trainmaster.handlers.api import build_app
+from trainmaster.client.api.client import ApiClient
+from trainmaster.handlers.api.app import build_app
 from world import QUEUE, TABLE, World, a_request
 
 Run = Callable[..., Result]

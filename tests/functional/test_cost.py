@@ -16,7 +16,7 @@ from benchmarks.requests import request
 from benchmarks.world import MeteredWorld, make_table
 
 from builders import G5, P5
-from trainmaster.adapters.request_model import problems
+from trainmaster.adapters.sagemaker.request_model import problems
 
 MOST_UNITS = 25
 STORIES = [

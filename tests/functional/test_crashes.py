@@ -18,9 +18,9 @@ import pytest
 
 from builders import G5, P5
 from tables import new_table
-from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.errors import IllegalTransition
-from trainmaster.domain.job import ENDED
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import ENDED
 from trainmaster.service.change import cancel
 from world import BRISK, Faults, World, kills
 

@@ -9,16 +9,16 @@ import pytest
 
 from api_world import ALICE, Recorder, StillClock
 from builders import IMAGE, NOW, a_request, a_running_job, an_observation, at, pools_of
-from trainmaster.adapters.request_model import problems
-from trainmaster.domain import lifecycle
+from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.domain.errors import BudgetExhausted, InvalidRequest, ShareNotAllowed
-from trainmaster.domain.job import Job, JobState, ParentRule
-from trainmaster.domain.observation import Status
-from trainmaster.domain.policy import Budget, FailureClass, Limits, Policy, Share, WhenSpent, Wishes
-from trainmaster.domain.usage import period_end
-from trainmaster.local.memory import MemoryStore
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import Job, JobState, ParentRule
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.policy.settings import Budget, FailureClass, Limits, Policy, Share, WhenSpent, Wishes
+from trainmaster.domain.shares.usage import period_end
+from trainmaster.local.memory.store import MemoryStore
+from trainmaster.service.admission.policy import Door
 from trainmaster.service.change import Desk
-from trainmaster.service.door import Door
 from trainmaster.service.submit import Submission, plan, submit
 
 DOOR = Door(shape_problems=problems, allowed_roles=("*",))

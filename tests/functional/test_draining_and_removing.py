@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from builders import G5, P5, a_job
-from trainmaster.domain.capacity import Demand, Kind, Pool
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.errors import PoolInUse
-from trainmaster.domain.job import JobState
-from trainmaster.domain.reasons_of_rules import Draining
-from trainmaster.domain.resources import Resources
-from trainmaster.local.memory import MemoryStore
-from trainmaster.service.explain import explain_in
-from trainmaster.service.pool_use import State, pool_usage, state_of
-from trainmaster.service.pools import change_pool, put_pool, remove_pool, set_pools
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.reasons.rules import Draining
+from trainmaster.local.memory.store import MemoryStore
+from trainmaster.service.capacity.pool_use import State, pool_usage, state_of
+from trainmaster.service.capacity.pools import change_pool, put_pool, remove_pool, set_pools
+from trainmaster.service.explain.explain import explain_in
 from world import World, a_request
 
 CALM = {"rates": {"DescribeTrainingJob": None, "CreateTrainingJob": None}}

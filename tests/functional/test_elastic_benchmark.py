@@ -14,9 +14,9 @@ from benchmarks.elastic.workload import amdahl, linear, workload
 from benchmarks.elastic.yard import Terms, Yard
 from sized_jobs import Told, a_job, rigid, spans, terms
 
-from trainmaster.domain.earlier import KEPT
-from trainmaster.domain.elastic import Hook
-from trainmaster.local.replay.trace import TraceJob
+from trainmaster.domain.elastic.sizes import Hook
+from trainmaster.domain.jobs.attempt_totals import KEPT
+from trainmaster.local.replay.trace.trace import TraceJob
 
 # -- the jobs --------------------------------------------------------------------------------------------------------
 

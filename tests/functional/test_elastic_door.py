@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from builders import G5, NOW, P5, a_request, pools_of
-from trainmaster.adapters.request_model import problems
-from trainmaster.client.hyperpod import converted
-from trainmaster.domain.capacity import Demand, Kind, Pool
-from trainmaster.domain.elastic import Elastic, Hook
+from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.client.hyperpod.manifest import converted
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand, Kind, Pool
+from trainmaster.domain.elastic.sizes import Elastic, Hook
 from trainmaster.domain.errors import InvalidRequest, NeverFits
-from trainmaster.domain.resources import Resources
-from trainmaster.service.door import Admission, Door
+from trainmaster.service.admission.policy import Admission, Door
 
 DOOR = Door(shape_problems=problems, allowed_roles=("*",))
 ALICE = "arn:aws:iam::111122223333:user/alice"

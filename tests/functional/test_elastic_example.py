@@ -11,9 +11,9 @@ from datetime import timedelta
 from builders import NOW, P5, a_job, a_pool
 from doc_pages import DOCS, Row, plain, section, table
 from elastic_play import ElasticPlay
-from trainmaster.domain.elastic import Elastic, Hook
-from trainmaster.domain.job import Job
-from trainmaster.domain.observation import Status
+from trainmaster.domain.elastic.sizes import Elastic, Hook
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.plan import Resize, Start, Wait
 
 LIMIT = timedelta(hours=10)

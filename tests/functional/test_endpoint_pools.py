@@ -7,8 +7,8 @@ import pytest
 from api_world import ApiWorld
 from builders import G5, P5, a_pool, pools_of
 from image_builders import a_running_image, an_endpoint, an_image_job
-from trainmaster.cli.pools_table import pools_table
-from trainmaster.domain.image.endpoint import pool_name
+from trainmaster.cli.queue.pools_table import pools_table
+from trainmaster.images.domain.endpoint import pool_name
 
 SHIPS = pool_name("ships", "blue")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from builders import P5
-from trainmaster.domain.heads import FIRST
-from trainmaster.domain.job import JobState
-from trainmaster.domain.policy import Order, Policy
+from trainmaster.domain.capacity.read_limits import FIRST
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.policy.settings import Order, Policy
 from world import BRISK, World
 
 MANY = FIRST + 12

@@ -9,10 +9,10 @@ import pytest
 
 from api_world import ALICE, ApiWorld, read
 from builders import NOW, P5, a_custom_resize, a_job, a_preempted_job, a_running_job, an_observation, at
-from trainmaster.domain import lifecycle
-from trainmaster.handlers.api import answer
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.handlers.api.app import answer
+from trainmaster.handlers.api.openapi import OPERATIONS
 from trainmaster.handlers.manager import consume, metrics
-from trainmaster.handlers.openapi import OPERATIONS
 from trainmaster.ports import Created, OpenJobs
 
 EVENTS = Path(__file__).parent.parent.parent / "events"

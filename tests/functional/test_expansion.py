@@ -17,13 +17,13 @@ import pytest
 from api_world import CountingStore
 from builders import P5
 from tables import new_table
-from trainmaster.domain.capacity import Pool
+from trainmaster.domain.capacity.instance_table import SHIPPED
+from trainmaster.domain.capacity.pool_history import Deed
+from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
-from trainmaster.domain.instance_table import SHIPPED
-from trainmaster.domain.policy import Expansion, Share
-from trainmaster.domain.pool_events import Deed
-from trainmaster.domain.reasons import Infeasible
-from trainmaster.service.explain import explain
+from trainmaster.domain.policy.settings import Expansion, Share
+from trainmaster.domain.reasons.capacity import Infeasible
+from trainmaster.service.explain.explain import explain
 from trainmaster.service.run_pass import run_pass
 from world import BRISK, Faults, World, a_request
 

@@ -16,14 +16,14 @@ from builders import G5, P5
 from tables import new_table
 from trainmaster.bootstrap import Application
 from trainmaster.domain.errors import Fenced
-from trainmaster.domain.job import ENDED, JobState
-from trainmaster.domain.policy import Policy
+from trainmaster.domain.jobs.job import ENDED, JobState
+from trainmaster.domain.policy.settings import Policy
 from trainmaster.handlers.manager import consume, metrics
 from trainmaster.service.change import cancel
-from trainmaster.service.containing import contained
-from trainmaster.service.held import follow
+from trainmaster.service.dependencies import follow
+from trainmaster.service.faults import contained
+from trainmaster.service.reconcile import GIVEN_BACK_AFTER
 from trainmaster.service.run_pass import run_pass
-from trainmaster.service.tending import GIVEN_BACK_AFTER
 from world import BRISK, Context, Killed, World, a_request
 
 SECRET = "hunter2"

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from builders import P5
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.job import JobState
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.plan import Cursors
-from trainmaster.domain.policy import Placement, Share
+from trainmaster.domain.policy.settings import Placement, Share
 from world import World, a_request
 
 CALM = {"rates": {"DescribeTrainingJob": None, "CreateTrainingJob": None}}

@@ -6,10 +6,10 @@ import pytest
 
 from builders import G5, P5
 from tables import new_table
-from trainmaster.domain.job import JobState
-from trainmaster.domain.reasons_of_rules import GroupFull
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.reasons.rules import GroupFull
 from trainmaster.local.simulator import Profile
-from trainmaster.service.explain import explain_in
+from trainmaster.service.explain.explain import explain_in
 from world import World, a_request
 
 BRISK = Profile(seeking_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5)

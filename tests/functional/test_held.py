@@ -15,15 +15,15 @@ import pytest
 from api_world import CountingStore
 from builders import P5, a_job, an_ended_job
 from tables import new_table
-from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
-from trainmaster.domain.job import Job, JobState
-from trainmaster.domain.listing import Filter
-from trainmaster.domain.observation import Status
-from trainmaster.domain.policy import FailureClass, Policy, Retry
-from trainmaster.domain.reasons_of_rules import NotBefore, WaitsForJobs
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import Job, JobState
+from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.policy.settings import FailureClass, Policy, Retry
+from trainmaster.domain.reasons.rules import NotBefore, WaitsForJobs
 from trainmaster.local.simulator import Profile
-from trainmaster.service import held
+from trainmaster.service import dependencies
 from trainmaster.service.change import cancel, change
 from trainmaster.service.submit import plan
 from trainmaster.service.submit import submit as submit_to
@@ -297,7 +297,7 @@ class TestMany:
         for number, parent in enumerate(("running", "waiting", "child-0")):
             hand_in(world, f"child-{number}", after=parent)
         counting = CountingStore(world.desk.store)
-        assert not held.sweep(counting, counting.survey(), world.now())
+        assert not dependencies.sweep(counting, counting.survey(), world.now())
         assert counting.calls["find"] == 0
 
     def test_a_sweep_takes_many_parents_in_turns(self):
@@ -313,9 +313,9 @@ class TestMany:
         for number in range(5):
             counting = CountingStore(store)
             now = EPOCH + timedelta(minutes=10 * number)
-            assert held.sweep(counting, store.survey(), now)
+            assert dependencies.sweep(counting, store.survey(), now)
             told.append(counting.calls["find"])
-        assert max(told) <= held.MOST_LOOKS
+        assert max(told) <= dependencies.MOST_LOOKS
         assert not store.browse(Filter(states=frozenset({JobState.HELD})), limit=10).jobs
 
 

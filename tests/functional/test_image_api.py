@@ -12,10 +12,10 @@ from api_world import ALICE, ApiWorld
 from builders import NOW, at
 from image_poison import POISON
 from image_world import API_ROLE, ImageWorld, a_record, an_image_request
-from trainmaster.domain import lifecycle
-from trainmaster.domain.image.demand import pool_of
-from trainmaster.domain.image.refusal import Refusal
-from trainmaster.domain.observation import Observation, Status
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.observation import Observation, Status
+from trainmaster.images.domain.demand import pool_of
+from trainmaster.images.domain.refusal import Refusal
 
 POOL = "endpoint/ships/AllTraffic"
 

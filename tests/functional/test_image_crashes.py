@@ -12,10 +12,10 @@ from functools import cache
 import pytest
 
 from image_runs_world import ImageRunsWorld
-from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.errors import Unavailable
-from trainmaster.domain.image.work import MERGE
-from trainmaster.domain.job import ENDED, JobState
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import ENDED, JobState
+from trainmaster.images.domain.work import MERGE
 from trainmaster.service.change import cancel
 from world import Faults
 

@@ -26,12 +26,12 @@ from image_world import (
     an_endpoint,
     an_image_request,
 )
-from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable
-from trainmaster.domain.image.endpoint import Limits, Pressure, Variant
-from trainmaster.domain.job import JobState
-from trainmaster.domain.policy import Policy, Share
-from trainmaster.handlers.image_model import read_request
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.policy.settings import Policy, Share
+from trainmaster.images.domain.endpoint import Limits, Pressure, Variant
+from trainmaster.images.handlers.models import read_request
 
 EVENTS = Path(__file__).parent.parent.parent / "events"
 POOL = "endpoint/ships/AllTraffic"

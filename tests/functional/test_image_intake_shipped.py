@@ -17,10 +17,10 @@ from aws_clients import aws_session
 from image_world import Context, a_record, an_image_request
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.errors import Unavailable
-from trainmaster.domain.image.endpoint import Limits
-from trainmaster.handlers.api import build_app
-from trainmaster.handlers.intake import consume, metrics
-from trainmaster.service.images.settling import settle_variants
+from trainmaster.handlers.api.app import build_app
+from trainmaster.images.domain.endpoint import Limits
+from trainmaster.images.handlers.intake import consume, metrics
+from trainmaster.images.service.variants import settle_variants
 from world import make_table
 
 TABLE = "intake-queue"

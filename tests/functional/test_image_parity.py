@@ -15,17 +15,17 @@ from botocore.exceptions import ParamValidationError
 import builders as b
 from image_builders import a_running_image, an_endpoint_pool, an_image_job
 from image_world import BUCKET, ImageWorld, an_endpoint, an_image_request
-from trainmaster.adapters.sagemaker_endpoints import SageMakerEndpoints
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Kind, Pool
+from trainmaster.domain.capacity.units import Kind, Pool
 from trainmaster.domain.errors import Throttled, Unavailable
-from trainmaster.domain.image.capacity import pools_of
-from trainmaster.domain.image.endpoint import Endpoint, Limits, Variant, never_described, pool_name
-from trainmaster.domain.job import JobState
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.plan import Plan
-from trainmaster.local.memory import MemoryStore
+from trainmaster.images.adapters.sagemaker_endpoints import SageMakerEndpoints
+from trainmaster.images.domain.capacity import pools_of
+from trainmaster.images.domain.endpoint import Endpoint, Limits, Variant, never_described, pool_name
+from trainmaster.images.service.metrics import utilization
+from trainmaster.local.memory.store import MemoryStore
 from trainmaster.planner.schedule import schedule
-from trainmaster.service.images.metrics import utilization
 
 MODEL = "https://models.example/detect"
 

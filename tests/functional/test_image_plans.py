@@ -12,10 +12,10 @@ from builders import NOW, a_pool, an_observation, at, pools_of
 from image_builders import an_endpoint, an_image_job
 from image_poison import POISON
 from image_world import an_image_request
-from trainmaster.domain import lifecycle
-from trainmaster.domain.image.endpoint import pool_name
-from trainmaster.domain.policy import Share
-from trainmaster.service.newcomer import digest_of
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.policy.settings import Share
+from trainmaster.images.domain.endpoint import pool_name
+from trainmaster.service.admission.build_job import digest_of
 
 SHIPS = pool_name("ships", "blue")
 LARGE = [20_480, 20_480]

@@ -10,7 +10,7 @@ from benchmarks.images.__main__ import main
 from benchmarks.images.measuring import measure
 from benchmarks.images.sheets import goals, sheets
 
-from trainmaster.domain.heads import FIRST_OF_FULL
+from trainmaster.domain.capacity.read_limits import FIRST_OF_FULL
 
 RUNNING = 4
 

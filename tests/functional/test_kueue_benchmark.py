@@ -9,7 +9,7 @@ from benchmarks.kueue import Run
 from benchmarks.kueue_load import CLASSES, JOBS, NOMINAL, SHARES_OF_A_POOL, arrivals, policy, pools
 from benchmarks.kueue_sheets import COLUMNS, rows
 
-from trainmaster.local.memory import MemoryStore
+from trainmaster.local.memory.store import MemoryStore
 
 FEW = 300
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from builders import P5
-from trainmaster.domain.job import JobState
-from trainmaster.service.explain import explain
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.service.explain.explain import explain
 from world import BRISK, World, a_request
 
 P4, G6 = "ml.p4d.24xlarge", "ml.g6.48xlarge"

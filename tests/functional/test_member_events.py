@@ -6,15 +6,15 @@ import pytest
 
 import builders as b
 from api_world import StillClock
-from trainmaster.adapters.sagemaker_observation import observation_of_event
-from trainmaster.domain import lifecycle
-from trainmaster.domain.elastic import Cause, Elastic, Hook
-from trainmaster.domain.job import JobState
-from trainmaster.domain.lifecycle import resizing
-from trainmaster.local.memory import MemoryStore
+from trainmaster.adapters.sagemaker.observation import observation_of_event
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.jobs.lifecycle import resizing
+from trainmaster.local.memory.store import MemoryStore
 from trainmaster.ports import OpenJobs
-from trainmaster.service.foreign import note_foreign
-from trainmaster.service.hands import Hands
+from trainmaster.service.capacity.external import note_foreign
+from trainmaster.service.context import Hands
 from trainmaster.service.observe import observe
 
 QUEUE = "sagemaker-queue"

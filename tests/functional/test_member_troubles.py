@@ -9,11 +9,11 @@ import pytest
 
 from builders import P5
 from elastic_world import BY_DECREE, EAGER, ElasticWorld
-from trainmaster.domain import lifecycle
-from trainmaster.domain.elastic import Cause
+from trainmaster.domain.elastic.rendezvous import Group, Node, Role
+from trainmaster.domain.elastic.sizes import Cause
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable, UnreadableGroup
-from trainmaster.domain.job import JobState
-from trainmaster.domain.rendezvous import Group, Node, Role
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import JobState
 from trainmaster.service import launch, resizing
 from trainmaster.service.run_pass import run_pass
 

@@ -18,7 +18,7 @@ from benchmarks.placement.running import Run
 from benchmarks.placement.sheets import sheets
 from benchmarks.placement.summary import summed
 
-from trainmaster.domain.policy import Placement, Policy
+from trainmaster.domain.policy.settings import Placement, Policy
 
 
 def play(load, where, placement=Placement.RANDOM, seed=1):

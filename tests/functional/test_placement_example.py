@@ -15,13 +15,13 @@ import pytest
 
 from builders import NOW, a_job, a_snapshot
 from doc_pages import DOCS, Row, plain, section, table
-from trainmaster.domain.capacity import Demand, Pool
-from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand, Pool
 from trainmaster.domain.plan import Plan, Start, Wait
-from trainmaster.domain.policy import Placement, Policy
-from trainmaster.domain.resources import Resources
-from trainmaster.domain.settings import policy_of
-from trainmaster.planner.placement import Contender, chances, smooth_round
+from trainmaster.domain.policy.document import policy_of
+from trainmaster.domain.policy.settings import Placement, Policy
+from trainmaster.planner.placement.policies import Contender, chances, smooth_round
 from trainmaster.planner.schedule import schedule
 
 PAGE = DOCS / "explanation" / "placement.md"

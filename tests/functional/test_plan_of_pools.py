@@ -6,8 +6,8 @@ import pytest
 
 from api_world import ApiWorld
 from builders import NOW, P5, a_pool, a_request, pools_of
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.instance_table import SHIPPED
+from trainmaster.domain.capacity.instance_table import SHIPPED
+from trainmaster.domain.capacity.units import Pool
 
 G5, G6 = "ml.g5.2xlarge", "ml.g6.2xlarge"
 ON = {"expansion": {"enabled": True, "types": [G5], "most": 4, "mostPerType": 4}}

@@ -14,17 +14,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from trainmaster.domain.history import History
-from trainmaster.domain.policy import Order, Policy
+from trainmaster.domain.jobs.run_times import History
+from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.records import Records
-from trainmaster.local.memory import MemoryStore
+from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.replay.__main__ import main
-from trainmaster.local.replay.baselines import play_baseline
-from trainmaster.local.replay.played import moments
+from trainmaster.local.replay.policies.baselines import play_baseline
 from trainmaster.local.replay.queue import Replay, ReplayFailed, Terms
-from trainmaster.local.replay.requests import index_of
+from trainmaster.local.replay.report.results import moments
 from trainmaster.local.replay.running import POLICIES
-from trainmaster.local.replay.trace import TraceJob, read_trace
+from trainmaster.local.replay.trace.requests import index_of
+from trainmaster.local.replay.trace.trace import TraceJob, read_trace
 
 TRACES = Path(__file__).parents[2] / "benchmarks" / "traces"
 CAP = 8

@@ -21,9 +21,9 @@ import pytest
 from builders import P5
 from elastic_world import BY_DECREE, EAGER, ElasticWorld
 from tables import new_table
-from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.job import ENDED, JobState
-from trainmaster.domain.policy import Policy
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import ENDED, JobState
+from trainmaster.domain.policy.settings import Policy
 from trainmaster.service.change import cancel
 from world import BRISK
 

@@ -9,10 +9,10 @@ import pytest
 
 from builders import P5
 from elastic_world import BY_DECREE, EAGER, TARGET, ElasticWorld
-from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
-from trainmaster.domain.job import JobState
-from trainmaster.domain.policy import Policy
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.policy.settings import Policy
 from trainmaster.service.change import cancel
 from trainmaster.service.resizing.contract import Answer
 from trainmaster.service.resizing.contract import Outcome as Answers

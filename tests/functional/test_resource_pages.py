@@ -13,14 +13,14 @@ import pytest
 from api_world import ApiWorld
 from builders import G5, NOW, a_job, a_pool, a_request, a_running_job, a_snapshot, pools_of
 from doc_pages import DOCS, plain, section, table
-from trainmaster.domain.capacity import Demand, Pool
-from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand, Pool
 from trainmaster.domain.document import document
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Budget, Expansion, Lending, Policy, Share
-from trainmaster.domain.reasons import Infeasible
-from trainmaster.domain.resources import Resources
-from trainmaster.domain.settings import settings_document
+from trainmaster.domain.policy.document import settings_document
+from trainmaster.domain.policy.settings import Budget, Expansion, Lending, Policy, Share
+from trainmaster.domain.reasons.capacity import Infeasible
 from trainmaster.planner.schedule import schedule
 
 ASK, MAKE = (DOCS / "how-to" / f"{name}.md" for name in ("ask-for-resources", "let-the-queue-make-pools"))

@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 
 from api_world import ALICE
 from builders import G5, NOW, P5, a_request, pools_of
-from trainmaster.adapters.request_model import problems
-from trainmaster.domain.capacity import Kind, Pool
-from trainmaster.domain.catalogue import Catalogue
+from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.resources import InstanceType, Resources
+from trainmaster.domain.capacity.units import Kind, Pool
 from trainmaster.domain.errors import InvalidRequest, NeverFits, Refused
-from trainmaster.domain.job import JobState
-from trainmaster.domain.policy import Expansion, Policy
-from trainmaster.domain.reasons import Infeasible
-from trainmaster.domain.reasons_of_rules import Draining
-from trainmaster.domain.resources import InstanceType, Resources
-from trainmaster.service.door import Door
-from trainmaster.service.explain import dry_run, explain_in
-from trainmaster.service.pools import set_pools
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.policy.settings import Expansion, Policy
+from trainmaster.domain.reasons.capacity import Infeasible
+from trainmaster.domain.reasons.rules import Draining
+from trainmaster.service.admission.policy import Door
+from trainmaster.service.capacity.pools import set_pools
+from trainmaster.service.explain.explain import dry_run, explain_in
 from world import World
 from world import a_request as world_request
 

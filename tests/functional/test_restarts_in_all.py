@@ -6,18 +6,18 @@ import pytest
 
 import builders as b
 from api_world import StillClock
-from trainmaster.domain import lifecycle
-from trainmaster.domain.elastic import Elastic, Hook, RestartBudget
+from trainmaster.domain.elastic.rendezvous import Group
+from trainmaster.domain.elastic.sizes import Elastic, Hook, RestartBudget
 from trainmaster.domain.errors import Throttled
-from trainmaster.domain.job import JobState
-from trainmaster.domain.observation import Status
-from trainmaster.domain.rendezvous import Group
-from trainmaster.local.memory import MemoryStore
-from trainmaster.local.memory_groups import MemoryGroups
-from trainmaster.service.hands import Hands
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.local.memory.rendezvous import MemoryGroups
+from trainmaster.local.memory.store import MemoryStore
+from trainmaster.service.attempt_request import base_request, request_of_member
+from trainmaster.service.context import Hands
 from trainmaster.service.observe import observe
-from trainmaster.service.requests import base_request, request_of_member
-from trainmaster.worker.budget import FULL, Budget, Verdict
+from trainmaster.worker.container.restart_budget import FULL, Budget, Verdict
 
 TOTAL = RestartBudget(total=5, before_full=2, most_full=9)
 

@@ -16,9 +16,9 @@ from test_api_properties import VALUES, places
 from any_policies import CAP, policies
 from api_world import ALICE, ApiWorld
 from builders import G5, P5, ROLE, a_pool, a_request, pools_of
-from trainmaster.domain.policy import Budget, Policy, Share
-from trainmaster.domain.settings import settings_document
-from trainmaster.handlers.settings import (
+from trainmaster.domain.policy.document import settings_document
+from trainmaster.domain.policy.settings import Budget, Policy, Share
+from trainmaster.handlers.models.settings import (
     BudgetSettings,
     ExpansionSettings,
     LimitSettings,

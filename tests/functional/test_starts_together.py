@@ -8,9 +8,9 @@ from functools import cache
 import pytest
 
 from image_runs_world import ImageRunsWorld
-from trainmaster.domain.job import JobState
+from trainmaster.domain.jobs.job import JobState
 from trainmaster.planner.schedule import schedule
-from trainmaster.service.carrying import MOST_TOGETHER, PassReport, carry_out
+from trainmaster.service.apply_plan import MOST_TOGETHER, PassReport, carry_out
 from trainmaster.service.change import cancel
 from world import Faults
 

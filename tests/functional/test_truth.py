@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from builders import G5, P5
-from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.job import JobState
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.service.capacity.pools import set_pools
 from trainmaster.service.change import cancel, change
-from trainmaster.service.explain import explain
-from trainmaster.service.pools import set_pools
-from trainmaster.service.why import story
+from trainmaster.service.explain.explain import explain
+from trainmaster.service.explain.why import story
 from world import EPOCH, World, a_request
 
 

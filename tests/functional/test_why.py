@@ -21,9 +21,9 @@ from builders import (
     at,
     pools_of,
 )
-from trainmaster.domain.capacity import Demand
-from trainmaster.domain.policy import Order, Policy, Share
-from trainmaster.domain.resources import Resources
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.policy.settings import Order, Policy, Share
 
 A_DAY = 86_400
 

@@ -6,12 +6,12 @@ import pytest
 
 from api_world import ALICE, ApiWorld
 from builders import G5, NOW, P5, a_request, pools_of
-from trainmaster.adapters.request_model import problems
-from trainmaster.domain.capacity import Pool
+from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest, UnknownOption
-from trainmaster.domain.job import JobState
-from trainmaster.service.door import Door
-from trainmaster.service.pools import put_pool
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.service.admission.policy import Door
+from trainmaster.service.capacity.pools import put_pool
 from world import BRISK, World
 from world import a_request as world_request
 

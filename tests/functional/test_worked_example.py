@@ -14,12 +14,12 @@ import pytest
 from builders import NOW, P5, a_job, a_pool
 from doc_pages import DOCS, Row, plain, section, table
 from play import Play
-from trainmaster.domain.job import Job
-from trainmaster.domain.observation import Status
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.plan import Snapshot, Start, Wait
-from trainmaster.domain.policy import Policy
-from trainmaster.planner.order import Ranking
-from trainmaster.planner.preempt import Candidates
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.planner.orders.ranking import Ranking
+from trainmaster.planner.preemption.preempt import Candidates
 
 HOW_IT_DECIDES, ATTAINED = (
     DOCS / "explanation" / f"{name}.md" for name in ("how-it-decides", "least-attained-service")

@@ -10,7 +10,7 @@ import itertools
 import pytest
 from tests.containers import alone, until
 
-from trainmaster.domain.rendezvous import Control, Role
+from trainmaster.domain.elastic.rendezvous import Control, Role
 
 RUN = "bert"
 NONE = "--launcher=none"

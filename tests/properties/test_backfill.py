@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from builders import P5, a_job, a_pool, at, pools_of
 from course import Course
-from trainmaster.domain.policy import Order, Policy
-from trainmaster.domain.reasons import WaitsForCapacity
-from trainmaster.planner.attained import AT_WORK
+from trainmaster.domain.policy.settings import Order, Policy
+from trainmaster.domain.reasons.capacity import WaitsForCapacity
+from trainmaster.planner.orders.least_attained_service import AT_WORK
 
 CAP = 8
 HOUR = timedelta(hours=1)

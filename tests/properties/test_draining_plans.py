@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from test_planner_properties import plan_of, snapshots
 
 from builders import NOW, P5
-from trainmaster.domain.capacity import covers
-from trainmaster.domain.policy import Order, Policy
-from trainmaster.domain.reasons import Infeasible
-from trainmaster.domain.reasons_of_rules import Draining
-from trainmaster.domain.warm import WarmPool
-from trainmaster.planner.warm import left_over
-from trainmaster.service.pool_use import leaving
+from trainmaster.domain.capacity.units import covers
+from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.policy.settings import Order, Policy
+from trainmaster.domain.reasons.capacity import Infeasible
+from trainmaster.domain.reasons.rules import Draining
+from trainmaster.planner.placement.warm_pools import left_over
+from trainmaster.service.capacity.pool_use import leaving
 
 
 @st.composite

@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import builders as b
-from trainmaster.domain.capacity import Demand, Kind, Pool, covers, total
-from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.job import Job
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.resolve import resolve, with_changes
+from trainmaster.domain.capacity.resources import InstanceType, Resources
+from trainmaster.domain.capacity.units import Demand, Kind, Pool, covers, total
+from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Expand, Plan, Retire, Shrink, Snapshot, Start
-from trainmaster.domain.policy import Budget, Choose, Expansion, Lending, Policy, Share
+from trainmaster.domain.policy.settings import Budget, Choose, Expansion, Lending, Policy, Share
 from trainmaster.domain.records import Records
-from trainmaster.domain.resolving import resolve, with_changes
-from trainmaster.domain.resources import InstanceType, Resources
-from trainmaster.planner.expand import changes
-from trainmaster.planner.figures import Figures
+from trainmaster.planner.expansion.expand import changes
 from trainmaster.planner.schedule import schedule
+from trainmaster.planner.state import Figures
 
 NAMES = [f"ml.t{number}.large" for number in range(5)]
 OTHERS = ["pool-a", "pool-b"]

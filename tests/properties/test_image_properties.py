@@ -11,16 +11,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import builders as b
 from image_builders import a_report, a_running_image, an_endpoint_pool, an_image_job, must
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import covers, total
+from trainmaster.domain.capacity.units import covers, total
 from trainmaster.domain.errors import Fenced
-from trainmaster.domain.image.demand import pool_of, wanted
-from trainmaster.domain.image.endpoint import pool_name
-from trainmaster.domain.job import ACTIVE
-from trainmaster.domain.observation import Status
-from trainmaster.domain.policy import Order, Policy
-from trainmaster.local.memory import MemoryStore
-from trainmaster.local.memory_table import MemoryTable
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import ACTIVE
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.policy.settings import Order, Policy
+from trainmaster.images.domain.demand import pool_of, wanted
+from trainmaster.images.domain.endpoint import pool_name
+from trainmaster.local.memory.store import MemoryStore
+from trainmaster.local.memory.table import MemoryTable
 from trainmaster.planner.schedule import schedule
 
 ENDPOINTS = ("ships", "cars", "trees")

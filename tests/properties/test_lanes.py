@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import builders as b
 from image_builders import an_image_job
-from trainmaster.domain.image.endpoint import pool_name
-from trainmaster.domain.lane import LaneParts, lane_name, lane_parts
+from trainmaster.domain.jobs.lane import LaneParts, lane_name, lane_parts
+from trainmaster.images.domain.endpoint import pool_name
 
 labels = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,5}", fullmatch=True)
 numbers = st.integers(0, 40)

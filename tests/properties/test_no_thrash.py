@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from builders import G5, P5, a_job, a_pool
 from play import Play
-from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.job import JobState
-from trainmaster.domain.policy import Order, Policy, Preemption, Share
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.policy.settings import Order, Policy, Preemption, Share
 from trainmaster.local.simulator import Profile
 from world import World
 

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from test_planner_properties import snapshots as queues_of_named_pools
 
 from builders import NOW, a_hold, a_job, a_running_job, a_snapshot, at
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Demand, Pool, covers, total
-from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand, Pool, covers, total
+from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.plan import Cursors, Start, Wait
-from trainmaster.domain.policy import Order, Placement, Policy, Share
-from trainmaster.domain.reasons import Infeasible
-from trainmaster.domain.resources import Resources
-from trainmaster.planner.placement import Contender, chances, choose, choose_queue, smooth_round
+from trainmaster.domain.policy.settings import Order, Placement, Policy, Share
+from trainmaster.domain.reasons.capacity import Infeasible
+from trainmaster.planner.placement.policies import Contender, chances, choose, choose_queue, smooth_round
 from trainmaster.planner.schedule import schedule
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

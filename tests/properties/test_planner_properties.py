@@ -11,13 +11,13 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from builders import G5, NOW, P5, a_demand, a_job, a_launched_job, a_pool, a_running_job, at
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import covers, total
-from trainmaster.domain.job import Hold
+from trainmaster.domain.capacity.units import covers, total
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import Hold
 from trainmaster.domain.plan import Snapshot, Start, Wait
-from trainmaster.domain.policy import Order
-from trainmaster.domain.reasons import BackingOff, Behind, CanNeverFit, Preempts, WaitsForRelease
-from trainmaster.planner.preempt import may_step_aside
+from trainmaster.domain.policy.settings import Order
+from trainmaster.domain.reasons.capacity import BackingOff, Behind, CanNeverFit, Preempts, WaitsForRelease
+from trainmaster.planner.preemption.preempt import may_step_aside
 from trainmaster.planner.schedule import schedule
 
 TYPES = (P5, G5, "ml.trn1.32xlarge")

@@ -10,15 +10,15 @@ from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
 
 from builders import G5, NOW, P5, a_job, a_past_attempt, a_pool, a_running_job, a_snapshot, a_starting_job, at
-from trainmaster.domain import lifecycle
-from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.capacity import covers, total
-from trainmaster.domain.history import History
-from trainmaster.domain.job import JobState
-from trainmaster.domain.kinds import types_of
-from trainmaster.domain.policy import Policy, Preemption, Wishes
+from trainmaster.domain.capacity.units import covers, total
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.jobs.run_time_classes import types_of
+from trainmaster.domain.jobs.run_times import History
+from trainmaster.domain.policy.settings import Policy, Preemption, Wishes
 from trainmaster.domain.records import Records
-from trainmaster.planner.preempt import Candidates
+from trainmaster.planner.preemption.preempt import Candidates
 
 TRN = "ml.trn1.32xlarge"
 POOLS = (P5, G5, TRN)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from builders import G5, P5, a_job, a_pool
 from elastic_play import ElasticPlay
-from trainmaster.domain.elastic import Cause, Elastic, Hook
-from trainmaster.domain.job import JobState
-from trainmaster.domain.policy import Order, Policy, Resizes, Share
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.policy.settings import Order, Policy, Resizes, Share
 from trainmaster.planner.schedule import schedule
 
 LONG = 5_000_000.0

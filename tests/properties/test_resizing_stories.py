@@ -22,14 +22,14 @@ from hypothesis.stateful import (
 )
 
 import builders as b
-from trainmaster.domain import lifecycle
-from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.elastic import Cause, Elastic, Hook
-from trainmaster.domain.job import ACTIVE, ENDED, TRANSITIONS, WAITING, JobState
-from trainmaster.domain.observation import Observation, Status
-from trainmaster.domain.policy import FailureClass
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import ACTIVE, ENDED, TRANSITIONS, WAITING, JobState
+from trainmaster.domain.jobs.observation import Observation, Status
+from trainmaster.domain.policy.settings import FailureClass
 from trainmaster.domain.records import Records, booked
-from trainmaster.domain.usage import spent
+from trainmaster.domain.shares.usage import spent
 
 POLICY = b.a_metered_policy("default")
 POOLS = b.pools_of()

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from builders import NOW, a_job, a_pool, a_running_job, at
 from share_cases import NAMES, PATIENT, POOLS, UNPROTECTED, after, best_within, entitlements_of, held_by, snapshots
-from trainmaster.domain.capacity import total
+from trainmaster.domain.capacity.units import total
 from trainmaster.domain.plan import Plan, Snapshot
-from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Order, Policy, Share
-from trainmaster.domain.reasons import Preempts, WaitsForCapacity, WaitsForRelease
+from trainmaster.domain.policy.settings import DEFAULT_SHARE, Lending, Order, Policy, Share
+from trainmaster.domain.reasons.capacity import Preempts, WaitsForCapacity, WaitsForRelease
 from trainmaster.planner.schedule import schedule
-from trainmaster.planner.share import Shares
-from trainmaster.planner.turns import turns
+from trainmaster.planner.sharing.shares import Shares
+from trainmaster.planner.sharing.turns import turns
 
 
 def plan_of(snapshot: Snapshot) -> Plan:

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from builders import G5, P5, a_job, a_pool, at
 from course import Course
 from share_cases import PATIENT, POOLS, UNPROTECTED, best_within, entitlements_of, fields_of, policies
-from trainmaster.domain import lifecycle
-from trainmaster.domain.entitlement import Entitlements
-from trainmaster.domain.job import Job
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Plan, Preempt, Snapshot, Start
-from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Policy, Share
+from trainmaster.domain.policy.settings import DEFAULT_SHARE, Lending, Policy, Share
+from trainmaster.domain.shares.entitlement import Entitlements
 from trainmaster.local.simulator import Profile
 from world import World, a_request
 

@@ -6,12 +6,12 @@ import random
 import threading
 import time
 
-from trainmaster.worker.dynamodb import DynamoStateStore
-from trainmaster.worker.engine import Engine
-from trainmaster.worker.executor import Clocks, Executor
-from trainmaster.worker.names import Identity, incarnation
-from trainmaster.worker.settings import Settings
-from trainmaster.worker.torch_handler import DynamoDBRendezvousHandler
+from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
+from trainmaster.worker.rendezvous.engine import Engine
+from trainmaster.worker.rendezvous.executor import Clocks, Executor
+from trainmaster.worker.rendezvous.node_names import Identity, incarnation
+from trainmaster.worker.rendezvous.settings import Settings
+from trainmaster.worker.torch.handler import DynamoDBRendezvousHandler
 
 RUN = "bert"
 PATIENCE = 30

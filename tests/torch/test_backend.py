@@ -14,8 +14,8 @@ from torch.distributed.elastic.rendezvous import (
 )
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend
 
-from trainmaster.worker.dynamodb import DynamoStateStore
-from trainmaster.worker.torch_backend import DynamoDBRendezvousBackend, create_backend
+from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
+from trainmaster.worker.torch.backend import DynamoDBRendezvousBackend, create_backend
 
 RUN = "bert-qstamp-1"
 KEY = {"pk": {"S": f"rdzv#{RUN}"}, "sk": {"S": "state"}}

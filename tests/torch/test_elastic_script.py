@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.containers import alone, until
 
-from trainmaster.domain.rendezvous import Control
+from trainmaster.domain.elastic.rendezvous import Control
 
 ONE = "--nproc-per-node=1"
 QUICK = "--rdzv-conf=interval=1,attempts=4,poll=0.3,last_call=1,gather=0.3"

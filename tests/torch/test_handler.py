@@ -17,9 +17,9 @@ from torch.distributed.elastic.rendezvous import (
 )
 from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
-from trainmaster.domain.rendezvous import Control, Role
-from trainmaster.worker.budget import Budget
-from trainmaster.worker.notices import Notices, Reason
+from trainmaster.domain.elastic.rendezvous import Control, Role
+from trainmaster.worker.checkpoints.notices import Notices, Reason
+from trainmaster.worker.container.restart_budget import Budget
 
 
 @pytest.fixture
@@ -239,7 +239,7 @@ def test_torch_finds_the_handler_by_its_name(table, engine, monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     assert [each.value for each in entry_points(group="torchrun.handlers", name="dynamodb")] == [
-        "trainmaster.worker.torch_entry:creator"
+        "trainmaster.worker.torch.entry:creator"
     ]
     quick = {"keep_alive_interval": "1", "last_call_timeout": "0", "timeout": 900, "job": "bert-m1"}
     parameters = RendezvousParameters("dynamodb", f"us-east-1/{table}", RUN, 1, 1, "127.0.0.1", **quick)

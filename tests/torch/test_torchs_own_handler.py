@@ -10,8 +10,8 @@ from torch.distributed import HashStore
 from torch.distributed.elastic.rendezvous import RendezvousClosedError, RendezvousParameters
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import create_handler
 
-from trainmaster.worker.dynamodb import DynamoStateStore
-from trainmaster.worker.torch_backend import DynamoDBRendezvousBackend
+from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
+from trainmaster.worker.torch.backend import DynamoDBRendezvousBackend
 
 PATIENCE = 20
 

@@ -17,10 +17,10 @@ from trainmaster import bootstrap
 from trainmaster.adapters.eventbridge import SOURCE as SOURCE_OF_RESIZES
 from trainmaster.bootstrap import Settings
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.image.endpoint import Limits
-from trainmaster.domain.image.limits import VARIABLES, limits_of
+from trainmaster.handlers.api.openapi import OPERATIONS
 from trainmaster.handlers.manager import consume
-from trainmaster.handlers.openapi import OPERATIONS
+from trainmaster.images.domain.endpoint import Limits
+from trainmaster.images.domain.limits import VARIABLES, limits_of
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "trainmaster"
@@ -56,9 +56,14 @@ def of_type(kind):
     return {name: each for name, each in RESOURCES.items() if each["Type"] == kind}
 
 
+def sources_of(module):
+    """Files of adapters, those of image jobs among them."""
+    return [path for folder in ("adapters", "images/adapters") for path in (SOURCE / folder).glob(module)]
+
+
 def calls_of(*modules):
     """AWS operations that adapters call, by the names of their client methods."""
-    trees = [ast.parse(path.read_text()) for module in modules for path in (SOURCE / "adapters").glob(module)]
+    trees = [ast.parse(path.read_text()) for module in modules for path in sources_of(module)]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     methods = {node.attr for node in nodes if isinstance(node, ast.Attribute) and is_client(node.value)}
     paged = {
@@ -176,7 +181,7 @@ def test_no_permission_is_wide(role):
 
 
 def test_the_manager_may_call_of_sagemaker_what_the_code_calls():
-    assert as_methods(actions("ManagerRole", "sagemaker")) == calls_of("sagemaker*.py")
+    assert as_methods(actions("ManagerRole", "sagemaker")) == calls_of("sagemaker/*.py", "sagemaker*.py")
 
 
 def test_the_manager_may_list_checkpoints_and_read_nothing():
@@ -192,7 +197,7 @@ def test_plans_may_be_asked_about_and_used():
 
 
 def test_both_functions_may_call_of_dynamodb_what_the_code_calls():
-    called = calls_of("dynamodb*.py") - {"transact_write_items"}
+    called = calls_of("dynamodb/*.py", "*_rows.py", "refusals.py", "runs.py") - {"transact_write_items"}
     assert as_methods(actions("ManagerRole", "dynamodb")) == called
     # Only a pass is fenced; it counts itself, and those who work on images count regions.
     assert as_methods(actions("ApiRole", "dynamodb")) == called - {"condition_check_item", "update_item"}
@@ -211,10 +216,9 @@ def test_members_of_elastic_jobs_may_use_the_rows_of_rendezvous_alone():
 def test_rows_of_rendezvous_runs_and_refusals_expire_and_no_others():
     table = RESOURCES["QueueTable"]["Properties"]
     assert table["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
-    sources = {path.stem: path.read_text() for path in (SOURCE / "adapters").glob("*.py")}
+    sources = {path.stem: path.read_text() for path in [*sources_of("dynamodb/*.py"), *sources_of("*.py")]}
     written = {name for name, text in sources.items() if re.search(r"""["']expires["']|\bexpires=""", text)}
-    assert {"dynamodb_refusals", "dynamodb_rendezvous", "dynamodb_runs"} <= written
-    assert all(name.startswith(("dynamodb_refusals", "dynamodb_rendezvous", "dynamodb_run")) for name in written)
+    assert {"refusals", "rendezvous", "runs"} <= written <= {"refusals", "rendezvous", "runs", "run_rows"}
 
 
 def test_both_functions_may_send_what_the_code_sends():
@@ -227,9 +231,9 @@ def test_the_api_may_ask_of_iam_what_the_code_asks():
 
 
 def test_the_manager_alone_may_ask_about_instance_types_and_only_where_that_is_wanted():
-    assert as_methods(actions("ManagerRole", "ec2")) == calls_of("ec2.py")
-    assert as_methods(actions("ManagerRole", "servicequotas")) == calls_of("service_quotas.py")
-    assert as_methods(actions("ManagerRole", "pricing")) == calls_of("pricing.py")
+    assert as_methods(actions("ManagerRole", "ec2")) == calls_of("catalogue/ec2.py")
+    assert as_methods(actions("ManagerRole", "servicequotas")) == calls_of("catalogue/service_quotas.py")
+    assert as_methods(actions("ManagerRole", "pricing")) == calls_of("catalogue/pricing.py")
     assert [actions("ApiRole", service) for service in ("ec2", "servicequotas", "pricing")] == [set()] * 3
     policies = RESOURCES["ManagerRole"]["Properties"]["Policies"]
     (wanted,) = [each["Fn::If"] for each in policies if "InstanceTypes" in str(each)]

@@ -1,7 +1,7 @@
 """Asks IAM whether a caller could pass a role to SageMaker himself.
 
 So that nobody gets a role through the queue that he has not got without it. It must not decide what follows from
-"cannot tell", nor which roles the deployment allows (`domain/roles.py`).
+"cannot tell", nor which roles the deployment allows (`domain/policy/roles.py`).
 
 What `iam:SimulatePrincipalPolicy` cannot see: the session policy of a session (it answers for the session's role), and
 context keys other than `iam:PassedToService`.

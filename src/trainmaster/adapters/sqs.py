@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.adapters.aws_errors import translated
-from trainmaster.domain.one_line import LONGEST_REASON
+from trainmaster.domain.text import LONGEST_REASON
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

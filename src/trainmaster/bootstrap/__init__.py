@@ -15,28 +15,28 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.bootstrap.clients import Clients
 from trainmaster.bootstrap.settings import PREFIX, Settings, parse_pools
-from trainmaster.domain.image.known import caps_of
-from trainmaster.domain.policy import Policy
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.images.domain.endpoint_set import caps_of
+from trainmaster.images.service.metrics import Meter
 from trainmaster.ports import Asker, Checkpoints, Clock, Groups, Launcher, Publisher
+from trainmaster.service.admission.policy import Door
 from trainmaster.service.change import Desk
-from trainmaster.service.door import Door
-from trainmaster.service.hands import EVENT, FUNCTION, Hands
-from trainmaster.service.images.metrics import Meter
+from trainmaster.service.context import EVENT, FUNCTION, Hands
 
 if TYPE_CHECKING:
     from boto3 import Session
 
-    from trainmaster.adapters.dynamodb import DynamoStore
-    from trainmaster.adapters.dynamodb_table import Table
-    from trainmaster.domain.observation import Observation
-    from trainmaster.imaging.task import Queue as WorkerQueue
-    from trainmaster.imaging.wiring import Imaging
-    from trainmaster.ports.image import Endpoints, ImageIntake, Refusals, RegionQueue, Runs
-    from trainmaster.service.catalogue import Learner
-    from trainmaster.service.images.endpoints import Refresher
-    from trainmaster.service.images.intake import Intake
-    from trainmaster.service.images.launcher import ImageLauncher
-    from trainmaster.service.images.neighbours import Neighbours
+    from trainmaster.adapters.dynamodb.store import DynamoStore
+    from trainmaster.adapters.dynamodb.table import Table
+    from trainmaster.domain.jobs.observation import Observation
+    from trainmaster.images.pixels.wiring import Imaging
+    from trainmaster.images.pixels.work.task import Queue as WorkerQueue
+    from trainmaster.images.ports import Endpoints, ImageIntake, Refusals, RegionQueue, Runs
+    from trainmaster.images.service.endpoints import Refresher
+    from trainmaster.images.service.external_load import Neighbours
+    from trainmaster.images.service.intake import Intake
+    from trainmaster.images.service.launcher import ImageLauncher
+    from trainmaster.service.capacity.catalogue import Learner
 
 __all__ = ["PREFIX", "Application", "Settings", "application", "parse_pools"]
 
@@ -70,7 +70,7 @@ class Application:
     @cached_property
     def door(self) -> Door:
         """The deployment's rules for requests."""
-        from trainmaster.adapters.request_model import problems
+        from trainmaster.adapters.sagemaker.request_model import problems
 
         return Door(
             shape_problems=problems,
@@ -85,10 +85,10 @@ class Application:
         """What asks AWS about instance types; None where the deployment does not want that."""
         if not self.settings.learn_instance_types:
             return None
-        from trainmaster.adapters.ec2 import Ec2InstanceTypes
-        from trainmaster.adapters.pricing import PriceList, endpoint_region
-        from trainmaster.adapters.service_quotas import ServiceQuotas
-        from trainmaster.service.catalogue import Learner, Sources
+        from trainmaster.adapters.catalogue.ec2 import Ec2InstanceTypes
+        from trainmaster.adapters.catalogue.pricing import PriceList, endpoint_region
+        from trainmaster.adapters.catalogue.service_quotas import ServiceQuotas
+        from trainmaster.service.capacity.catalogue import Learner, Sources
 
         # Once each: where there is no way to them, waiting for a second time would cost the Lambda its time.
         types = Ec2InstanceTypes(lambda: self._clients.of("ec2", tries=1))
@@ -100,7 +100,7 @@ class Application:
     @cached_property
     def store(self) -> DynamoStore:
         """The queue's memory, on DynamoDB."""
-        from trainmaster.adapters.dynamodb import DynamoStore
+        from trainmaster.adapters.dynamodb.store import DynamoStore
 
         return DynamoStore(
             self._table,
@@ -120,12 +120,12 @@ class Application:
     @cached_property
     def launcher(self) -> Launcher:
         """SageMaker training jobs, and image jobs' runs where the deployment has image jobs."""
-        from trainmaster.adapters.sagemaker import SageMakerLauncher
+        from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 
         training = SageMakerLauncher(self._clients.of("sagemaker"), self.settings.queue)
         if self.images is None:
             return training
-        from trainmaster.service.images.routing import RoutedLauncher
+        from trainmaster.images.service.routing import RoutedLauncher
 
         return RoutedLauncher(training, self.images)
 
@@ -134,7 +134,7 @@ class Application:
         """Image jobs' runs; None where the deployment has no image jobs."""
         if not self.settings.region_queue_url or self.image_queue is None:
             return None
-        from trainmaster.service.images.launcher import ImageLauncher
+        from trainmaster.images.service.launcher import ImageLauncher
 
         settings = self.settings
         return ImageLauncher(self.store, self.runs, self.region_queue, self.image_queue, self.clock, settings.limits)
@@ -142,7 +142,7 @@ class Application:
     @cached_property
     def runs(self) -> Runs:
         """The regions of image jobs, on DynamoDB."""
-        from trainmaster.adapters.dynamodb_runs import DynamoRuns
+        from trainmaster.images.adapters.runs import DynamoRuns
 
         return DynamoRuns(self._table, self.clock)
 
@@ -151,7 +151,7 @@ class Application:
         """The queue of image requests, on SQS; None where the deployment has no image jobs."""
         if not self.settings.image_queue_url:
             return None
-        from trainmaster.adapters.sqs_images import SqsImages
+        from trainmaster.images.adapters.sqs_requests import SqsImages
 
         return SqsImages(
             self._clients.of("sqs"), self.settings.image_queue_url, self.settings.image_dead_letter_queue_url
@@ -159,21 +159,21 @@ class Application:
 
     def check_model(self, url: str) -> None:
         """Raise `InvalidRequest` for a model's URL that no worker calls, where the address is written out in it."""
-        from trainmaster.imaging.places import check_model, written_out
+        from trainmaster.images.pixels.http.url_policy import check_model, written_out
 
         check_model(url, s3_endpoint=self._clients.of("s3").meta.endpoint_url, resolve=written_out)
 
     @cached_property
     def refusals(self) -> Refusals:
         """Requests for image jobs that were refused, on DynamoDB."""
-        from trainmaster.adapters.dynamodb_refusals import DynamoRefusals
+        from trainmaster.images.adapters.refusals import DynamoRefusals
 
         return DynamoRefusals(self._table, self.clock)
 
     @cached_property
     def intake(self) -> Intake:
         """What taking image requests in needs; the layer with GDAL, too."""
-        from trainmaster.service.images.intake import Intake
+        from trainmaster.images.service.intake import Intake
 
         return Intake(
             store=self.store,
@@ -192,7 +192,7 @@ class Application:
         """What asks SageMaker after endpoints; None where the deployment has no image jobs."""
         if self.images is None:
             return None
-        from trainmaster.service.images.endpoints import Refresher
+        from trainmaster.images.service.endpoints import Refresher
 
         return Refresher(self.store, self.endpoints, self.clock, self.settings.limits, self._neighbours())
 
@@ -200,8 +200,8 @@ class Application:
         """What looks after endpoints' other callers; None where nobody is to, or where capacity is not checked."""
         if not (self.settings.limits.watch_others and self.settings.limits.throttling):
             return None
-        from trainmaster.adapters.cloudwatch_concurrency import CloudWatchConcurrency
-        from trainmaster.service.images.neighbours import Neighbours
+        from trainmaster.images.adapters.cloudwatch import CloudWatchConcurrency
+        from trainmaster.images.service.external_load import Neighbours
 
         # Once each: where there is no way to it, waiting for a second time would cost the manager its time.
         return Neighbours(self.store, CloudWatchConcurrency(self._clients.under("cloudwatch", tries=1)), self.clock)
@@ -209,7 +209,7 @@ class Application:
     @cached_property
     def endpoints(self) -> Endpoints:
         """SageMaker's endpoints, in other accounts under the roles that reach them."""
-        from trainmaster.adapters.sagemaker_endpoints import SageMakerEndpoints
+        from trainmaster.images.adapters.sagemaker_endpoints import SageMakerEndpoints
 
         return SageMakerEndpoints(self._clients.under("sagemaker"))
 
@@ -228,7 +228,7 @@ class Application:
     @cached_property
     def groups(self) -> Groups:
         """The rendezvous of elastic jobs, on DynamoDB."""
-        from trainmaster.adapters.dynamodb_rendezvous import DynamoGroups
+        from trainmaster.adapters.dynamodb.rendezvous import DynamoGroups
 
         return DynamoGroups(self._table, self.clock)
 
@@ -244,15 +244,15 @@ class Application:
     @cached_property
     def region_queue(self) -> RegionQueue:
         """How workers learn of regions, on SQS."""
-        from trainmaster.adapters.sqs_regions import SqsRegions
+        from trainmaster.images.adapters.sqs_regions import SqsRegions
 
         return SqsRegions(self._clients.of("sqs"), self.settings.region_queue_url, self.clock.sleep)
 
     @cached_property
     def workers(self) -> WorkerQueue:
         """What those who work on regions of images share with the queue."""
-        from trainmaster.adapters.sqs_progress import SqsProgress
-        from trainmaster.imaging.task import Queue as WorkerQueue
+        from trainmaster.images.adapters.sqs_progress import SqsProgress
+        from trainmaster.images.pixels.work.task import Queue as WorkerQueue
 
         return WorkerQueue(
             runs=self.runs,
@@ -266,7 +266,7 @@ class Application:
     @cached_property
     def imaging(self) -> Imaging:
         """Reads images, asks models, writes results; needs the layer with GDAL (ADR 0017)."""
-        from trainmaster.imaging.wiring import Imaging
+        from trainmaster.images.pixels.wiring import Imaging
 
         return Imaging(self._clients.session, self.clock)
 
@@ -275,13 +275,13 @@ class Application:
 
         Raises `InvalidRequest` for an event that cannot be read.
         """
-        from trainmaster.adapters.sagemaker_observation import observation_of_event
+        from trainmaster.adapters.sagemaker.observation import observation_of_event
 
         return observation_of_event(event, self.settings.queue)
 
     @cached_property
     def _table(self) -> Table:
-        from trainmaster.adapters.dynamodb_table import Table
+        from trainmaster.adapters.dynamodb.table import Table
 
         return Table(self._clients.of("dynamodb"), self.settings.table, self.clock.sleep)
 

@@ -14,7 +14,7 @@ from trainmaster.ports import Clock
 if TYPE_CHECKING:
     from boto3 import Session
 
-    from trainmaster.imaging.roles import Roles
+    from trainmaster.images.pixels.roles import Roles
 
 
 class Clients:
@@ -37,7 +37,7 @@ class Clients:
         import boto3
         import botocore.session
 
-        from trainmaster.adapters.service_model import use_trimmed_model
+        from trainmaster.adapters.sagemaker.service_model import use_trimmed_model
 
         # The runtime's boto3 may be older than the request's newest members, and the whole model is slow to load.
         return boto3.Session(botocore_session=use_trimmed_model(botocore.session.get_session()))
@@ -64,6 +64,6 @@ class Clients:
 
     @cached_property
     def _roles(self) -> Roles:
-        from trainmaster.imaging.roles import Roles
+        from trainmaster.images.pixels.roles import Roles
 
         return Roles(self.session, self.of("sts"), self._clock)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmaster.domain.capacity import Pool
+from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.image.endpoint import Limits
-from trainmaster.domain.image.limits import limits_of
+from trainmaster.images.domain.endpoint import Limits
+from trainmaster.images.domain.limits import limits_of
 
 PREFIX = "TRAINMASTER_"
 
@@ -38,7 +38,7 @@ class Settings:
         image_dead_letter_queue_url: where image requests go that cannot be read, and those of jobs that have failed.
         region_queue_url: the SQS queue of regions to work on.
         api_role_id: unique id of the API's IAM role, whose word on who asks for an image job is believed.
-        limits: what endpoints are taken to hold, by the guide's own variables (`domain/image/limits.py`).
+        limits: what endpoints are taken to hold, by the guide's own variables (`images/domain/limits.py`).
     """
 
     queue: str

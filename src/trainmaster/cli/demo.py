@@ -9,8 +9,8 @@ import sys
 
 import typer
 
-from trainmaster.cli.tools import tools_of
-from trainmaster.client.errors import NotConfigured
+from trainmaster.cli.common.context import tools_of
+from trainmaster.client.api.errors import NotConfigured
 
 MODULE = "trainmaster.local.demo"
 _NEEDS = ("moto", "aws_lambda_powertools", "pydantic")

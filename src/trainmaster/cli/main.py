@@ -16,23 +16,23 @@ import typer
 from typer.core import TyperGroup
 
 from trainmaster import __version__
-from trainmaster.cli import pools, settings
-from trainmaster.cli.cancel import cancel
+from trainmaster.cli.common.context import Tools, Where
+from trainmaster.cli.common.exit_codes import MEANINGS, Code, code_of, expected, line_of
 from trainmaster.cli.demo import demo
-from trainmaster.cli.exits import MEANINGS, Code, code_of, expected, line_of
-from trainmaster.cli.hold import hold
-from trainmaster.cli.ls import ls
-from trainmaster.cli.plan import plan
-from trainmaster.cli.priority import priority
-from trainmaster.cli.release import release
-from trainmaster.cli.render import complain
+from trainmaster.cli.jobs.cancel import cancel
+from trainmaster.cli.jobs.hold import hold
+from trainmaster.cli.jobs.ls import ls
+from trainmaster.cli.jobs.plan import plan
+from trainmaster.cli.jobs.priority import priority
+from trainmaster.cli.jobs.release import release
+from trainmaster.cli.jobs.resized import resized
+from trainmaster.cli.jobs.show import show
+from trainmaster.cli.jobs.submit import submit
+from trainmaster.cli.jobs.wait import wait
+from trainmaster.cli.jobs.why import why
+from trainmaster.cli.output.render import complain
+from trainmaster.cli.queue import pools, settings
 from trainmaster.cli.replay import replay
-from trainmaster.cli.resized import resized
-from trainmaster.cli.show import show
-from trainmaster.cli.submit import submit
-from trainmaster.cli.tools import Tools, Where
-from trainmaster.cli.wait import wait
-from trainmaster.cli.why import why
 
 NAME = "trainmaster"
 _GLOBAL: Final = ("--api-url", "--api-id", "--stack", "--region", "--profile")

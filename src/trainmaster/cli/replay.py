@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from trainmaster.cli.tools import tools_of
-from trainmaster.client.errors import NotConfigured
+from trainmaster.cli.common.context import tools_of
+from trainmaster.client.api.errors import NotConfigured
 
 MODULE = "trainmaster.local.replay"
 

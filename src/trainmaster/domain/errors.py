@@ -25,8 +25,8 @@
         ├── UnreadableGroup     a rendezvous whose state no release of ours has written
         └── Fenced              a later pass has begun; this one must stop
 
-What containers of elastic jobs say besides, `Unreachable` among it, is listed in `worker/errors.py`. This must not know
-HTTP: the status of each type is a table in `handlers/`.
+What containers of elastic jobs say besides, is in `worker/rendezvous/errors.py`. This must not know HTTP: the
+status of each type is a table in `handlers/`.
 """
 
 from __future__ import annotations

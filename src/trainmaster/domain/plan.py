@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
-from trainmaster.domain.capacity import Pool, Units
-from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.elastic import Cause
-from trainmaster.domain.job import Hold, Job
-from trainmaster.domain.policy import Policy
-from trainmaster.domain.reasons import Reason
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.units import Pool, Units
+from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.elastic.sizes import Cause
+from trainmaster.domain.jobs.job import Hold, Job
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.reasons.capacity import Reason
 from trainmaster.domain.records import Records
-from trainmaster.domain.warm import WarmPool
 
 
 @dataclass(frozen=True, slots=True)
 class Cursors:
-    """Where the placement policies that go round have got to; see `planner/placement.py`.
+    """Where the placement policies that go round have got to; see `planner/placement/policies.py`.
 
     Attributes:
         last: the pool that `round-robin` chose last; "" before the first.

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from trainmaster.domain.attempt import Attempt
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.charging import books, ended_by, pause_of
-from trainmaster.domain.history import History
-from trainmaster.domain.job import Job
-from trainmaster.domain.policy import Policy
-from trainmaster.domain.usage import Usage, accelerators_of
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.jobs.attempt import Attempt
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.run_times import History
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.shares.charging import books, ended_by, pause_of
+from trainmaster.domain.shares.usage import Usage, accelerators_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from trainmaster.domain.errors import TooLarge
-from trainmaster.domain.job import Job
+from trainmaster.domain.jobs.job import Job
 
 MOST_CHANGES = 90
 """Changes of one transition: a transaction may write 100 items (DynamoDB API reference, `TransactWriteItems`)."""

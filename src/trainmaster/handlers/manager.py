@@ -15,11 +15,11 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from trainmaster import bootstrap
 from trainmaster.domain.errors import InvalidRequest, ServiceTrouble
-from trainmaster.domain.image.work import is_run
-from trainmaster.handlers.image_metrics import tell_errors, tell_figures
-from trainmaster.service.carrying import PassReport
-from trainmaster.service.containing import told_of, types_of
-from trainmaster.service.images.settling import settle_variants
+from trainmaster.images.domain.work import is_run
+from trainmaster.images.handlers.metrics import tell_errors, tell_figures
+from trainmaster.images.service.variants import settle_variants
+from trainmaster.service.apply_plan import PassReport
+from trainmaster.service.faults import told_of, types_of
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
 from trainmaster.service.wake import wake
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-    from trainmaster.domain.observation import Observation
+    from trainmaster.domain.jobs.observation import Observation
 
 logger = Logger(service="manager")
 metrics = Metrics(namespace="Trainmaster", service="manager")

@@ -13,19 +13,19 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from trainmaster.domain.job import Job
+from trainmaster.domain.capacity.resolve import resolve, with_changes
+from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Plan, Reservation, Snapshot, Wait
-from trainmaster.domain.policy import Order
-from trainmaster.domain.resolving import resolve, with_changes
-from trainmaster.planner.alike import Alike
-from trainmaster.planner.deciding import Deciding, backing_off
-from trainmaster.planner.expand import changes
-from trainmaster.planner.figures import Figures
-from trainmaster.planner.growing import Growing
-from trainmaster.planner.loads import least_loaded_first
-from trainmaster.planner.order import in_order
-from trainmaster.planner.place import Placer
-from trainmaster.planner.turns import turns
+from trainmaster.domain.policy.settings import Order
+from trainmaster.planner.blocked_cache import Alike
+from trainmaster.planner.elastic.scale_up import Growing
+from trainmaster.planner.expansion.expand import changes
+from trainmaster.planner.orders.ranking import in_order
+from trainmaster.planner.placement.endpoint_loads import least_loaded_first
+from trainmaster.planner.placement.placer import Placer
+from trainmaster.planner.plan_builder import Deciding, backing_off
+from trainmaster.planner.sharing.turns import turns
+from trainmaster.planner.state import Figures
 
 if TYPE_CHECKING:
     from random import Random

@@ -12,18 +12,18 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
-from trainmaster.domain.attempt import Attempt
-from trainmaster.domain.capacity import PlanWindow, Pool, Units
-from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.job import Job
-from trainmaster.domain.listing import Filter
-from trainmaster.domain.observation import Observation
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.pool_history import PoolEvent
+from trainmaster.domain.capacity.resources import InstanceType
+from trainmaster.domain.capacity.units import PlanWindow, Pool, Units
+from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.elastic.rendezvous import Control, Group
+from trainmaster.domain.jobs.attempt import Attempt
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.jobs.observation import Observation
 from trainmaster.domain.plan import Cursors, Snapshot
-from trainmaster.domain.policy import Policy
-from trainmaster.domain.pool_events import PoolEvent
-from trainmaster.domain.rendezvous import Control, Group
-from trainmaster.domain.resources import InstanceType
-from trainmaster.domain.warm import WarmPool
+from trainmaster.domain.policy.settings import Policy
 
 Request = Mapping[str, Any]
 """A CreateTrainingJob request as JSON values."""

@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Pool
+from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled, VersionConflict
-from trainmaster.domain.job import ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
-from trainmaster.domain.policy import Policy
-from trainmaster.domain.policy_problems import policy_problems
-from trainmaster.domain.settings import policy_of
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
+from trainmaster.domain.policy.document import policy_of
+from trainmaster.domain.policy.problems import policy_problems
+from trainmaster.domain.policy.settings import Policy
 from trainmaster.ports import Clock, Publisher, QueueSettings, Store
-from trainmaster.service import held
+from trainmaster.service import dependencies
 from trainmaster.service.wake import wake
 
 MOST_TRIES = 8
@@ -133,7 +133,7 @@ def change_job(desk: Desk, name: str, changed: Callable[[Job], Job]) -> Job:
             return before
         if desk.store.transition([(before, after)]):
             if after.state in ENDED:
-                held.follow(desk.store, after, desk.clock.now())
+                dependencies.follow(desk.store, after, desk.clock.now())
             wake(desk.store, desk.publisher)
             return after
     raise Throttled(f"job {name} is changing too fast; try again")

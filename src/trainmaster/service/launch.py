@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import logging
 
-from trainmaster.domain import lifecycle
-from trainmaster.domain.attempt import NOT_PERMITTED
 from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, UnreadableGroup
-from trainmaster.domain.job import Job
-from trainmaster.domain.observation import Observation, Status
-from trainmaster.domain.policy import FailureClass
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import NOT_PERMITTED
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.observation import Observation, Status
+from trainmaster.domain.policy.settings import FailureClass
 from trainmaster.ports import Created
-from trainmaster.service.hands import Hands, commit
-from trainmaster.service.requests import PoolGoneError, base_request
+from trainmaster.service.attempt_request import PoolGoneError, base_request
+from trainmaster.service.context import Hands, commit
 
 log = logging.getLogger(__name__)
 

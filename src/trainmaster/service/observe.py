@@ -5,11 +5,11 @@ Events are hints: duplicated, reordered, sometimes lost. It must not plan or sta
 
 from __future__ import annotations
 
-from trainmaster.domain.job import ENDED, WAITING, Job
-from trainmaster.domain.names import STAMP
-from trainmaster.domain.observation import Observation
-from trainmaster.service import held
-from trainmaster.service.hands import Hands
+from trainmaster.domain.jobs.job import ENDED, WAITING, Job
+from trainmaster.domain.jobs.names import STAMP
+from trainmaster.domain.jobs.observation import Observation
+from trainmaster.service import dependencies
+from trainmaster.service.context import Hands
 from trainmaster.service.launch import take_over
 
 MOST_TRIES = 5
@@ -26,7 +26,7 @@ def observe(hands: Hands, seen: Observation) -> bool:
         job = hands.store.find(name)
         if job is not None and _ended_by(job, seen):
             # Told twice: whoever heard it first may not have come to tell the jobs that run after this one.
-            return held.follow(hands.store, job, hands.clock.now(), hands.faults)
+            return dependencies.follow(hands.store, job, hands.clock.now(), hands.faults)
         if job is None or not job.units or _may_be_a_stranger(job, seen):
             return False
         after = take_over(hands, job, seen)

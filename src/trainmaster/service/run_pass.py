@@ -12,19 +12,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 from operator import is_
 
-from trainmaster.domain.capacity import total
+from trainmaster.domain.capacity.units import total
+from trainmaster.domain.capacity.warm_pools import counting, left_by
 from trainmaster.domain.errors import Fenced
-from trainmaster.domain.job import ACTIVE, WAITING, Job
+from trainmaster.domain.jobs.job import ACTIVE, WAITING, Job
 from trainmaster.domain.plan import Plan, Snapshot
-from trainmaster.domain.reasons import NextPass
-from trainmaster.domain.warm import counting, left_by
+from trainmaster.domain.reasons.capacity import NextPass
 from trainmaster.planner.schedule import schedule
-from trainmaster.service import expansion, held, warm
-from trainmaster.service.capacity import keep_time, look_for_checkpoints, refresh_plans
-from trainmaster.service.carrying import PassReport, carry_out
-from trainmaster.service.foreign import note_foreign
-from trainmaster.service.hands import Hands
-from trainmaster.service.tending import check_silent, finish_unfinished
+from trainmaster.service import dependencies
+from trainmaster.service.apply_plan import PassReport, carry_out
+from trainmaster.service.capacity import expansion, warm_pools
+from trainmaster.service.capacity.external import note_foreign
+from trainmaster.service.capacity.refresh import keep_time, look_for_checkpoints, refresh_plans
+from trainmaster.service.context import Hands
+from trainmaster.service.reconcile import check_silent, finish_unfinished
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
     """
     faults: list[str] = []
     if tick:
-        held.enter_due(hands.store, hands.clock.now(), faults)
+        dependencies.enter_due(hands.store, hands.clock.now(), faults)
     snapshot = hands.store.begin_pass()
     report = PassReport(snapshot.pass_number, faults=faults)
     hands = replace(hands, policy=snapshot.policy, pools=snapshot.pools, faults=faults)
@@ -53,8 +54,8 @@ def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
         report.fenced = True
         log.info("a later pass has begun", extra={"pass": report.pass_number})
     report.again = _more_to_do(snapshot, report)
-    if tick and held.sweep_is_due(hands.clock.now()):
-        report.again |= held.sweep(hands.store, snapshot, hands.clock.now(), faults)
+    if tick and dependencies.sweep_is_due(hands.clock.now()):
+        report.again |= dependencies.sweep(hands.store, snapshot, hands.clock.now(), faults)
     return report
 
 
@@ -68,7 +69,7 @@ def _looked(hands: Hands, snapshot: Snapshot, *, tick: bool) -> Snapshot:
         snapshot = _up_to_date(snapshot, keep_time(hands, snapshot))
         snapshot = _up_to_date(snapshot, check_silent(hands, snapshot.active))
         snapshot = _up_to_date(snapshot, look_for_checkpoints(hands, snapshot.active))
-    return warm.settle(hands, snapshot, tick=tick)
+    return warm_pools.settle(hands, snapshot, tick=tick)
 
 
 def _up_to_date(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from trainmaster.domain import lifecycle
-from trainmaster.domain.deadline import Prospect, outlook
 from trainmaster.domain.errors import NameTaken
-from trainmaster.domain.job import WAITING, Job, JobState
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.deadline import Prospect, outlook
+from trainmaster.domain.jobs.job import WAITING, Job, JobState
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.request.tags import gives
+from trainmaster.domain.requests.tags import gives
 from trainmaster.ports import QueueSettings, Request
-from trainmaster.service import held
+from trainmaster.service import dependencies
+from trainmaster.service.admission.policy import Door
+from trainmaster.service.admission.shares import check_budget
 from trainmaster.service.change import Desk
-from trainmaster.service.consequences import Consequences, consequences
-from trainmaster.service.door import Door
-from trainmaster.service.explain import Explanation, explain, explain_in
-from trainmaster.service.share_door import check_budget
+from trainmaster.service.explain.consequences import Consequences, consequences
+from trainmaster.service.explain.explain import Explanation, explain, explain_in
 from trainmaster.service.wake import wake
 
 
@@ -50,7 +50,7 @@ def submit(desk: Desk, door: Door, request: Request, caller: str | None) -> Subm
     if stored.digest != job.digest:
         raise _taken(stored.name)
     new = stored is job
-    stored = held.settle(desk.store, stored, desk.clock.now())
+    stored = dependencies.settle(desk.store, stored, desk.clock.now())
     snapshot = wake(desk.store, desk.publisher)
     explanation = None
     if stored.state in WAITING:
@@ -84,7 +84,7 @@ def _admitted(desk: Desk, door: Door, request: Request, caller: str | None) -> t
     now, settings = desk.clock.now(), _settings_for(desk, request)
     admission = door.admit(request, caller, settings.pools, now, settings.policy, catalogue=settings.catalogue)
     check_budget(desk.store, desk.clock, admission.job, request, settings.policy)
-    job, advice = held.enrolled(desk.store, admission.job, request, now)
+    job, advice = dependencies.enrolled(desk.store, admission.job, request, now)
     return job, (*admission.warnings, *advice)
 
 

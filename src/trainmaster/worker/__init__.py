@@ -10,12 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainmaster.worker.rendezvous import Rendezvous
-    from trainmaster.worker.world import World
+    from trainmaster.worker.rendezvous.rendezvous import Rendezvous
+    from trainmaster.worker.rendezvous.world import World
 
 __all__ = ["Rendezvous", "World"]
 
-_HOMES = {"Rendezvous": "trainmaster.worker.rendezvous", "World": "trainmaster.worker.world"}
+_HOMES = {"Rendezvous": "trainmaster.worker.rendezvous.rendezvous", "World": "trainmaster.worker.rendezvous.world"}
 
 
 def __getattr__(name: str) -> object:

@@ -24,11 +24,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from trainmaster.worker.checkpoints import Checkpoints, DirectoryKeeper, Keeper
-from trainmaster.worker.container import OPT_ML, ROUND, attempt_of
-from trainmaster.worker.errors import Unreachable
-from trainmaster.worker.notices import SIGNAL, Enrolment, Notices
-from trainmaster.worker.processes import die_with_parent
+from trainmaster.worker.checkpoints.checkpoints import Checkpoints, DirectoryKeeper, Keeper
+from trainmaster.worker.checkpoints.notices import SIGNAL, Enrolment, Notices
+from trainmaster.worker.container.container import OPT_ML, ROUND, attempt_of
+from trainmaster.worker.container.processes import die_with_parent
+from trainmaster.worker.rendezvous.errors import Unreachable
 
 PARKED_SECONDS = 60.0
 """How long a rank that has saved waits to be ended; then what asked for it is over, and training goes on."""
@@ -250,7 +250,7 @@ def checkpoints(where: str | Path | None = None, environ: Mapping[str, str] | No
     if place.startswith("s3://"):
         import boto3
 
-        from trainmaster.worker.s3_checkpoints import S3Keeper
+        from trainmaster.worker.checkpoints.s3 import S3Keeper
 
         keeper, scratch = S3Keeper(boto3.session.Session().client("s3"), place), Path(tempfile.gettempdir())
     else:
@@ -265,8 +265,8 @@ def newest_world_of(environ: Mapping[str, str]) -> Callable[[], int | None]:
         return lambda: None
 
     def ask() -> int | None:
-        from trainmaster.worker.dynamodb import Address, DynamoStateStore, client_of
-        from trainmaster.worker.state import decode
+        from trainmaster.worker.rendezvous.dynamodb import Address, DynamoStateStore, client_of
+        from trainmaster.worker.rendezvous.state import decode
 
         where = Address.of(table)
         try:

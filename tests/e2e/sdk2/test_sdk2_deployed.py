@@ -17,7 +17,7 @@ from sagemaker.estimator import Estimator
 from sagemaker.exceptions import UnexpectedStatusException
 
 from trainmaster import QueueSession, route_to_queue
-from trainmaster.client.hook import unroute
+from trainmaster.client.sdk.hook import unroute
 
 pytestmark = pytest.mark.usefixtures("deployed")
 NAME = f"sdk2-{int(time.time())}"

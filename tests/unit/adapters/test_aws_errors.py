@@ -9,13 +9,7 @@ from botocore.config import Config
 
 from aws_clients import aws_client
 from trainmaster.adapters.aws_errors import AWS_ERRORS, code_of, message_of, passing, translated, trouble
-from trainmaster.domain.errors import (
-    CapacityExhausted,
-    NotPermitted,
-    RequestRefused,
-    Throttled,
-    Unavailable,
-)
+from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, Throttled, Unavailable
 
 URL = "https://sqs.us-east-1.amazonaws.com/"
 

@@ -9,8 +9,8 @@ from moto import mock_aws
 
 import builders as b
 from aws_clients import aws_client, scripted
-from trainmaster.adapters.cloudwatch_concurrency import CloudWatchConcurrency
 from trainmaster.domain.errors import NotPermitted, ServiceTrouble, Throttled, Unavailable
+from trainmaster.images.adapters.cloudwatch import CloudWatchConcurrency
 
 NOW = b.at(30)
 """Half a minute after a whole one."""

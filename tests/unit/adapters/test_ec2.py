@@ -8,10 +8,10 @@ from moto import mock_aws
 
 from aws_clients import impatient_client, scripted
 from builders import G5, P5
-from trainmaster.adapters.ec2 import Ec2InstanceTypes, instance_type
+from trainmaster.adapters.catalogue.ec2 import Ec2InstanceTypes, instance_type
+from trainmaster.domain.capacity.instance_table import SHIPPED
+from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
-from trainmaster.domain.instance_table import SHIPPED
-from trainmaster.domain.resources import InstanceType
 
 
 @pytest.fixture

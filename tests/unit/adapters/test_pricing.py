@@ -15,7 +15,7 @@ import pytest
 
 from aws_clients import scripted
 from builders import G5, P5
-from trainmaster.adapters.pricing import PriceList, endpoint_region, training_price
+from trainmaster.adapters.catalogue.pricing import PriceList, endpoint_region, training_price
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
 
 ASKED = {

@@ -14,7 +14,7 @@ from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
 from builders import IMAGE, P5, a_request
-from trainmaster.adapters.request_model import (
+from trainmaster.adapters.sagemaker.request_model import (
     _CHECKS,
     _LONGEST_MATCHED,
     MOST_PROBLEMS,
@@ -23,7 +23,7 @@ from trainmaster.adapters.request_model import (
     _matches,
     problems,
 )
-from trainmaster.adapters.service_model import shape
+from trainmaster.adapters.sagemaker.service_model import shape
 
 INPUT = shape("CreateTrainingJobRequest")
 
@@ -278,7 +278,7 @@ class TestModel:
         assert _matches(pattern, text) is matches
 
     def test_importing_it_does_not_import_botocore(self) -> None:
-        code = "import sys, trainmaster.adapters.request_model as m; sys.exit('botocore' in sys.modules)"
+        code = "import sys, trainmaster.adapters.sagemaker.request_model as m; sys.exit('botocore' in sys.modules)"
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

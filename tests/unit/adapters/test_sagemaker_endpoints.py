@@ -8,9 +8,9 @@ import pytest
 from moto import mock_aws
 
 from aws_clients import impatient_client, scripted
-from trainmaster.adapters.sagemaker_endpoints import SageMakerEndpoints
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable
-from trainmaster.domain.image.endpoint import Endpoint, Variant, is_serving
+from trainmaster.images.adapters.sagemaker_endpoints import SageMakerEndpoints
+from trainmaster.images.domain.endpoint import Endpoint, Variant, is_serving
 
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:endpoint/ships"
 ROLE = "arn:aws:iam::444455556666:role/reader"

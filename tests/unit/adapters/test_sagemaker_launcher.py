@@ -12,9 +12,9 @@ from botocore.stub import Stubber
 
 from aws_clients import impatient_client
 from builders import G5, NOW, P5, a_job, a_request, an_attempt, at
-from trainmaster.adapters.sagemaker import SageMakerLauncher
-from trainmaster.adapters.sagemaker_errors import AccountLimitReached
-from trainmaster.adapters.sagemaker_request import attempt_request
+from trainmaster.adapters.sagemaker.errors import AccountLimitReached
+from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
+from trainmaster.adapters.sagemaker.request import attempt_request
 from trainmaster.domain.errors import (
     CapacityExhausted,
     InvalidRequest,
@@ -23,7 +23,7 @@ from trainmaster.domain.errors import (
     Throttled,
     Unavailable,
 )
-from trainmaster.domain.observation import Status
+from trainmaster.domain.jobs.observation import Status
 from trainmaster.ports import Created, OpenJobs
 
 QUEUE = "research"

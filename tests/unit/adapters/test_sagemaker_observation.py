@@ -11,14 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import G5, P5, at
-from trainmaster.adapters.sagemaker_observation import (
-    observation_of_answer,
-    observation_of_event,
-    units_of_answer,
-)
+from trainmaster.adapters.sagemaker.observation import observation_of_answer, observation_of_event, units_of_answer
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.observation import Observation, Status, Warm
-from trainmaster.domain.policy import FailureClass
+from trainmaster.domain.jobs.observation import Observation, Status, Warm
+from trainmaster.domain.policy.settings import FailureClass
 
 QUEUE = "research"
 START, STOP = at(60), at(3600)

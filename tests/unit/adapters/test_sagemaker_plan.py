@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import at
-from trainmaster.adapters.sagemaker_plan import window_of_answer
-from trainmaster.domain.capacity import PlanStatus, PlanWindow
+from trainmaster.adapters.sagemaker.training_plan import window_of_answer
+from trainmaster.domain.capacity.units import PlanStatus, PlanWindow
 from trainmaster.domain.errors import InvalidRequest
 
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import G5, P5, a_job, a_request, an_attempt
-from trainmaster.adapters.request_model import problems
-from trainmaster.adapters.sagemaker_request import attempt_request, own_tags, tag_value
+from trainmaster.adapters.sagemaker.request import attempt_request, own_tags, tag_value
+from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.domain.errors import RequestRefused
-from trainmaster.domain.names import attempt_name
-from trainmaster.domain.request import MAX_TAGS
+from trainmaster.domain.jobs.names import attempt_name
+from trainmaster.domain.requests import MAX_TAGS
 
 QUEUE = "research"
 P4 = "ml.p4d.24xlarge"

@@ -17,7 +17,7 @@ from botocore.model import ServiceModel
 from botocore.stub import Stubber
 
 from builders import NOW, a_request
-from trainmaster.adapters.service_model import service_file, use_trimmed_model
+from trainmaster.adapters.sagemaker.service_model import service_file, use_trimmed_model
 
 ROOT = Path(__file__).parents[3]
 

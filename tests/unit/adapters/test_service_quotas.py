@@ -6,7 +6,7 @@ import pytest
 
 from aws_clients import scripted
 from builders import G5, P5
-from trainmaster.adapters.service_quotas import ServiceQuotas
+from trainmaster.adapters.catalogue.service_quotas import ServiceQuotas
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
 
 ASKED = {"ServiceCode": "sagemaker", "MaxResults": 100}

@@ -11,10 +11,10 @@ from moto import mock_aws
 
 from aws_clients import aws_client
 from trainmaster.adapters.sqs import LARGEST_MESSAGE
-from trainmaster.adapters.sqs_images import LARGEST_REQUEST, SqsImages
-from trainmaster.adapters.sqs_regions import SqsRegions
 from trainmaster.domain.errors import Throttled, TooLarge, Unavailable
-from trainmaster.domain.image.work import MERGE
+from trainmaster.images.adapters.sqs_regions import SqsRegions
+from trainmaster.images.adapters.sqs_requests import LARGEST_REQUEST, SqsImages
+from trainmaster.images.domain.work import MERGE
 
 ARN = "arn:aws:iam::111122223333:user/ada"
 

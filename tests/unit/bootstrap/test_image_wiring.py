@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from aws_clients import aws_session
-from trainmaster.adapters.sagemaker import SageMakerLauncher
+from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.image.endpoint import Limits
-from trainmaster.service.images.routing import RoutedLauncher
+from trainmaster.images.domain.endpoint import Limits
+from trainmaster.images.service.routing import RoutedLauncher
 
 SQS = "https://sqs.us-east-1.amazonaws.com/111122223333/"
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 from typer.testing import CliRunner, Result
 
+from trainmaster.cli.common.context import Tools
 from trainmaster.cli.main import build
-from trainmaster.cli.tools import Tools
-from trainmaster.client.api import ApiClient
+from trainmaster.client.api.client import ApiClient
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 

@@ -12,8 +12,8 @@ import pytest
 from cli_terminal import Terminal
 
 from fake_api import STAGE, FakeApi
-from trainmaster.client.api import ApiClient
-from trainmaster.client.retry import Retry
+from trainmaster.client.api.client import ApiClient
+from trainmaster.client.api.retry import Retry
 
 
 @pytest.fixture

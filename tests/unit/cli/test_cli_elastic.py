@@ -10,8 +10,8 @@ import pytest
 from cli_terminal import Terminal
 
 from fake_api import ROLE, FakeApi, a_request
-from trainmaster.cli.elastic import _HELP
-from trainmaster.client.elastic import TAGS
+from trainmaster.cli.common.elastic_options import _HELP
+from trainmaster.client.sdk.elastic import TAGS
 
 PLANNED = {"decision": "start", "reason": None, "warnings": [], "wouldPreempt": [], "estimatedStart": None}
 BASE = {"RoleArn": ROLE, "OutputDataConfig": {"S3OutputPath": "s3://bucket/out"}}

@@ -10,7 +10,7 @@ from cli_terminal import NOW, Terminal
 from rich.console import Console
 
 from fake_api import FakeApi, a_view, an_attempt, an_image
-from trainmaster.cli.progress import Moving
+from trainmaster.cli.output.progress import Moving
 
 POOL = "endpoint/ships/AllTraffic"
 

@@ -6,7 +6,7 @@ import pytest
 from cli_terminal import Terminal
 
 from fake_api import ANN, G5, P5, FakeApi, a_request, an_attempt, starts, waits_for_capacity
-from trainmaster.domain.job import JobState
+from trainmaster.domain.jobs.job import JobState
 
 
 def test_ls_prints_the_articles_first_table(world: FakeApi, run: Terminal) -> None:

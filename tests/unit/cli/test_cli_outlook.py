@@ -10,10 +10,10 @@ import pytest
 from cli_terminal import NOW, Terminal
 
 from fake_api import P5, FakeApi, a_request, a_view, starts, waits_for_capacity
-from trainmaster.cli.outlook import brief_reason, start_sentence, starts_in
-from trainmaster.cli.render import screen_table
-from trainmaster.cli.words import explanation
-from trainmaster.domain import reasons
+from trainmaster.cli.output.explanation import explanation
+from trainmaster.cli.output.outlook import brief_reason, start_sentence, starts_in
+from trainmaster.cli.output.render import screen_table
+from trainmaster.domain.reasons import capacity
 
 
 def _at(hours: float) -> str:
@@ -92,7 +92,7 @@ def test_a_reason_in_a_few_words(reason: dict[str, Any], told: str) -> None:
 def test_every_reason_has_a_few_words() -> None:
     members = {"needed": 2, "free": 1, "pool": P5, "job": "b", "jobs": ["b"], "victims": ["b"], "share": "s"}
     members |= {"shrinks": ["b"], "bound": "cap", "limit": 3, "group": "g", "pools": [P5], "cause": "Creating"}
-    for kind in (*get_args(reasons.Reason), None):
+    for kind in (*get_args(capacity.Reason), None):
         name = "NotConsideredYet" if kind is None else kind.__name__
         told = brief_reason(a_view("a", reason={"type": name, "message": "the whole message"} | members))
         assert told

@@ -11,9 +11,9 @@ from cli_terminal import Terminal
 from rich.console import Console
 
 from fake_api import G5, P5, FakeApi, a_pool
-from trainmaster.cli.draining import Bars
-from trainmaster.cli.pools_table import pools_table
-from trainmaster.client.api import ApiClient
+from trainmaster.cli.queue.draining import Bars
+from trainmaster.cli.queue.pools_table import pools_table
+from trainmaster.client.api.client import ApiClient
 
 PLAN = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/spring"
 ON_PLAN = {"instanceType": P5, "kind": "training-plan", "trainingPlanArn": PLAN}

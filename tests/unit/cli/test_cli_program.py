@@ -11,19 +11,11 @@ from cli_terminal import Terminal
 
 from fake_api import FakeApi
 from trainmaster import __version__
-from trainmaster.cli.exits import Code, code_of, expected, line_of
+from trainmaster.cli.common.context import Where, connect
+from trainmaster.cli.common.exit_codes import Code, code_of, expected, line_of
 from trainmaster.cli.main import globals_first
-from trainmaster.cli.tools import Where, connect
-from trainmaster.client.config import Address
-from trainmaster.client.errors import (
-    ApiError,
-    Conflict,
-    Forbidden,
-    NotConfigured,
-    NotFound,
-    Refused,
-    Unreachable,
-)
+from trainmaster.client.api.config import Address
+from trainmaster.client.api.errors import ApiError, Conflict, Forbidden, NotConfigured, NotFound, Refused, Unreachable
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = (

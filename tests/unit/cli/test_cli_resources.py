@@ -10,8 +10,8 @@ import pytest
 from cli_terminal import NOW, Terminal
 
 from fake_api import G5, P5, FakeApi, a_request, a_view, an_attempt
-from trainmaster.cli.render import asks_of, demand_of, place_of
-from trainmaster.cli.words import explanation
+from trainmaster.cli.output.explanation import explanation
+from trainmaster.cli.output.render import asks_of, demand_of, place_of
 
 ASKED = {"accelerators": 8, "acceleratorMemoryGib": 640.0, "vcpus": 0, "memoryGib": 0.0, "accelerator": "nvidia"}
 WORDS = "2 x (accelerators=8,accelerator_memory_gib=640,accelerator=nvidia)"

@@ -11,8 +11,8 @@ from cli_terminal import Terminal
 from jsonschema import Draft202012Validator
 
 from fake_api import G5, P5, FakeApi, some_settings
-from trainmaster.cli.paths import lines_of, steps_of, value_of, with_value, without
-from trainmaster.client.errors import Refused
+from trainmaster.cli.queue.setting_paths import lines_of, steps_of, value_of, with_value, without
+from trainmaster.client.api.errors import Refused
 
 SHARE = some_settings()["shares"]["vision"]
 

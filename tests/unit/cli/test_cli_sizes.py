@@ -10,10 +10,10 @@ import pytest
 from cli_terminal import Terminal
 
 from fake_api import P5, FakeApi, a_pool, a_rendezvous, a_request, a_view, an_attempt
-from trainmaster.cli.render import plain, screen_table, wide_table
-from trainmaster.cli.sizes import rendezvous_line, size_of
-from trainmaster.cli.words import explanation
-from trainmaster.client.wording import sentence_of
+from trainmaster.cli.output.elastic import rendezvous_line, size_of
+from trainmaster.cli.output.explanation import explanation
+from trainmaster.cli.output.render import plain, screen_table, wide_table
+from trainmaster.client.views.wording import sentence_of
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 

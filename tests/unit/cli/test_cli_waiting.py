@@ -10,7 +10,7 @@ from cli_terminal import NOW, Terminal
 from rich.console import Console
 
 from fake_api import FakeApi, a_request, a_view, an_attempt, starts, waits_for_capacity
-from trainmaster.cli.progress import Moving
+from trainmaster.cli.output.progress import Moving
 
 
 def test_wait_tells_every_change_once_and_ends_with_the_job(world: FakeApi, run: Terminal) -> None:

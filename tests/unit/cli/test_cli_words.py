@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_api import ANN, G5, P5, a_view, an_attempt
-from trainmaster.cli.times import distance, lasted, span, stamp, with_moments
-from trainmaster.cli.words import explanation
-from trainmaster.domain.job import JobState
+from trainmaster.cli.output.explanation import explanation
+from trainmaster.cli.output.times import distance, lasted, span, stamp, with_moments
+from trainmaster.domain.jobs.job import JobState
 
 SUBMITTED = {"at": "2026-11-20T12:00:00Z", "from": None, "to": "pending", "reason": "submitted", "attempt": None}
 

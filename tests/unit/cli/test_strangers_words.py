@@ -7,8 +7,8 @@ from typing import Any
 
 import typer
 
-from trainmaster.cli.progress import told
-from trainmaster.cli.render import as_json, coloured, facts, history_table, text_of
+from trainmaster.cli.output.progress import told
+from trainmaster.cli.output.render import as_json, coloured, facts, history_table, text_of
 
 WORDS = "HTTP status 400: \x1b[2J\x1b]0;owned\x07\nFAKE  pending  \u202eall is well\x9b2J"
 

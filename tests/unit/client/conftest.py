@@ -12,7 +12,7 @@ from client_world import API, World, a_session, served, transport_to
 from moto.server import ThreadedMotoServer
 
 from trainmaster import ApiClient
-from trainmaster.client.retry import Retry
+from trainmaster.client.api.retry import Retry
 
 
 @pytest.fixture(autouse=True)

@@ -11,15 +11,7 @@ import pytest
 from client_world import API, World, a_session, request_for, transport_to
 
 from trainmaster import ApiClient
-from trainmaster.client.errors import (
-    ApiError,
-    Conflict,
-    Forbidden,
-    NotConfigured,
-    NotFound,
-    Refused,
-    Unreachable,
-)
+from trainmaster.client.api.errors import ApiError, Conflict, Forbidden, NotConfigured, NotFound, Refused, Unreachable
 
 Make = Callable[..., ApiClient]
 

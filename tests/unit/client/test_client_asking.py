@@ -8,10 +8,10 @@ import pytest
 from client_world import World, request_for
 
 from trainmaster import ApiClient, ElasticOptions, route_to_queue
-from trainmaster.client.asking import asking
-from trainmaster.client.elastic import TAGS
-from trainmaster.domain.request import OPTIONS
-from trainmaster.domain.request.elastic import ELASTIC_OPTIONS
+from trainmaster.client.sdk.elastic import TAGS
+from trainmaster.client.sdk.request_defaults import asking
+from trainmaster.domain.requests import OPTIONS
+from trainmaster.domain.requests.elastic import ELASTIC_OPTIONS
 
 ASKED = "accelerators=8,accelerator=nvidia"
 TAG = {"Key": "trainmaster:resources", "Value": ASKED}

@@ -7,8 +7,8 @@ import boto3
 import pytest
 from client_world import a_session
 
-from trainmaster.client.config import Address, find_address
-from trainmaster.client.errors import NotConfigured
+from trainmaster.client.api.config import Address, find_address
+from trainmaster.client.api.errors import NotConfigured
 
 URL = "https://vpce-1-x.execute-api.eu-west-1.vpce.amazonaws.com/prod"
 

@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 from client_world import ACCOUNT, REGION, World, a_session, request_for, transport_to
 
 from trainmaster import ApiClient, route_to_queue
-from trainmaster.client.hook import unroute
+from trainmaster.client.sdk.hook import unroute
 
 TOO_LARGE = {"InstanceType": "ml.m5.large", "InstanceCount": 100, "VolumeSizeInGB": 1}
 ARN = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/job1"

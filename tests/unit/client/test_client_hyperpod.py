@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmaster.adapters.request_model import problems
-from trainmaster.client.errors import Refused
-from trainmaster.client.hyperpod import Converted, converted, is_manifest, merged
-from trainmaster.client.manifest import in_yaml
-from trainmaster.domain.request import meaning_problems, option_problems, options_of
+from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.client.api.errors import Refused
+from trainmaster.client.hyperpod.manifest import Converted, converted, is_manifest, merged
+from trainmaster.client.hyperpod.yaml_reader import in_yaml
+from trainmaster.domain.requests import meaning_problems, option_problems, options_of
 
 BASE = {
     "RoleArn": "arn:aws:iam::111122223333:role/training",

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from client_world import World, request_for
 
 from trainmaster import ApiClient, route_to_queue
-from trainmaster.client.hook import Route, unroute
+from trainmaster.client.sdk.hook import Route, unroute
 
 GROUP = "/aws/sagemaker/TrainingJobs"
 

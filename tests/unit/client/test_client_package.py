@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import trainmaster
-from trainmaster.client.sdk import SdkMissing, module_for
+from trainmaster.client.sdk.session import SdkMissing, module_for
 
 ROOT = Path(__file__).parents[3]
 
@@ -34,8 +34,8 @@ def test_all_public_names_are_listed_and_others_are_missing() -> None:
 
 
 def test_each_sdk_has_its_session() -> None:
-    assert module_for("2.257.7") == "trainmaster.client.sdk2"
-    assert module_for("3.27.0") == "trainmaster.client.sdk3"
+    assert module_for("2.257.7") == "trainmaster.client.sdk.v2"
+    assert module_for("3.27.0") == "trainmaster.client.sdk.v3"
 
 
 @pytest.mark.parametrize("installed", [None, "1.72.0", "4.0.0"])

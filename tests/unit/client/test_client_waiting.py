@@ -8,10 +8,10 @@ import pytest
 from client_world import World, request_for
 
 from trainmaster import ApiClient
-from trainmaster.client.errors import Unreachable
-from trainmaster.client.known import KnownJobs
-from trainmaster.client.waiting import Progress, QueueWait
-from trainmaster.client.wording import sentence_of
+from trainmaster.client.api.errors import Unreachable
+from trainmaster.client.sdk.job_cache import KnownJobs
+from trainmaster.client.sdk.waiting import Progress, QueueWait
+from trainmaster.client.views.wording import sentence_of
 
 
 class Terminal(io.StringIO):

@@ -9,11 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import a_request
-from trainmaster.adapters.request_model import problems
+from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.domain.capacity.resources import InstanceType, Resources
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.request import options_of, sendable
-from trainmaster.domain.request.asked import MOST_ACCELERATORS, MOST_VCPUS, resources_in, shortfalls, wrong_with
-from trainmaster.domain.resources import InstanceType, Resources
+from trainmaster.domain.requests import options_of, sendable
+from trainmaster.domain.requests.resource_text import (
+    MOST_ACCELERATORS,
+    MOST_VCPUS,
+    resources_in,
+    shortfalls,
+    wrong_with,
+)
 
 LARGE = Resources(accelerators=8, accelerator_memory_gib=640, vcpus=96, memory_gib=768, accelerator="nvidia")
 GIB = st.integers(0, 999_999).map(lambda tenths: tenths / 10)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 import builders as b
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.instance_table import SHIPPED
-from trainmaster.domain.resources import InstanceType, Resources
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.instance_table import SHIPPED
+from trainmaster.domain.capacity.resources import InstanceType, Resources
+from trainmaster.domain.capacity.units import Pool
 
 OWN = "ml.own.48xlarge"
 NEW = InstanceType(name="ml.new.large", vcpus=4, memory_gib=16)

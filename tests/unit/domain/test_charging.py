@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 import builders as b
-from trainmaster.domain import lifecycle
-from trainmaster.domain.charging import books, charged_until, ended_by, pause_of
-from trainmaster.domain.elastic import Cause, Elastic, Hook
-from trainmaster.domain.history import History
-from trainmaster.domain.lifecycle import resizing
-from trainmaster.domain.observation import Status
-from trainmaster.domain.policy import Policy
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.lifecycle import resizing
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.jobs.run_times import History
+from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.records import Records, booked
+from trainmaster.domain.shares.charging import books, charged_until, ended_by, pause_of
 
 
 def running(hook=Hook.RESTART, **fields):

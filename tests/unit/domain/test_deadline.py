@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import NOW, P5, a_job, a_preempting_job, a_running_job, an_ended_job, an_observation, at
-from trainmaster.domain import lifecycle
-from trainmaster.domain.deadline import Prospect, can_be_met, latest_start, outlook, urgency, urgent_from
-from trainmaster.domain.history import History
-from trainmaster.domain.job import Job
-from trainmaster.domain.observation import Status
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.deadline import Prospect, can_be_met, latest_start, outlook, urgency, urgent_from
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.jobs.run_times import History
 
 HOUR = 3600
 NOTHING = History()

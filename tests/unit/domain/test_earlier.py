@@ -9,19 +9,19 @@ from datetime import timedelta
 import pytest
 
 import builders as b
-from trainmaster.adapters.dynamodb_rows import job_of, row_of
-from trainmaster.domain import lifecycle
-from trainmaster.domain.attempt import FULL_RESTART, Outcome
-from trainmaster.domain.deadline import latest_start
-from trainmaster.domain.earlier import KEPT, Earlier
-from trainmaster.domain.elastic import Cause, Elastic, Hook, RestartBudget
-from trainmaster.domain.history import History
-from trainmaster.domain.job import Job, JobState
-from trainmaster.domain.lifecycle import moves
-from trainmaster.domain.observation import Status
-from trainmaster.domain.policy import Budget, Policy, Share
+from trainmaster.adapters.dynamodb.rows import job_of, row_of
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, RestartBudget
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import FULL_RESTART, Outcome
+from trainmaster.domain.jobs.attempt_totals import KEPT, Earlier
+from trainmaster.domain.jobs.deadline import latest_start
+from trainmaster.domain.jobs.job import Job, JobState
+from trainmaster.domain.jobs.lifecycle import transition
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.jobs.run_times import History
+from trainmaster.domain.policy.settings import Budget, Policy, Share
 from trainmaster.domain.records import Records, booked
-from trainmaster.planner.windows import checkpoint_interval
+from trainmaster.planner.placement.plan_windows import checkpoint_interval
 
 ELASTIC = Elastic(least=1, most=4, hook=Hook.RESTART)
 IN_FULL = f"AlgorithmError: {FULL_RESTART}: 4 restarts within 3600 seconds, 3 allowed"
@@ -105,7 +105,7 @@ def test_whatever_is_asked_of_a_job_has_the_answer_that_all_of_its_attempts_give
     every = tuple(past_attempts(60 + 7 * seed, seed))
     folded = b.a_job(elastic=elastic)
     for attempt in every:
-        folded = replace(folded, **moves.followed(folded, attempt))
+        folded = replace(folded, **transition.followed(folded, attempt))
     naive = b.a_job(elastic=elastic, past=every)
     assert len(folded.past) == KEPT < len(naive.past)
     now = every[-1].ended_at
@@ -116,7 +116,7 @@ def test_whatever_is_asked_of_a_job_has_the_answer_that_all_of_its_attempts_give
         lambda job: job.preemptions,
         lambda job: job.restarts,
         lambda job: job.lane,
-        moves.waiting_state,
+        transition.waiting_state,
         checkpoint_interval,
         lambda job: latest_start(replace(job, deadline=b.at(10**9)), LEARNED),
         lambda job: full_restart(job, now),
@@ -134,7 +134,7 @@ def full_restart(job: Job, now):
 
 def test_a_job_whose_only_preemption_is_long_ago_waits_as_one_that_was_preempted():
     job = b.a_job(past=(), earlier=Earlier(outcomes={Outcome.PREEMPTED: 1, Outcome.FAILED: 3}))
-    assert moves.waiting_state(job) is JobState.PREEMPTED
+    assert transition.waiting_state(job) is JobState.PREEMPTED
 
 
 def test_the_last_failure_tells_how_many_there_were_before_those_that_it_names():

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from request_parts import a_group
 
 from builders import P5, a_request
-from trainmaster.domain.elastic import Elastic, Hook, RestartBudget
-from trainmaster.domain.request import elastic_of, form_problems, option_problems, options_of, tag_problems
-from trainmaster.service.requests import environment
+from trainmaster.domain.elastic.sizes import Elastic, Hook, RestartBudget
+from trainmaster.domain.requests import elastic_of, form_problems, option_problems, options_of, tag_problems
+from trainmaster.service.attempt_request import environment
 
 LAMBDA = "arn:aws:lambda:us-east-1:111122223333:function:resize-it:live"
 VPC = {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}

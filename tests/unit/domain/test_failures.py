@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import NOW, P5, a_job, a_launched_job, a_preempting_job, a_running_job, a_starting_job, an_observation, at
-from trainmaster.domain import lifecycle
-from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.elastic import Elastic, Hook, RestartBudget
-from trainmaster.domain.job import Job, JobState
-from trainmaster.domain.observation import Status
-from trainmaster.domain.policy import FailureClass, Retry
+from trainmaster.domain.elastic.sizes import Elastic, Hook, RestartBudget
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import Job, JobState
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.policy.settings import FailureClass, Retry
 
 ALGORITHM, SERVICE, SPOT, CAPACITY = (
     FailureClass.ALGORITHM,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from builders import G5, P5, pools_of
-from trainmaster.domain.capacity import Kind, Pool, foreign_units, pool_for, source
+from trainmaster.domain.capacity.units import Kind, Pool, foreign_units, pool_for, source
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"
 ON_DEMAND = Pool(P5, 4, count_foreign=True)

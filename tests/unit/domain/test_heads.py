@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from builders import P5, a_job, a_pool, a_preempting_job, a_running_job, pools_of
-from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.heads import FIRST, SPARE, heads_wanted
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.read_limits import FIRST, SPARE, heads_wanted
 
 CAP = 80
 

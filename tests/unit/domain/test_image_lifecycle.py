@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import builders as b
 from image_builders import a_report, a_running_image, a_started_image, an_image_job, an_image_work, must
-from trainmaster.domain import lifecycle
-from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.charging import books
-from trainmaster.domain.history import MOST_IMAGE_KINDS, MOST_KINDS, History
-from trainmaster.domain.image.endpoint import pool_name
-from trainmaster.domain.job import JobState
-from trainmaster.domain.kinds import IMAGES, kinds_of
-from trainmaster.domain.observation import Status
-from trainmaster.domain.policy import FailureClass, Policy
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.jobs.run_time_classes import IMAGES, kinds_of
+from trainmaster.domain.jobs.run_times import MOST_IMAGE_KINDS, MOST_KINDS, History
+from trainmaster.domain.policy.settings import FailureClass, Policy
 from trainmaster.domain.records import Records, booked
-from trainmaster.planner.preempt import lost_work
+from trainmaster.domain.shares.charging import books
+from trainmaster.images.domain.endpoint import pool_name
+from trainmaster.planner.preemption.preempt import lost_work
 
 POOL = pool_name("ships", "blue")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.adapters.service_model import shape
-from trainmaster.domain.instance_table import SHIPPED
-from trainmaster.domain.resources import InstanceType
+from trainmaster.adapters.sagemaker.service_model import shape
+from trainmaster.domain.capacity.instance_table import SHIPPED
+from trainmaster.domain.capacity.resources import InstanceType
 
 ROOT = Path(__file__).parents[3]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from builders import P5
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.instances import accelerators_of
+from trainmaster.domain.capacity.instances import accelerators_of
+from trainmaster.domain.capacity.units import Pool
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,13 @@ from builders import (
     an_observation,
     at,
 )
-from trainmaster.domain import lifecycle
-from trainmaster.domain.attempt import Outcome
 from trainmaster.domain.errors import IllegalTransition
-from trainmaster.domain.job import ACTIVE, ENDED, TRANSITIONS, JobState
-from trainmaster.domain.names import attempt_name
-from trainmaster.domain.observation import Status
-from trainmaster.domain.policy import Retry
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import ACTIVE, ENDED, TRANSITIONS, JobState
+from trainmaster.domain.jobs.names import attempt_name
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.policy.settings import Retry
 
 LATER = at(100)
 NO_ROOM = "CapacityError: Unable to provision requested ML compute capacity."

@@ -21,11 +21,11 @@ from builders import (
     an_observation,
     at,
 )
-from trainmaster.domain import lifecycle
-from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.job import JobState
-from trainmaster.domain.observation import Status, Warm
-from trainmaster.domain.warm import LONGEST_KEEP_ALIVE, WarmPool, left_by
+from trainmaster.domain.capacity.warm_pools import LONGEST_KEEP_ALIVE, WarmPool, left_by
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.jobs.observation import Status, Warm
 
 END = at(3600)
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from builders import a_request
 from trainmaster.domain.errors import InvalidRequest, UnknownOption
-from trainmaster.domain.job import ParentRule
-from trainmaster.domain.policy import FailureClass, Limits, Policy, Preemption, Wishes
-from trainmaster.domain.request import OPTIONS, Options, limit_problems, option_problems, options_of, tag_problems
-from trainmaster.domain.request.values import LONGEST, duration, moment
+from trainmaster.domain.jobs.job import ParentRule
+from trainmaster.domain.policy.settings import FailureClass, Limits, Policy, Preemption, Wishes
+from trainmaster.domain.requests import OPTIONS, Options, limit_problems, option_problems, options_of, tag_problems
+from trainmaster.domain.requests.values import LONGEST, duration, moment
 
 EIGHT = datetime(2026, 11, 22, 8, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from builders import G5, P5, a_pool, at
-from trainmaster.domain.capacity import Kind, PlanStatus, Pool
-from trainmaster.domain.pools import as_made, default_name, pool_problems, problems_of_one, with_windows
+from trainmaster.domain.capacity.pools import as_made, default_name, pool_problems, problems_of_one, with_windows
+from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"
 ON_PLAN = Pool("spring", 4, type_=P5, kind=Kind.TRAINING_PLAN, plan_arn=PLAN)

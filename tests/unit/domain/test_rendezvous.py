@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainmaster.domain.elastic.rendezvous import Group, Node, Role, group_of
 from trainmaster.domain.errors import UnreadableGroup
-from trainmaster.domain.rendezvous import Group, Node, Role, group_of
 
 NODE = {"addr": "10.0.0.1", "slots": 8, "role": "member", "rank": 0, "beat": 7, "since": 1}
 STATE = {"v": 1, "round": 2, "complete": True, "closed": False, "reason": "", "nodes": {}, "charged": 0}

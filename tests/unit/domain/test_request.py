@@ -12,7 +12,7 @@ from request_parts import a_group, fields, resources, tagged
 
 from builders import G5, P5, a_request
 from trainmaster.domain.errors import InvalidRequest, UnknownOption
-from trainmaster.domain.request import (
+from trainmaster.domain.requests import (
     OPTIONS,
     Options,
     Problem,

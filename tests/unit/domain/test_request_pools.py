@@ -8,11 +8,11 @@ from typing import ClassVar
 import pytest
 
 from builders import G5, NOW, P5, a_request
-from trainmaster.adapters.request_model import problems
-from trainmaster.domain.capacity import Demand, Kind, PlanStatus, Pool
+from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.domain.capacity.units import Demand, Kind, PlanStatus, Pool
 from trainmaster.domain.errors import InvalidRequest, NeverFits
-from trainmaster.domain.request import demand_in, for_pool, meaning_problems, pool_warnings
-from trainmaster.service.door import Door
+from trainmaster.domain.requests import demand_in, for_pool, meaning_problems, pool_warnings
+from trainmaster.service.admission.policy import Door
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"
 OTHER = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/autumn"

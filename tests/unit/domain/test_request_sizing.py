@@ -5,8 +5,8 @@ from __future__ import annotations
 from copy import deepcopy
 
 from builders import a_request
-from trainmaster.adapters.request_model import problems
-from trainmaster.domain.request import member_request, with_instances
+from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.domain.requests import member_request, with_instances
 
 
 def test_another_size_changes_nothing_but_the_count():

@@ -7,16 +7,16 @@ from datetime import timedelta
 import pytest
 
 import builders as b
-from trainmaster.domain import lifecycle
-from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.capacity import Demand
-from trainmaster.domain.elastic import Cause, Elastic, Hook
+from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.capacity.warm_pools import left_by
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.errors import IllegalTransition
-from trainmaster.domain.job import JobState
-from trainmaster.domain.lifecycle import resizing
-from trainmaster.domain.observation import Status, Warm
-from trainmaster.domain.policy import FailureClass
-from trainmaster.domain.warm import left_by
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.jobs.lifecycle import resizing
+from trainmaster.domain.jobs.observation import Status, Warm
+from trainmaster.domain.policy.settings import FailureClass
 
 UNTIL = b.at(1_000)
 

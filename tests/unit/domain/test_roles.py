@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trainmaster.domain.roles import _glob, may_pass
+from trainmaster.domain.policy.roles import _glob, may_pass
 
 ACCOUNT = "arn:aws:iam::111122223333"
 ROLE = f"{ACCOUNT}:role/training"

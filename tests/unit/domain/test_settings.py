@@ -15,7 +15,9 @@ import builders as b
 from any_policies import CAP, policies
 from trainmaster.domain.document import document, member_name, value_of
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.policy import (
+from trainmaster.domain.policy.document import differences, policy_of, settings_document
+from trainmaster.domain.policy.problems import policy_problems
+from trainmaster.domain.policy.settings import (
     Budget,
     Expansion,
     FailureClass,
@@ -28,8 +30,6 @@ from trainmaster.domain.policy import (
     Share,
     default_retries,
 )
-from trainmaster.domain.policy_problems import policy_problems
-from trainmaster.domain.settings import differences, policy_of, settings_document
 
 unhurried = how(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 POOLS = b.pools_of(b.a_pool(cap=CAP), b.a_pool(b.G5, CAP))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from builders import G5, P5, a_request, pools_of
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.request import demand_in, options_of, storage_warnings
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.requests import demand_in, options_of, storage_warnings
 
 CPU = "ml.c5.xlarge"
 POOLS = pools_of(Pool(P5, 1), Pool("cpus", 2, type_=CPU))

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import G5, NOW, P5, a_running_job, an_observation, at, pools_of
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.observation import Status
-from trainmaster.domain.policy import DEFAULT_SHARE, Budget, Policy, Share
-from trainmaster.domain.usage import (
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.policy.settings import DEFAULT_SHARE, Budget, Policy, Share
+from trainmaster.domain.shares.usage import (
     MOST_STRANGERS,
     UNIX_EPOCH,
     Spent,

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import NOW, a_cancelled_job, a_job, a_preempted_job, a_running_job, an_ended_job, at
-from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import IllegalTransition
-from trainmaster.domain.job import ENDED, WAITING, Job, JobState, ParentRule
-from trainmaster.domain.observation import Status
-from trainmaster.domain.reasons_of_rules import Held, NotBefore, WaitsForJobs
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import ENDED, WAITING, Job, JobState, ParentRule
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.reasons.rules import Held, NotBefore, WaitsForJobs
 
 ENDS = {
     JobState.COMPLETED: an_ended_job("parent"),

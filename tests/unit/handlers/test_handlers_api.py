@@ -10,7 +10,7 @@ import pytest
 
 from api_world import CONTEXT, ApiWorld, read, rest_event
 from builders import a_request
-from trainmaster.handlers.api import answer
+from trainmaster.handlers.api.app import answer
 
 HEAVY = (
     "boto3",

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.handlers.body import DEEPEST, as_json, parse_body
-from trainmaster.handlers.paths import path_of
+from trainmaster.handlers.api.body import DEEPEST, as_json, parse_body
+from trainmaster.handlers.api.paths import path_of
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)

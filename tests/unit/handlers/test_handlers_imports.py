@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-NEVER_PLAN = {"trainmaster.handlers.intake", "trainmaster.handlers.regions"}
-AT_THE_DOOR = {"trainmaster.planner", "trainmaster.planner.limits", "trainmaster.planner.rails"}
+NEVER_PLAN = {"trainmaster.images.handlers.intake", "trainmaster.images.handlers.regions"}
+AT_THE_DOOR = {"trainmaster.planner", "trainmaster.planner.sharing.limits", "trainmaster.planner.expansion.guardrails"}
 """What the door itself asks: whether a budget is spent, and what pools could still be made."""
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from builders import G5, NOW, P5, a_hold, a_job, a_pool, a_preempting_job, a_running_job, a_snapshot, at
-from trainmaster.domain.capacity import Kind, Pool
-from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.resources import InstanceType
-from trainmaster.domain.warm import WarmPool
-from trainmaster.handlers.pool_model import PoolSetting
-from trainmaster.handlers.pool_views import pool_asked, use_of_pools
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.resources import InstanceType
+from trainmaster.domain.capacity.units import Kind, Pool
+from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.handlers.models.pools import PoolSetting
+from trainmaster.handlers.views.pools import pool_asked, use_of_pools
 from trainmaster.ports import QueueSettings
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"

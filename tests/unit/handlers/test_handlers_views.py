@@ -22,15 +22,16 @@ from builders import (
     an_ended_job,
     at,
 )
-from trainmaster.domain import lifecycle, reasons
-from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.capacity import Demand
-from trainmaster.domain.earlier import Earlier
-from trainmaster.domain.observation import Status
-from trainmaster.domain.resources import Resources
-from trainmaster.handlers import views
-from trainmaster.handlers.reason_model import ReasonType
-from trainmaster.service.explain import Explanation
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.attempt_totals import Earlier
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.reasons import capacity
+from trainmaster.handlers.models.reasons import ReasonType
+from trainmaster.handlers.views import jobs
+from trainmaster.service.explain.explain import Explanation
 from trainmaster.service.submit import Submission
 
 UNTIL_TEXT = "2026-11-21T13:00:00Z"
@@ -41,7 +42,7 @@ def as_json(view):
 
 
 REASONS = {
-    reasons.WaitsForCapacity(P5, 2, 1): {
+    capacity.WaitsForCapacity(P5, 2, 1): {
         "message": "waits for 1 of 2 x ml.p5.48xlarge: 1 free for it now",
         "pool": P5,
         "needed": 2,
@@ -49,7 +50,7 @@ REASONS = {
         "expected": None,
         "overdue": None,
     },
-    reasons.WaitsForCapacity(P5, 2, 1, UNTIL, "a"): {
+    capacity.WaitsForCapacity(P5, 2, 1, UNTIL, "a"): {
         "message": f"waits for 1 of 2 x ml.p5.48xlarge: 1 free for it now, expected by {UNTIL_TEXT}; "
         "a runs longer than was expected",
         "pool": P5,
@@ -58,28 +59,28 @@ REASONS = {
         "expected": UNTIL_TEXT,
         "overdue": "a",
     },
-    reasons.WaitsForRelease((G5, P5), UNTIL): {
+    capacity.WaitsForRelease((G5, P5), UNTIL): {
         "message": f"waits for jobs that are stopping on {G5}, {P5}; kept for it until {UNTIL_TEXT}",
         "pools": [G5, P5],
         "until": UNTIL_TEXT,
     },
-    reasons.Preempts(("a", "b"), UNTIL): {
+    capacity.Preempts(("a", "b"), UNTIL): {
         "message": f"preempts a, b; the capacity is kept for it until {UNTIL_TEXT}",
         "victims": ["a", "b"],
         "shrinks": [],
         "until": UNTIL_TEXT,
     },
-    reasons.Shrinks(("a",), UNTIL): {
+    capacity.Shrinks(("a",), UNTIL): {
         "message": f"shrinks a; the capacity is kept for it until {UNTIL_TEXT}",
         "shrinks": ["a"],
         "until": UNTIL_TEXT,
     },
-    reasons.EndsWarmPool(("a", "b"), UNTIL): {
+    capacity.EndsWarmPool(("a", "b"), UNTIL): {
         "message": f"ends the warm pools of a, b; kept for it until {UNTIL_TEXT}",
         "trainingJobs": ["a", "b"],
         "until": UNTIL_TEXT,
     },
-    reasons.Infeasible("accelerators=8", 6, 4): {
+    capacity.Infeasible("accelerators=8", 6, 4): {
         "message": "infeasible: needs 6 x (accelerators=8), the largest pool of such instances has 4",
         "resources": "accelerators=8",
         "needed": 6,
@@ -87,7 +88,7 @@ REASONS = {
         "expansion": "",
         "atZero": False,
     },
-    reasons.Infeasible("vcpus=8", 1, 0, "the settings do not allow ml.c5.2xlarge"): {
+    capacity.Infeasible("vcpus=8", 1, 0, "the settings do not allow ml.c5.2xlarge"): {
         "message": "infeasible: needs 1 x (vcpus=8), no pool has such instances; no pool is made for it: "
         "the settings do not allow ml.c5.2xlarge",
         "resources": "vcpus=8",
@@ -96,7 +97,7 @@ REASONS = {
         "expansion": "the settings do not allow ml.c5.2xlarge",
         "atZero": False,
     },
-    reasons.Infeasible("vcpus=8", 1, 0, at_zero=True): {
+    capacity.Infeasible("vcpus=8", 1, 0, at_zero=True): {
         "message": "infeasible: needs 1 x (vcpus=8), every pool of such instances has a cap of 0",
         "resources": "vcpus=8",
         "needed": 1,
@@ -104,7 +105,7 @@ REASONS = {
         "expansion": "",
         "atZero": True,
     },
-    reasons.CanNeverFit("plan-a", 1, 0, at_zero=True): {
+    capacity.CanNeverFit("plan-a", 1, 0, at_zero=True): {
         "message": "can never fit: needs 1 x plan-a, the pool's cap is 0",
         "pool": "plan-a",
         "needed": 1,
@@ -112,20 +113,20 @@ REASONS = {
         "expansion": "",
         "atZero": True,
     },
-    reasons.Draining((P5,)): {
+    capacity.Draining((P5,)): {
         "message": f"can run only in {P5}, which is being drained: nothing more is started there",
         "pools": [P5],
     },
-    reasons.Draining((G5, P5)): {
+    capacity.Draining((G5, P5)): {
         "message": f"can run only in {G5}, {P5}, which are being drained: nothing more is started there",
         "pools": [G5, P5],
     },
-    reasons.Behind("a", P5): {
+    capacity.Behind("a", P5): {
         "message": f"waits behind a, which is before it in the queue for {P5}",
         "job": "a",
         "pool": P5,
     },
-    reasons.KeptForOther("a", P5, UNTIL, 8, 4): {
+    capacity.KeptForOther("a", P5, UNTIL, 8, 4): {
         "message": f"waits for 4 of 8 x {P5}: held for job a until {UNTIL_TEXT}",
         "job": "a",
         "pool": P5,
@@ -133,7 +134,7 @@ REASONS = {
         "needed": 8,
         "free": 4,
     },
-    reasons.KeptForOther("a", P5, None, 1): {
+    capacity.KeptForOther("a", P5, None, 1): {
         "message": f"waits for 1 of 1 x {P5}: held for job a",
         "job": "a",
         "pool": P5,
@@ -141,22 +142,22 @@ REASONS = {
         "needed": 1,
         "free": 0,
     },
-    reasons.Protected(("a", "b"), UNTIL): {
+    capacity.Protected(("a", "b"), UNTIL): {
         "message": f"may not preempt a, b before {UNTIL_TEXT}: minimum run time",
         "jobs": ["a", "b"],
         "until": UNTIL_TEXT,
     },
-    reasons.PreemptsLater(UNTIL): {
+    capacity.PreemptsLater(UNTIL): {
         "message": f"may preempt from {UNTIL_TEXT} on: newcomers wait first, since capacity may come by itself",
         "until": UNTIL_TEXT,
     },
-    reasons.BackingOff(UNTIL, "no capacity"): {
+    capacity.BackingOff(UNTIL, "no capacity"): {
         "message": f"tried again at {UNTIL_TEXT}: no capacity",
         "until": UNTIL_TEXT,
         "cause": "no capacity",
     },
-    reasons.NextPass(): {"message": "starts with the next pass"},
-    reasons.CanNeverFit(P5, 3, 2): {
+    capacity.NextPass(): {"message": "starts with the next pass"},
+    capacity.CanNeverFit(P5, 3, 2): {
         "message": f"can never fit: needs 3 x {P5}, the pool's cap is 2",
         "pool": P5,
         "needed": 3,
@@ -164,20 +165,20 @@ REASONS = {
         "expansion": "",
         "atZero": False,
     },
-    reasons.ShareFull("vision", P5, 4, "borrow limit"): {
+    capacity.ShareFull("vision", P5, 4, "borrow limit"): {
         "message": f"share vision is at its borrow limit of 4 x {P5}",
         "share": "vision",
         "pool": P5,
         "limit": 4,
         "bound": "borrow limit",
     },
-    reasons.UserFull("ada", P5, 2): {
+    capacity.UserFull("ada", P5, 2): {
         "message": f"ada is at the share's cap for one user, 2 x {P5}",
         "user": "ada",
         "pool": P5,
         "limit": 2,
     },
-    reasons.BudgetSpent("vision", 100.5, 100.0, "GPU-hours", UNTIL): {
+    capacity.BudgetSpent("vision", 100.5, 100.0, "GPU-hours", UNTIL): {
         "message": f"share vision has spent 100.5 of its 100.0 GPU-hours; the next period begins at {UNTIL_TEXT}",
         "share": "vision",
         "spent": 100.5,
@@ -185,49 +186,49 @@ REASONS = {
         "unit": "GPU-hours",
         "until": UNTIL_TEXT,
     },
-    reasons.GroupFull("sweep", 20): {
+    capacity.GroupFull("sweep", 20): {
         "message": "group sweep has its 20 jobs at once",
         "group": "sweep",
         "limit": 20,
     },
-    reasons.PlanClosed("plan", UNTIL, "it is not active yet"): {
+    capacity.PlanClosed("plan", UNTIL, "it is not active yet"): {
         "message": f"cannot use plan: it is not active yet; from {UNTIL_TEXT} on",
         "pool": "plan",
         "until": UNTIL_TEXT,
         "cause": "it is not active yet",
     },
-    reasons.NotInService("endpoint/ships/blue", "Creating"): {
+    capacity.NotInService("endpoint/ships/blue", "Creating"): {
         "message": "waits for endpoint/ships/blue to be in service; its endpoint is Creating",
         "pool": "endpoint/ships/blue",
         "cause": "Creating",
     },
-    reasons.NotBefore(UNTIL): {"message": f"not before {UNTIL_TEXT}, as its user wants", "until": UNTIL_TEXT},
-    reasons.WaitsForJobs(("a", "b")): {"message": "runs after a, b", "jobs": ["a", "b"]},
-    reasons.Held("ada"): {"message": "held by ada, until it is released", "by": "ada"},
+    capacity.NotBefore(UNTIL): {"message": f"not before {UNTIL_TEXT}, as its user wants", "until": UNTIL_TEXT},
+    capacity.WaitsForJobs(("a", "b")): {"message": "runs after a, b", "jobs": ["a", "b"]},
+    capacity.Held("ada"): {"message": "held by ada, until it is released", "by": "ada"},
 }
 
 
 @pytest.mark.parametrize(("reason", "expected"), REASONS.items(), ids=lambda each: type(each).__name__)
 def test_a_reason_has_its_type_its_words_and_its_own_members(reason, expected):
-    assert as_json(views.reason_view(reason)) == {"type": type(reason).__name__} | expected
+    assert as_json(jobs.reason_view(reason)) == {"type": type(reason).__name__} | expected
 
 
 def test_every_reason_of_the_plan_can_travel():
-    of_the_plan = {kind.__name__ for kind in get_args(reasons.Reason)}
+    of_the_plan = {kind.__name__ for kind in get_args(capacity.Reason)}
     assert of_the_plan == {type(reason).__name__ for reason in REASONS}
     assert set(get_args(ReasonType)) == of_the_plan | {"NotConsideredYet"}
 
 
 def test_a_job_in_one_of_several_pools_shows_its_alternatives():
     job = a_job(demand=a_demand({P5: 2, G5: 1}, {G5: 4}))
-    shown = as_json(views.job_view(job))
+    shown = as_json(jobs.job_view(job))
     assert (shown["pools"], shown["demand"]) == ([G5, P5], [{P5: 2, G5: 1}, {G5: 4}])
 
 
 def test_a_job_by_resources_shows_them_and_which_type_each_attempt_got():
     asked = Resources(accelerators=8, memory_gib=1.5, accelerator="nvidia")
     job = a_job(demand=Demand(({P5: 2},), ours=True, resources=asked, instances=2))
-    shown = as_json(views.job_view(lifecycle.start(job, {"wide": 2}, (), at(60), instance_type=P5)))
+    shown = as_json(jobs.job_view(lifecycle.start(job, {"wide": 2}, (), at(60), instance_type=P5)))
     assert shown["resources"] == {
         "accelerators": 8,
         "acceleratorMemoryGib": 0,
@@ -240,7 +241,7 @@ def test_a_job_by_resources_shows_them_and_which_type_each_attempt_got():
 
 def test_a_job_of_several_attempts_shows_them_oldest_first():
     resumed = lifecycle.start(a_preempted_job("job1", now=at(10)), {P5: 1}, (), at(60))
-    shown = as_json(views.job_view(resumed))
+    shown = as_json(jobs.job_view(resumed))
     assert (shown["jobState"], shown["trainingJobName"]) == ("starting", "job1-qstamp-2")
     first, second = shown["attempts"]
     assert first == {
@@ -285,25 +286,25 @@ def test_a_job_of_several_attempts_shows_them_oldest_first():
     ids=lambda each: str(each)[:9],
 )
 def test_a_job_shows_its_state_and_why_it_failed(job, state, failure):
-    shown = as_json(views.job_view(job))
+    shown = as_json(jobs.job_view(job))
     assert (shown["jobState"], shown["failureReason"]) == (state, failure)
     assert (shown["reason"] is not None) == (state == "held")
 
 
 def test_a_held_job_says_who_holds_it():
-    shown = as_json(views.job_view(a_held_job(who="ada")))
+    shown = as_json(jobs.job_view(a_held_job(who="ada")))
     assert shown["reason"] == {"type": "Held", "message": "held by ada, until it is released", "by": "ada"}
 
 
 def test_what_the_plan_says_of_a_job_is_shown():
-    explanation = Explanation(None, 40, starts=False, reason=reasons.Behind("a", P5), estimated_start=None)
-    shown = as_json(views.job_view(a_job(), views.remarks_of(explanation)))
+    explanation = Explanation(None, 40, starts=False, reason=capacity.Behind("a", P5), estimated_start=None)
+    shown = as_json(jobs.job_view(a_job(), jobs.remarks_of(explanation)))
     assert (shown["position"], shown["positionAtLeast"], shown["estimatedStart"]) == (None, 40, None)
     assert shown["reason"]["type"] == "Behind"
 
 
 def test_a_submission_of_a_job_that_does_not_wait_has_no_place_in_the_queue():
-    shown = as_json(views.submission_view(Submission(a_starting_job(), new=False, explanation=None, warnings=("w",))))
+    shown = as_json(jobs.submission_view(Submission(a_starting_job(), new=False, explanation=None, warnings=("w",))))
     assert (shown["position"], shown["reason"], shown["wouldPreempt"], shown["warnings"]) == (None, None, [], ["w"])
 
 
@@ -311,25 +312,25 @@ def test_a_submission_of_a_job_that_does_not_wait_has_no_place_in_the_queue():
     ("starts", "reason", "decision"),
     [
         (True, None, "start"),
-        (False, reasons.Preempts(("a",), UNTIL), "preempt"),
-        (False, reasons.Behind("a", P5), "wait"),
+        (False, capacity.Preempts(("a",), UNTIL), "preempt"),
+        (False, capacity.Behind("a", P5), "wait"),
         (False, None, "wait"),
     ],
 )
 def test_a_plan_is_to_start_to_preempt_or_to_wait(starts, reason, decision):
     explanation = Explanation(1, None, starts=starts, reason=reason, estimated_start=NOW)
-    assert views.plan_view(explanation, ["w"]).decision == decision
+    assert jobs.plan_view(explanation, ["w"]).decision == decision
 
 
 def test_times_keep_their_microseconds():
     job = a_job(entry_time=NOW.replace(microsecond=123456))
-    assert as_json(views.job_view(job))["entryTime"] == "2026-11-21T12:00:00.123456Z"
+    assert as_json(jobs.job_view(job))["entryTime"] == "2026-11-21T12:00:00.123456Z"
 
 
 def test_attempts_that_are_not_kept_one_by_one_are_shown_as_sums():
     outcomes = {Outcome.RESIZED: 8, Outcome.PREEMPTED: 1}
     earlier = Earlier(outcomes=outcomes, began_at=at(0), at_work=3_600.0, longest=1_800.0, served=7_200.0)
-    shown = as_json(views.job_view(a_job(earlier=earlier)))
+    shown = as_json(jobs.job_view(a_job(earlier=earlier)))
     assert shown["earlierAttempts"] == {
         "count": 9,
         "outcomes": {"resized": 8, "preempted": 1},

@@ -12,9 +12,9 @@ from image_builders import a_running_image, an_endpoint_pool, an_image_job
 from image_runs_world import ImageRunsWorld
 from trainmaster.domain.errors import Unavailable
 from trainmaster.domain.plan import Plan
-from trainmaster.handlers.image_metrics import NAMESPACE, tell_errors, tell_figures
+from trainmaster.images.handlers.metrics import NAMESPACE, tell_errors, tell_figures
+from trainmaster.images.service.metrics import Figures, Meter, utilization
 from trainmaster.planner.schedule import schedule
-from trainmaster.service.images.metrics import Figures, Meter, utilization
 
 
 @pytest.fixture

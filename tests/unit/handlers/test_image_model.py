@@ -9,7 +9,7 @@ import pytest
 from image_poison import POISON, SQUARE
 from image_world import BUCKET, an_image_request
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.image.request import (
+from trainmaster.images.domain.request import (
     Compression,
     Distillation,
     ImageRequest,
@@ -19,7 +19,7 @@ from trainmaster.domain.image.request import (
     Suppression,
     TileFormat,
 )
-from trainmaster.handlers.image_model import read_request
+from trainmaster.images.handlers.models import read_request
 
 ROLE = "arn:aws:iam::222222222222:role/model"
 READER = "arn:aws:iam::222222222222:role/reader"

@@ -13,7 +13,7 @@ from moto.server import ThreadedMotoServer
 
 from aws_clients import aws_session
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.imaging.wiring import Imaging
+from trainmaster.images.pixels.wiring import Imaging
 
 BUCKETS = (BUCKET, RESULTS, SECOND)
 

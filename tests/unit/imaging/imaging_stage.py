@@ -19,15 +19,15 @@ import rasterio.shutil
 from rasterio.io import MemoryFile
 
 from spots import blobs, collection, geotiff
-from trainmaster.domain.image.cutting import Cut, Window, regions
-from trainmaster.domain.image.endpoint import Endpoint
-from trainmaster.domain.image.request import ImageRequest, Output, Processor, ProcessorType, TileFormat
-from trainmaster.domain.image.work import MERGE, Claim, Run
-from trainmaster.imaging.ending import Outcome
-from trainmaster.imaging.task import Queue, Task, TimeLimits
-from trainmaster.imaging.wiring import Imaging
-from trainmaster.imaging.worker import take_turn
-from trainmaster.local.memory_runs import MemoryRuns
+from trainmaster.images.domain.endpoint import Endpoint
+from trainmaster.images.domain.request import ImageRequest, Output, Processor, ProcessorType, TileFormat
+from trainmaster.images.domain.tiling import Cut, Window, regions
+from trainmaster.images.domain.work import MERGE, Claim, Run
+from trainmaster.images.local.memory_runs import MemoryRuns
+from trainmaster.images.pixels.wiring import Imaging
+from trainmaster.images.pixels.work.region_outcome import Outcome
+from trainmaster.images.pixels.work.task import Queue, Task, TimeLimits
+from trainmaster.images.pixels.work.worker import take_turn
 
 BUCKET, RESULTS, SECOND, JOB = "images", "results", "second", "harbour-7"
 

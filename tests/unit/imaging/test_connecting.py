@@ -12,12 +12,12 @@ from aws_clients import aws_session
 from spots import geotiff, picture
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.domain.errors import InvalidRequest, Unavailable
-from trainmaster.imaging.access import Access
-from trainmaster.imaging.connecting import PublicOnly
-from trainmaster.imaging.headers import RasterHeaders
-from trainmaster.imaging.models import HttpModel, http_client
-from trainmaster.imaging.roles import Roles
-from trainmaster.imaging.wiring import Imaging
+from trainmaster.images.pixels.http.connection import PublicOnly
+from trainmaster.images.pixels.reading.access import Access
+from trainmaster.images.pixels.reading.headers import RasterHeaders
+from trainmaster.images.pixels.roles import Roles
+from trainmaster.images.pixels.wiring import Imaging
+from trainmaster.images.pixels.work.models import HttpModel, http_client
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 

@@ -10,9 +10,9 @@ from rasterio.warp import transform
 
 from spots import NORTH, STEP, UTM, WEST, geotiff, picture
 from trainmaster.domain.errors import RequestRefused
-from trainmaster.domain.image.cutting import Window
-from trainmaster.imaging.features import Origin, box_of, class_and_score, placed
-from trainmaster.imaging.georeference import georeference_of
+from trainmaster.images.domain.tiling import Window
+from trainmaster.images.pixels.features.features import Origin, box_of, class_and_score, placed
+from trainmaster.images.pixels.reading.georeference import georeference_of
 
 TILE = Window(100, 50, 64, 64)
 ORIGIN = Origin(job="harbour-7", url="s3://images/a.tif", format_="GTiff", time="2026-11-21T00:00:00Z")

@@ -17,11 +17,11 @@ from aws_clients import aws_session
 from spots import NORTH, STEP, UTM, WEST, geotiff, picture
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.domain.errors import InvalidRequest, Throttled, Unavailable
-from trainmaster.domain.image.cutting import Window
-from trainmaster.imaging.pixels import Image
-from trainmaster.imaging.places import check_host, place_of
-from trainmaster.imaging.wiring import Imaging
-from trainmaster.ports.image import Header
+from trainmaster.images.domain.tiling import Window
+from trainmaster.images.pixels.http.url_policy import check_host, place_of
+from trainmaster.images.pixels.reading.windows import Image
+from trainmaster.images.pixels.wiring import Imaging
+from trainmaster.images.ports import Header
 
 SIZE = (300, 200)
 

@@ -21,7 +21,7 @@ from trainmaster.domain.errors import (
     Throttled,
     Unavailable,
 )
-from trainmaster.imaging.models import (
+from trainmaster.images.pixels.work.models import (
     LONGEST_ANSWER,
     HttpModel,
     Patient,

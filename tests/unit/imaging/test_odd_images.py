@@ -13,14 +13,14 @@ from rasterio.transform import from_origin
 
 from spots import geotiff, picture
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.image.cutting import Window
-from trainmaster.domain.image.request import Compression, TileFormat
-from trainmaster.imaging.encoding import encode
-from trainmaster.imaging.features import Origin, placed
-from trainmaster.imaging.georeference import georeference_of, interest_window
-from trainmaster.imaging.pixels import Image, check_memory
-from trainmaster.imaging.places import place_of
-from trainmaster.imaging.stretch import scale_of
+from trainmaster.images.domain.request import Compression, TileFormat
+from trainmaster.images.domain.tiling import Window
+from trainmaster.images.pixels.features.features import Origin, placed
+from trainmaster.images.pixels.http.url_policy import place_of
+from trainmaster.images.pixels.reading.encoding import encode
+from trainmaster.images.pixels.reading.georeference import georeference_of, interest_window
+from trainmaster.images.pixels.reading.stretch import scale_of
+from trainmaster.images.pixels.reading.windows import Image, check_memory
 
 NOWHERE = Origin(job="a", url="s3://images/a.tif")
 

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from trainmaster.imaging.models import http_client
-from trainmaster.imaging.places import Place
-from trainmaster.imaging.ranged import BLOCK, Ranges
+from trainmaster.images.pixels.http.range_file import BLOCK, Ranges
+from trainmaster.images.pixels.http.url_policy import Place
+from trainmaster.images.pixels.work.models import http_client
 
 DATA = bytes(range(256)) * (6 * BLOCK // 256)
 

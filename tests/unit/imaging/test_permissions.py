@@ -20,10 +20,11 @@ from image_world import a_record, an_image_request
 from permissions import Asked, Call, listed, permits, statements
 from spots import geotiff, picture, scattered
 from trainmaster.bootstrap import Application, Settings
-from trainmaster.domain.image.endpoint import Limits
-from trainmaster.domain.image.work import MERGE
-from trainmaster.handlers import intake, manager, regions
-from trainmaster.handlers.api import build_app
+from trainmaster.handlers import manager
+from trainmaster.handlers.api.app import build_app
+from trainmaster.images.domain.endpoint import Limits
+from trainmaster.images.domain.work import MERGE
+from trainmaster.images.handlers import intake, regions
 from world import QUEUE, make_table
 
 TABLE = "permitted-queue"

@@ -8,10 +8,10 @@ import pytest
 from imaging_stage import Known, Messages, Ticking
 
 from trainmaster.domain.errors import RequestRefused, Throttled, Unavailable
-from trainmaster.imaging.heard import Heard
-from trainmaster.imaging.pressure import Watch
-from trainmaster.imaging.task import Queue
-from trainmaster.local.memory_runs import MemoryRuns
+from trainmaster.images.local.memory_runs import MemoryRuns
+from trainmaster.images.pixels.work.pressure import Watch
+from trainmaster.images.pixels.work.request_stats import Heard
+from trainmaster.images.pixels.work.task import Queue
 
 TASK = SimpleNamespace(endpoint="ships", variant="blue")
 

@@ -12,10 +12,10 @@ from imaging_stage import written
 
 from spots import geotiff
 from trainmaster.domain.errors import InvalidRequest, Throttled, Unavailable
-from trainmaster.domain.image.cutting import Window
-from trainmaster.imaging.pixels import Image
-from trainmaster.imaging.places import Place, place_of
-from trainmaster.imaging.ranged import BLOCK, Ranges
+from trainmaster.images.domain.tiling import Window
+from trainmaster.images.pixels.http.range_file import BLOCK, Ranges
+from trainmaster.images.pixels.http.url_policy import Place, place_of
+from trainmaster.images.pixels.reading.windows import Image
 
 URL = "http://images.example/a.tif?token=s3cr3t"
 DATA = np.random.default_rng(2).integers(0, 255, 10 * BLOCK + 77, dtype="uint8").tobytes()

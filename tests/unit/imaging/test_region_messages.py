@@ -13,16 +13,16 @@ from imaging_stage import JOB, Ticking
 from api_world import StillClock
 from image_builders import an_image_job
 from spots import geotiff, picture, scattered, squares
-from trainmaster.adapters.sqs_progress import SqsProgress
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.errors import InvalidRequest, Throttled
-from trainmaster.domain.image.cutting import Cut, Window, regions
-from trainmaster.domain.image.endpoint import Endpoint
-from trainmaster.domain.image.work import BEGUN, MERGE, RegionState, run_of
-from trainmaster.domain.job import JobState
-from trainmaster.handlers.regions import _task_of, claim_of, consume
-from trainmaster.imaging.pressure import note_throttling
-from trainmaster.imaging.roles import Roles
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.images.adapters.sqs_progress import SqsProgress
+from trainmaster.images.domain.endpoint import Endpoint
+from trainmaster.images.domain.tiling import Cut, Window, regions
+from trainmaster.images.domain.work import BEGUN, MERGE, RegionState, run_of
+from trainmaster.images.handlers.regions import _task_of, claim_of, consume
+from trainmaster.images.pixels.roles import Roles
+from trainmaster.images.pixels.work.pressure import note_throttling
 
 SIZE = (300, 200)
 CUT = Cut(region=(200, 200), tile=(100, 100), overlap=(20, 20))

@@ -15,15 +15,15 @@ from rasterio.warp import transform
 from image_builders import an_image_work
 from spots import NORTH, SIDE, STEP, UTM, WEST, boxes_of, geotiff, picture, scattered, squares
 from trainmaster.domain.errors import Throttled
-from trainmaster.domain.image.abreast import abreast_of, requests_of
-from trainmaster.domain.image.claims import MOST_PAUSES
-from trainmaster.domain.image.cutting import Cut, Window, regions
-from trainmaster.domain.image.progress import dispatchable
-from trainmaster.domain.image.request import Compression, Distillation, Output, Suppression, TileFormat
-from trainmaster.domain.image.work import MERGE, Claim, RegionState, run_of
-from trainmaster.imaging.ending import NO_TIME, Outcome
-from trainmaster.imaging.heard import Heard
-from trainmaster.imaging.models import HttpModel, Patient
+from trainmaster.images.domain.concurrency import abreast_of, requests_of
+from trainmaster.images.domain.leases import MOST_PAUSES
+from trainmaster.images.domain.progress import dispatchable
+from trainmaster.images.domain.request import Compression, Distillation, Output, Suppression, TileFormat
+from trainmaster.images.domain.tiling import Cut, Window, regions
+from trainmaster.images.domain.work import MERGE, Claim, RegionState, run_of
+from trainmaster.images.pixels.work.models import HttpModel, Patient
+from trainmaster.images.pixels.work.region_outcome import NO_TIME, Outcome
+from trainmaster.images.pixels.work.request_stats import Heard
 
 CUT = Cut(region=(260, 260), tile=(120, 120), overlap=(24, 24))
 SIZE = (460, 380)

@@ -8,7 +8,7 @@ import shapely
 from rasterio.io import MemoryFile
 from rasterio.rpc import RPC
 
-from trainmaster.imaging.georeference import georeference_of, interest_window
+from trainmaster.images.pixels.reading.georeference import georeference_of, interest_window
 
 HIGH = 2_000.0
 ROWS, COLUMNS = (each.ravel().astype(float) for each in np.mgrid[0:1800:9j, 0:2000:9j])

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.domain.image.cutting import Window
-from trainmaster.domain.image.request import Distillation, Suppression
-from trainmaster.imaging.features import is_clipped
-from trainmaster.imaging.suppression import suppressed
+from trainmaster.images.domain.request import Distillation, Suppression
+from trainmaster.images.domain.tiling import Window
+from trainmaster.images.pixels.features.features import is_clipped
+from trainmaster.images.pixels.features.suppression import suppressed
 
 NMS = Distillation(iou=0.5)
 SOFT = Distillation(algorithm=Suppression.SOFT_NMS)

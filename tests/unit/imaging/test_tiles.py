@@ -13,12 +13,12 @@ from test_headers import a_sensor_model
 
 from spots import NORTH, STEP, UTM, WEST, geotiff, picture
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.image.cutting import Window
-from trainmaster.domain.image.request import COMPRESSIONS, Compression, TileFormat
-from trainmaster.imaging.encoding import encode
-from trainmaster.imaging.georeference import georeference_of
-from trainmaster.imaging.pixels import Chip, placing_of
-from trainmaster.imaging.stretch import Scale, eight_bits, measured, scale_of
+from trainmaster.images.domain.request import COMPRESSIONS, Compression, TileFormat
+from trainmaster.images.domain.tiling import Window
+from trainmaster.images.pixels.reading.encoding import encode
+from trainmaster.images.pixels.reading.georeference import georeference_of
+from trainmaster.images.pixels.reading.stretch import Scale, eight_bits, measured, scale_of
+from trainmaster.images.pixels.reading.windows import Chip, placing_of
 
 WINDOW = Window(20, 30, 64, 48)
 

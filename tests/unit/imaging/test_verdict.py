@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from trainmaster.domain.errors import InvalidRequest, Throttled
-from trainmaster.domain.image.claims import MOST_PAUSES, pause
-from trainmaster.domain.image.cutting import Region, Window
-from trainmaster.domain.image.work import RegionRecord
-from trainmaster.imaging.ending import TimeUp, verdict
+from trainmaster.images.domain.leases import MOST_PAUSES, pause
+from trainmaster.images.domain.tiling import Region, Window
+from trainmaster.images.domain.work import RegionRecord
+from trainmaster.images.pixels.work.region_outcome import TimeUp, verdict
 
 REGION = Region(number=0, window=Window(0, 0, 8, 8), tiles=1)
 SLOW, DISK = Throttled("slow down"), OSError("a disk")

@@ -11,9 +11,9 @@ from botocore.exceptions import ClientError
 
 from aws_clients import aws_client
 from model_server import model_server
-from trainmaster.local.simulator.invocations import Invocations
-from trainmaster.local.simulator.server import serve
 from trainmaster.local.simulator.simulator import SageMakerSimulator
+from trainmaster.local.simulator.wire.invocations import Invocations
+from trainmaster.local.simulator.wire.server import serve
 
 ACCOUNT, REGION = "000000000000", "us-east-1"
 """The account of the local stack, which is not moto's own."""

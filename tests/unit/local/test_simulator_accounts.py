@@ -10,10 +10,10 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from model_server import model_server
-from trainmaster.local.simulator.accounts import Accounts
-from trainmaster.local.simulator.invocations import Invocations
-from trainmaster.local.simulator.server import serve
 from trainmaster.local.simulator.simulator import SageMakerSimulator
+from trainmaster.local.simulator.wire.accounts import Accounts
+from trainmaster.local.simulator.wire.invocations import Invocations
+from trainmaster.local.simulator.wire.server import serve
 
 OWN, OTHER, REGION = "000000000000", "333333333333", "us-east-1"
 OF = {"ASIAOWNOWNOWNOWNOWN1": OWN, "ASIAOTHEROTHEROTHER1": OTHER}

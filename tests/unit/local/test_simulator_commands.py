@@ -14,7 +14,7 @@ from simulated import Account
 from wall import COUNTER, WallAccount, a_command, alive, wait_until_gone
 
 from builders import a_request
-from trainmaster.local.simulator.layout import checkpoint_directory
+from trainmaster.local.simulator.containers.layout import checkpoint_directory
 
 
 @pytest.fixture

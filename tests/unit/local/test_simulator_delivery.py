@@ -12,8 +12,8 @@ from moto import mock_aws
 from simulated import Account
 
 from aws_clients import aws_client
-from trainmaster.local.simulator.delivery import Courier, event_courier, log_courier
-from trainmaster.local.simulator.runner import LogLine
+from trainmaster.local.simulator.containers.runner import LogLine
+from trainmaster.local.simulator.events.delivery import Courier, event_courier, log_courier
 
 NOW = datetime.now(UTC)
 """CloudWatch Logs refuses lines of the past and of the future."""

@@ -13,7 +13,7 @@ from simulated import QUICK, Account
 
 from builders import G5, P5
 from trainmaster.local.simulator import Profile
-from trainmaster.local.simulator.demand import Market
+from trainmaster.local.simulator.service.demand import Market
 
 LIMITS = {P5: 3, G5: 4}
 TERMINAL = {"Completed", "Failed", "Stopped"}

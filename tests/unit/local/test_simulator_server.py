@@ -22,7 +22,7 @@ from aws_clients import aws_client
 from builders import a_request
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator.__main__ import main
-from trainmaster.local.simulator.server import Application, serve
+from trainmaster.local.simulator.wire.server import Application, serve
 
 QUICK_COURSE = [
     f"--course={part}_seconds={seconds}"

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from builders import a_request
 from trainmaster.local.simulator import Profile, SageMakerSimulator, WallClock
-from trainmaster.local.simulator.runner import CommandRunner, LogLine
+from trainmaster.local.simulator.containers.runner import CommandRunner, LogLine
 
 AT_ONCE = Profile(
     seeking_seconds=0, starting_seconds=0, downloading_seconds=0, uploading_seconds=0, training_seconds=30

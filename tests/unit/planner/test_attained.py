@@ -10,11 +10,19 @@ import pytest
 
 from builders import P5, a_job, a_pool, a_preempted_job, a_running_job, a_snapshot, at, pools_of
 from course import Course
-from trainmaster.domain.history import History
+from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Order, Policy
+from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.records import Records
-from trainmaster.planner.attained import FRESH, GUARANTEED, HEAVIEST, PATIENT, PINNED, SERVED, Attained
+from trainmaster.planner.orders.least_attained_service import (
+    FRESH,
+    GUARANTEED,
+    HEAVIEST,
+    PATIENT,
+    PINNED,
+    SERVED,
+    Attained,
+)
 from trainmaster.planner.schedule import schedule
 
 HOUR = 3_600

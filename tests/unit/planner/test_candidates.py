@@ -9,12 +9,19 @@ from datetime import timedelta
 import pytest
 
 from builders import NOW, a_hold, a_job, a_preempting_job, a_running_job, a_snapshot, at
-from trainmaster.domain.capacity import Demand, Pool
-from trainmaster.domain.policy import Order, Placement, Policy, Share
-from trainmaster.domain.reasons import Behind, Infeasible, KeptForOther, Preempts, WaitsForCapacity, WaitsForRelease
-from trainmaster.domain.resources import Resources
-from trainmaster.domain.warm import WarmPool
-from trainmaster.planner.course import Course
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand, Pool
+from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.policy.settings import Order, Placement, Policy, Share
+from trainmaster.domain.reasons.capacity import (
+    Behind,
+    Infeasible,
+    KeptForOther,
+    Preempts,
+    WaitsForCapacity,
+    WaitsForRelease,
+)
+from trainmaster.planner.forecast.simulation import Course
 from trainmaster.planner.schedule import schedule
 
 HOUR = timedelta(hours=1)

@@ -21,15 +21,15 @@ from builders import (
     a_snapshot,
     at,
 )
-from trainmaster.domain.capacity import Demand, Pool
-from trainmaster.domain.policy import Order, Policy
-from trainmaster.domain.reasons import CanNeverFit, Preempts, WaitsForCapacity
-from trainmaster.domain.reasons_of_rules import Draining
-from trainmaster.domain.resources import Resources
-from trainmaster.domain.warm import WarmPool
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand, Pool
+from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.policy.settings import Order, Policy
+from trainmaster.domain.reasons.capacity import CanNeverFit, Preempts, WaitsForCapacity
+from trainmaster.domain.reasons.rules import Draining
+from trainmaster.planner.placement.warm_pools import left_over
 from trainmaster.planner.schedule import schedule
-from trainmaster.planner.warm import left_over
-from trainmaster.service.explain import explain_in
+from trainmaster.service.explain.explain import explain_in
 
 DRAINING = replace(a_pool(P5, 4), draining=True)
 OPEN = a_pool(G5, 2)

@@ -14,18 +14,18 @@ from datetime import timedelta
 import pytest
 
 import builders as b
-from trainmaster.domain.capacity import Demand, Kind, Pool
-from trainmaster.domain.catalogue import Catalogue
-from trainmaster.domain.job import Hold, Job
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.pools import pool_problems
+from trainmaster.domain.capacity.resolve import resolve, with_changes
+from trainmaster.domain.capacity.resources import InstanceType, Resources
+from trainmaster.domain.capacity.units import Demand, Kind, Pool
+from trainmaster.domain.jobs.job import Hold, Job
 from trainmaster.domain.plan import Expand, Retire, Shrink, Snapshot
-from trainmaster.domain.policy import Budget, Choose, Expansion, Lending, Policy, Share
-from trainmaster.domain.pools import pool_problems
-from trainmaster.domain.reasons import Infeasible
+from trainmaster.domain.policy.settings import Budget, Choose, Expansion, Lending, Policy, Share
+from trainmaster.domain.reasons.capacity import Infeasible
 from trainmaster.domain.records import Records
-from trainmaster.domain.resolving import resolve, with_changes
-from trainmaster.domain.resources import InstanceType, Resources
-from trainmaster.planner.expand import Changes, changes, target_size
-from trainmaster.planner.rails import Making
+from trainmaster.planner.expansion.expand import Changes, changes, target_size
+from trainmaster.planner.expansion.guardrails import Making
 from trainmaster.planner.schedule import schedule
 
 ON = Expansion(enabled=True)

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from builders import G5, NOW, P5, a_job, a_pool, a_preempting_job, a_running_job, at, pools_of
 from play import Play
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Kind, PlanStatus, Pool
-from trainmaster.domain.history import History, Sketch, bucket_of
-from trainmaster.domain.kinds import kinds_of
+from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool
+from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.run_time_classes import kinds_of
+from trainmaster.domain.jobs.run_times import History, Sketch, bucket_of
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Budget, Lending, Order, Policy, Preemption, Share
+from trainmaster.domain.policy.settings import Budget, Lending, Order, Policy, Preemption, Share
 from trainmaster.domain.records import Records
-from trainmaster.domain.usage import period_end
-from trainmaster.domain.warm import WarmPool
-from trainmaster.planner import forecast as module
-from trainmaster.planner.expect import STOP_TAKES
-from trainmaster.planner.forecast import FARTHEST, delays, estimate, forecast
+from trainmaster.domain.shares.usage import period_end
+from trainmaster.planner.forecast import forecast as module
+from trainmaster.planner.forecast.forecast import FARTHEST, delays, estimate, forecast
+from trainmaster.planner.reservations.expected_ends import STOP_TAKES
 from trainmaster.planner.schedule import schedule
 
 HOUR = timedelta(hours=1)

@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from builders import NOW, P5, a_job, a_pool, a_snapshot, an_observation, at
-from trainmaster.domain import lifecycle
-from trainmaster.domain.elastic import Cause, Elastic, Hook
-from trainmaster.planner.expect import OVERDUE, STOP_TAKES
-from trainmaster.planner.forecast import forecast
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.planner.forecast.forecast import forecast
+from trainmaster.planner.reservations.expected_ends import OVERDUE, STOP_TAKES
 from trainmaster.planner.schedule import schedule
 
 HOUR = timedelta(hours=1)

@@ -9,12 +9,12 @@ from datetime import timedelta
 import pytest
 
 from builders import G5, NOW, P5, a_job, a_pool, a_running_job, at, pools_of
-from trainmaster.domain.capacity import Demand
-from trainmaster.domain.kinds import kinds_of
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.jobs.run_time_classes import kinds_of
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Expansion, Policy
-from trainmaster.domain.resources import Resources
-from trainmaster.planner.forecast import estimate, forecast
+from trainmaster.domain.policy.settings import Expansion, Policy
+from trainmaster.planner.forecast.forecast import estimate, forecast
 from trainmaster.planner.schedule import schedule
 
 HOUR = timedelta(hours=1)

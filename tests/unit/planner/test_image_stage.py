@@ -9,23 +9,23 @@ import pytest
 
 import builders as b
 from image_builders import a_report, a_running_image, an_endpoint_pool, an_image_job, an_image_work, must
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Demand
-from trainmaster.domain.history import History
-from trainmaster.domain.image.endpoint import pool_name
+from trainmaster.domain.capacity.resolve import resolve
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Expansion, Lending, Order, Policy, Share
-from trainmaster.domain.reasons import KeptForOther, NextPass, WaitsForCapacity
-from trainmaster.domain.reasons_of_rules import NotInService
+from trainmaster.domain.policy.settings import Expansion, Lending, Order, Policy, Share
+from trainmaster.domain.reasons.capacity import KeptForOther, NextPass, WaitsForCapacity
+from trainmaster.domain.reasons.rules import NotInService
 from trainmaster.domain.records import Records
-from trainmaster.domain.resolving import resolve
-from trainmaster.domain.resources import Resources
-from trainmaster.planner.deciding import IMAGE_STARTS
-from trainmaster.planner.expect import Expectations
-from trainmaster.planner.loads import least_loaded_first
+from trainmaster.images.domain.endpoint import pool_name
+from trainmaster.planner.placement.endpoint_loads import least_loaded_first
+from trainmaster.planner.plan_builder import IMAGE_STARTS
+from trainmaster.planner.reservations.expected_ends import Expectations
 from trainmaster.planner.schedule import schedule
-from trainmaster.service.explain import explain_in
-from trainmaster.service.why import story
+from trainmaster.service.explain.explain import explain_in
+from trainmaster.service.explain.why import story
 
 SHIPS, CARS, TREES = (pool_name(name, "blue") for name in ("ships", "cars", "trees"))
 

@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 
 from builders import G5, NOW, P5, a_job, a_pool, a_snapshot, pools_of
-from trainmaster.domain.capacity import Demand, Kind, Pool
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Order, Policy
-from trainmaster.domain.reasons import Infeasible
-from trainmaster.domain.resources import Resources
-from trainmaster.planner.forecast import estimate
+from trainmaster.domain.policy.settings import Order, Policy
+from trainmaster.domain.reasons.capacity import Infeasible
+from trainmaster.planner.forecast.forecast import estimate
 from trainmaster.planner.schedule import schedule
 
 TEN_TIMES_A_P5 = Demand((), ours=True, resources=Resources(accelerators=80), instances=4)

@@ -13,9 +13,9 @@ import pytest
 
 from builders import G5, NOW, P5, a_job, a_pool, at
 from play import Play
-from trainmaster.domain.job import JobState
-from trainmaster.domain.policy import Order, Policy, Preemption, Share
-from trainmaster.domain.reasons import CanNeverFit, KeptForOther, Protected, WaitsForRelease
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.policy.settings import Order, Policy, Preemption, Share
+from trainmaster.domain.reasons.capacity import CanNeverFit, KeptForOther, Protected, WaitsForRelease
 from trainmaster.planner.schedule import schedule
 
 

@@ -9,14 +9,14 @@ from datetime import timedelta
 import pytest
 
 from builders import NOW, a_hold, a_job, a_past_attempt, a_snapshot, an_attempt, at
-from trainmaster.domain import lifecycle
-from trainmaster.domain.attempt import NOT_PERMITTED, Outcome
-from trainmaster.domain.capacity import Demand, Kind, Pool
-from trainmaster.domain.clock import clock
-from trainmaster.domain.elastic import Elastic, Hook
-from trainmaster.domain.policy import FailureClass, Placement, Policy, Retry, Share
-from trainmaster.domain.resources import Resources
-from trainmaster.domain.warm import WarmPool
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand, Kind, Pool
+from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.elastic.sizes import Elastic, Hook
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import NOT_PERMITTED, Outcome
+from trainmaster.domain.policy.settings import FailureClass, Placement, Policy, Retry, Share
+from trainmaster.domain.times import clock
 from trainmaster.planner.schedule import schedule
 
 A, B, C = (Pool(name, 4, vcpus=cpus, memory_gib=8.0) for name, cpus in (("a", 4), ("b", 8), ("c", 16)))

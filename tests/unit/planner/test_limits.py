@@ -20,15 +20,15 @@ from builders import (
     at,
     pools_of,
 )
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.observation import Status
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Budget, Policy, Share
-from trainmaster.domain.reasons_of_rules import BudgetSpent, GroupFull, UserFull
+from trainmaster.domain.policy.settings import Budget, Policy, Share
+from trainmaster.domain.reasons.rules import BudgetSpent, GroupFull, UserFull
 from trainmaster.domain.records import Records
-from trainmaster.domain.usage import Account, Usage, period_end, period_of
-from trainmaster.planner.limits import SOMEBODY, Limits
+from trainmaster.domain.shares.usage import Account, Usage, period_end, period_of
+from trainmaster.planner.sharing.limits import SOMEBODY, Limits
 
 ANN, BOB = "arn:aws:iam::111122223333:user/ann", "arn:aws:iam::111122223333:user/bob"
 ONE = {P5: 1}

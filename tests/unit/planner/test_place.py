@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 
 from builders import G5, NOW, P5, a_hold, a_job, a_running_job, a_snapshot, at
-from trainmaster.domain.capacity import Demand, Pool
-from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.resolve import resolve
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand, Pool
+from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.plan import Cursors
-from trainmaster.domain.policy import Placement as By
-from trainmaster.domain.policy import Policy, Share
-from trainmaster.domain.resolving import resolve
-from trainmaster.domain.resources import Resources
-from trainmaster.domain.warm import WarmPool
-from trainmaster.planner.place import Placement, Placer
+from trainmaster.domain.policy.settings import Placement as By
+from trainmaster.domain.policy.settings import Policy, Share
+from trainmaster.planner.placement.placer import Placement, Placer
 from trainmaster.planner.schedule import schedule
 
 GOING_ROUND = (By.ROUND_ROBIN, By.SMOOTH_WEIGHTED_ROUND_ROBIN)

@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 from trainmaster.domain.plan import Cursors
-from trainmaster.domain.policy import Placement
-from trainmaster.planner.placement import (
+from trainmaster.domain.policy.settings import Placement
+from trainmaster.planner.placement.policies import (
     Contender,
     chances,
     choose,

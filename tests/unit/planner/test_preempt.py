@@ -23,14 +23,14 @@ from builders import (
     a_starting_job,
     at,
 )
-from trainmaster.domain import lifecycle
-from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.history import History
-from trainmaster.domain.policy import Policy, Preemption, Wishes
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.run_times import History
+from trainmaster.domain.policy.settings import Policy, Preemption, Wishes
 from trainmaster.domain.records import Records
-from trainmaster.planner.preempt import Candidates, Choice, lost_work, may_step_aside, protected_until
-from trainmaster.planner.shelves import Candidate
-from trainmaster.planner.victims import EXACT_WORK, cheapest, frees, relevant
+from trainmaster.planner.preemption.candidates import Candidate
+from trainmaster.planner.preemption.preempt import Candidates, Choice, lost_work, may_step_aside, protected_until
+from trainmaster.planner.preemption.victims import EXACT_WORK, cheapest, frees, relevant
 
 MINUTE = timedelta(minutes=1)
 

@@ -21,19 +21,19 @@ from builders import (
     an_observation,
     at,
 )
-from trainmaster.domain import lifecycle
-from trainmaster.domain.elastic import Cause, Elastic, Hook
-from trainmaster.domain.history import History
-from trainmaster.domain.policy import Budget, Policy, Preemption, Resizes, Share
-from trainmaster.domain.reasons import Preempts, Shrinks, WaitsForCapacity, WaitsForRelease
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.run_times import History
+from trainmaster.domain.policy.settings import Budget, Policy, Preemption, Resizes, Share
+from trainmaster.domain.reasons.capacity import Preempts, Shrinks, WaitsForCapacity, WaitsForRelease
 from trainmaster.domain.records import Records
-from trainmaster.planner.deciding import Deciding
-from trainmaster.planner.expect import Expectations
-from trainmaster.planner.figures import Figures
-from trainmaster.planner.growing import Growing
-from trainmaster.planner.place import Placer
-from trainmaster.planner.resize import cost_of, gain_of, pause_of, ready_at, time_left
+from trainmaster.planner.elastic.resize import cost_of, gain_of, pause_of, ready_at, time_left
+from trainmaster.planner.elastic.scale_up import Growing
+from trainmaster.planner.placement.placer import Placer
+from trainmaster.planner.plan_builder import Deciding
+from trainmaster.planner.reservations.expected_ends import Expectations
 from trainmaster.planner.schedule import schedule
+from trainmaster.planner.state import Figures
 
 HOUR = 3_600
 

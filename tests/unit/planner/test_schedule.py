@@ -23,11 +23,11 @@ from builders import (
     at,
     pools_of,
 )
-from trainmaster.domain import lifecycle
-from trainmaster.domain.job import Hold
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import Hold
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy import Order, Policy, Preemption, Wishes
-from trainmaster.domain.reasons import (
+from trainmaster.domain.policy.settings import Order, Policy, Preemption, Wishes
+from trainmaster.domain.reasons.capacity import (
     BackingOff,
     Behind,
     CanNeverFit,

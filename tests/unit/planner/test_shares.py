@@ -26,17 +26,17 @@ from builders import (
     a_snapshot,
     at,
 )
-from trainmaster.domain.attempt import Outcome
-from trainmaster.domain.entitlement import Bound, Entitlements
-from trainmaster.domain.policy import DEFAULT_SHARE, Lending, Order, Policy, Preemption, Share, Wishes
-from trainmaster.domain.reasons import WaitsForRelease
-from trainmaster.domain.reasons_of_rules import ShareFull
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.policy.document import policy_of
+from trainmaster.domain.policy.settings import DEFAULT_SHARE, Lending, Order, Policy, Preemption, Share, Wishes
+from trainmaster.domain.reasons.capacity import WaitsForRelease
+from trainmaster.domain.reasons.rules import ShareFull
 from trainmaster.domain.records import Records
-from trainmaster.domain.settings import policy_of
-from trainmaster.domain.usage import Account, Usage
+from trainmaster.domain.shares.entitlement import Bound, Entitlements
+from trainmaster.domain.shares.usage import Account, Usage
 from trainmaster.planner.schedule import schedule
-from trainmaster.planner.share import Shares
-from trainmaster.planner.turns import turns
+from trainmaster.planner.sharing.shares import Shares
+from trainmaster.planner.sharing.turns import turns
 
 HOUR = 3600
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from builders import G5, NOW, P5, a_job, a_pool, a_request, a_running_job, a_snapshot, at
-from trainmaster.domain.capacity import Demand, Kind, Pool
-from trainmaster.domain.warm import WarmPool, counting, fit_of
+from trainmaster.domain.capacity.units import Demand, Kind, Pool
+from trainmaster.domain.capacity.warm_pools import WarmPool, counting, fit_of
+from trainmaster.planner.placement.warm_pools import WarmPools
 from trainmaster.planner.schedule import schedule
-from trainmaster.planner.warm import WarmPools
 
 
 def a_warm(name="old", *, units=None, fit="same", until=600.0, **fields):

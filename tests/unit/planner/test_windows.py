@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from builders import G5, NOW, P5, a_job, a_past_attempt, a_running_job, an_ended_job, at
-from trainmaster.domain import lifecycle
-from trainmaster.domain.capacity import Kind, PlanStatus, Pool, reclaimed_at
-from trainmaster.domain.history import History
-from trainmaster.planner.windows import checkpoint_interval, window_refusal
+from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool, reclaimed_at
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.run_times import History
+from trainmaster.planner.placement.plan_windows import checkpoint_interval, window_refusal
 
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"
 HOUR = 3600.0

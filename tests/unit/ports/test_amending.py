@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import builders as b
-from trainmaster.domain.image.endpoint import Endpoint, Variant
-from trainmaster.ports.image import MOST_TRIES, amend
+from trainmaster.images.domain.endpoint import Endpoint, Variant
+from trainmaster.images.ports import MOST_TRIES, amend
 
 
 class Busy:

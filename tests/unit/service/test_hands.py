@@ -8,7 +8,7 @@ import pytest
 
 import builders as b
 from trainmaster.domain import errors
-from trainmaster.service.hands import each
+from trainmaster.service.context import each
 
 JOBS = tuple(b.a_job(name) for name in ("a", "b", "c"))
 GOING_ON = [

@@ -10,10 +10,10 @@ import pytest
 import builders as b
 from image_builders import an_image_job
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable
-from trainmaster.domain.image.capacity import capacity_of
-from trainmaster.domain.image.endpoint import Endpoint, Limits, Pressure, Variant
-from trainmaster.local.memory import MemoryStore
-from trainmaster.service.images.endpoints import MOST_ASKED, Refresher
+from trainmaster.images.domain.capacity import capacity_of
+from trainmaster.images.domain.endpoint import Endpoint, Limits, Pressure, Variant
+from trainmaster.images.service.endpoints import MOST_ASKED, Refresher
+from trainmaster.local.memory.store import MemoryStore
 
 LIMITS = Limits(fresh_for=300)
 

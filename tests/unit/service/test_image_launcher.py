@@ -10,20 +10,20 @@ import pytest
 import builders as b
 from image_builders import a_started_image, an_endpoint_pool, an_image_work
 from image_runs_world import CUT, Aside, Regions
-from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import NotPermitted, RequestRefused, Unavailable
-from trainmaster.domain.image.cutting import Window
-from trainmaster.domain.image.endpoint import Limits
-from trainmaster.domain.image.work import MERGE, Claim, RegionState
-from trainmaster.domain.job import JobState
-from trainmaster.domain.observation import Status
-from trainmaster.local.memory import MemoryStore
-from trainmaster.local.memory_runs import MemoryRuns
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.images.domain.endpoint import Limits
+from trainmaster.images.domain.tiling import Window
+from trainmaster.images.domain.work import MERGE, Claim, RegionState
+from trainmaster.images.local.memory_runs import MemoryRuns
+from trainmaster.images.service.launcher import ImageLauncher
+from trainmaster.images.service.routing import RoutedLauncher
+from trainmaster.local.memory.store import MemoryStore
 from trainmaster.ports import Created
-from trainmaster.service.hands import Hands, commit
-from trainmaster.service.images.launcher import ImageLauncher
-from trainmaster.service.images.routing import RoutedLauncher
-from trainmaster.service.tending import check_silent
+from trainmaster.service.context import Hands, commit
+from trainmaster.service.reconcile import check_silent
 
 NAME = "image:scene"
 

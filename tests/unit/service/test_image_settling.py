@@ -10,11 +10,11 @@ from builders import NOW
 from image_runs_world import ImageRunsWorld
 from image_world import ImageWorld, an_endpoint, an_image_request
 from trainmaster.domain.errors import Unavailable
-from trainmaster.domain.image.demand import demand_of
-from trainmaster.domain.image.endpoint import Variant
-from trainmaster.domain.job import JobState
-from trainmaster.service.images.endpoints import described
-from trainmaster.service.images.settling import settle_variants
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.images.domain.demand import demand_of
+from trainmaster.images.domain.endpoint import Variant
+from trainmaster.images.service.endpoints import described
+from trainmaster.images.service.variants import settle_variants
 
 
 @pytest.fixture

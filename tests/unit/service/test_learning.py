@@ -14,15 +14,15 @@ from moto import mock_aws
 import builders as b
 from aws_clients import aws_session
 from trainmaster.bootstrap import Application, Settings
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.catalogue import Catalogue
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.instance_table import SHIPPED
+from trainmaster.domain.capacity.resources import InstanceType
+from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
-from trainmaster.domain.instance_table import SHIPPED
-from trainmaster.domain.policy import Expansion, Policy
-from trainmaster.domain.resources import InstanceType
+from trainmaster.domain.policy.settings import Expansion, Policy
 from trainmaster.handlers.manager import consume, metrics
-from trainmaster.local.memory import MemoryStore
-from trainmaster.service.catalogue import AGE, PAUSE, Learner, Sources, merged
+from trainmaster.local.memory.store import MemoryStore
+from trainmaster.service.capacity.catalogue import AGE, PAUSE, Learner, Sources, merged
 
 SECOND = timedelta(seconds=1)
 NEW = InstanceType(name="ml.new.large", vcpus=4, memory_gib=16, network_gbps=10)

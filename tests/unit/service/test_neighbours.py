@@ -9,11 +9,11 @@ import pytest
 import builders as b
 from image_builders import a_running_image, an_image_job
 from trainmaster.domain.errors import NotPermitted, Unavailable
-from trainmaster.domain.image.capacity import cap_of
-from trainmaster.domain.image.endpoint import Endpoint, Limits, Pressure, Variant
-from trainmaster.local.memory import MemoryStore
-from trainmaster.service.images.endpoints import Refresher
-from trainmaster.service.images.neighbours import MOST_ROLES, MOST_WATCHED, Neighbours
+from trainmaster.images.domain.capacity import cap_of
+from trainmaster.images.domain.endpoint import Endpoint, Limits, Pressure, Variant
+from trainmaster.images.service.endpoints import Refresher
+from trainmaster.images.service.external_load import MOST_ROLES, MOST_WATCHED, Neighbours
+from trainmaster.local.memory.store import MemoryStore
 
 LIMITS = Limits(instance_concurrency=5)
 MINUTE = 60

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 
-from trainmaster.worker.control import Control
-from trainmaster.worker.executor import Clocks, Executor
-from trainmaster.worker.liveness import Mark
-from trainmaster.worker.names import Identity
-from trainmaster.worker.settings import Settings
-from trainmaster.worker.state import Node, Role, State, Why
-from trainmaster.worker.view import View
+from trainmaster.worker.rendezvous.control import Control
+from trainmaster.worker.rendezvous.executor import Clocks, Executor
+from trainmaster.worker.rendezvous.liveness import Mark
+from trainmaster.worker.rendezvous.node_names import Identity
+from trainmaster.worker.rendezvous.settings import Settings
+from trainmaster.worker.rendezvous.state import Node, Role, State, Why
+from trainmaster.worker.rendezvous.view import View
 
 MEMBER, WAITING, SPARE, LEAVING = Role.MEMBER, Role.WAITING, Role.SPARE, Role.LEAVING
 SETTINGS = Settings(

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from looking import LEAVING, MEMBER, SPARE, WAITING, forming, key, node, view, working
 
-from trainmaster.worker.actions import CHANGES, Action, Carried, apply
-from trainmaster.worker.state import RECORDS_KEPT, Endpoint, Record, State, Why, decode, encode
+from trainmaster.worker.rendezvous.actions import CHANGES, Action, Carried, apply
+from trainmaster.worker.rendezvous.state import RECORDS_KEPT, Endpoint, Record, State, Why, decode, encode
 
 
 def done(action, look, **carried):

@@ -6,8 +6,8 @@ import pytest
 from moto import mock_aws
 
 from aws_clients import aws_client
-from trainmaster.worker.checkpoints import Checkpoints, DirectoryKeeper, Fenced, Mark
-from trainmaster.worker.s3_checkpoints import S3Keeper
+from trainmaster.worker.checkpoints.checkpoints import Checkpoints, DirectoryKeeper, Fenced, Mark
+from trainmaster.worker.checkpoints.s3 import S3Keeper
 
 
 @pytest.fixture

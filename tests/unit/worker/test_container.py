@@ -7,7 +7,7 @@ import json
 import pytest
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.worker.container import Container, ElasticJob, Hook, attempt_of, interface_address
+from trainmaster.worker.container.container import Container, ElasticJob, Hook, attempt_of, interface_address
 
 RESOURCES = {"current_host": "algo-2", "hosts": ["algo-1", "algo-2"], "network_interface_name": "eth7"}
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from looking import identity, key, working
 
-from trainmaster.worker.container import Container
-from trainmaster.worker.departure import take_out
-from trainmaster.worker.errors import Corrupt
-from trainmaster.worker.state import Role, decode, encode
+from trainmaster.worker.container.container import Container
+from trainmaster.worker.rendezvous.departure import take_out
+from trainmaster.worker.rendezvous.errors import Corrupt
+from trainmaster.worker.rendezvous.state import Role, decode, encode
 
 ENVIRON = {"TRAINMASTER_MIN": "1", "TRAINMASTER_MAX": "4"}
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 from looking import SETTINGS, Row, Ticking, executor, key
 
-from trainmaster.worker.budget import SPENT, Budget
-from trainmaster.worker.engine import Engine
-from trainmaster.worker.errors import Closed, Drained, RoundLost, TimedOut, Unreachable
-from trainmaster.worker.rendezvous import Rendezvous, free_port
-from trainmaster.worker.state import DONE, Role, Why, decode
+from trainmaster.worker.container.restart_budget import SPENT, Budget
+from trainmaster.worker.rendezvous.engine import Engine
+from trainmaster.worker.rendezvous.errors import Closed, Drained, RoundLost, TimedOut, Unreachable
+from trainmaster.worker.rendezvous.rendezvous import Rendezvous, free_port
+from trainmaster.worker.rendezvous.state import DONE, Role, Why, decode
 
 LOST = Unreachable("no answer")
 

@@ -7,10 +7,10 @@ import json
 import pytest
 from looking import SETTINGS, Row, Ticking, executor, key, working
 
-from trainmaster.worker.actions import Action, Carried
-from trainmaster.worker.errors import Closed, Corrupt, Drained, TimedOut, Unreachable
-from trainmaster.worker.operators import Close, Exit, Join, KeepAlive, Look
-from trainmaster.worker.state import State, decode, encode
+from trainmaster.worker.rendezvous.actions import Action, Carried
+from trainmaster.worker.rendezvous.errors import Closed, Corrupt, Drained, TimedOut, Unreachable
+from trainmaster.worker.rendezvous.operators import Close, Exit, Join, KeepAlive, Look
+from trainmaster.worker.rendezvous.state import State, decode, encode
 
 LOST = Unreachable("no answer")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from looking import node
 
-from trainmaster.worker.liveness import Mark, Watch, pace
+from trainmaster.worker.rendezvous.liveness import Mark, Watch, pace
 
 INTERVAL, EXPIRY = 2.0, 8.0
 

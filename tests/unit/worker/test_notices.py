@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.worker.notices import DIRECTORY, Notice, Notices, Reason, birth
+from trainmaster.worker.checkpoints.notices import DIRECTORY, Notice, Notices, Reason, birth
 
 WORKER = """
 import os, signal, sys
-from trainmaster.worker.notices import Notices
+from trainmaster.worker.checkpoints.notices import Notices
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
 me = Notices.of(os.environ).enrol(os.getpid())
 print("enrolled", flush=True)
@@ -112,7 +112,7 @@ def test_a_new_directory_is_private(tmp_path):
 
 
 def test_a_worker_that_was_left_behind_sees_it(tmp_path):
-    make = "import sys, pathlib; from trainmaster.worker.notices import Notices; "
+    make = "import sys, pathlib; from trainmaster.worker.checkpoints.notices import Notices; "
     make += "print(Notices.create(pathlib.Path(sys.argv[1])).directory)"
     made = subprocess.run([sys.executable, "-c", make, str(tmp_path)], capture_output=True, text=True, check=True)
     assert Notices(Path(made.stdout.strip())).deserted()

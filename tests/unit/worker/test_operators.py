@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from looking import LEAVING, SPARE, WAITING, forming, key, view, working
 
-from trainmaster.worker.actions import Action, Carried
-from trainmaster.worker.operators import Await, Close, Drain, Exit, Join, KeepAlive, Look, Publish
-from trainmaster.worker.state import Endpoint, Why
+from trainmaster.worker.rendezvous.actions import Action, Carried
+from trainmaster.worker.rendezvous.operators import Await, Close, Drain, Exit, Join, KeepAlive, Look, Publish
+from trainmaster.worker.rendezvous.state import Endpoint, Why
 
 NOW = 100.0
 DUE = 2.0

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster.worker.notices import Notices, Reason
-from trainmaster.worker.reprieve import Reprieve
+from trainmaster.worker.checkpoints.notices import Notices, Reason
+from trainmaster.worker.torch.stop_grace import Reprieve
 
 
 class Workers(Notices):

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.worker.budget import FULL, SPENT, Budget, Verdict
-from trainmaster.worker.state import Record, State, Why
+from trainmaster.worker.container.restart_budget import FULL, SPENT, Budget, Verdict
+from trainmaster.worker.rendezvous.state import Record, State, Why
 
 NOW = 100_000.0
 

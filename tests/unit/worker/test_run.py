@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.worker.container import Container, ElasticJob, Hook
-from trainmaster.worker.notices import Notices
-from trainmaster.worker.run import command_of, environment, parser, report
-from trainmaster.worker.supervise import Ended, Patience
+from trainmaster.worker.checkpoints.notices import Notices
+from trainmaster.worker.container.container import Container, ElasticJob, Hook
+from trainmaster.worker.container.run import command_of, environment, parser, report
+from trainmaster.worker.container.supervise import Ended, Patience
 
 HERE = Container(base=Path("/opt/ml"), training_job_name="bert", host="algo-1", hosts=("algo-1",), address="10.0.0.7")
 MEMBERS = ElasticJob(hook=Hook.MEMBERS, run="bert", table="queue", least=2, most=8)
@@ -37,7 +37,7 @@ def run(tmp_path):
     def start(*arguments, **environ):
         about = {"SM_BASE_DIR": str(tmp_path), "TRAINING_JOB_NAME": "bert", "TMPDIR": str(tmp_path)}
         process = subprocess.Popen(
-            [sys.executable, "-m", "trainmaster.worker.run", *arguments],
+            [sys.executable, "-m", "trainmaster.worker.container.run", *arguments],
             env={**os.environ, **about, **environ},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

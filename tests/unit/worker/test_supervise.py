@@ -15,8 +15,8 @@ import pytest
 PROGRAM = """
 import os, signal, sys
 from collections import UserDict
-from trainmaster.worker.notices import DIRECTORY, Notices
-from trainmaster.worker.supervise import Patience, Supervisor
+from trainmaster.worker.checkpoints.notices import DIRECTORY, Notices
+from trainmaster.worker.container.supervise import Patience, Supervisor
 notices = Notices.create()
 patience = Patience(total=float(sys.argv[1]), reserve=float(sys.argv[2]), last=0.2, leaving=float(sys.argv[3]))
 environ = {**os.environ, DIRECTORY: str(notices.directory)}
@@ -30,7 +30,7 @@ print(ended.returncode, ended.stopped, flush=True)
 """
 WORKER = """
 import os, signal, sys, time
-from trainmaster.worker.notices import Notices
+from trainmaster.worker.checkpoints.notices import Notices
 asked = []
 signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
 signal.signal(signal.SIGTERM, lambda *_: (print("terminated", flush=True), os._exit(3)))

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.worker import torch_entry
-from trainmaster.worker.torchrun import identity_of, settings_of
+from trainmaster.worker.torch import entry
+from trainmaster.worker.torch.torchrun import identity_of, settings_of
 
 
 def an_identity(address="10.0.0.7", configuration=None, environ=None):
@@ -76,13 +76,13 @@ def test_a_node_without_an_address_is_refused_rather_than_called_algo_1():
 def test_what_torch_loads_everywhere_imports_nothing_of_weight():
     code = (
         "import sys; before = set(sys.modules)\n"
-        "from trainmaster.worker.torch_entry import creator\n"
+        "from trainmaster.worker.torch.entry import creator\n"
         "assert callable(creator())\n"
         "print(sorted({name.split('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "['trainmaster']"
-    assert torch_entry.creator() is torch_entry.create
+    assert entry.creator() is entry.create
 
 
 def test_a_container_needs_boto3_alone():
@@ -94,8 +94,10 @@ def test_a_container_needs_boto3_alone():
         "        if name.split('.')[0] in {'httpx', 'rich', 'tabulate', 'typer', 'pydantic', 'yaml', 'torch'}:\n"
         "            raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Missing())\n"
-        "import trainmaster.worker.run, trainmaster.worker.rendezvous, trainmaster.worker.dynamodb\n"
-        "import trainmaster.worker.torch_entry, trainmaster.worker.torchrun, trainmaster.worker.reprieve\n"
+        "import trainmaster.worker.container.run, trainmaster.worker.rendezvous.rendezvous\n"
+        "import trainmaster.worker.rendezvous.dynamodb\n"
+        "import trainmaster.worker.torch.entry, trainmaster.worker.torch.torchrun\n"
+        "import trainmaster.worker.torch.stop_grace\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from trainmaster.worker.notices import Notices, Reason
+from trainmaster.worker.checkpoints.notices import Notices, Reason
 from trainmaster.worker.training import Alone, Requests, checkpoints, newest_world_of
 
 

@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from trainmaster.domain.elastic import Elastic, RestartBudget
-from trainmaster.domain.elastic import Hook as QueuesHook
-from trainmaster.domain.names import attempt_name, member_name
-from trainmaster.service.requests import environment
-from trainmaster.worker.budget import PERIOD, Budget
-from trainmaster.worker.container import ElasticJob, Hook, attempt_of
-from trainmaster.worker.settings import from_environment
+from trainmaster.domain.elastic.sizes import Elastic, RestartBudget
+from trainmaster.domain.elastic.sizes import Hook as QueuesHook
+from trainmaster.domain.jobs.names import attempt_name, member_name
+from trainmaster.service.attempt_request import environment
+from trainmaster.worker.container.container import ElasticJob, Hook, attempt_of
+from trainmaster.worker.container.restart_budget import PERIOD, Budget
+from trainmaster.worker.rendezvous.settings import from_environment
 
 ELASTIC = Elastic(
     least=2,

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
-from trainmaster.local.replay import report
-from trainmaster.local.replay.account import Account
 from trainmaster.local.replay.options import DEFAULT_POLICY, parse
-from trainmaster.local.replay.pictures import draw
 from trainmaster.local.replay.progress import Bar
 from trainmaster.local.replay.queue import ReplayFailed
+from trainmaster.local.replay.report import tables
+from trainmaster.local.replay.report.pictures import draw
 from trainmaster.local.replay.running import POLICIES, REFERENCE, Run, play
-from trainmaster.local.replay.trace import BadTrace, TraceJob, chosen, read_trace, write_trace
+from trainmaster.local.replay.trace.account import Account
+from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, chosen, read_trace, write_trace
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
@@ -109,8 +109,8 @@ def _run(name: str, jobs: Sequence[TraceJob], options: Namespace, bar: Bar) -> R
 
 def _shown(runs: Sequence[Run], options: Namespace) -> str:
     if options.json:
-        return report.as_json(runs, compared=options.compare)
-    return report.comparison(runs) if options.compare else report.one_table(runs[0])
+        return tables.as_json(runs, compared=options.compare)
+    return tables.comparison(runs) if options.compare else tables.one_table(runs[0])
 
 
 def _draw(runs: Sequence[Run], directory: str) -> None:

@@ -14,22 +14,30 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 
-from trainmaster.domain.attempt import Attempt, Outcome
-from trainmaster.domain.capacity import Pool
-from trainmaster.domain.earlier import KEPT
-from trainmaster.domain.job import ENDED, Job, JobState
-from trainmaster.domain.names import STAMP
-from trainmaster.domain.observation import Observation
-from trainmaster.domain.policy import Policy
-from trainmaster.local.memory import MemoryStore
-from trainmaster.local.replay.foretelling import Foretelling, Foretold
-from trainmaster.local.replay.played import Played
-from trainmaster.local.replay.requests import POOL, Request, admitted, index_of, longest_runtime, name_of, request_of
-from trainmaster.local.replay.trace import TraceJob
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.jobs.attempt import Attempt, Outcome
+from trainmaster.domain.jobs.attempt_totals import KEPT
+from trainmaster.domain.jobs.job import ENDED, Job, JobState
+from trainmaster.domain.jobs.names import STAMP
+from trainmaster.domain.jobs.observation import Observation
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.local.memory.store import MemoryStore
+from trainmaster.local.replay.forecasts import Foretelling, Foretold
+from trainmaster.local.replay.report.results import Played
+from trainmaster.local.replay.trace.requests import (
+    POOL,
+    Request,
+    admitted,
+    index_of,
+    longest_runtime,
+    name_of,
+    request_of,
+)
+from trainmaster.local.replay.trace.trace import TraceJob
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
-from trainmaster.local.virtual import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
-from trainmaster.service.carrying import PassReport
-from trainmaster.service.hands import Hands
+from trainmaster.local.virtual_time import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
+from trainmaster.service.apply_plan import PassReport
+from trainmaster.service.context import Hands
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
 

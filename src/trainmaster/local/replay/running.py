@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmaster.domain.policy import Order, Policy
-from trainmaster.local.replay.baselines import BASELINES, play_baseline
-from trainmaster.local.replay.figures import figures
-from trainmaster.local.replay.foretelling import Foretold, eta_figures
-from trainmaster.local.replay.played import Played
+from trainmaster.domain.policy.settings import Order, Policy
+from trainmaster.local.replay.forecasts import Foretold, eta_figures
+from trainmaster.local.replay.policies.baselines import BASELINES, play_baseline
 from trainmaster.local.replay.queue import RESTART_SECONDS, Replay, Terms, Told
-from trainmaster.local.replay.trace import TraceJob
+from trainmaster.local.replay.report.figures import figures
+from trainmaster.local.replay.report.results import Played
+from trainmaster.local.replay.trace.trace import TraceJob
 from trainmaster.local.simulator.clock import EPOCH
 
 POLICIES: tuple[str, ...] = (*(order.value for order in Order), *BASELINES)

@@ -15,10 +15,10 @@ It must not be imported by anything that is deployed.
 """
 
 from trainmaster.local.simulator.clock import Clock, VirtualClock, WallClock
-from trainmaster.local.simulator.engine import Account
-from trainmaster.local.simulator.errors import ApiError
-from trainmaster.local.simulator.script import Outcome, Profile
+from trainmaster.local.simulator.service.engine import Account
+from trainmaster.local.simulator.service.script import Outcome, Profile
 from trainmaster.local.simulator.simulator import SageMakerSimulator
+from trainmaster.local.simulator.wire.errors import ApiError
 
 __all__ = [
     "Account",

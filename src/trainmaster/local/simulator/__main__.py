@@ -21,16 +21,16 @@ from typing import Any
 
 import boto3
 
-from trainmaster.local.simulator.accounts import Accounts
 from trainmaster.local.simulator.clock import WallClock
-from trainmaster.local.simulator.delivery import event_courier, log_courier
-from trainmaster.local.simulator.engine import Account
-from trainmaster.local.simulator.events import AWS_SOURCE
-from trainmaster.local.simulator.invocations import Invocations
-from trainmaster.local.simulator.runner import CommandRunner, LogSink
-from trainmaster.local.simulator.script import PREFIX, profile_from
-from trainmaster.local.simulator.server import serve
+from trainmaster.local.simulator.containers.runner import CommandRunner, LogSink
+from trainmaster.local.simulator.events.delivery import event_courier, log_courier
+from trainmaster.local.simulator.events.events import AWS_SOURCE
+from trainmaster.local.simulator.service.engine import Account
+from trainmaster.local.simulator.service.script import PREFIX, profile_from
 from trainmaster.local.simulator.simulator import SageMakerSimulator
+from trainmaster.local.simulator.wire.accounts import Accounts
+from trainmaster.local.simulator.wire.invocations import Invocations
+from trainmaster.local.simulator.wire.server import serve
 
 INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 """What scripts get of the server's own environment: none of its credentials or endpoints."""

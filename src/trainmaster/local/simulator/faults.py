@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from trainmaster.local.simulator.errors import ApiError, throttled
+from trainmaster.local.simulator.wire.errors import ApiError, throttled
 
 LIST_RATE = 2.0
 """ListTrainingJobs calls a second and account; not adjustable (facts/sagemaker.md 2.2)."""

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 from botocore.config import Config
 
-from trainmaster.local.simulator import client as clients
-from trainmaster.local.simulator.capacity import Ec2, Quotas
 from trainmaster.local.simulator.clock import Clock, VirtualClock
-from trainmaster.local.simulator.constraints import check_answer, check_request
-from trainmaster.local.simulator.demand import Market
-from trainmaster.local.simulator.direct import DirectClient
-from trainmaster.local.simulator.engine import Account, Engine
-from trainmaster.local.simulator.events import AWS_SOURCE, Envelope, Sink
+from trainmaster.local.simulator.events.events import AWS_SOURCE, Envelope, Sink
+from trainmaster.local.simulator.events.outbox import Containers, Outlet
 from trainmaster.local.simulator.faults import DEFAULT_RATES, Faults, Throttle
-from trainmaster.local.simulator.outlet import Containers, Outlet
-from trainmaster.local.simulator.protocol import Reply, answer, service_model
-from trainmaster.local.simulator.script import Profile, Scripts
+from trainmaster.local.simulator.service.capacity import Ec2, Quotas
+from trainmaster.local.simulator.service.demand import Market
+from trainmaster.local.simulator.service.engine import Account, Engine
+from trainmaster.local.simulator.service.script import Profile, Scripts
+from trainmaster.local.simulator.service.world import GRACE, World
 from trainmaster.local.simulator.ticker import Ticker
-from trainmaster.local.simulator.world import GRACE, World
+from trainmaster.local.simulator.wire import client as clients
+from trainmaster.local.simulator.wire.constraints import check_answer, check_request
+from trainmaster.local.simulator.wire.direct import DirectClient
+from trainmaster.local.simulator.wire.protocol import Reply, answer, service_model
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
-from trainmaster.domain.elastic import Hook
-from trainmaster.domain.job import Job
-from trainmaster.domain.lifecycle import current, elastic_of
+from trainmaster.domain.elastic.sizes import Hook
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.lifecycle import current, elastic_of
 from trainmaster.ports import ResizeHook
-from trainmaster.service.hands import Hands
+from trainmaster.service.context import Hands
 from trainmaster.service.resizing.custom import CustomHook
 from trainmaster.service.resizing.members import SLACK, MembersHook
 from trainmaster.service.resizing.restart import SIGTERM_TO_SIGKILL, RestartHook

@@ -13,12 +13,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from trainmaster.domain import lifecycle
-from trainmaster.domain.elastic import Hook
+from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
-from trainmaster.domain.job import Change, Job, JobState
-from trainmaster.domain.one_line import LONGEST_REASON
-from trainmaster.domain.request.fields import shown
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import Change, Job, JobState
+from trainmaster.domain.requests.fields import shown
+from trainmaster.domain.text import LONGEST_REASON
 
 
 class Outcome(StrEnum):

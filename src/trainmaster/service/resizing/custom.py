@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from trainmaster.domain import lifecycle
 from trainmaster.domain.errors import InvalidRequest, NotPermitted
-from trainmaster.domain.job import Job, JobState
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.ports import Asker
 from trainmaster.service.change import Desk, change_job
-from trainmaster.service.hands import EVENT, FUNCTION, Hands, commit
+from trainmaster.service.context import EVENT, FUNCTION, Hands, commit
 from trainmaster.service.launch import stop
 from trainmaster.service.resizing.contract import Answer, answer_in, answered, given_up, question
 

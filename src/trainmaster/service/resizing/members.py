@@ -10,16 +10,16 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from trainmaster.domain import lifecycle
-from trainmaster.domain.attempt import Attempt
-from trainmaster.domain.elastic import Member
+from trainmaster.domain.elastic.rendezvous import Control
+from trainmaster.domain.elastic.sizes import Member
 from trainmaster.domain.errors import CapacityExhausted, RequestRefused, UnreadableGroup
-from trainmaster.domain.job import Job, JobState
-from trainmaster.domain.rendezvous import Control
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import Attempt
+from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.ports import Created
-from trainmaster.service.hands import Hands, commit
+from trainmaster.service.attempt_request import PoolGoneError, request_of_member
+from trainmaster.service.context import Hands, commit
 from trainmaster.service.launch import known_to_stand, look, look_at
-from trainmaster.service.requests import PoolGoneError, request_of_member
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from trainmaster.domain import lifecycle
-from trainmaster.domain.job import Job, JobState
-from trainmaster.service.hands import Hands, commit
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import Job, JobState
+from trainmaster.service.context import Hands, commit
 from trainmaster.service.launch import look, stop
 
 SIGTERM_TO_SIGKILL = timedelta(seconds=120)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from image_builders import an_image_work
-from trainmaster.domain.image.abreast import abreast_of, limiting, requests_of, rest
-from trainmaster.domain.image.capacity import UNLIMITED
-from trainmaster.domain.image.claims import MOST_PAUSES, pause
-from trainmaster.domain.image.work import MERGE, Rest
+from trainmaster.images.domain.capacity import UNLIMITED
+from trainmaster.images.domain.concurrency import abreast_of, limiting, requests_of, rest
+from trainmaster.images.domain.leases import MOST_PAUSES, pause
+from trainmaster.images.domain.work import MERGE, Rest
 
 
 @pytest.mark.parametrize(

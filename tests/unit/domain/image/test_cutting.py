@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.image.cutting import MOST_REGIONS, Cut, Region, Window, load, region_count, regions, tiles
+from trainmaster.images.domain.tiling import MOST_REGIONS, Cut, Region, Window, load, region_count, regions, tiles
 
 
 def a_cut(tile=1024, overlap=50, region=10_240):

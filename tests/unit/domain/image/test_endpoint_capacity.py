@@ -9,16 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import at
-from trainmaster.domain.image.capacity import (
-    UNLIMITED,
-    cap_of,
-    capacity_of,
-    factor_at,
-    is_strained,
-    pools_of,
-    pressed,
-)
-from trainmaster.domain.image.endpoint import (
+from trainmaster.images.domain.capacity import UNLIMITED, cap_of, capacity_of, factor_at, is_strained, pools_of, pressed
+from trainmaster.images.domain.endpoint import (
     Endpoint,
     Limits,
     Pressure,

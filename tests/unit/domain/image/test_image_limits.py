@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.image.capacity import capacity_of
-from trainmaster.domain.image.endpoint import Endpoint, Limits, Variant
-from trainmaster.domain.image.limits import TAGS, VARIABLES, limits_of, tagged
+from trainmaster.images.domain.capacity import capacity_of
+from trainmaster.images.domain.endpoint import Endpoint, Limits, Variant
+from trainmaster.images.domain.limits import TAGS, VARIABLES, limits_of, tagged
 
 ENDPOINT = Endpoint(key="m", variants=(Variant(name="a", instances=3),))
 CONCURRENCY = "osml:instance-concurrency"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.domain.image.request import (
+from trainmaster.images.domain.request import (
     Compression,
     Distillation,
     ImageRequest,

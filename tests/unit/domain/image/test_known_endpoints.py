@@ -9,11 +9,11 @@ import pytest
 
 import builders as b
 from image_builders import an_endpoint, an_endpoint_pool, an_image_job
-from trainmaster.adapters.dynamodb_rows import WAIT, row_of
+from trainmaster.adapters.dynamodb.rows import WAIT, row_of
 from trainmaster.bootstrap import Application, Settings
-from trainmaster.domain.capacity import Kind, Pool, counted, in_settings
-from trainmaster.domain.image.endpoint import Limits, Pressure, pool_name
-from trainmaster.domain.image.known import caps_of, default_caps, endpoint_pools, needed
+from trainmaster.domain.capacity.units import Kind, Pool, counted, in_settings
+from trainmaster.images.domain.endpoint import Limits, Pressure, pool_name
+from trainmaster.images.domain.endpoint_set import caps_of, default_caps, endpoint_pools, needed
 
 SHIPS = pool_name("ships", "blue")
 

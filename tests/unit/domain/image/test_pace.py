@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from image_builders import an_image_work
-from trainmaster.domain.image.pace import BESIDES, seconds_left, turns, unknown
+from trainmaster.images.domain.pace import BESIDES, seconds_left, turns, unknown
 
 LOADS = st.integers(1, 100_000)
 QUANTILES = st.sampled_from([0.05, 0.5, 0.9])

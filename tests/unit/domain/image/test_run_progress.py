@@ -9,11 +9,11 @@ import pytest
 
 import builders as b
 from image_builders import an_image_work
-from trainmaster.domain.image.claims import laid_out
-from trainmaster.domain.image.cutting import Region, Window
-from trainmaster.domain.image.progress import dispatchable, exhausted, observed, silent
-from trainmaster.domain.image.work import MERGE, Progress, RegionState, Run, run_of, run_parts
-from trainmaster.domain.observation import Status
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.images.domain.leases import laid_out
+from trainmaster.images.domain.progress import dispatchable, exhausted, observed, silent
+from trainmaster.images.domain.tiling import Region, Window
+from trainmaster.images.domain.work import MERGE, Progress, RegionState, Run, run_of, run_parts
 
 WORK = an_image_work()
 DEAD = timedelta(seconds=120)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster.domain.image.endpoint import key_of
-from trainmaster.domain.image.urls import without_secrets, without_secrets_of
+from trainmaster.images.domain.endpoint import key_of
+from trainmaster.images.domain.urls import without_secrets, without_secrets_of
 
 
 @pytest.mark.parametrize(

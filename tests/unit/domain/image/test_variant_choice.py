@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from builders import at
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.image.endpoint import Endpoint, Variant, never_described
-from trainmaster.domain.image.variant import choose_variant
+from trainmaster.images.domain.endpoint import Endpoint, Variant, never_described
+from trainmaster.images.domain.variant import choose_variant
 
 ASKED = "imageProcessorParameters.TargetVariant"
 JOBS = [f"job-{number}" for number in range(1_000)]

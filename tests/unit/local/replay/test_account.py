@@ -10,8 +10,8 @@ from botocore.exceptions import ClientError, NoCredentialsError
 
 from builders import P5, a_request
 from trainmaster.local.replay.__main__ import main
-from trainmaster.local.replay.account import LONGEST_PAUSE_SECONDS, MOST_TRIES, Account, trace_of
-from trainmaster.local.replay.trace import BadTrace, read_trace
+from trainmaster.local.replay.trace.account import LONGEST_PAUSE_SECONDS, MOST_TRIES, Account, trace_of
+from trainmaster.local.replay.trace.trace import BadTrace, read_trace
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
 
 QUICK = Profile(seeking_seconds=0, starting_seconds=0, downloading_seconds=0, uploading_seconds=0, training_seconds=100)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.local.replay.baselines import BASELINES, play_baseline
-from trainmaster.local.replay.figures import figures
-from trainmaster.local.replay.played import moments
-from trainmaster.local.replay.trace import TraceJob, chosen, read_trace
+from trainmaster.local.replay.policies.baselines import BASELINES, play_baseline
+from trainmaster.local.replay.report.figures import figures
+from trainmaster.local.replay.report.results import moments
+from trainmaster.local.replay.trace.trace import TraceJob, chosen, read_trace
 
 TRACES = Path(__file__).parents[4] / "benchmarks" / "traces"
 PHILLY, ITP = ("philly_2017", "ee9e8c"), ("itp_2021", "cluster02")

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from trainmaster.local.replay.figures import figures, jain, percentile
-from trainmaster.local.replay.foretelling import Foretold, eta_figures
-from trainmaster.local.replay.played import Moment, Played, moments
+from trainmaster.local.replay.forecasts import Foretold, eta_figures
 from trainmaster.local.replay.progress import Bar
-from trainmaster.local.replay.report import comparison, duration, one_table
+from trainmaster.local.replay.report.figures import figures, jain, percentile
+from trainmaster.local.replay.report.results import Moment, Played, moments
+from trainmaster.local.replay.report.tables import comparison, duration, one_table
 from trainmaster.local.replay.running import Run
-from trainmaster.local.replay.trace import TraceJob
+from trainmaster.local.replay.trace.trace import TraceJob
 
 SMALL = Played(TraceJob("small", 10, 100, 2, "vision"), ((20, 120),))
 LARGE = Played(TraceJob("large", 0, 80, 8, "speech"), ((0, 20), (120, 210)), lost=30)

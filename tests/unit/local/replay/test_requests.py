@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from trainmaster.domain.capacity import Pool
-from trainmaster.local.replay.requests import POOL, admitted, index_of, longest_runtime, name_of, request_of
-from trainmaster.local.replay.trace import TraceJob
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.local.replay.trace.requests import POOL, admitted, index_of, longest_runtime, name_of, request_of
+from trainmaster.local.replay.trace.trace import TraceJob
 
 POOLS = {POOL: Pool(POOL, 8)}
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.local.replay.trace import BadTrace, TraceJob, chosen, parse_trace, read_trace, write_trace
+from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, chosen, parse_trace, read_trace, write_trace
 
 SECONDS = st.floats(0, 1e8).map(lambda value: round(value, 3))
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12)

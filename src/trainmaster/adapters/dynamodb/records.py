@@ -1,0 +1,125 @@
+"""What ended attempts have taught, as one small row: run times by kind, and what shares have used.
+
+A row of one kilobyte costs two write units with every end, one of four kilobytes eight; so it is compressed, and run
+times have two decimals of weight. These are cut off, not rounded: a weight that is rounded stops fading. The
+transaction that ends an attempt, or a size, books it under the row's version, so each is booked once. It must not
+decide what is remembered: that is `domain.records`.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import accumulate
+from typing import Any
+
+from trainmaster.adapters.dynamodb.rows import STATE, Key, Row, keyed
+from trainmaster.adapters.dynamodb.settings import SETTINGS, Deployed
+from trainmaster.adapters.dynamodb.table import ABSENT, Action, Guard, Table
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.run_times import History, Sketch
+from trainmaster.domain.records import Records, booked
+from trainmaster.domain.shares.charging import books
+from trainmaster.domain.shares.usage import UNIX_EPOCH, Account, Usage
+
+RECORDS: Key = (STATE, "records")
+_PARTS = 100
+"""A weight is kept in hundredths."""
+
+
+def booking(table: Table, deployed: Deployed, changes: Sequence[tuple[Job, Job]]) -> list[Action]:
+    """The write that books what these changes end, guarded by the row's version; none where none ends anything."""
+    if not any(books(before, after) for before, after in changes):
+        return []
+    rows = {row["sk"]["S"]: row for row in table.get_all([RECORDS, SETTINGS])}
+    settings, row = deployed.in_force(rows.get(SETTINGS[1])), rows.get(RECORDS[1])
+    records = records_of(row)
+    for before, after in changes:
+        records = booked(records, before, after, settings.policy, settings.pools)
+    version = 0 if row is None else int(row["version"]["N"])
+    return [table.putting(records_row(records, version + 1), Guard("version", version) if version else ABSENT)]
+
+
+def records_row(records: Records, version: int) -> Row:
+    """The row of what is remembered."""
+    values = {**_history(records.history), "accounts": _usage(records.usage)}
+    if records.released:
+        values["released"] = {pool: _since_epoch(at) for pool, at in records.released.items()}
+    text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
+    return keyed(RECORDS, version=version, records=zlib.compress(text.encode("utf-8", "surrogatepass"), level=9))
+
+
+def records_of(row: Row | None) -> Records:
+    """What such a row remembers; nothing where there is none, and nothing of what older versions did not write."""
+    if row is None:
+        return Records()
+    values = json.loads(zlib.decompress(bytes(row["records"]["B"])).decode("utf-8", "surrogatepass"))
+    released = {pool: UNIX_EPOCH + timedelta(seconds=at) for pool, at in values.get("released", {}).items()}
+    return Records(_read_history(values), _read_usage(values.get("accounts", {})), released)
+
+
+def _history(history: History) -> dict[str, Any]:
+    return {
+        "kinds": [[kind, *_pairs(_cut(sketch))] for kind, sketch in history.kinds.items()],
+        "startups": {types: round(seconds, 1) for types, seconds in history.startups.items()},
+        "waits": _pairs(history.waits),
+        **({"pauses": {hook: round(seconds, 1) for hook, seconds in history.pauses.items()}} if history.pauses else {}),
+    }
+
+
+def _read_history(values: Mapping[str, Any]) -> History:
+    kinds = {kind: _read_sketch(numbers) for kind, *numbers in values.get("kinds", [])}
+    waits = dict(_read_pairs(values.get("waits", [])))
+    return History(kinds, values.get("startups", {}), waits, values.get("pauses", {}))
+
+
+def _cut(sketch: Sketch) -> dict[int, int]:
+    parts = ((bucket, int(weight * _PARTS)) for bucket, weight in sketch.weights.items())
+    return {bucket: part for bucket, part in parts if part > 0}
+
+
+def _read_sketch(numbers: Sequence[int]) -> Sketch:
+    return Sketch({bucket: parts / _PARTS for bucket, parts in _read_pairs(numbers)})
+
+
+def _pairs(counts: Mapping[int, int]) -> list[int]:
+    """How many buckets further, and how many there, in turn: small numbers, which are short when compressed."""
+    numbers: list[int] = []
+    last = 0
+    for bucket, count in sorted(counts.items()):
+        numbers += [bucket - last, count]
+        last = bucket
+    return numbers
+
+
+def _read_pairs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    return zip(accumulate(numbers[::2]), numbers[1::2], strict=True)
+
+
+def _usage(usage: Usage) -> dict[str, list[Any]]:
+    return {share: _account(account) for share, account in usage.accounts.items()}
+
+
+def _account(account: Account) -> list[Any]:
+    """Tenths of a second and hundredths of a cent, so that small amounts add up to large ones."""
+    amounts = [round(account.faded, 1), _since_epoch(account.at), account.period, round(account.gpu_seconds, 1)]
+    return [*map(_short, amounts), _short(round(account.dollars, 4))]
+
+
+def _since_epoch(at: datetime) -> float:
+    """Tenths of a second will do."""
+    return round((at - UNIX_EPOCH).total_seconds(), 1)
+
+
+def _short(number: float) -> float:
+    return int(number) if float(number).is_integer() else number
+
+
+def _read_usage(values: Mapping[str, Sequence[Any]]) -> Usage:
+    return Usage({share: _read_account(*numbers) for share, numbers in values.items()})
+
+
+def _read_account(faded: float, at: float, period: int, gpu_seconds: float, dollars: float) -> Account:
+    return Account(float(faded), UNIX_EPOCH + timedelta(seconds=at), period, float(gpu_seconds), float(dollars))

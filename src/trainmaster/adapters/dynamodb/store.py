@@ -1,0 +1,268 @@
+"""The Store on one DynamoDB table: being in a state is a row (docs/adr/0001-a-job-is-one-row.md).
+
+The ten verbs of the port, each in a few calls; how rows look is told in docs/reference/table.md. No Scan anywhere.
+It must not decide anything, nor know SageMaker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from trainmaster.adapters.dynamodb.catalogue import (
+    CATALOGUE,
+    CURSORS,
+    catalogue_of,
+    catalogue_row,
+    cursors_of,
+    cursors_row,
+)
+from trainmaster.adapters.dynamodb.finding import find
+from trainmaster.adapters.dynamodb.lanes import fitted, heads
+from trainmaster.adapters.dynamodb.listing import browse
+from trainmaster.adapters.dynamodb.records import RECORDS, booking, records_of
+from trainmaster.adapters.dynamodb.requests import read_request, request_rows
+from trainmaster.adapters.dynamodb.rows import (
+    ACTIVE_ROWS,
+    CONTROL,
+    FOREIGN_ROWS,
+    STATE,
+    WARM_ROWS,
+    Key,
+    Row,
+    after_rows,
+    foreign_of,
+    foreign_row,
+    job_of,
+    keyed,
+    row_of,
+    span,
+    warm_key,
+    warm_of,
+    warm_row,
+)
+from trainmaster.adapters.dynamodb.settings import EVENTS, SETTINGS, Deployed, history_of
+from trainmaster.adapters.dynamodb.table import ABSENT, MOST_ACTIONS, Action, Guard, Table
+from trainmaster.adapters.dynamodb.transitions import moves
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.pool_history import PoolEvent
+from trainmaster.domain.capacity.read_limits import first_guess, first_of, heads_needed, heads_wanted
+from trainmaster.domain.capacity.units import Pool, Units, foreign_units
+from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.errors import Fenced, Throttled, Unavailable
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.plan import Cursors, Snapshot
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.shares.charging import books
+from trainmaster.domain.store_limits import check_changes
+from trainmaster.images.adapters.endpoint_rows import EndpointPools, known_endpoints, remember
+from trainmaster.images.domain.endpoint import POOL_PREFIX, Endpoint
+from trainmaster.images.domain.endpoint_set import Caps, default_caps
+from trainmaster.ports import Page, QueueSettings, Request
+
+_ROUNDS = 10
+_MOST_SPILLING = 18
+"""Changes of one transition up to which each may need five writes: then old history is put apart with them."""
+
+
+class DynamoStore:
+    """The queue's memory in DynamoDB.
+
+    Args:
+        table: the table, with its client and how to wait. The client's own retries cover throttling, 5xx and lost
+            answers.
+        default_pools: the pools of the deployment's `Pools` parameter.
+        parameter: that parameter as text. Pools set through the API hold until a deployment changes it.
+        policy: the deployment's settings, until others are set.
+        caps: what endpoints take of image jobs' requests.
+
+    Every verb raises `Throttled`, `Unavailable` and `NotPermitted` beyond what the port says.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        default_pools: Mapping[str, Pool],
+        parameter: str,
+        policy: Policy | None = None,
+        caps: Caps = default_caps,
+    ) -> None:
+        self._table, self._caps = table, caps
+        self._deployed = Deployed(dict(default_pools), parameter, policy or Policy())
+
+    def submit(self, job: Job, request: Request) -> Job:
+        """Store a new job at once or nothing; see `ports.Store`."""
+        identity, *pieces = request_rows(job, request)
+        table = self._table
+        others = [row_of(job), *pieces, *(keyed(key) for key in sorted(after_rows(job)))]
+        writes = [table.putting(identity, ABSENT), *map(table.putting, others)]
+        if not table.commit(writes):
+            return job
+        stored = find(table, job.name)
+        if stored is None:
+            raise Unavailable(f"the name {job.name} is taken, but its job cannot be read")
+        return stored
+
+    def begin_pass(self) -> Snapshot:
+        """Fence all earlier passes, then read; see `ports.Store`. A lost answer may skip a number."""
+        number = self._table.count_up(CONTROL, "pass")
+        return self._read(number, deciding=True)
+
+    def survey(self) -> Snapshot:
+        """The same reading without a fence; see `ports.Store`.
+
+        Half the price, since only the pass number needs strong consistency: who writes, then reads number n, knows
+        that pass n + 1 sees the write.
+        """
+        snapshot = self._read(0, deciding=False)
+        control = self._table.get(CONTROL)
+        return replace(snapshot, pass_number=int(control["pass"]["N"]) if control else 0)
+
+    def transition(
+        self,
+        changes: Sequence[tuple[Job, Job]],
+        *,
+        fence: int | None = None,
+        warm: Sequence[WarmPool] = (),
+        cold: Sequence[str] = (),
+        cursors: Cursors | None = None,
+    ) -> bool:
+        """Commit changes, all or none; see `ports.Store`. Raises `ValueError` beyond 100 writes."""
+        check_changes(changes)
+        may_spill = len(changes) <= _MOST_SPILLING
+        writes = [write for change in changes for write in moves(self._table, *change, may_spill=may_spill)]
+        writes += [self._table.putting(warm_row(pool)) for pool in warm]
+        writes += [self._table.deleting(warm_key(name)) for name in cold]
+        writes += [self._table.putting(cursors_row(cursors))] if cursors is not None else []
+        if fence is None and len(writes) == len(changes) == 1 and not books(*changes[0]):
+            return self._table.replace(writes[0]["Put"]["Item"], Guard("version", changes[0][0].version))
+        for _ in range(_ROUNDS):
+            won = self._commit(fence, writes, booking(self._table, self._deployed, changes))
+            if won is not None:
+                return won
+        raise Throttled("others keep booking attempts that have ended")
+
+    def _commit(self, fence: int | None, writes: Sequence[Action], bookings: Sequence[Action]) -> bool | None:
+        """Whether it won; None where nothing was wrong but that others' bookings came between."""
+        fences = [] if fence is None else [self._table.checking(CONTROL, Guard("pass", fence))]
+        actions = [*fences, *writes, *bookings]
+        if len(actions) > MOST_ACTIONS:
+            raise ValueError(f"these changes need more than {MOST_ACTIONS} writes")
+        failed = self._table.commit(actions) if writes else frozenset[int]()
+        if fences and 0 in failed:
+            raise Fenced(f"pass {fence} has been overtaken")
+        return None if failed and min(failed) >= len(fences) + len(writes) else not failed
+
+    def find(self, name: str) -> Job | None:
+        """The job of that name; see `ports.Store`."""
+        return find(self._table, name)
+
+    def request_of(self, name: str) -> Request:
+        """The request as submitted; see `ports.Store`."""
+        return read_request(self._table, name)
+
+    def browse(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
+        """A page of jobs; see `ports.Store`. A job that has just ended may be missing for a moment."""
+        return browse(self._table, which, limit, cursor)
+
+    def settings(self, *, catalogue: bool = True, history: bool = False) -> QueueSettings:
+        """The settings in force; see `ports.Store`."""
+        if not (catalogue or history):
+            return self._deployed.in_force(self._table.get(SETTINGS))
+        keys = [SETTINGS, *([CATALOGUE] if catalogue else []), *([EVENTS] if history else [])]
+        rows = {_key(row): row for row in self._table.get_all(keys)}
+        return replace(
+            self._deployed.in_force(rows.get(SETTINGS)),
+            catalogue=catalogue_of(rows.get(CATALOGUE)),
+            history=history_of(rows.get(EVENTS)),
+        )
+
+    def learn(self, catalogue: Catalogue) -> None:
+        """Replace what was learned of instance types; see `ports.Knowledge`."""
+        self._table.put(catalogue_row(catalogue))
+
+    def set_settings(
+        self,
+        *,
+        pools: Sequence[Pool] | None = None,
+        policy: Policy | None = None,
+        version: int | None = None,
+        noted: Sequence[PoolEvent] = (),
+    ) -> QueueSettings:
+        """Replace the pools, the policy, or both; see `ports.Store`."""
+        changed = self._deployed.change(self._table, pools, policy, version, noted)
+        return replace(changed, catalogue=catalogue_of(self._table.get(CATALOGUE)))
+
+    def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
+        """Add and remove foreign training jobs; see `ports.Store`. What has not changed is not written."""
+        known = foreign_of(list(self._table.every(STATE, **span(FOREIGN_ROWS))))
+        for name in known.keys() & set(gone) - present.keys():
+            self._table.delete((STATE, FOREIGN_ROWS + name))
+            del known[name]
+        for name, units in present.items():
+            if known.get(name) != dict(units):
+                self._table.put(foreign_row(name, units))
+                known[name] = dict(units)
+        return known
+
+    def known(self, keys: Collection[str]) -> Mapping[str, Endpoint]:
+        """Those endpoints that are remembered; see `ports.image.KnownEndpoints`."""
+        return known_endpoints(self._table, keys)
+
+    def remember(self, endpoint: Endpoint, before: Endpoint | None) -> bool:
+        """Keep an endpoint in place of `before`; see `ports.image.KnownEndpoints`. Raises `TooLarge`."""
+        return remember(self._table, endpoint, before)
+
+    def _read(self, pass_number: int, *, deciding: bool) -> Snapshot:
+        """All that a pass plans upon; strongly consistent, and of lanes no more than it needs, where it decides."""
+        rows = {_key(row): row for row in self._table.every(STATE, consistent=deciding)}
+        settings = self._deployed.in_force(rows.get(SETTINGS))
+        foreign = foreign_units(foreign_of(_beginning(rows, FOREIGN_ROWS)), settings.pools)
+        catalogue = catalogue_of(rows.get(CATALOGUE))
+        active = [job_of(row) for row in _beginning(rows, ACTIVE_ROWS)]
+        endpoints = EndpointPools(self.known, self._caps)
+        guess = first_guess(endpoints.of(active), active, settings.policy.order) if deciding else first_of
+        wanted = partial(heads_needed, order=settings.policy.order) if deciding else heads_wanted
+        lanes = heads(self._table, guess, consistent=deciding)
+        first = {lane.key: job_of(lane.rows[0]) for lane in lanes}
+        # All jobs of a lane need the same pools, which its key names.
+        asking = [job for lane, job in first.items() if POOL_PREFIX in lane]
+        pools = {**settings.pools, **endpoints.of([*active, *asking])}
+        lanes = fitted(
+            self._table,
+            lanes,
+            lambda lane: first_of(lane, sparing=deciding),
+            lambda lane: wanted(first[lane.key], pools, active, foreign, catalogue),
+            consistent=deciding,
+        )
+        waiting = [job_of(row) for lane in lanes for row in lane.rows]
+        return Snapshot(
+            pass_number=pass_number,
+            pools=pools,
+            active=tuple(_newest(active, waiting)),
+            waiting=tuple(sorted(_newest(waiting, active), key=lambda job: job.order)),
+            cut_lanes=frozenset(first[lane.key].lane for lane in lanes if lane.cut),
+            foreign=foreign,
+            warm=tuple(warm_of(row) for row in _beginning(rows, WARM_ROWS)),
+            policy=settings.policy,
+            records=records_of(rows.get(RECORDS)),
+            catalogue=catalogue,
+            cursors=cursors_of(rows.get(CURSORS)),
+        )
+
+
+def _key(row: Row) -> Key:
+    return (row["pk"]["S"], row["sk"]["S"])
+
+
+def _beginning(rows: Mapping[Key, Row], prefix: str) -> list[Row]:
+    return [row for (_, sort_key), row in rows.items() if sort_key.startswith(prefix)]
+
+
+def _newest(jobs: Iterable[Job], others: Iterable[Job]) -> list[Job]:
+    """Those jobs that the other list does not have in a newer version: one may have moved between two reads."""
+    versions = {job.name: job.version for job in others}
+    return [job for job in jobs if job.version > versions.get(job.name, -1)]

@@ -1,0 +1,214 @@
+"""From what SageMaker says of a training job, in a Describe answer or an EventBridge event, to values of the domain.
+
+Pure. Both have the same members; an event has times as milliseconds and tags as a map (SageMaker developer guide,
+"Events that SageMaker sends to EventBridge"). It must not raise anything but `InvalidRequest`, whatever it is given:
+a queue that a stranger can write to must not be stopped by what he writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from trainmaster.adapters.sagemaker.request import JOB_TAG, QUEUE_TAG, tag_value
+from trainmaster.domain.capacity.units import Units, source, total, worst_case
+from trainmaster.domain.capacity.warm_pools import LONGEST_KEEP_ALIVE
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.jobs.names import MAX_NAME
+from trainmaster.domain.jobs.observation import TERMINAL, Observation, Status, Warm
+from trainmaster.domain.requests.fields import entries, part, shown, text, whole
+from trainmaster.domain.text import LONGEST_REASON
+
+DETAIL_TYPE = "SageMaker Training Job State Change"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECONDS = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
+_STATUSES = frozenset(Status)
+_WARM = frozenset(Warm)
+INTERRUPTED = "Interrupted"
+"""The secondary status of a spot job whose instances were taken away (SageMaker API, DescribeTrainingJob)."""
+_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9])*")
+
+Object = Mapping[str, object]
+
+
+def observation_of_event(event: object, queue: str) -> Observation | None:
+    """What an EventBridge event says; None where it is not about a training job that could be this queue's.
+
+    Attempts carry their queue's tag from birth, so an event with other tags is about another queue's job or
+    nobody's. One without any tags may be ours: whether SageMaker always sends them is not promised.
+
+    Args:
+        event: any JSON value.
+        queue: this queue's name.
+
+    Raises `InvalidRequest` with the field where the event is about a training job and cannot be read.
+    """
+    if not isinstance(event, Mapping) or event.get("detail-type") != DETAIL_TYPE:
+        return None
+    detail = event.get("detail")
+    if not isinstance(detail, Mapping):
+        raise _bad("detail", detail, "an object")
+    tags = _tags(detail)
+    if tags and tags.get(QUEUE_TAG) != tag_value(queue):
+        return None
+    return _observation(detail, "detail.", tags.get(JOB_TAG))
+
+
+def observation_of_answer(answer: Object) -> Observation:
+    """What a DescribeTrainingJob answer says. Raises `InvalidRequest` where it cannot be read.
+
+    Other than an event it says all there is, so that no word of a warm pool means that there is none.
+    """
+    seen = _observation(answer, "", None)
+    return seen if seen.warm is not None else replace(seen, warm=Warm.NONE)
+
+
+def units_of_answer(answer: Object) -> Units:
+    """Instances that a described training job holds, by where they come from (`capacity.source`).
+
+    Nothing once it has ended, nor for a serverless one, which has no instances; among preferences what SageMaker has
+    chosen, before that the worst case.
+    """
+    if _status(answer, "") in TERMINAL:
+        return {}
+    plan = text(part(answer, "ResourceConfig"), "TrainingPlanArn")
+    spot = answer.get("EnableManagedSpotTraining") is True
+    held = _types(part(answer, "ResourceConfig"))
+    return total({source(name, spot=spot, plan_arn=plan): count} for name, count in held.items())
+
+
+def _types(config: Object) -> Units:
+    """Instances by type."""
+    if selected := text(config, "SelectedInstanceType"):
+        return _selected(config, selected)
+    if groups := entries(config, "InstanceGroups"):
+        return total(_units(group, config) for group in groups)
+    if preferences := entries(config, "InstancePreferences"):
+        return worst_case(_units(preference, config) for preference in preferences)
+    return _units(config, config)
+
+
+def _selected(config: Object, selected: str) -> dict[str, int]:
+    if count := whole(config, "SelectedInstanceCount"):
+        return {selected: count}
+    listed = worst_case(_units(entry, config) for entry in entries(config, "InstancePreferences"))
+    return {name: count for name, count in listed.items() if name == selected}
+
+
+def _units(entry: Object, config: Object) -> dict[str, int]:
+    """The instances of one group or preference; the count may stand once, beside them all."""
+    name = text(entry, "InstanceType")
+    count = whole(entry, "InstanceCount") or whole(config, "InstanceCount") or 0
+    return {name: count} if name and count > 0 else {}
+
+
+def _observation(detail: Object, path: str, job_name: str | None) -> Observation:
+    return Observation(
+        training_job_name=_name(detail.get("TrainingJobName"), f"{path}TrainingJobName"),
+        status=_status(detail, path),
+        secondary=_text(detail, "SecondaryStatus", path) or "",
+        job_name=None if job_name is None else _name(job_name, f"{path}Tags.{JOB_TAG}"),
+        failure_reason=_reason(detail, path),
+        started_at=_time(detail.get("TrainingStartTime"), f"{path}TrainingStartTime"),
+        stopping_since=_stopping_since(detail, path),
+        chosen_type=text(part(detail, "ResourceConfig"), "SelectedInstanceType"),
+        warm=_warm(detail),
+        warm_until=_warm_until(detail, path),
+        interruptions=_interruptions(detail),
+    )
+
+
+def _status(detail: Object, path: str) -> Status:
+    value = detail.get("TrainingJobStatus")
+    if isinstance(value, str) and value in _STATUSES:
+        return Status(value)
+    raise _bad(f"{path}TrainingJobStatus", value, "a training job's status")
+
+
+def _reason(detail: Object, path: str) -> str | None:
+    """The failure reason as it can be stored: not too long, and without halves of surrogate pairs."""
+    said = (_text(detail, "FailureReason", path) or "")[:LONGEST_REASON]
+    return said.encode(errors="replace").decode() or None
+
+
+def _stopping_since(detail: Object, path: str) -> datetime | None:
+    """When the last stop began, as SageMaker's list of secondary statuses has it."""
+    steps = entries(detail, "SecondaryStatusTransitions")
+    for index in reversed(range(len(steps))):
+        if steps[index].get("Status") == "Stopping":
+            field = f"{path}SecondaryStatusTransitions[{index}].StartTime"
+            return _time(steps[index].get("StartTime"), field)
+    return None
+
+
+def _interruptions(detail: Object) -> int:
+    """How often spot instances were taken away: each begins a step of its own in SageMaker's list."""
+    steps = entries(detail, "SecondaryStatusTransitions")
+    listed = sum(step.get("Status") == INTERRUPTED for step in steps)
+    return listed or int(detail.get("SecondaryStatus") == INTERRUPTED)
+
+
+def _warm(detail: Object) -> Warm | None:
+    status = text(part(detail, "WarmPoolStatus"), "Status")
+    return Warm(status) if status in _WARM else None
+
+
+def _warm_until(detail: Object, path: str) -> datetime | None:
+    """When a warm pool ends by itself, where the job has ended and keeps one."""
+    kept = whole(part(detail, "ResourceConfig"), "KeepAlivePeriodInSeconds")
+    ended = _time(detail.get("TrainingEndTime"), f"{path}TrainingEndTime")
+    return None if ended is None or not kept else ended + min(timedelta(seconds=kept), LONGEST_KEEP_ALIVE)
+
+
+def _name(value: object, field: str) -> str:
+    if isinstance(value, str) and len(value) <= MAX_NAME and _NAME.fullmatch(value):
+        return value
+    raise _bad(field, value, "a training job's name")
+
+
+def _text(detail: Object, key: str, path: str) -> str | None:
+    value = detail.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    raise _bad(path + key, value, "a string")
+
+
+def _time(value: object, field: str) -> datetime | None:
+    """A time as Describe (a datetime) or an event (milliseconds, a number or its text, or ISO 8601) gives it."""
+    if value is None:
+        return None
+    try:
+        return _moment(value).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _bad(field, value, "a time") from error
+
+
+def _moment(value: object) -> datetime:
+    """Raises `TypeError`, `ValueError` or `OverflowError` where it is no time of this calendar."""
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _EPOCH + timedelta(milliseconds=value)
+    if not isinstance(value, str):
+        raise TypeError("neither a number nor a string")
+    if _MILLISECONDS.fullmatch(value):
+        return _EPOCH + timedelta(milliseconds=float(value))
+    moment = datetime.fromisoformat(value)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _tags(detail: Object) -> dict[str, str]:
+    """The tags of an event; none where it has no member of that name."""
+    tags = detail.get("Tags")
+    if tags is None:
+        return {}
+    if not isinstance(tags, Mapping):
+        raise _bad("detail.Tags", tags, "an object")
+    return {key: value for key, value in tags.items() if isinstance(value, str)}
+
+
+def _bad(field: str, value: object, wanted: str) -> InvalidRequest:
+    hint = "See the SageMaker developer guide, 'Events that SageMaker sends to EventBridge'."
+    return InvalidRequest(f"{field} is {shown(value)}, not {wanted}.", field=field, hint=hint)

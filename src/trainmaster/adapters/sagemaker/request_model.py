@@ -1,0 +1,241 @@
+"""Requests checked against SageMaker's service model.
+
+`problems` walks botocore's own shapes, so that types, limits, patterns and allowed values are AWS's and not
+copied here. The model is the trimmed one (`service_model`), whatever botocore the runtime has. It must not know what
+fields mean together (`domain/request`), nor call AWS.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from trainmaster.adapters.sagemaker.service_model import shape
+from trainmaster.domain.requests import Problem, did_you_mean, shown
+
+MOST_PROBLEMS = 100
+"""The walk stops there: a body of megabytes must not cost more than a few problems' worth of work."""
+_INPUT = "CreateTrainingJobRequest"
+# What SageMaker's serialisers hold; the model itself bounds few numbers.
+_BITS = {"integer": 31, "long": 63}
+_LONGEST_MATCHED = 8192
+_MOST_NAMED = 12
+_LONGEST_NAME = 64
+
+Found = Iterator[Problem]
+
+
+def problems(request: object) -> list[Problem]:
+    """What in a CreateTrainingJob request, any JSON value, is not as SageMaker's service model says.
+
+    At most `MOST_PROBLEMS`, in the request's own order, an object's missing members first. That is more than
+    botocore checks before it sends: also greatest lengths and values, patterns, allowed values, numbers that
+    SageMaker cannot hold, and text that is not Unicode. `field` ends in ` (key)` where the key of a map is wrong.
+    """
+    return list(islice(_check(shape(_INPUT), request, ""), MOST_PROBLEMS))
+
+
+def _check(rule: Any, value: object, path: str) -> Found:
+    yield from _CHECKS[rule.type_name](rule, value, path)
+
+
+def _structure(rule: Any, value: object, path: str) -> Found:
+    if not isinstance(value, Mapping):
+        yield _wrong_type(rule, value, path)
+        return
+    members = rule.members
+    if rule.is_tagged_union and len(value) != 1:
+        yield _problem(path, f"has {len(value)} members.", f"Give exactly one of: {_named(members)}.")
+    for name in rule.required_members:
+        if name not in value:
+            yield Problem(_join(path, name), f"{name} is missing.", f"Add it; it is {_KINDS[members[name].type_name]}.")
+    for name, child in value.items():
+        if name in members:
+            yield from _check(members[name], child, _join(path, name))
+        else:
+            yield _unknown_member(name, members, path)
+
+
+def _list(rule: Any, value: object, path: str) -> Found:
+    if not isinstance(value, list | tuple):
+        yield _wrong_type(rule, value, path)
+        return
+    crowd = list(_size(rule, len(value), path, "entries"))
+    yield from crowd
+    if not crowd:
+        for index, child in enumerate(value):
+            yield from _check(rule.member, child, f"{path}[{index}]")
+
+
+def _map(rule: Any, value: object, path: str) -> Found:
+    if not isinstance(value, Mapping):
+        yield _wrong_type(rule, value, path)
+        return
+    crowd = list(_size(rule, len(value), path, "entries"))
+    yield from crowd
+    if not crowd:
+        for key, child in value.items():
+            yield from _check(rule.key, key, _join(path, key) + " (key)")
+            yield from _check(rule.value, child, _join(path, key))
+
+
+def _string(rule: Any, value: object, path: str) -> Found:
+    if not isinstance(value, str):
+        yield _wrong_type(rule, value, path)
+        return
+    size = list(_size(rule, len(value), path, "characters"))
+    allowed = rule.enum
+    if not value.isascii() and not _encodable(value):
+        yield _problem(path, "has half of a surrogate pair, which no encoding can carry.", "Send valid Unicode.")
+    elif size:
+        yield from size
+    elif allowed and value not in allowed:
+        yield _problem(path, f"is {shown(value)}.", _allowed_hint(value, allowed))
+    elif "pattern" in rule.metadata:
+        yield from _pattern(rule.metadata["pattern"], value, path)
+
+
+def _number(rule: Any, value: object, path: str) -> Found:
+    if isinstance(value, bool) or not isinstance(value, int):
+        yield _wrong_type(rule, value, path)
+        return
+    limit: int = 2 ** _BITS[rule.type_name]
+    least, most = rule.metadata.get("min", -limit), rule.metadata.get("max", limit - 1)
+    if not least <= value <= most:
+        yield _problem(path, f"is {shown(value)}.", f"Give a whole number from {least} to {most}.")
+
+
+def _boolean(rule: Any, value: object, path: str) -> Found:
+    if not isinstance(value, bool):
+        yield _wrong_type(rule, value, path)
+
+
+_CHECKS: Mapping[str, Callable[[Any, object, str], Found]] = {
+    "structure": _structure,
+    "list": _list,
+    "map": _map,
+    "string": _string,
+    "integer": _number,
+    "long": _number,
+    "boolean": _boolean,
+}
+"""By kind of rule; a test walks the model to see that it has no other."""
+_KINDS = {
+    "structure": "an object",
+    "list": "a list",
+    "map": "an object",
+    "string": "a string",
+    "integer": "a whole number",
+    "long": "a whole number",
+    "boolean": "true or false",
+}
+
+
+def _size(rule: Any, length: int, path: str, unit: str) -> Found:
+    least, most = rule.metadata.get("min", 0), rule.metadata.get("max")
+    if length < least:
+        yield _problem(path, f"has {length} {unit}.", f"At least {least} are needed.")
+    elif most is not None and length > most:
+        yield _problem(path, f"has {length} {unit}.", f"At most {most} are possible.")
+
+
+def _pattern(pattern: str, value: str, path: str) -> Found:
+    # No string of the model is near this, but one has no greatest length, and a match takes time.
+    if len(value) > _LONGEST_MATCHED:
+        yield _problem(path, f"has {len(value)} characters.", f"At most {_LONGEST_MATCHED} are possible.")
+    elif not _matches(pattern, value):
+        broken = _matches(pattern, _LINE_END.sub("", value))
+        hint = "Leave out the line breaks." if broken else f"It has to match the pattern {pattern}"
+        yield _problem(path, f"is {shown(value)}.", hint)
+
+
+def _matches(pattern: str, value: str) -> bool:
+    subject = _ascii_twin(value) if r"\p{" in pattern else value
+    return _compiled(pattern).fullmatch(subject) is not None
+
+
+# Java's '.' stops at more line ends than Python's; inside a class a '.' is only itself.
+_TOKENS = re.compile(r"\\p\{(?P<category>\w+)\}|\\.|\[\^?\]?|\]|(?P<dot>\.)", re.DOTALL)
+_DOT = "[^\n\r\u0085\u2028\u2029]"
+_LINE_END = re.compile("[\n\r\u0085\u2028\u2029]")
+_CATEGORIES = {"L": "a-zA-Z", "N": "0-9", "Z": " ", "Alnum": "a-zA-Z0-9"}
+_TWINS = {"L": "a", "N": "0", "Z": " "}
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern of the model, which is Java's, for Python; KeyError for a category unknown here."""
+    inside = False
+
+    def translate(token: re.Match[str]) -> str:
+        nonlocal inside
+        found = token.group()
+        if category := token.group("category"):
+            return _CATEGORIES[category] if inside else f"[{_CATEGORIES[category]}]"
+        if found[0] in "[]":
+            inside = found != "]"
+        return _DOT if token.group("dot") and not inside else found
+
+    return re.compile(_TOKENS.sub(translate, pattern), re.ASCII)
+
+
+def _ascii_twin(text: str) -> str:
+    """The text with an ASCII character of the same kind in place of every other one.
+
+    So a pattern that asks for letters, numbers or separators of any script needs no table of Unicode's.
+    """
+    if text.isascii():
+        return text
+    return "".join(each if each.isascii() else _TWINS.get(unicodedata.category(each)[0], "\0") for each in text)
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _join(path: str, name: object) -> str:
+    plain = isinstance(name, str) and name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME
+    if not plain:
+        return f"{path}[{shown(name)}]"
+    return f"{path}.{name}" if path else str(name)
+
+
+def _problem(path: str, wrong: str, hint: str) -> Problem:
+    return Problem(path or "request", f"{path or 'The request'} {wrong}", hint)
+
+
+def _wrong_type(rule: Any, value: object, path: str) -> Problem:
+    wanted = _KINDS[rule.type_name]
+    hint = "Leave the field out instead of sending null." if value is None and path else f"Give {wanted}."
+    return _problem(path, f"is {shown(value)}, not {wanted}.", hint)
+
+
+def _unknown_member(name: object, members: Mapping[str, object], path: str) -> Problem:
+    field = _join(path, name)
+    meant = did_you_mean(name, members) if isinstance(name, str) else None
+    hint = f"Did you mean '{meant}'?" if meant else f"The members are: {_named(members)}."
+    return Problem(field, f"{path or 'The request'} has no member {shown(name)}.", hint)
+
+
+def _allowed_hint(value: str, allowed: list[str]) -> str:
+    meant = did_you_mean(value, allowed)
+    alike = sorted(allowed, key=lambda name: _common_start(name, value), reverse=True)
+    return (f"Did you mean '{meant}'? " if meant else "") + f"The values are: {_named(alike)}."
+
+
+def _common_start(one: str, other: str) -> int:
+    return next((place for place, pair in enumerate(zip(one, other, strict=False)) if len(set(pair)) > 1), len(one))
+
+
+def _named(names: Any) -> str:
+    listed = list(names)
+    more = len(listed) - _MOST_NAMED
+    return ", ".join(listed[:_MOST_NAMED]) + (f", and {more} more" if more > 0 else "")

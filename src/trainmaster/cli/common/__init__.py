@@ -1,0 +1,1 @@
+"""Options, context and exit codes that commands share."""

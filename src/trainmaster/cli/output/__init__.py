@@ -1,0 +1,1 @@
+"""Tables, progress lines and sentences that commands print."""

@@ -1,0 +1,1 @@
+"""Commands for pools and settings."""

@@ -1,0 +1,51 @@
+"""Signs requests to the API with the caller's AWS credentials (Signature Version 4, service `execute-api`).
+
+It must not send anything. Only headers that no proxy rewrites are signed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import httpx
+
+from trainmaster.client.api.errors import Forbidden
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials
+
+_SIGNED = ("host", "content-type", "x-apigw-api-id")
+
+
+class SigV4(httpx.Auth):
+    """An httpx.Auth that signs each try anew, so that a retry never carries an expired signature.
+
+    `credentials` is a boto3 session's `get_credentials`: asked at every request, since temporary ones are replaced.
+    """
+
+    requires_request_body = True
+
+    def __init__(self, credentials: Callable[[], Credentials | None], region: str) -> None:
+        self._credentials = credentials
+        self._region = region
+
+    def auth_flow(self, request: httpx.Request) -> Iterator[httpx.Request]:  # type: ignore[override]
+        """Add `Authorization`, `X-Amz-Date` and, for temporary credentials, `X-Amz-Security-Token`."""
+        request.headers.update(self._signature_of(request))
+        yield request
+
+    def _signature_of(self, request: httpx.Request) -> dict[str, str]:
+        from botocore.auth import SigV4Auth
+        from botocore.awsrequest import AWSRequest
+
+        credentials = self._credentials()
+        if credentials is None:
+            raise Forbidden(
+                "There are no AWS credentials to sign the request with.",
+                hint="Set AWS_PROFILE or log in (`aws sso login`), as for any AWS call.",
+            )
+        headers = {name: request.headers[name] for name in _SIGNED if name in request.headers}
+        unsigned = AWSRequest(request.method, str(request.url), headers=headers, data=request.content)
+        SigV4Auth(credentials.get_frozen_credentials(), "execute-api", self._region).add_auth(unsigned)
+        return dict(unsigned.headers.items())

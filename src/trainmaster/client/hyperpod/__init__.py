@@ -1,0 +1,1 @@
+"""HyperPodPyTorchJob manifests as CreateTrainingJob requests."""

@@ -1,0 +1,1 @@
+"""Sessions for the SageMaker SDKs and the boto3 hook."""

@@ -1,0 +1,82 @@
+"""Puts answers into botocore's own shape: the JSON that SageMaker would send, through botocore's own parser.
+
+It must not decide what to answer. Parsing by the service model makes types, times and errors exactly as from AWS.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any, cast
+
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ClientError
+from botocore.parsers import create_parser
+
+from trainmaster.client.api.errors import ApiError, Conflict, Forbidden, Refused, Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from botocore.model import OperationModel, Shape
+
+# What SageMaker itself would say: API reference, "Common Errors" and the errors of CreateTrainingJob.
+_CODES: tuple[tuple[type[ApiError], str, int], ...] = (
+    (Forbidden, "AccessDeniedException", 400),
+    (Refused, "ValidationException", 400),
+    (Conflict, "ResourceInUse", 400),
+    (Unreachable, "ServiceUnavailable", 503),
+)
+
+Answer = tuple[AWSResponse, dict[str, Any]]
+
+
+def request_of(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The operation's input, from a request that botocore has serialized (SageMaker's protocol is JSON)."""
+    body: dict[str, Any] = json.loads(params["body"])
+    return body
+
+
+def rewrite(params: dict[str, Any], **members: str) -> None:
+    """Change members of a serialized request before it is signed and sent."""
+    params["body"] = json.dumps(request_of(params) | members).encode()
+
+
+def answer(model: OperationModel, payload: Mapping[str, Any], status: int = 200) -> Answer:
+    """What botocore's `before-call` expects of a handler that answers itself; times in `payload` are epoch seconds."""
+    headers = {"content-type": "application/x-amz-json-1.1", "x-amzn-requestid": str(uuid.uuid4())}
+    raw = {"headers": headers, "status_code": status, "body": json.dumps(payload).encode(), "context": {}}
+    parser = create_parser(model.service_model.resolved_protocol)
+    parsed: dict[str, Any] = parser.parse(raw, cast("Shape", model.output_shape))
+    parsed.setdefault("ResponseMetadata", {})["RetryAttempts"] = 0
+    return AWSResponse("", status, cast("Any", headers), None), parsed
+
+
+def refusal(model: OperationModel, error: ApiError) -> Answer:
+    """The API's error as SageMaker would say it, with our hint in the message."""
+    code, status = _code_of(error)
+    return answer(model, {"__type": code, "message": str(error)}, status)
+
+
+def client_error(error: ApiError, operation: str) -> ClientError:
+    """The same for code that raises rather than answers."""
+    code, status = _code_of(error)
+    response: Any = {
+        "Error": {"Code": code, "Message": str(error)},
+        "ResponseMetadata": {"HTTPStatusCode": status, "RetryAttempts": 0},
+    }
+    return ClientError(response, operation)
+
+
+def overwrite(http: AWSResponse, parsed: dict[str, Any], new: Answer) -> None:
+    """Put another answer in the place of one that has come (in `after-call`, which cannot return one)."""
+    http.status_code = new[0].status_code
+    parsed.clear()
+    parsed.update(new[1])
+
+
+def _code_of(error: ApiError) -> tuple[str, int]:
+    return next(
+        ((code, status) for kind, code, status in _CODES if isinstance(error, kind)),
+        ("ValidationException", 400),
+    )

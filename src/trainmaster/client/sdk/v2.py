@@ -1,0 +1,94 @@
+"""QueueSession for the SageMaker SDK 2: estimators submit to the queue, and `fit` waits for the whole of the job.
+
+It must be imported only where `sagemaker<3` is installed, and leaves every call but training jobs to the SDK.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from sagemaker.session import Session  # type: ignore[import-not-found]
+
+from trainmaster.client.api.errors import ApiError
+from trainmaster.client.sdk.hook import Route, client_for, takes
+from trainmaster.client.sdk.response_codec import client_error
+from trainmaster.client.sdk.waiting import Progress, QueueWait
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trainmaster.client.api.client import ApiClient
+    from trainmaster.client.sdk.elastic import ElasticOptions
+
+
+class QueueSession(Session):  # type: ignore[misc]
+    """A SageMaker Session whose training jobs go through the queue; every other call is the SDK's.
+
+    `api` is an ApiClient or the API's URL (None: found as `ApiClient()` finds it). With `resources`, such as
+    `accelerators=8,vcpus=96`, jobs ask for these instead of the instance type that they name; with `elastic` they may
+    be resized. All other arguments are the SDK's.
+    `queue` is the API. Only this session's own SageMaker client is routed: other clients of the same boto session
+    start jobs at once.
+    """
+
+    def __init__(
+        self,
+        boto_session: boto3.session.Session | None = None,
+        *args: Any,
+        api: ApiClient | str | None = None,
+        resources: str | None = None,
+        elastic: ElasticOptions | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(boto_session, *args, **kwargs)
+        self.queue: ApiClient = client_for(api, self.boto_session)
+        self._route = Route(self.boto_session, self.queue)
+        self._route.resources = resources
+        self._route.elastic = elastic
+        self._route.attach(self.sagemaker_client.meta.events)
+        self._route.attach_logs(self.boto_session.events)
+
+    def _intercept_create_request(
+        self, request: dict[str, Any], create: Callable[..., Any], func_name: str | None = None
+    ) -> Any:
+        """Submit training jobs to the queue (the article's section on intercepting the create request)."""
+        if func_name != "train" or not takes(request):
+            return super()._intercept_create_request(request, create, func_name)
+        try:
+            return self._route.submit(request)
+        except ApiError as error:
+            raise client_error(error, "CreateTrainingJob") from error
+
+    def logs_for_job(
+        self,
+        job_name: str,
+        wait: bool = False,  # noqa: FBT001, FBT002 - the SDK's own signature
+        poll: int = 10,
+        log_type: str = "All",
+        timeout: int | None = None,
+    ) -> None:
+        """Show the logs of all attempts; with `wait`, first the job's way through the queue.
+
+        Raises the SDK's UnexpectedStatusException when the job fails.
+        """
+        left = self._wait_in_queue(job_name, poll, timeout) if wait else timeout
+        super().logs_for_job(job_name, wait, poll, log_type, left)
+
+    def wait_for_job(self, job: str, poll: int = 5) -> Any:
+        """Wait until the job has ended, through the queue and all attempts; returns its description.
+
+        Raises the SDK's UnexpectedStatusException when the job fails.
+        """
+        self._wait_in_queue(job, poll, None)
+        return super().wait_for_job(job, poll)
+
+    def _wait_in_queue(self, job_name: str, poll: int, timeout: int | None) -> int | None:
+        """What is left of the timeout, in seconds, when the job has left the queue."""
+        progress = Progress()
+        try:
+            spent = QueueWait(self._route.known, progress, poll).wait(job_name, timeout)
+        finally:
+            progress.finish()
+        # The SDK takes 0 for no timeout at all.
+        return None if timeout is None else max(1, timeout - int(spent))

@@ -1,0 +1,1 @@
+"""Units, pools and instance types."""

@@ -1,0 +1,110 @@
+"""What the manager has lately done to its own pools: for people who ask where one came from or went, and what it costs.
+
+It must not decide anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.plan import Expand, PoolDecision, Retire
+from trainmaster.domain.times import clock
+
+MOST_EVENTS = 50
+"""The newest, which are remembered."""
+MOST_NAMED = 5
+"""Jobs that an event names; it counts the others."""
+
+
+class Deed(StrEnum):
+    """What was done: a pool made or made larger, made smaller, or removed."""
+
+    EXPAND = "expand"
+    SHRINK = "shrink"
+    RETIRE = "retire"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolEvent:
+    """One change of one pool.
+
+    Attributes:
+        at: when, UTC.
+        deed: what was done.
+        pool: the pool's name.
+        instance_type: its type.
+        before: its cap before; 0 of one that was made.
+        after: its cap from then on; 0 of one that was removed.
+        dollars_per_hour: what its instances may cost an hour from then on, more (or less: below 0) than before; 0 where
+            no price is known.
+        made_for: the demand that the pool was made for.
+        jobs: names of the first waiting jobs that it was done for.
+        job_count: how many there were.
+        why: the reason as a sentence.
+    """
+
+    at: datetime
+    deed: Deed
+    pool: str
+    instance_type: str
+    before: int
+    after: int
+    dollars_per_hour: float = 0.0
+    made_for: str = ""
+    jobs: tuple[str, ...] = ()
+    job_count: int = 0
+    why: str = ""
+
+
+def events(
+    decided: Sequence[PoolDecision], pools: Mapping[str, Pool], catalogue: Catalogue, now: datetime
+) -> Iterator[PoolEvent]:
+    """What these decisions do.
+
+    Args:
+        decided: what is to become of the manager's pools.
+        pools: as they were before.
+        catalogue: what is known of types, for prices.
+        now: UTC.
+    """
+    for each in decided:
+        pool, before = each.pool, pools[each.pool.name].cap if each.pool.name in pools else 0
+        after, jobs = (0, ()) if isinstance(each, Retire) else (pool.cap, each.jobs)
+        price = catalogue.of_pool(pool).price
+        yield PoolEvent(
+            at=now,
+            deed=_deed(each),
+            pool=pool.name,
+            instance_type=pool.instance_type,
+            before=before,
+            after=after,
+            dollars_per_hour=round((after - before) * price, 4),
+            made_for=pool.made_for,
+            jobs=jobs[:MOST_NAMED],
+            job_count=len(jobs),
+            why=_why(each),
+        )
+
+
+def made_dollars(pools: Mapping[str, Pool], catalogue: Catalogue) -> float:
+    """What all pools that the manager made may cost an hour, when all they have is in use; without unknown prices."""
+    return round(sum(pool.cap * catalogue.of_pool(pool).price for pool in pools.values() if pool.made_for), 4)
+
+
+def _deed(decided: PoolDecision) -> Deed:
+    if isinstance(decided, Expand):
+        return Deed.EXPAND
+    return Deed.RETIRE if isinstance(decided, Retire) else Deed.SHRINK
+
+
+def _why(decided: PoolDecision) -> str:
+    if isinstance(decided, Expand):
+        return "jobs wait that no pool which people have set could hold"
+    if decided.idle_since is None:
+        return "nobody used or waited for the rest, and a guard rail would have stopped others"
+    return f"nobody has used {'it' if isinstance(decided, Retire) else 'the rest'} since {clock(decided.idle_since)}"

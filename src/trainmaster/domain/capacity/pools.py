@@ -1,0 +1,175 @@
+"""Pools as people set them: their default names, and what is wrong with a list of them.
+
+It must not know what is in the pools, nor what was set before.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from trainmaster.domain.capacity.units import Kind, PlanWindow, Pool
+from trainmaster.domain.requests.fields import Problem, shown
+from trainmaster.images.domain.endpoint import is_endpoint_pool
+
+LARGEST_CAP = 1_000_000
+MOST_ACCELERATORS = 1_024
+MOST_VCPUS = 100_000
+MOST_GIB = 1_000_000
+"""Of memory; more than any instance has, so that a wrong unit is noticed."""
+HIGHEST_PRICE = 1_000_000
+LONGEST_NAME = 63
+
+# Names of pools stand in tags, in keys of the table and in URLs.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+_TYPE = re.compile(r"ml\.[a-z0-9-]{1,30}\.[a-z0-9-]{1,30}", re.ASCII)
+# Who makes accelerators, as `resources.InstanceType` has it.
+_MAKER = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
+# The service model's own pattern of a training plan's ARN, narrowed to what a name may have.
+_PLAN = re.compile(
+    r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]{12}:training-plan/[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}", re.ASCII
+)
+
+
+def default_name(instance_type: str, kind: Kind) -> str:
+    """The name of a pool that was given none: its type, with its kind where it is not on demand."""
+    return instance_type if kind is Kind.ON_DEMAND else f"{instance_type}.{kind}"
+
+
+def with_window(pool: Pool, windows: Mapping[str | None, PlanWindow]) -> Pool:
+    """The pool with what is known of its training plan, by ARN; the same where nothing is."""
+    window = windows.get(pool.plan_arn) if pool.kind is Kind.TRAINING_PLAN else None
+    if window is None:
+        return pool
+    return replace(pool, plan_status=window.status, starts_at=window.starts_at, ends_at=window.ends_at)
+
+
+def with_windows(pools: Iterable[Pool], before: Mapping[str, Pool]) -> list[Pool]:
+    """Newly set pools with what was known of their training plans."""
+    known = {
+        pool.plan_arn: PlanWindow(pool.plan_status, pool.starts_at, pool.ends_at)
+        for pool in before.values()
+        if pool.plan_status is not None
+    }
+    return [with_window(pool, known) for pool in pools]
+
+
+def as_made(pools: Iterable[Pool], before: Mapping[str, Pool]) -> list[Pool]:
+    """Newly set pools with what the manager has noted of those that it made, where people leave them as they were.
+
+    Draining one, or ending that, leaves it the manager's; a pool of which people set anything else is theirs.
+    """
+    return [_as_made(pool, before.get(pool.name)) for pool in pools]
+
+
+def _as_made(pool: Pool, before: Pool | None) -> Pool:
+    theirs = replace(pool, made_for="", made_at=None)
+    if before is None or not before.made_for:
+        return theirs
+    kept = replace(pool, made_for=before.made_for, made_at=before.made_at)
+    return kept if replace(kept, draining=before.draining) == before else theirs
+
+
+def pool_problems(pools: Sequence[Pool]) -> Iterator[Problem]:
+    """Everything wrong with a list of pools; fields are those of PUT /pools."""
+    names: set[str] = set()
+    for index, pool in enumerate(pools):
+        path = f"pools[{index}]"
+        yield from _own_problems(pool, f"{path}.")
+        if pool.name in names:
+            yield _twice(pool, path)
+        yield from _plan_taken(pool, pools[:index], f"{path}.")
+        names.add(pool.name)
+
+
+def problems_of_one(pool: Pool, others: Iterable[Pool]) -> Iterator[Problem]:
+    """Everything wrong with a pool beside these others; fields are those of PUT /pools/{name}."""
+    yield from _own_problems(pool, "")
+    yield from _plan_taken(pool, others, "")
+
+
+def _plan_taken(pool: Pool, others: Iterable[Pool], path: str) -> Iterator[Problem]:
+    if pool.plan_arn is not None and any(pool.plan_arn == other.plan_arn for other in others):
+        wrong = "The training plan has a pool already."
+        yield Problem(f"{path}trainingPlanArn", wrong, "Give every training plan one pool.")
+
+
+def endpoint_problem(pool: Pool, path: str = "") -> Problem | None:
+    """What is wrong with a pool that is an endpoint's; None for any other."""
+    named = is_endpoint_pool(pool.name)
+    if not named and pool.kind is not Kind.ENDPOINT:
+        return None
+    wrong = (
+        "A pool of kind endpoint is what an endpoint takes of image jobs' requests: nobody sets, drains or removes it."
+    )
+    hint = "Change the endpoint, its tags (osml:instance-concurrency, osml:capacity-target-percentage), or its jobs."
+    return Problem(f"{path}{'name' if named else 'kind'}", wrong, hint)
+
+
+def _own_problems(pool: Pool, path: str) -> Iterator[Problem]:
+    if (problem := endpoint_problem(pool, path)) is not None:
+        yield problem
+        return
+    yield from _name_problems(pool, path)
+    yield from _plan_problems(pool, path)
+    if not _TYPE.fullmatch(pool.instance_type):
+        wrong = f"{shown(pool.instance_type)} is no ML instance type."
+        yield Problem(f"{path}instanceType", wrong, "Give one such as ml.p5.48xlarge.")
+    if not 0 <= pool.cap <= LARGEST_CAP:
+        yield Problem(f"{path}cap", f"The cap {shown(pool.cap)} is out of range.", f"Use 0 to {LARGEST_CAP}.")
+    if not (math.isfinite(pool.price) and 0 <= pool.price <= HIGHEST_PRICE):
+        wrong = f"The price {shown(pool.price)} is out of range."
+        yield Problem(f"{path}price", wrong, "Give dollars for an hour of one instance, or 0 for none.")
+    if not 0 <= pool.accelerators_per_unit <= MOST_ACCELERATORS:
+        wrong = f"{shown(pool.accelerators_per_unit)} accelerators are out of range."
+        yield Problem(f"{path}accelerators", wrong, f"Use 1 to {MOST_ACCELERATORS}, or 0 for what the type has.")
+    yield from _resource_problems(pool, path)
+
+
+def _resource_problems(pool: Pool, path: str) -> Iterator[Problem]:
+    if not 0 <= pool.vcpus <= MOST_VCPUS:
+        wrong = f"{shown(pool.vcpus)} vCPUs are out of range."
+        yield Problem(f"{path}vcpus", wrong, f"Use 1 to {MOST_VCPUS}, or 0 for what the type has.")
+    sizes = (("memoryGib", pool.memory_gib), ("acceleratorMemoryGib", pool.accelerator_memory_gib))
+    for member, size in sizes:
+        if not (math.isfinite(size) and 0 <= size <= MOST_GIB):
+            wrong = f"{shown(size)} GiB are out of range."
+            yield Problem(f"{path}{member}", wrong, f"Give GiB of one instance, at most {MOST_GIB}, or 0.")
+    if pool.accelerator and not _MAKER.fullmatch(pool.accelerator):
+        wrong = f"{shown(pool.accelerator)} is no maker of accelerators."
+        yield Problem(f"{path}accelerator", wrong, "Give one in small letters: nvidia, aws, amd or habana.")
+
+
+def _name_problems(pool: Pool, path: str) -> Iterator[Problem]:
+    if len(pool.name) > LONGEST_NAME or not _NAME.fullmatch(pool.name):
+        yield Problem(
+            f"{path}name",
+            f"The name is {shown(pool.name)}.",
+            f"Use letters, digits, '-', '_' and '.', at most {LONGEST_NAME}, the first a letter or digit.",
+        )
+    elif _TYPE.fullmatch(pool.name) and (pool.name != pool.instance_type or pool.kind is not Kind.ON_DEMAND):
+        yield Problem(
+            f"{path}name",
+            f"{pool.name} names an instance type, and this is not the pool of that type on demand.",
+            "Give it another name.",
+        )
+
+
+def _plan_problems(pool: Pool, path: str) -> Iterator[Problem]:
+    field = f"{path}trainingPlanArn"
+    if pool.kind is not Kind.TRAINING_PLAN:
+        if pool.plan_arn is not None:
+            yield Problem(field, f"A pool of kind {pool.kind} has no training plan.", "Set kind to training-plan.")
+    elif pool.plan_arn is None:
+        yield Problem(field, "A pool of kind training-plan needs its plan.", "Give the ARN of the training plan.")
+    elif not _PLAN.fullmatch(pool.plan_arn):
+        hint = "It looks like arn:aws:sagemaker:us-east-1:111122223333:training-plan/my-plan."
+        yield Problem(field, f"{shown(pool.plan_arn)} is not the ARN of a training plan.", hint)
+
+
+def _twice(pool: Pool, path: str) -> Problem:
+    same = pool.name == default_name(pool.instance_type, pool.kind)
+    hint = f"Pools of one type and kind need names of their own: this one's is {pool.name} unless it has another."
+    return Problem(f"{path}.name", f"The pool {pool.name} is given twice.", hint if same else "Name each pool once.")

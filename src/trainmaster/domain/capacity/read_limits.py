@@ -1,0 +1,134 @@
+"""How far into a lane a pass reads: as far as jobs could start, never as far as the queue is deep.
+
+It must not read anything: stores ask it while they read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.resolve import Offers, resolved
+from trainmaster.domain.capacity.units import Pool, Units
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.lane import lane_parts
+from trainmaster.domain.policy.settings import Order
+from trainmaster.images.domain.demand import pool_of, wanted
+from trainmaster.images.domain.endpoint import POOL_PREFIX
+from trainmaster.images.domain.work import ImageWork
+
+FIRST = 32
+"""Waiting jobs that are read of every lane, unless it is one of an endpoint."""
+FIRST_OF_ENDPOINT = 16
+"""Those of a lane of image jobs. Every endpoint has a lane of its own, and a pass may need to look at a hundred."""
+FIRST_OF_FULL = 4
+"""Those that a pass reads of such a lane while its endpoint has no room, so that none of them can start."""
+MOST = 1_000
+"""Most that are read of any lane."""
+SPARE = 8
+"""Read beyond those that could start: heads may be backing off, or too large for what is free."""
+EQUALS_YIELD = frozenset({Order.LEAST_ATTAINED_SERVICE})
+"""Orders under which more than the priority decides who displaces whom; deadlines and patience do so under none."""
+
+
+def first_of(lane: str, *, sparing: bool = False) -> int:
+    """How many jobs of a lane are read in any case, given its name; a share may be called so that it has fewer.
+
+    Args:
+        lane: its name.
+        sparing: whether of full endpoints' lanes only the few are wanted that a pass needs.
+    """
+    if POOL_PREFIX not in lane:
+        return FIRST
+    return FIRST_OF_FULL if sparing else FIRST_OF_ENDPOINT
+
+
+def first_guess(pools: Mapping[str, Pool], active: Iterable[Job], order: Order) -> Callable[[str], int]:
+    """How many jobs of a lane a sparing reader probably wants, given its name, before anything of it is read.
+
+    Who follows it reads few lanes twice; what is read in the end is for `heads_needed` to say.
+
+    Args:
+        pools: those that are known by then.
+        active: the jobs that hold units of them.
+        order: the queue's.
+    """
+    held: Counter[str] = Counter()
+    standings: dict[str, set[tuple[str, int]]] = {}
+    yielding: set[str] = set()
+    for job in active:
+        if job.image_work is not None and not job.stopping:
+            held.update(job.units)
+            standings.setdefault(pool_of(job.image_work), set()).add((job.share, job.priority))
+            if job.preemptible and order in EQUALS_YIELD:
+                yielding.add(pool_of(job.image_work))
+
+    def first(lane: str) -> int:
+        parts = lane_parts(lane)
+        pool = pools.get(parts.pools) if parts else None
+        if parts is None or pool is None:
+            return first_of(lane)
+        # Where some could be stopped for others, more may be wanted: that shows with the lane's first job.
+        mixed = len(standings.get(pool.name, ())) > 1 or pool.name in yielding
+        full = pool.cap - held[pool.name] < min(1 << parts.size, pool.cap)
+        return first_of(lane, sparing=full and not mixed)
+
+    return first
+
+
+def heads_needed(  # noqa: PLR0913 -- a snapshot's parts, which is not made yet
+    head: Job, pools: Mapping[str, Pool], active: Sequence[Job], foreign: Units, catalogue: Catalogue, *, order: Order
+) -> int:
+    """How many jobs of a lane a pass reads, given its first one: as `heads_wanted`, but few of a full endpoint's."""
+    if head.image_work is not None and _is_full(order, head, head.image_work, pools, active):
+        return FIRST_OF_FULL
+    return heads_wanted(head, pools, active, foreign, catalogue)
+
+
+def heads_wanted(
+    head: Job, pools: Mapping[str, Pool], active: Iterable[Job], foreign: Units, catalogue: Catalogue
+) -> int:
+    """How many jobs of a lane are worth reading, given its first one.
+
+    Every job takes at least one unit, so no more can start than units are free, are being freed, or could be taken
+    from jobs of lower priority, in the pools that the lane's jobs can run in.
+
+    What equals could have to give up, by the queue's order or for a share that owns it, is not counted: of such a lane
+    the first are read, and displace whom they may. That delays others and loses nobody: what is being freed for the
+    first is counted, so the next pass reads on behind them, and once they start they are in no lane. If it counted,
+    every pass under least attained service would read all lanes as deep as pools are large, as units are hardly ever
+    free there.
+    """
+    names = resolved(head.demand, Offers(pools, catalogue)).pools
+    within_reach = {name: pools[name].cap - foreign.get(name, 0) for name in names if name in pools}
+    for job in active:
+        if not (job.stopping or (job.priority < head.priority and job.preemptible)):
+            for name, count in job.units.items():
+                if name in within_reach:
+                    within_reach[name] -= count
+    # Jobs of a lane that work at endpoints all ask for at least half as much as the largest of them.
+    least = 1 if head.image_work is None else _least(head.image_work)
+    could_start = -(-sum(max(0, units) for units in within_reach.values()) // least)
+    return max(FIRST if head.image_work is None else FIRST_OF_ENDPOINT, min(MOST, could_start + SPARE))
+
+
+def _is_full(order: Order, head: Job, work: ImageWork, pools: Mapping[str, Pool], active: Iterable[Job]) -> bool:
+    """Whether nobody of the lane of image jobs can start, whoever else were stopped for it."""
+    pool = pools.get(pool_of(work))
+    if pool is None:
+        return False
+    stay = (job for job in active if not job.stopping and not _may_go(order, job, head))
+    room = pool.cap - sum(job.units.get(pool.name, 0) for job in stay)
+    return room < min(_least(work), pool.cap)
+
+
+def _may_go(order: Order, job: Job, head: Job) -> bool:
+    """Whether a rule could have the job step aside for another: for its priority, its share, or the queue's order."""
+    outranked = job.priority < head.priority or (job.priority == head.priority and order in EQUALS_YIELD)
+    return job.preemptible and (outranked or job.share != head.share)
+
+
+def _least(work: ImageWork) -> int:
+    """What every job of its lane asks for at least."""
+    return 1 << (wanted(work).bit_length() - 1)

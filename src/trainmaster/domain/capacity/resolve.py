@@ -1,0 +1,146 @@
+"""Demands by resource, made into demands of pools: which of the pools in force a job could run in.
+
+A snapshot's pools come and go, so the answer is worked out anew in every pass. It must not know what is free, nor
+choose among the pools: that is `planner/placement/placer.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.resources import InstanceType, Resources
+from trainmaster.domain.capacity.units import Demand, Kind, Pool, Units, covers
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.plan import PoolDecision, Retire, Snapshot
+from trainmaster.domain.shares.entitlement import Entitlements
+from trainmaster.images.domain.demand import demand_of, pool_of
+
+
+@dataclass(frozen=True)
+class Offers:
+    """The pools that whoever asks for resources may get, each with what an instance of it has.
+
+    Worked out once a pass: with many pools and many distinct demands it was three quarters of a plan's work.
+
+    Spot pools and training plans are for jobs that name them: who asks for resources has not said that it may be
+    interrupted, or end with a plan.
+    """
+
+    pools: Mapping[str, Pool]
+    catalogue: Catalogue
+
+    @cached_property
+    def kinds(self) -> tuple[tuple[Pool, InstanceType], ...]:
+        """In the order of their names."""
+        ordered = (pool for _, pool in sorted(self.pools.items()) if pool.kind is Kind.ON_DEMAND)
+        return tuple((pool, self.catalogue.of_pool(pool)) for pool in ordered)
+
+    @cached_property
+    def caps(self) -> Units:
+        """Of the pools that are here to stay."""
+        return {name: pool.cap for name, pool in self.pools.items() if not (pool.made_for or pool.draining)}
+
+    def covering(self, asked: Resources) -> tuple[Pool, ...]:
+        """Those whose type covers what is asked of an instance, by name; many demands differ in their count alone."""
+        if asked not in self._covering:
+            self._covering[asked] = tuple(pool for pool, kind in self.kinds if asked.covered_by(kind))
+        return self._covering[asked]
+
+    @cached_property
+    def _covering(self) -> dict[Resources, tuple[Pool, ...]]:
+        return {}
+
+
+def candidates(demand: Demand, offers: Offers) -> Iterator[str]:
+    """The pools whose type covers what a demand by resource asks of an instance, by name; listed ones left out.
+
+    Pools that the manager made are for jobs that no other could hold: people have bounded with their caps what all the
+    rest may cost.
+    """
+    if demand.resources is None:
+        return
+    own = demand.alternatives[: demand.listed]
+    listed = {name for units in own for name in units}
+    covering = [pool for pool in offers.covering(demand.resources) if pool.name not in listed]
+    caps, count = offers.caps, demand.instances
+    settled = any(covers(caps, units) for units in own) or any(caps.get(pool.name, 0) >= count for pool in covering)
+    yield from (pool.name for pool in covering if not (settled and pool.made_for))
+
+
+def resolved(demand: Demand, offers: Offers) -> Demand:
+    """The demand with all alternatives that it has among these pools; the same for one that names its pools itself."""
+    if demand.resources is None:
+        return demand
+    found: list[Units] = [{name: demand.instances} for name in candidates(demand, offers)]
+    alternatives = (*demand.alternatives[: demand.listed], *found)
+    return demand if alternatives == demand.alternatives else replace(demand, alternatives=alternatives)
+
+
+def resolve(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with the demands of all jobs resolved against its pools; the same where none depends on them.
+
+    Those of image jobs are cut to what their endpoints take, and their shares may have of that, so that a larger image
+    starts where nothing else runs.
+    """
+    # Inline, since it is asked of every job of a deep queue, nearly none of which depends on them.
+    if not [
+        job
+        for job in (*snapshot.active, *snapshot.waiting)
+        if job.demand.resources is not None or job.image_work is not None
+    ]:
+        return snapshot
+    offers, known = Offers(snapshot.pools, snapshot.catalogue), dict[Hashable, Demand]()
+    rules = _Rules(Entitlements(snapshot.policy, snapshot.pools, snapshot.foreign)) if snapshot.policy.shares else None
+    return replace(
+        snapshot,
+        active=tuple(_resolved(job, offers, known, rules) for job in snapshot.active),
+        waiting=tuple(_resolved(job, offers, known, rules) for job in snapshot.waiting),
+    )
+
+
+def with_changes(snapshot: Snapshot, changes: Sequence[PoolDecision]) -> Snapshot:
+    """The snapshot as it is once these pools are made and removed, so that jobs which they free start at once."""
+    return resolve(replace(snapshot, pools=pools_after(snapshot.pools, changes))) if changes else snapshot
+
+
+def pools_after(pools: Mapping[str, Pool], changes: Sequence[PoolDecision]) -> dict[str, Pool]:
+    """The pools once all of this is done."""
+    gone = {each.pool.name for each in changes if isinstance(each, Retire)}
+    left = {name: pool for name, pool in pools.items() if name not in gone}
+    return left | {each.pool.name: each.pool for each in changes if not isinstance(each, Retire)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What shares may have of endpoints; worked out once for all jobs of a share at one."""
+
+    entitlements: Entitlements
+    known: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def most(self, share: str, pool: str) -> int:
+        if (share, pool) not in self.known:
+            self.known[share, pool] = self.entitlements.most(share, pool)
+        return self.known[share, pool]
+
+
+def _resolved(job: Job, offers: Offers, known: dict[Hashable, Demand], rules: _Rules | None) -> Job:
+    """The job with its demand resolved; equal demands of a deep queue are worked out once, into `known`."""
+    asked = job.demand
+    if job.image_work is not None:
+        pool = offers.pools.get(pool_of(job.image_work))
+        cap = None if pool is None else pool.cap if rules is None else rules.most(job.share, pool.name)
+        cut = demand_of(job.image_work, cap)
+        return job if cut == asked else replace(job, demand=cut)
+    if asked.resources is None:
+        return job
+    # Jobs that were submitted alike share one object, which saves comparing what they ask for pool by pool.
+    if (demand := known.get(id(asked))) is None:
+        own = (tuple(units.items()) for units in asked.alternatives[: asked.listed])
+        key = (asked.resources, asked.instances, *own)
+        if key not in known:
+            known[key] = resolved(asked, offers)
+        demand = known[id(asked)] = asked if known[key].alternatives == asked.alternatives else known[key]
+    return job if demand is asked else replace(job, demand=demand)

@@ -1,0 +1,264 @@
+"""Capacity in units: what pools have and what jobs ask of them.
+
+A unit is one instance; in the pool of an endpoint's variant it is one concurrent request. It must not know jobs,
+states or AWS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import cached_property
+
+from trainmaster.domain.capacity import instances
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.images.domain.endpoint import is_endpoint_pool
+
+Units = Mapping[str, int]
+"""Instances by pool name; concurrent requests in a pool of kind `ENDPOINT`."""
+
+
+RECLAIMED_BEFORE = timedelta(minutes=30)
+"""How long before the end of a training plan's reserved capacity SageMaker begins to take its instances back
+(SageMaker developer guide, "Training plans utilization for SageMaker training jobs")."""
+
+
+class Kind(StrEnum):
+    """How SageMaker gives a pool's instances; `ENDPOINT`: the pool is what a model's endpoint takes of requests."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+    TRAINING_PLAN = "training-plan"
+    ENDPOINT = "endpoint"
+
+
+class PlanStatus(StrEnum):
+    """`TrainingPlanStatus` (SageMaker API, DescribeTrainingPlan).
+
+    Between two reserved capacities of one plan it is Scheduled again (developer guide, "View training plan details").
+    """
+
+    PENDING = "Pending"
+    SCHEDULED = "Scheduled"
+    ACTIVE = "Active"
+    EXPIRED = "Expired"
+    FAILED = "Failed"
+
+
+OVER = frozenset({PlanStatus.EXPIRED, PlanStatus.FAILED})
+"""Of a plan that will never be usable any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanWindow:
+    """What SageMaker says of a training plan.
+
+    Attributes:
+        status: how it stands.
+        starts_at: when the reserved capacity begins that is usable now or next; None where there is none any more.
+        ends_at: when that one ends.
+        instances: how many instances it has in all; None where SageMaker does not say.
+    """
+
+    status: PlanStatus
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    instances: int | None = None
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Named capacity of one kind with a cap.
+
+    Attributes:
+        name: what jobs and people call it; the instance type, unless the pool is one of several of that type.
+        cap: most instances that jobs may hold at once.
+        count_foreign: whether training jobs that did not come from the queue count against the cap.
+        type_: the ML instance type of its units; empty: the name.
+        kind: on demand, spot, or a training plan.
+        plan_arn: of a training plan.
+        starts_at: when the reserved capacity of a training plan begins that is usable now or next; None before
+            SageMaker was asked (DescribeTrainingPlan, `ReservedCapacitySummaries`).
+        ends_at: when that one ends; SageMaker takes its instances back 30 minutes before.
+        price: dollars an instance-hour, for budgets; 0 where nobody has set one.
+        accelerators_per_unit: accelerators of an instance; 0: as known of its type.
+        plan_status: of a training plan; None before SageMaker was asked.
+        draining: nothing more is started in it; what runs there ends by itself.
+        status: of an endpoint that is not serving, `EndpointStatus`; it is draining then. "" of all others.
+        made_for: the demand that it was made for (`planner/expansion/expand.py`); "" for a pool that people set.
+        made_at: when the manager made it or last made it larger.
+        vcpus, memory_gib, accelerator, accelerator_memory_gib: of an instance, as `resources.InstanceType` has them;
+            0 or "" for what is known of its type.
+    """
+
+    name: str
+    cap: int
+    count_foreign: bool = False
+    type_: str = ""
+    kind: Kind = Kind.ON_DEMAND
+    plan_arn: str | None = None
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    price: float = 0.0
+    accelerators_per_unit: int = 0
+    plan_status: PlanStatus | None = None
+    draining: bool = False
+    made_for: str = ""
+    made_at: datetime | None = None
+    vcpus: int = 0
+    memory_gib: float = 0.0
+    accelerator: str = ""
+    accelerator_memory_gib: float = 0.0
+    status: str = ""
+
+    @property
+    def instance_type(self) -> str:
+        """The ML instance type that the pool's units are of; "" of an endpoint's."""
+        return "" if self.kind is Kind.ENDPOINT else self.type_ or self.name
+
+    @cached_property
+    def accelerators(self) -> int:
+        """Accelerators of one unit; a request has none."""
+        if self.kind is Kind.ENDPOINT:
+            return 0
+        return self.accelerators_per_unit or instances.accelerators_of(self.instance_type)
+
+    @property
+    def reclaimed_at(self) -> datetime | None:
+        """When SageMaker begins to take its instances back; None where it does not, or nobody knows yet."""
+        if self.kind is not Kind.TRAINING_PLAN or self.ends_at is None:
+            return None
+        return self.ends_at - RECLAIMED_BEFORE
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a job asks of pools: any one of the alternatives, and all units of that one together.
+
+    A plain job and one with `InstanceGroups` have one alternative; `InstancePreferences` give one per entry, in
+    the caller's order.
+
+    Attributes:
+        alternatives: units by pool name.
+        ours: whether the queue chooses among them or SageMaker does, after the start.
+        resources: what every instance must have; None for a job that names types or pools only. Such a job's demand is
+            resolved anew against the pools of every snapshot (`resolving`).
+        instances: how many instances a job with `resources` needs.
+        listed: how many of the alternatives the job names itself, best first; the rest follow from its resources, and
+            the queue's placement policy chooses among them.
+    """
+
+    alternatives: tuple[Units, ...]
+    ours: bool = False
+    resources: Resources | None = None
+    instances: int = 0
+    listed: int = 0
+
+    @cached_property
+    def size(self) -> int:
+        """Units of the largest alternative."""
+        return max((sum(units.values()) for units in self.alternatives), default=self.instances)
+
+    @cached_property
+    def pools(self) -> tuple[str, ...]:
+        """Every pool that the job could take units from, sorted."""
+        return tuple(sorted({name for units in self.alternatives for name in units}))
+
+    @property
+    def named(self) -> tuple[Units, ...]:
+        """The alternatives that the job names itself, best first."""
+        return self.alternatives if self.resources is None else self.alternatives[: self.listed]
+
+    @cached_property
+    def lane(self) -> str:
+        """The part of a lane's name that says which pools its jobs can run in; it stays while pools come and go."""
+        pools = "|".join(",".join(sorted(units)) for units in self.named)
+        return pools if self.resources is None else f"{pools}?{self.resources}"
+
+    @cached_property
+    def traits(self) -> str:
+        """Equal for demands that are met by the same pools in the same order, whichever pools there are."""
+        return repr((self.named, self.ours, self.resources, self.instances))
+
+
+def counted(count: int, pool: str) -> str:
+    """So many units of a pool, in words."""
+    if not is_endpoint_pool(pool):
+        return f"{count} x {pool}"
+    return f"{count} request{'s' if count != 1 else ''} at {pool}"
+
+
+def total(parts: Iterable[Units]) -> dict[str, int]:
+    """Sum of units, pool by pool."""
+    result: dict[str, int] = {}
+    for units in parts:
+        for name, count in units.items():
+            result[name] = result.get(name, 0) + count
+    return result
+
+
+def covers(available: Units, asked: Units) -> bool:
+    """Whether every pool of `asked` has at least that many units in `available`."""
+    return all(available.get(name, 0) >= count for name, count in asked.items())
+
+
+def worst_case(alternatives: Iterable[Units]) -> dict[str, int]:
+    """What alternatives may take before SageMaker has chosen one of them: the most of each pool.
+
+    SageMaker checks the quota of every listed type and chooses later (SageMaker developer guide, "instance
+    preferences"), so until then a cap must carry them all.
+    """
+    result: dict[str, int] = {}
+    for units in alternatives:
+        for name, count in units.items():
+            result[name] = max(result.get(name, 0), count)
+    return result
+
+
+def in_settings(pools: Mapping[str, Pool]) -> dict[str, Pool]:
+    """The pools that are kept with the settings; those of endpoints are found out anew by every reading."""
+    return {name: pool for name, pool in pools.items() if pool.kind is not Kind.ENDPOINT}
+
+
+def reclaimed_at(units: Units, pools: Mapping[str, Pool]) -> datetime | None:
+    """When SageMaker begins to take any of these units back; None where it does not, or nobody knows yet."""
+    times = (pools[name].reclaimed_at for name in units if name in pools)
+    return min((time for time in times if time is not None), default=None)
+
+
+def pool_for(pools: Mapping[str, Pool], kind: Kind, instance_type: str) -> str | None:
+    """The pool of this kind and type; where there are several the one that is named after its type, else by name."""
+    found = [pool.name for pool in pools.values() if pool.kind is kind and pool.instance_type == instance_type]
+    return min(found, key=lambda name: (name != instance_type, name), default=None)
+
+
+def pool_of_plan(pools: Mapping[str, Pool], plan_arn: object) -> Pool | None:
+    """The pool of a training plan."""
+    return next((pool for pool in pools.values() if pool.plan_arn is not None and pool.plan_arn == plan_arn), None)
+
+
+def source(instance_type: str, *, spot: bool = False, plan_arn: str | None = None) -> str:
+    """Where instances of a training job come from, whatever pools there are: a plan's ARN, or a type, perhaps spot."""
+    return plan_arn or (f"{instance_type}.{Kind.SPOT}" if spot else instance_type)
+
+
+def foreign_units(known: Mapping[str, Units], pools: Mapping[str, Pool]) -> dict[str, int]:
+    """What training jobs from outside the queue hold in the pools that count them.
+
+    Args:
+        known: units by `source`, by job name.
+        pools: the pools in force. Spot instances count on demand where their type has no spot pool, as for jobs of the
+            queue; those of a training plan without a pool count nowhere.
+    """
+    placed = total({_pool_of(where, pools): count} for where, count in total(known.values()).items())
+    return {name: count for name, count in placed.items() if name in pools and pools[name].count_foreign}
+
+
+def _pool_of(where: str, pools: Mapping[str, Pool]) -> str:
+    if (plan := pool_of_plan(pools, where)) is not None:
+        return plan.name
+    instance_type = where.removesuffix(f".{Kind.SPOT}")
+    spot = pool_for(pools, Kind.SPOT, instance_type) if where != instance_type else None
+    return spot or pool_for(pools, Kind.ON_DEMAND, instance_type) or ""

@@ -1,0 +1,1 @@
+"""Sizes and rendezvous of elastic jobs."""

@@ -1,0 +1,155 @@
+"""How a job may grow and shrink: its legal sizes, how a resize is carried out, and one that is under way.
+
+A size is a number of instances. Terms and defaults are those of HyperPod elastic training ("Elastic training in
+Amazon SageMaker HyperPod", developer guide; `HyperPodPyTorchJob`, `elasticPolicy` and `runPolicy`). Values only:
+whether a resize is wise is `planner/elastic/resize.py`, what it does to a job `lifecycle/resizing.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import cached_property
+
+
+class Hook(StrEnum):
+    """How a job's size is changed.
+
+    restart: it is stopped with time to checkpoint, and resumed as a new attempt with another `InstanceCount`.
+    members: it is a group of training jobs that meet in one rendezvous; one joins, or one is drained and leaves.
+    custom: a Lambda function, or whoever hears an event, does it and answers.
+    """
+
+    RESTART = "restart"
+    MEMBERS = "members"
+    CUSTOM = "custom"
+
+
+class Cause(StrEnum):
+    """Why a size changes.
+
+    grow: capacity is idle. shrink: another job needs it. replace: a member was lost and another takes its place.
+    repair: what is left after a loss is no legal size.
+    """
+
+    GROW = "grow"
+    SHRINK = "shrink"
+    REPLACE = "replace"
+    REPAIR = "repair"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartBudget:
+    """How often the processes of a job may be started anew for failures; resizes never count.
+
+    Attributes:
+        most: restarts within `period` after which the job fails, or is restarted in full; None for no bound.
+        period: the window that restarts are counted in (`evalPeriodSeconds`).
+        total: restarts in all after which the job fails (`jobMaxRetryCount`); None for no bound.
+        before_full: after so many within the period the next is a full restart, a new attempt
+            (`numRestartBeforeFullJobRestart`); None for never.
+        most_full: more full restarts than this within the period fail the job (`maxFullJobRestarts`).
+    """
+
+    most: int | None = None
+    period: timedelta = timedelta(hours=1)
+    total: int | None = None
+    before_full: int | None = None
+    most_full: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elastic:
+    """Within which bounds a job may be resized, and how.
+
+    Attributes:
+        least, most: bounds of its size, instances, both legal.
+        step: between legal sizes (`replicaIncrementStep`).
+        values: all legal sizes, ascending, instead of a step (`replicaDiscreteValues`); empty where a step tells.
+        hook: how its size is changed.
+        target: of a custom hook: ARN of a Lambda function, or "event" for an EventBridge event.
+        scaling_timeout: it grows only once its size has stayed as it is for so long (`scalingTimeoutInSeconds`).
+        graceful_shutdown_timeout: time to checkpoint and leave before force (`gracefulShutdownTimeoutInSeconds`).
+        faulty_scale_down_timeout: wait for a replacement of a lost member (`faultyScaleDownTimeoutInSeconds`).
+        scale_up_snooze: it does not grow for so long after a restart (`scaleUpSnoozeTimeInSeconds`).
+        budget: how often it may be restarted for failures.
+    """
+
+    least: int
+    most: int
+    step: int = 1
+    values: tuple[int, ...] = ()
+    hook: Hook = Hook.RESTART
+    target: str = ""
+    scaling_timeout: timedelta = timedelta(seconds=60)
+    graceful_shutdown_timeout: timedelta = timedelta(seconds=600)
+    faulty_scale_down_timeout: timedelta = timedelta(seconds=30)
+    scale_up_snooze: timedelta = timedelta(0)
+    budget: RestartBudget = field(default_factory=RestartBudget)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """All legal sizes, ascending."""
+        return self.values or tuple(range(self.least, self.most + 1, self.step))
+
+    def at_most(self, size: int) -> int | None:
+        """The largest legal size of at most this; None where even the least is larger."""
+        return max((legal for legal in self.sizes if legal <= size), default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One of the training jobs, each of one instance, by which a job has grown beyond its base.
+
+    Attributes:
+        training_job_name: its SageMaker name (`names.member_name`).
+        created_at: when it was decided.
+        launched: whether SageMaker is known to have it.
+        started_at: when SageMaker reported its instance at work.
+        drain_asked_at: when it was decided that it leaves; its capacity is free only once it has ended.
+        left_at: when it was seen to have left the rendezvous, or was out of time: from then on it is stopped.
+        stop_sent: whether SageMaker is known to have been asked to stop it.
+    """
+
+    training_job_name: str
+    created_at: datetime
+    launched: bool = False
+    started_at: datetime | None = None
+    drain_asked_at: datetime | None = None
+    left_at: datetime | None = None
+    stop_sent: bool = False
+
+    @property
+    def leaving(self) -> bool:
+        """Whether its capacity is on the way to be free."""
+        return self.drain_asked_at is not None or self.left_at is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resizing:
+    """A resize that is under way.
+
+    Attributes:
+        before, after: sizes, instances.
+        cause: why.
+        asked_at: when it was decided.
+        until: a growth is given up then; a shrink goes on by force.
+        freed_for: the job that what it frees is for; None for others.
+        told: of a custom hook: whether it has been called.
+        given_up: whether it goes back to the size before.
+    """
+
+    before: int
+    after: int
+    cause: Cause
+    asked_at: datetime
+    until: datetime
+    freed_for: str | None = None
+    told: bool = False
+    given_up: bool = False
+
+    @property
+    def grows(self) -> bool:
+        """Whether it adds instances."""
+        return self.after > self.before

@@ -1,0 +1,195 @@
+"""One run of a job on SageMaker: what it holds, how it stands, and how it ended.
+
+Values only. It must not know jobs: what becomes of one is `lifecycle`'s to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from trainmaster.domain.capacity.units import Units
+from trainmaster.domain.elastic.sizes import Member, Resizing
+from trainmaster.domain.jobs.observation import WAITED_TOO_LONG
+
+FULL_RESTART = "trainmaster: full restart"
+"""How the reason begins by which the nodes of an elastic job ask for a new attempt (`worker/budget.FULL`)."""
+
+NOT_PERMITTED = "not permitted: "
+"""How the reason begins of an attempt that was returned for want of a permission, not of capacity."""
+
+OUR_FAULT = "a fault of the queue's keeps it from being started: "
+"""The same of one that the queue itself could not get started."""
+
+
+class Outcome(StrEnum):
+    """How an attempt stands or ended.
+
+    returned: it met no capacity and the job waits again. reclaimed: its training plan ended and the job waits again.
+    resized: the next one goes on with another number of instances.
+    """
+
+    ACTIVE = "active"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    PREEMPTED = "preempted"
+    RETURNED = "returned"
+    RECLAIMED = "reclaimed"
+    RESIZED = "resized"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One run of a job on SageMaker.
+
+    Attributes:
+        number: 1 for the first.
+        training_job_name: its SageMaker name, a function of job and number (see `names.attempt_name`).
+        units: what it holds of each pool; with `InstancePreferences` the worst case until SageMaker has chosen.
+        choices: the instance types left to SageMaker to choose from, in order; empty for other jobs.
+        created_at: when the start was decided.
+        launched: whether SageMaker is known to have it.
+        started_at: when SageMaker reported its instances at work.
+        stop_asked_at: when it was decided, or seen, that it stops; its capacity is free only once it has stopped.
+        stop_sent: whether SageMaker is known to have been asked to stop it.
+        freed_for: the job for which it steps aside.
+        saved_at: when its newest checkpoint was written, as far as anybody has looked; of an image job when regions
+            were last told to be done.
+        saves_every: the least time seen between two of its checkpoints; None where nobody has seen two.
+        interruptions: how often SageMaker took its spot instances away and went on later.
+        reclaimed_at: when SageMaker takes its instances back, as its training plan ends; None for other pools.
+        warm_until: until when the warm pool stays that it left; None where it left none.
+        instance_type: that the queue has chosen for it, or SageMaker among `choices`; "" where the request says it.
+        members: training jobs besides its own that hold some of its units, oldest first (`elastic.Hook.MEMBERS`).
+        joined: members that it has had so far; numbers their names.
+        resizing: the resize that is under way.
+        sized_at: since when it has held what it holds; None while that is what it began with.
+        served: unit-seconds that it held while it was at work, before that.
+        resizes: how often its size has changed.
+        faulty_since: since when it has lacked a member that was lost; None where it lacks none.
+        wanted: its size before that, or before its own training job ended.
+        base_ended_at: when its own training job ended, while members still hold units.
+        given: requests that an image job's was given; as its regions finish it holds fewer. 0 of others.
+        restarts: of its nodes, for failures, as they had counted them when it ended; 0 where nobody has to know.
+        turned_down: pools that had nothing for starts before it, which left it their number, and when they had not.
+    """
+
+    number: int
+    training_job_name: str
+    units: Units
+    created_at: datetime
+    choices: tuple[str, ...] = ()
+    outcome: Outcome = Outcome.ACTIVE
+    launched: bool = False
+    started_at: datetime | None = None
+    stop_asked_at: datetime | None = None
+    stop_sent: bool = False
+    freed_for: str | None = None
+    saved_at: datetime | None = None
+    saves_every: timedelta | None = None
+    interruptions: int = 0
+    reclaimed_at: datetime | None = None
+    warm_until: datetime | None = None
+    ended_at: datetime | None = None
+    reason: str | None = None
+    instance_type: str = ""
+    members: tuple[Member, ...] = ()
+    joined: int = 0
+    resizing: Resizing | None = None
+    sized_at: datetime | None = None
+    served: float = 0.0
+    resizes: int = 0
+    faulty_since: datetime | None = None
+    wanted: int = 0
+    base_ended_at: datetime | None = None
+    restarts: int = 0
+    given: int = 0
+    turned_down: Mapping[str, datetime] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Instances that it holds."""
+        return sum(self.units.values())
+
+    @property
+    def own_size(self) -> int:
+        """Instances that it works with; while it stops to go on with more, it holds those of the next one too."""
+        under_way = self.resizing
+        if under_way is None or self.stop_asked_at is None or self.sized_at != under_way.asked_at:
+            return self.size
+        return under_way.after if under_way.given_up else under_way.before
+
+    @property
+    def held_since(self) -> datetime:
+        """Since when it has held what it holds."""
+        return self.sized_at or self.created_at
+
+    @property
+    def ran(self) -> float:
+        """Seconds that it was at work until its end; 0 where it has not ended."""
+        if self.started_at is None or self.ended_at is None:
+            return 0.0
+        return (self.ended_at - self.started_at).total_seconds()
+
+    @property
+    def lacked(self) -> bool:
+        """Whether it ended for want of capacity: SageMaker had none, or the account's limits left none."""
+        reason = self.reason or ""
+        if self.outcome is Outcome.RETURNED:
+            return not reason.startswith((NOT_PERMITTED, OUR_FAULT))
+        return self.outcome is Outcome.FAILED and self.started_at is None and reason.endswith(WAITED_TOO_LONG)
+
+    @property
+    def lacking(self) -> Mapping[str, datetime]:
+        """Pools that turned out to have nothing for it, or for starts that had its number before, and when.
+
+        Of several pools that it needed together nobody knows which it was.
+        """
+        if not self.lacked or self.ended_at is None or (len(self.units) > 1 and not self.choices):
+            return self.turned_down
+        return {**self.turned_down, **dict.fromkeys(self.units, self.ended_at)}
+
+    @property
+    def asked_in_full(self) -> bool:
+        """Whether it has failed because its nodes wanted another one."""
+        return self.outcome is Outcome.FAILED and asks_in_full(self.reason)
+
+    @property
+    def served_in_all(self) -> float:
+        """Unit-seconds that it was at work until its end; what is certain so far where it has not ended."""
+        return self.served if self.ended_at is None else self.served_by(self.ended_at)
+
+    def served_by(self, at: datetime) -> float:
+        """Unit-seconds that it will have held, until then, while it was at work."""
+        if self.started_at is None:
+            return self.served
+        since = max(self.started_at, self.held_since)
+        return self.served + self.size * max((at - since).total_seconds(), 0.0)
+
+    def holding(self, size: int, now: datetime) -> Attempt:
+        """The attempt that holds so many instances of its one pool from now on."""
+        return replace(self, units={next(iter(self.units)): size}, served=self.served_by(now), sized_at=now)
+
+    def at_rest(self, now: datetime) -> Attempt:
+        """The attempt that holds nothing any more, with the size that it had while it worked."""
+        ran = self.own_size
+        if self.base_ended_at is not None:
+            return replace(self.holding(self.wanted, now), resizing=None, members=(), faulty_since=None, wanted=0)
+        last = self if ran == self.size else replace(self, units={next(iter(self.units)): ran})
+        return replace(last, resizing=None, members=(), faulty_since=None, wanted=0)
+
+    @property
+    def training_job_names(self) -> tuple[str, ...]:
+        """Its own SageMaker name and those of its members."""
+        return (self.training_job_name, *(member.training_job_name for member in self.members))
+
+
+def asks_in_full(reason: str | None) -> bool:
+    """Whether a failure's reason asks for a full restart.
+
+    SageMaker puts the class of the failure before what the container has left as its reason.
+    """
+    return (reason or "").partition(":")[2].strip().startswith(FULL_RESTART)

@@ -1,0 +1,100 @@
+"""Every change that a job can go through, as a pure function from the job before to the job after.
+
+    moves.py     what all of them share: one table of transitions, one version, one line of history
+    running.py   starts, preemptions, stops
+    resizing.py  from one size to another
+    imaging.py   what becomes of an image job as its regions finish
+    waiting.py   holds, releases, parents, priorities, cancellations
+    failures.py  what failed is tried again, or ends the job
+    reports.py   what SageMaker says
+
+Each asks `TRANSITIONS`, counts the version up and writes one line of history. They must not read a clock, store
+anything or decide whether a change is wise.
+"""
+
+from __future__ import annotations
+
+from trainmaster.domain.jobs.lifecycle.failures import Retries, back_off, fail, failed_as, give_back
+from trainmaster.domain.jobs.lifecycle.progress import on_variant
+from trainmaster.domain.jobs.lifecycle.reports import ends, observe, restarted
+from trainmaster.domain.jobs.lifecycle.resizing import (
+    elastic_of,
+    give_up,
+    make_do,
+    member_ended,
+    member_launched,
+    member_left,
+    member_of,
+    member_stop_sent,
+    resize,
+    resized,
+    resizing_of,
+    resumes,
+    told,
+)
+from trainmaster.domain.jobs.lifecycle.running import (
+    ask_stop,
+    keep_for,
+    launched,
+    preempt,
+    reclaims,
+    saved,
+    start,
+    stop_sent,
+)
+from trainmaster.domain.jobs.lifecycle.transition import CLOCK_TOLERANCE, current
+from trainmaster.domain.jobs.lifecycle.waiting import (
+    cancel,
+    held_reason,
+    hold,
+    let_go,
+    parent_ended,
+    pool_made,
+    put_off,
+    release,
+    reprioritise,
+)
+
+__all__ = [
+    "CLOCK_TOLERANCE",
+    "Retries",
+    "ask_stop",
+    "back_off",
+    "cancel",
+    "current",
+    "elastic_of",
+    "ends",
+    "fail",
+    "failed_as",
+    "give_back",
+    "give_up",
+    "held_reason",
+    "hold",
+    "keep_for",
+    "launched",
+    "let_go",
+    "make_do",
+    "member_ended",
+    "member_launched",
+    "member_left",
+    "member_of",
+    "member_stop_sent",
+    "observe",
+    "on_variant",
+    "parent_ended",
+    "pool_made",
+    "preempt",
+    "put_off",
+    "reclaims",
+    "release",
+    "reprioritise",
+    "resize",
+    "resized",
+    "resizing_of",
+    "restarted",
+    "resumes",
+    "saved",
+    "start",
+    "stop_sent",
+    "told",
+]

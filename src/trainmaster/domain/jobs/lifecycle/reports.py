@@ -1,0 +1,264 @@
+"""What SageMaker says of a job's newest attempt, as a change of the job.
+
+A report is a hint: late, repeated or out of order. It must not ask anybody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from trainmaster.domain.capacity.units import counted
+from trainmaster.domain.capacity.warm_pools import LONGEST_KEEP_ALIVE
+from trainmaster.domain.elastic.sizes import Hook
+from trainmaster.domain.jobs.attempt import Attempt, Outcome
+from trainmaster.domain.jobs.job import Job, JobState
+from trainmaster.domain.jobs.lifecycle.failures import Retries, fail, failed_as, restarted_in_full
+from trainmaster.domain.jobs.lifecycle.progress import noted, told
+from trainmaster.domain.jobs.lifecycle.resizing import (
+    base_ended,
+    elastic_of,
+    give_up,
+    member_at_work,
+    member_ended,
+    member_launched,
+    member_of,
+    resized,
+    resumes,
+    stops,
+)
+from trainmaster.domain.jobs.lifecycle.transition import CLOCK_TOLERANCE, closed, current, end, move, note, touch
+from trainmaster.domain.jobs.observation import WAITED_TOO_LONG, WORKED_TOO_LONG, Observation, Status, Warm
+from trainmaster.domain.policy.settings import FailureClass
+
+_MOST_RESTARTS = 1_000_000
+
+
+def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None = None) -> Job | None:
+    """The job after a report about its training job; None where the report changes nothing.
+
+    A report about another attempt than the newest, or about a job that holds no capacity, changes nothing: events
+    come late, twice and out of order.
+
+    Args:
+        job: as it stands.
+        seen: the report.
+        now: the time now, UTC.
+        retries: how the queue tries failures again (`Policy.retries`); asked only where `seen.ends_badly`.
+    """
+    attempt = job.attempt
+    if attempt is None or not job.units or seen.training_job_name not in attempt.training_job_names:
+        return None
+    if seen.training_job_name != attempt.training_job_name:
+        return _seen_member(job, seen, now)
+    known = told(job, seen, now)
+    after = _seen(known, current(known), seen, now, retries)
+    return noted(job, known, now) if after is None and known is not job else after
+
+
+def _seen(job: Job, attempt: Attempt, seen: Observation, now: datetime, retries: Retries | None) -> Job | None:
+    # Members are created only once SageMaker is known to have the attempt.
+    if seen.terminal and attempt.members and attempt.launched:
+        return None if attempt.base_ended_at is not None else base_ended(job, now)
+    if seen.terminal:
+        # Its end may be the first that we hear of its work: earlier reports may have been lost.
+        known = replace(
+            attempt,
+            started_at=attempt.started_at or seen.started_at,
+            interruptions=_interruptions(job, seen),
+            instance_type=_chosen(attempt, seen).get("instance_type", attempt.instance_type),
+        )
+        known_job = replace(job, attempt=known)
+        return _leaving_warm(known_job, _ended(known_job, seen, now, retries), seen, now)
+    if seen.status is Status.STOPPING:
+        return _seen_stopping(job, attempt, now)
+    return _seen_in_progress(job, attempt, seen, now)
+
+
+def ends(job: Job, seen: Observation) -> bool:
+    """Whether a report tells the end of the newest attempt's own training job, while the job holds capacity."""
+    attempt = job.attempt
+    return (
+        seen.terminal
+        and bool(job.units)
+        and attempt is not None
+        and attempt.training_job_name == seen.training_job_name
+    )
+
+
+def restarted(job: Job, times: int) -> Job:
+    """The job once its nodes' own count of restarts is known, to be observed with the report of their end.
+
+    They are other people's containers, so the count is held within bounds.
+    """
+    attempt = current(job)
+    return replace(job, attempt=replace(attempt, restarts=max(attempt.restarts, min(times, _MOST_RESTARTS))))
+
+
+def _ended(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
+    if seen.status is Status.COMPLETED:
+        return end(job, JobState.COMPLETED, closed(job, Outcome.COMPLETED, now, "completed"), now, "completed")
+    if seen.secondary == WORKED_TOO_LONG:
+        return _stopped(job, now, f"SageMaker ended it: {seen.secondary}")
+    if job.stop_requested:
+        return _stopped(job, now, "stopped by its user")
+    if _reclaimed(job, seen, now):
+        reason = "SageMaker took its instances back: its training plan ends"
+        return move(job, JobState.PREEMPTED, now, reason, attempt=closed(job, Outcome.RECLAIMED, now, reason))
+    if seen.secondary == WAITED_TOO_LONG:
+        return _without_capacity(job, FailureClass.SPOT, now, f"SageMaker ended it: {seen.secondary}", retries)
+    if seen.status is Status.FAILED:
+        return _ended_failed(job, seen, now, retries)
+    return _ended_stopped(job, seen, now, retries)
+
+
+def _seen_member(job: Job, seen: Observation, now: datetime) -> Job | None:
+    member = member_of(current(job), seen.training_job_name)
+    if seen.terminal:
+        why = "has completed" if seen.status is Status.COMPLETED else f"has ended: {seen.failure_reason or seen.status}"
+        return member_ended(job, seen.training_job_name, now, why, lost=seen.status is not Status.COMPLETED)
+    if seen.at_work and member.started_at is None:
+        return member_at_work(job, seen.training_job_name, seen.started_at or now, now)
+    return None if member.launched else member_launched(job, seen.training_job_name)
+
+
+def _ended_stopped(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
+    if _stopped_to_resize(job) and not _user_was_first(current(job), seen):
+        return resumes(job, now)
+    if job.state is JobState.PREEMPTING and not _user_was_first(current(job), seen):
+        return _preempted(job, now)
+    if _pending_timed_out(job, seen, now):
+        reason = "no EC2 capacity within MaxPendingTimeInSeconds"
+        return _without_capacity(job, FailureClass.CAPACITY, now, reason, retries)
+    return _stopped(job, now, "stopped outside the queue")
+
+
+def _ended_failed(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
+    reason = seen.failure_reason or "SageMaker gave no reason"
+    failure = seen.failure_class
+    if failure is None:
+        return fail(job, now, reason)
+    if failure is FailureClass.ALGORITHM and (anew := restarted_in_full(job, now, reason)) is not None:
+        return anew
+    if failure is FailureClass.CAPACITY and job.state is JobState.PREEMPTING:
+        return _preempted(job, now)
+    if failure is FailureClass.CAPACITY:
+        return _without_capacity(job, failure, now, reason, retries)
+    return failed_as(job, failure, now, reason, retries)
+
+
+def _without_capacity(job: Job, failure: FailureClass, now: datetime, reason: str, retries: Retries | None) -> Job:
+    """SageMaker had no instances for it: what was to grow by a restart goes back to the size before."""
+    under_way = current(job).resizing
+    if under_way is None or not under_way.grows or elastic_of(job).hook is not Hook.RESTART:
+        return failed_as(job, failure, now, reason, retries)
+    known = replace(job, attempt=replace(current(job), launched=True))
+    return resumes(give_up(known, now, reason), now)
+
+
+def _stopped_to_resize(job: Job) -> bool:
+    attempt = current(job)
+    return job.state is JobState.RESIZING and attempt.resizing is not None and attempt.stop_asked_at is not None
+
+
+def _stopped(job: Job, now: datetime, reason: str) -> Job:
+    return end(job, JobState.STOPPED, closed(job, Outcome.STOPPED, now, reason), now, reason)
+
+
+def _reclaimed(job: Job, seen: Observation, now: datetime) -> bool:
+    """Whether SageMaker ended it because the capacity that its training plan had reserved ends.
+
+    No page says which status that gives, so the time tells: whatever has ended, badly, from half an hour before that
+    on. What its user's code did wrong in that half hour is tried once more; what SageMaker did is not lost.
+    """
+    at = current(job).reclaimed_at
+    ended = seen.stopping_since or now
+    return at is not None and ended + CLOCK_TOLERANCE >= at and job.state is not JobState.PREEMPTING
+
+
+def _leaving_warm(before: Job, after: Job, seen: Observation, now: datetime) -> Job:
+    """The ended attempt with the warm pool that it leaves, unless the report says that it leaves none.
+
+    Completed, stopped and failed jobs leave one alike once they have had instances (SageMaker developer guide, "Train
+    using SageMaker managed warm pools"); where the report does not tell, it is taken to be there until SageMaker is
+    asked.
+    """
+    stays = before.keep_alive and seen.warm in (None, Warm.IN_USE, Warm.AVAILABLE)
+    if not stays or current(before).started_at is None:
+        return after
+    until = seen.warm_until or now + LONGEST_KEEP_ALIVE
+    if current(after).number == current(before).number:
+        return replace(after, attempt=replace(current(after), warm_until=until))
+    *past, ended = after.past
+    return replace(after, past=(*past, replace(ended, warm_until=until)))
+
+
+def _user_was_first(attempt: Attempt, seen: Observation) -> bool:
+    """Whether SageMaker began to stop the job before we decided to: then its user, not the queue, stopped it."""
+    asked, since = attempt.stop_asked_at, seen.stopping_since
+    return asked is not None and since is not None and since < asked - CLOCK_TOLERANCE
+
+
+def _pending_timed_out(job: Job, seen: Observation, now: datetime) -> bool:
+    """SageMaker stops a job that found no capacity within its `MaxPendingTimeInSeconds`; no status tells it so."""
+    attempt = current(job)
+    waited = now - attempt.created_at
+    never_worked = attempt.started_at is None and seen.started_at is None
+    return never_worked and job.max_pending is not None and waited + CLOCK_TOLERANCE >= job.max_pending
+
+
+def _preempted(job: Job, now: datetime) -> Job:
+    reason = f"preempted for {current(job).freed_for}"
+    return move(job, JobState.PREEMPTED, now, reason, attempt=closed(job, Outcome.PREEMPTED, now, reason))
+
+
+def _seen_stopping(job: Job, attempt: Attempt, now: datetime) -> Job | None:
+    if attempt.stop_asked_at is not None:
+        return None
+    # Nobody asked us: a person stopped it in the console or by an SDK, or SageMaker did at a limit. The end will tell.
+    stopping = replace(stops(attempt, now), launched=True, stop_asked_at=now, stop_sent=True)
+    return note(job, now, "is being stopped outside the queue", attempt=stopping)
+
+
+def _seen_in_progress(job: Job, attempt: Attempt, seen: Observation, now: datetime) -> Job | None:
+    choice = _chosen(attempt, seen)
+    known = replace(attempt, launched=True, interruptions=_interruptions(job, seen), **choice)
+    if "units" in choice:
+        job = note(job, now, f"SageMaker has chosen {_said(known)}", attempt=known)
+    if job.state is JobState.STARTING and seen.at_work:
+        known = replace(known, started_at=seen.started_at or now)
+        others = {failure: times for failure, times in job.failures.items() if failure is not FailureClass.CAPACITY}
+        at_work = "instances at work" if job.image_work is None else "its regions are being worked on"
+        return move(job, JobState.RUNNING, now, at_work, attempt=known, returns=0, failures=others)
+    if job.state is JobState.RESIZING and attempt.started_at is None and seen.at_work:
+        if attempt.stop_asked_at is not None:
+            # It has come too late: what was asked of it meanwhile holds.
+            return touch(job, attempt=replace(known, started_at=seen.started_at or now))
+        return resized(replace(job, attempt=replace(known, started_at=seen.started_at or now)), now)
+    if "units" in choice:
+        return job
+    return None if known == attempt else touch(job, attempt=known)
+
+
+def _interruptions(job: Job, seen: Observation) -> int:
+    """Reports come out of order, so the most that any has told."""
+    return max(current(job).interruptions, seen.interruptions)
+
+
+def _chosen(attempt: Attempt, seen: Observation) -> dict[str, Any]:
+    """Once SageMaker has chosen among preferences, the other pools' units are free."""
+    chosen = seen.chosen_type
+    if chosen is None or chosen not in attempt.choices:
+        return {}
+    if len(attempt.choices) == 1:
+        return {"instance_type": chosen}
+    # Choices are types, and a pool may have another name than its type.
+    pool = list(attempt.units)[attempt.choices.index(chosen)]
+    return {"units": {pool: attempt.units[pool]}, "choices": (chosen,), "instance_type": chosen}
+
+
+def _said(attempt: Attempt) -> str:
+    """What an attempt has got, with the type where the pool has another name."""
+    ((pool, count),) = attempt.units.items()
+    return counted(count, pool) + ("" if pool == attempt.instance_type else f" ({attempt.instance_type})")

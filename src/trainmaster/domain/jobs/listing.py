@@ -1,0 +1,248 @@
+"""The order of a listing, and cursors: places in it that people hand back to us.
+
+A listing has four parts: active jobs, waiting ones, held ones, ended ones. A cursor comes from outside, so it is
+checked value by value and says only where to go on, never what to read. It must not read anything itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from trainmaster.domain.capacity.resources import InstanceType
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.jobs.job import ACTIVE, ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
+from trainmaster.domain.jobs.names import MAX_NAME
+from trainmaster.domain.times import NEVER
+
+MOST_EXAMINED = 1_000
+"""Most jobs that one call of a listing looks at, so that a rare match costs several calls and not one long one."""
+MOST_LISTED = 1_000
+"""Longest page."""
+
+INFEASIBLE = "infeasible"
+"""What jobs are shown as that no pool could hold: no state, since it follows from the pools and is stored nowhere."""
+NEVER_FIT = frozenset({"Infeasible", "CanNeverFit"})
+"""Reasons of such jobs, as their types are called: those that ask for resources, and those that name pools."""
+
+_LONGEST_CURSOR = 2_000
+
+
+class Part(StrEnum):
+    """The parts of a listing, in their order."""
+
+    ACTIVE = "active"
+    WAITING = "waiting"
+    HELD = "held"
+    ENDED = "ended"
+
+
+STATES = {
+    Part.ACTIVE: ACTIVE,
+    Part.WAITING: WAITING,
+    Part.HELD: frozenset({JobState.HELD}),
+    Part.ENDED: ENDED,
+}
+"""Which states each part lists; together all of them."""
+
+QueuePlace: TypeAlias = tuple[int, datetime, str]
+"""`Job.order`: the order of the active and of the waiting part."""
+EndedPlace: TypeAlias = tuple[datetime, str]
+"""When a job ended, and its name: the order of the ended part, newest first."""
+HeldPlace: TypeAlias = tuple[datetime, str]
+"""When a held job falls due, `NEVER` where more than a time holds it, and its name: the order of the held part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The place of the last job that was examined; where all are None, the beginning of the part.
+
+    Attributes:
+        queue: set in the active and the waiting part.
+        held: set in the held part.
+        ended: set in the ended part.
+    """
+
+    part: Part = Part.ACTIVE
+    queue: QueuePlace | None = None
+    held: HeldPlace | None = None
+    ended: EndedPlace | None = None
+
+    @classmethod
+    def behind(cls, job: Job) -> Cursor:
+        """The cursor that goes on after this job."""
+        if job.state in ENDED:
+            return cls(Part.ENDED, ended=ended_place(job))
+        if job.state is JobState.HELD:
+            return cls(Part.HELD, held=held_place(job))
+        return cls(Part.ACTIVE if job.state in ACTIVE else Part.WAITING, queue=job.order)
+
+    def text(self) -> str:
+        """Its form for people: opaque, fit for a URL."""
+        place: list[Any] = [self.part.value]
+        if self.queue is not None:
+            place += [self.queue[0], self.queue[1].isoformat(), self.queue[2]]
+        elif self.held is not None:
+            due, name = self.held
+            place += [name] if due == NEVER else [due.isoformat(), name]
+        elif self.ended is not None:
+            place += [self.ended[0].isoformat(), self.ended[1]]
+        packed = json.dumps(place, separators=(",", ":")).encode()
+        return base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
+
+    @classmethod
+    def read(cls, text: str | None) -> Cursor:
+        """The cursor that people handed back; the beginning where they gave none. Raises `InvalidRequest`."""
+        if text is None:
+            return cls()
+        try:
+            return _read(_unpacked(text))
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise InvalidRequest(
+                "This cursor is not one that the queue gave out.",
+                field="cursor",
+                hint="Leave it out to begin with the first page, or hand back a nextCursor unchanged.",
+            ) from error
+
+
+def ended_place(job: Job) -> EndedPlace:
+    """Place of an ended job in its part of the listing."""
+    return (job.ended_at or job.entry_time, job.name)
+
+
+def held_place(job: Job) -> HeldPlace:
+    """Place of a held job in its part of the listing: those that only a time holds come first, by that time."""
+    only_time = job.held_by is None and not job.after
+    return (job.not_before if only_time and job.not_before is not None else NEVER, job.name)
+
+
+def parts_from(first: Part, states: Collection[JobState]) -> Iterator[Part]:
+    """The parts of a listing from this one on that may have jobs in these states; none of them means any."""
+    order = list(Part)
+    for part in order[order.index(first) :]:
+        if not states or not STATES[part].isdisjoint(states):
+            yield part
+
+
+def page_of(jobs: Iterable[Job], matches: Callable[[Job], bool], limit: int) -> tuple[tuple[Job, ...], str | None]:
+    """As many matching jobs as a page has, and the cursor that goes on behind the last one that was looked at.
+
+    Short where matches are rare; the cursor is None only at the end.
+    """
+    found: list[Job] = []
+    last: Job | None = None
+    for examined, job in enumerate(jobs):
+        if last is not None and (len(found) == limit or examined >= MOST_EXAMINED):
+            return tuple(found), Cursor.behind(last).text()
+        if matches(job):
+            found.append(job)
+        last = job
+    return tuple(found), None
+
+
+def check_limit(limit: int) -> None:
+    """Raises `InvalidRequest` for a page length that no page can have."""
+    if not 1 <= limit <= MOST_LISTED:
+        raise InvalidRequest(f"A page has 1 to {MOST_LISTED} jobs.", field="limit")
+
+
+def _unpacked(text: str) -> list[Any]:
+    if len(text) > _LONGEST_CURSOR:
+        raise ValueError("too long")
+    try:
+        packed = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except binascii.Error as error:
+        raise ValueError("not base64") from error
+    place = json.loads(packed)
+    if not isinstance(place, list) or not place:
+        raise ValueError("not a place")
+    return place
+
+
+def _read(place: list[Any]) -> Cursor:
+    part, values = Part(place[0]), place[1:]
+    if not values:
+        return Cursor(part)
+    if part is Part.HELD:
+        *due, name = values
+        return Cursor(part, held=(_moment(*due) if due else NEVER, _name(name)))
+    if part is Part.ENDED:
+        moment, name = values
+        return Cursor(part, ended=(_moment(moment), _name(name)))
+    rank, moment, name = values
+    return Cursor(part, queue=(_rank(rank), _moment(moment), _name(name)))
+
+
+def _rank(value: Any) -> int:
+    if type(value) is not int or abs(value) > PRIORITY_LIMIT:
+        raise ValueError("not a priority")
+    return value
+
+
+def _moment(value: Any) -> datetime:
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is None:
+        raise ValueError("not a moment")
+    return moment.astimezone(UTC)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not 1 <= len(value) <= MAX_NAME:
+        raise ValueError("not a name")
+    value.encode()  # Lone surrogates are valid JSON, but no key of a table can hold them.
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which jobs a listing shows.
+
+    Attributes:
+        states: an empty set means all.
+        pool: only jobs that can run there; of those that ask for resources only such as name it or run there, but for
+            `offers`.
+        offers: what an instance of the pool has; jobs whose resources that covers can run there, too.
+        due: only jobs that nothing but a time holds, and that time has come by then; the earliest first.
+        parent: only held jobs that run after the job of this name.
+    """
+
+    states: frozenset[JobState] = frozenset()
+    share: str | None = None
+    pool: str | None = None
+    due: datetime | None = None
+    parent: str | None = None
+    offers: InstanceType | None = None
+
+    @property
+    def within(self) -> frozenset[JobState]:
+        """The states in which jobs may match; an empty set means all."""
+        return self.states if self.due is None and self.parent is None else frozenset({JobState.HELD})
+
+    def matches(self, job: Job) -> bool:
+        """Whether the listing shows this job."""
+        in_state = not self.states or job.state in self.states
+        return in_state and self.reaches(job) and self._matches_held(job)
+
+    def reaches(self, job: Job) -> bool:
+        """Whether the job is of the share, and can run in the pool; the same for all that wait in its lane."""
+        demand = job.demand
+        if self.share not in (None, job.share):
+            return False
+        if self.pool is None or demand.resources is None:
+            return self.pool in (None, *demand.pools)
+        # Which pools a job by resources had when it was stored says nothing of those that there are now.
+        named = (units for units in (*demand.alternatives[: demand.listed], job.units))
+        covered = self.offers is not None and demand.resources.covered_by(self.offers)
+        return covered or any(self.pool in units for units in named)
+
+    def _matches_held(self, job: Job) -> bool:
+        if self.due is None and self.parent is None:
+            return True
+        is_due = self.due is None or held_place(job)[0] <= self.due
+        return job.state is JobState.HELD and is_due and self.parent in (None, *job.after)

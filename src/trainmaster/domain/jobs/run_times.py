@@ -1,0 +1,290 @@
+"""How long jobs of a kind have run, in a bounded number of counts, and what may be expected of the next.
+
+A kind is a share, an image, instance types and a count. Each keeps a histogram over log-spaced run times in which old
+jobs slowly fade, so that a change of habits is learned. What too few jobs of a kind have shown is taken from wider
+kinds. What an elastic job did with more instances counts as if it had been done at its least size, for longer (see
+`Job.worked`). It must not read a clock, and it never sees the length of a job that has not ended.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.job import ENDED, Job
+from trainmaster.domain.jobs.run_time_classes import ALL, IMAGES, kinds_of, types_of
+from trainmaster.images.domain import pace
+from trainmaster.images.domain.work import ImageWork
+
+FIRST_EDGE = 30.0
+"""Seconds: run times up to here are one bucket."""
+PER_OCTAVE = 2
+"""Buckets for each doubling of the run time."""
+BUCKETS = 36
+"""Up to 30 s * 2^17.5, or 64 days: SageMaker's longest run is 28."""
+FADES = 0.99
+"""What each end leaves of the weight of those before it: about the last hundred of a kind count."""
+ENOUGH = 8.0
+"""Weight of a kind at which its own past counts as much as that of the wider kind."""
+MOST_KINDS = 48
+"""Kinds that are remembered; the one that was seen longest ago goes first."""
+
+LARGE = 8
+"""Accelerators from which on a job is large: a whole machine and more."""
+SHORTEST_WAIT = 60.0
+"""Seconds: shorter waits are one bucket; there are four for each doubling above."""
+
+MOST_IMAGE_KINDS = 16
+"""The same of image jobs as `MOST_KINDS`."""
+_WIDEST = frozenset({ALL, IMAGES})
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """Run times of one kind: weights by bucket, sparse."""
+
+    weights: Mapping[int, float] = field(default_factory=dict)
+    _tail: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def tail(self) -> list[float]:
+        """The weight of each bucket and all that come after it; added up when it is first asked for."""
+        if not self._tail:
+            weights = (self.weights.get(bucket, 0.0) for bucket in range(BUCKETS, -1, -1))
+            self._tail.extend(reversed(list(accumulate(weights))))
+        return self._tail
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return sum(self.weights.values())
+
+    def after(self, seconds: float) -> Sketch:
+        """The sketch once another job has run this long."""
+        faded = {bucket: weight * FADES for bucket, weight in self.weights.items() if weight * FADES >= _NOTHING}
+        bucket = bucket_of(seconds)
+        return Sketch({**faded, bucket: faded.get(bucket, 0.0) + 1.0})
+
+
+_NOTHING = 0.005
+
+
+def bucket_of(seconds: float) -> int:
+    """The bucket of a run time."""
+    if seconds <= FIRST_EDGE:
+        return 0
+    return min(BUCKETS - 1, 1 + math.floor(PER_OCTAVE * math.log2(seconds / FIRST_EDGE)))
+
+
+def edges_of(bucket: int) -> tuple[float, float]:
+    """The shortest and longest run time of a bucket, in seconds."""
+    return _EDGES[bucket], _EDGES[bucket + 1]
+
+
+_EDGES = (0.0, *(FIRST_EDGE * 2 ** (bucket / PER_OCTAVE) for bucket in range(BUCKETS)))
+
+
+def wait_bucket(seconds: float) -> int:
+    """The bucket of a wait; a few dozen serve for years."""
+    return 0 if seconds <= SHORTEST_WAIT else 1 + math.floor(4 * math.log2(seconds / SHORTEST_WAIT))
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Sketches by kind, newest last, and how long starting takes by instance type.
+
+    Attributes:
+        kinds: run times.
+        startups: seconds from the start's decision to instances at work, smoothed, by instance types.
+        waits: how long ended large jobs had not been at work since they came: how many, by bucket (`wait_bucket`).
+        pauses: seconds that a resize costs a job, smoothed, by how it is carried out (`elastic.Hook`).
+    """
+
+    kinds: Mapping[str, Sketch] = field(default_factory=dict)
+    startups: Mapping[str, float] = field(default_factory=dict)
+    waits: Mapping[int, int] = field(default_factory=dict)
+    pauses: Mapping[str, float] = field(default_factory=dict)
+    _tails: dict[tuple[str, ...], _Tails] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _fresh: dict[_Asked, float | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def after(self, job: Job, gpus: int = 1) -> History:
+        """The history after an attempt of a job on so many accelerators has ended, and with it perhaps the job."""
+        waits = self._waits_after(job) if gpus >= LARGE else self.waits
+        return History(self._kinds_after(job), self._startups_after(job), waits, self.pauses)
+
+    def paused(self, job: Job, seconds: float) -> History:
+        """The history after a resize of this elastic job has cost it so many seconds."""
+        if job.elastic is None:
+            return self
+        hook = job.elastic.hook.value
+        before = self.pauses.get(hook, seconds)
+        pauses = {**self.pauses, hook: before + (seconds - before) * _SMOOTHING}
+        return History(self.kinds, self.startups, self.waits, pauses)
+
+    def pause(self, job: Job) -> float | None:
+        """Seconds that a resize of this elastic job is expected to cost it; None where nothing is known."""
+        return None if job.elastic is None else self.pauses.get(job.elastic.hook.value)
+
+    @property
+    def large(self) -> int:
+        """How many large jobs have ended."""
+        return sum(self.waits.values())
+
+    def waited_longer(self, seconds: float) -> float:
+        """How many of them had waited longer than that; inside a bucket they are taken to be spread evenly."""
+        bucket = wait_bucket(seconds)
+        lower, upper = SHORTEST_WAIT * 2 ** ((bucket - 1) / 4), SHORTEST_WAIT * 2 ** (bucket / 4)
+        part = min(max((upper - seconds) / (upper - lower), 0.0), 1.0) if bucket else 1.0
+        return sum(n for at, n in self.waits.items() if at > bucket) + part * self.waits.get(bucket, 0)
+
+    def run_time(self, job: Job, elapsed: float, quantile: float) -> float | None:
+        """Seconds that the job will have run in all, in this fraction of cases, given that it ran `elapsed`.
+
+        None where nothing at all has been learned, but of image jobs. Where it outlived all that is known: twice what
+        it ran so far.
+        """
+        if job.image_work is not None:
+            return self._image_time(job, job.image_work, elapsed, quantile)
+        return self._time(kinds_of(job), elapsed, quantile)
+
+    def _image_time(self, job: Job, work: ImageWork, elapsed: float, quantile: float) -> float:
+        """The same of an image job: kinds remember the time of as many turns as each other."""
+        count = _turns(job, work)
+        scale = count / pace.STANDARD
+        found = self._time(kinds_of(job), elapsed / scale, quantile) if IMAGES in self.kinds else None
+        return pace.unknown(count, elapsed, quantile) if found is None else found * scale
+
+    def _time(self, kinds: tuple[str, ...], elapsed: float, quantile: float) -> float | None:
+        if elapsed:
+            return self._run_time(kinds, elapsed, quantile)
+        # What is expected of a job that has not run is asked in pass after pass until another has ended.
+        if (kinds, quantile) not in self._fresh:
+            self._fresh[kinds, quantile] = self._run_time(kinds, 0.0, quantile)
+        return self._fresh[kinds, quantile]
+
+    def _run_time(self, kinds: tuple[str, ...], elapsed: float, quantile: float) -> float | None:
+        first = bucket_of(elapsed)
+        parts, given = self._mixture(kinds, elapsed, first)
+        if not parts:
+            return None if not self.kinds else 2 * elapsed
+        left = given * (1 - quantile)
+        bucket, before, after = _bucket_at(parts, left, first, given)
+        lower, upper = _EDGES[bucket], _EDGES[bucket + 1]
+        lower, weight = max(lower, elapsed), before - after
+        return lower + (upper - lower) * min(max((before - left) / weight, 0.0), 1.0) if weight > 0 else lower
+
+    def startup(self, job: Job) -> float:
+        """Seconds that a start of the job takes before it is at work; 0 where nothing is known."""
+        return self.startups.get(types_of(job), 0.0)
+
+    def _mixture(self, kinds: tuple[str, ...], elapsed: float, first: int) -> tuple[_Parts, float]:
+        """What counts beyond `elapsed`, and how much in all: wider kinds less, the more the narrow ones have shown."""
+        parts: _Parts = []
+        trust = 1.0
+        share = _part_beyond(first, elapsed)
+        for tail, enough in self._tails.get(kinds) or self._tails_of(kinds):
+            beyond = tail[first + 1]
+            total = beyond + share * (tail[first] - beyond)
+            if total > 0:
+                own = trust * (total / (total + enough))
+                parts.append((own / total, tail))
+                trust -= own
+        return parts, 1.0 - trust
+
+    def _tails_of(self, kinds: tuple[str, ...]) -> _Tails:
+        """What is known of these kinds, and how much each has to show; put together once."""
+        known = [(self.kinds[kind].tail, 0.0 if kind in _WIDEST else ENOUGH) for kind in kinds if kind in self.kinds]
+        self._tails[kinds] = known
+        return known
+
+    def long_wait(self, fraction: float) -> float | None:
+        """Seconds that this fraction of ended large jobs had waited no longer than; None where too few have ended."""
+        wanted, seen = fraction * self.large, 0.0
+        if self.large < ENOUGH:
+            return None
+        for bucket in sorted(self.waits):
+            seen += self.waits[bucket]
+            if seen >= wanted:
+                return SHORTEST_WAIT * float(2 ** (bucket / 4)) if bucket else 0.0
+        return None
+
+    def _waits_after(self, job: Job) -> Mapping[int, int]:
+        if job.state not in ENDED or job.ended_at is None:
+            return self.waits
+        bucket = wait_bucket((job.ended_at - job.entry_time).total_seconds() - job.at_work)
+        return {**self.waits, bucket: self.waits.get(bucket, 0) + 1}
+
+    def _kinds_after(self, job: Job) -> Mapping[str, Sketch]:
+        seconds = job.worked
+        if job.state not in ENDED or seconds <= 0:
+            return self.kinds
+        if job.image_work is not None:
+            seconds *= pace.STANDARD / _turns(job, job.image_work)
+        kinds = dict(self.kinds)
+        for kind in kinds_of(job):
+            kinds[kind] = kinds.pop(kind, _EMPTY).after(seconds)
+        return _kept(kinds)
+
+    def _startups_after(self, job: Job) -> Mapping[str, float]:
+        attempt = job.attempt
+        if attempt is None or attempt.started_at is None or attempt.outcome is Outcome.RETURNED or job.image_work:
+            return self.startups
+        took = (attempt.started_at - attempt.created_at).total_seconds()
+        key = types_of(job)
+        before = self.startups.get(key, took)
+        startups = {**self.startups, key: before + (took - before) * _SMOOTHING}
+        return dict(list(startups.items())[-MOST_KINDS:])
+
+
+_EMPTY = Sketch()
+_SMOOTHING = 0.2
+
+
+_Asked = tuple[tuple[str, ...], float]
+"""Kinds, and a quantile."""
+_Tails = list[tuple[list[float], float]]
+"""Of the kinds that are known: their tails, and the weight that each has to show to count as much as all wider ones."""
+_Parts = list[tuple[float, list[float]]]
+"""Kinds that count: how much each unit of their weight does, and their tails."""
+
+
+def _part_beyond(bucket: int, elapsed: float) -> float:
+    """The part of a bucket that lies beyond `elapsed`, which is in it."""
+    lower, upper = edges_of(bucket)
+    return min(max((upper - elapsed) / (upper - lower), 0.0), 1.0)
+
+
+def _bucket_at(parts: _Parts, left: float, first: int, given: float) -> tuple[int, float, float]:
+    """The first bucket after which no more than so much weight is left; the weight from it on, and that behind it.
+
+    `given`: the weight from `first` on.
+    """
+    last, before, after = BUCKETS - 1, given, 0.0
+    while first < last:
+        middle = (first + last) // 2
+        weight = 0.0
+        for factor, tail in parts:
+            weight += factor * tail[middle + 1]
+        if weight <= left:
+            last, after = middle, weight
+        else:
+            first, before = middle + 1, weight
+    return first, before, after
+
+
+def _turns(job: Job, work: ImageWork) -> float:
+    """How many turns an image job has at the requests that it was given last, or would be."""
+    given = 0 if job.attempt is None else job.attempt.given
+    return pace.turns(work, given or job.demand.size)
+
+
+def _kept(kinds: dict[str, Sketch]) -> dict[str, Sketch]:
+    """As many kinds as are remembered; image jobs, of which there may be thousands an hour, push out only their own."""
+    images = [kind for kind in kinds if kind.startswith(IMAGES)]
+    others = [kind for kind in kinds if not kind.startswith(IMAGES)]
+    for kind in (*images[:-MOST_IMAGE_KINDS], *others[:-MOST_KINDS]):
+        del kinds[kind]
+    return kinds

@@ -1,0 +1,57 @@
+"""The settings of a queue as a document: for its API, its table and people's files alike.
+
+What a document does not say is as by default, at every depth; shares are those that it names. It must not check what
+settings mean: `policy_problems` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainmaster.domain.document import Document, document, value_of
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.policy.settings import Policy
+
+_DEFAULT = Policy()
+
+
+def settings_document(policy: Policy) -> Document:
+    """All settings, the default ones too."""
+    return document(policy)
+
+
+def policy_of(given: Mapping[str, Any], default: Policy = _DEFAULT) -> Policy:
+    """The settings of a document, `default` where it says nothing.
+
+    Raises `InvalidRequest` for values of a wrong type, which callers refuse before with the field's name.
+    """
+    try:
+        return value_of(Policy, _merged(document(default), given))
+    except (ValueError, TypeError, OverflowError, AttributeError) as error:
+        raise InvalidRequest(f"These are no settings: {error}") from error
+
+
+def differences(policy: Policy, default: Policy) -> Document:
+    """The least document that makes this policy of the default one: what a deployment sets, it goes on setting."""
+    return _differing(document(policy), document(default), document(policy, sparse=True))
+
+
+def _merged(default: Mapping[str, Any], given: Mapping[str, Any]) -> Document:
+    return {**default, **{key: _one_merged(default.get(key), value) for key, value in given.items()}}
+
+
+def _one_merged(default: Any, given: Any) -> Any:
+    return _merged(default, given) if isinstance(default, Mapping) and isinstance(given, Mapping) else given
+
+
+def _differing(full: Mapping[str, Any], default: Mapping[str, Any], sparse: Mapping[str, Any]) -> Document:
+    """Sparse is what only this policy has: a share need not say what every share has by default."""
+    found: Document = {}
+    for key, value in full.items():
+        if key not in default:
+            found[key] = sparse[key]
+        elif value != default[key]:
+            both = isinstance(value, Mapping) and isinstance(default[key], Mapping)
+            found[key] = _differing(value, default[key], sparse.get(key, {})) if both else value
+    return found

@@ -1,0 +1,213 @@
+"""What a request says of its sizes: whether it is elastic, within which bounds, and what is wrong with them.
+
+The rules are those of HyperPod elastic training (`elasticPolicy`, `runPolicy`) and those that it forgets. What an
+elastic job's request may not say otherwise is in `elastic_form`. It must not know pools, nor what is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainmaster.domain.elastic.sizes import Elastic, Hook, RestartBudget
+from trainmaster.domain.requests.fields import Problem, part, whole
+from trainmaster.domain.requests.options import Options
+from trainmaster.domain.requests.resources import CONFIG, first_count
+from trainmaster.domain.requests.tag_names import OPTION_PREFIX
+from trainmaster.domain.requests.tags import gives, option_field
+
+Object = Mapping[str, object]
+
+MAX_FULL_RESTARTS = 1
+"""Full restarts within the period where `restarts-before-full` is given alone: without one it would mean nothing."""
+MOST_FULL = 1_000
+"""Full restarts within a period that the queue remembers, at most."""
+MOST_COUNTED = 49
+"""Restarts within the period that a bound can be on: the nodes keep the newest 50 (`worker/state.RECORDS_KEPT`)."""
+MOST_SIZES = 1_000
+"""Every pass looks at the sizes of every elastic job."""
+LONGEST_LIST = 512
+"""Characters of an environment variable (CreateTrainingJob, `Environment`), by which a job's nodes are told its sizes;
+for a step of 1 the bounds tell them."""
+_BOUNDS = ("max-instances", "instance-values")
+"""Either makes a job elastic."""
+_TIMES = ("scaling-timeout", "graceful-shutdown-timeout", "faulty-scale-down-timeout", "scale-up-snooze")
+_COUNTED = ("max-restarts", "restarts-before-full")
+_BUDGET = (*_COUNTED, "eval-period", "max-total-restarts", "max-full-restarts")
+_OTHERS = ("min-instances", "instance-step", "resize-by", "resize-target", *_TIMES, *_BUDGET)
+ELASTIC_OPTIONS = (*_BOUNDS, *_OTHERS)
+"""All options of elastic jobs."""
+_MOST_SHOWN = 8
+
+
+def is_elastic(request: Object) -> bool:
+    """Whether the request asks to be grown and shrunk."""
+    return any(gives(request, name) for name in _BOUNDS)
+
+
+def elastic_of(request: Object, options: Options) -> Elastic | None:
+    """How the job may be resized, of a request that `elastic_problems` finds nothing wrong with; None: not at all."""
+    if not is_elastic(request):
+        return None
+    least, most = _bounds(request, options)
+    values, step = options.instance_values, options.instance_step
+    shape: dict[str, Any] = {"values": values} if values else {"step": step or 1}
+    times = {name: getattr(options, name.replace("-", "_")) for name in _TIMES}
+    return Elastic(
+        least=least,
+        most=most,
+        hook=options.resize_by,
+        target=options.resize_target or "",
+        budget=_budget(options),
+        **shape,
+        **{name.replace("-", "_"): value for name, value in times.items() if value is not None},
+    )
+
+
+def elastic_problems(request: Object, options: Options) -> Iterator[Problem]:
+    """Everything wrong with the options that make a job elastic, or that mean something for elastic jobs only."""
+    if not is_elastic(request):
+        yield from _needs(request, _OTHERS, _BOUNDS, "Give '{0}' (or '{1}') as well, or leave it out.")
+        return
+    bad = [*(_values(request, options) if options.instance_values else _steps(request, options))]
+    yield from bad or _count(request, options)
+    yield from _budget_problems(request, options)
+    yield from _target(request, options)
+
+
+def sizes_shown(elastic: Elastic) -> str:
+    """The sizes in words: `2, 4 or 8`, `1 to 16`, `2 to 16 in steps of 2`."""
+    sizes = elastic.sizes
+    if elastic.values or len(sizes) <= 2:
+        cut = [*map(str, sizes[:_MOST_SHOWN]), *(["..."] if sizes[_MOST_SHOWN:] else [])]
+        return " or ".join(filter(None, (", ".join(cut[:-1]), cut[-1])))
+    steps = "" if elastic.step == 1 else f" in steps of {elastic.step}"
+    return f"{elastic.least} to {elastic.most}{steps}"
+
+
+def _bounds(request: Object, options: Options) -> tuple[int, int]:
+    """Least and most: as given, else the ends of the values, else the number of instances that the request has."""
+    values = options.instance_values
+    least = options.min_instances or (values[0] if values else first_count(request)) or 1
+    return least, options.max_instances or (values[-1] if values else least)
+
+
+def _budget(options: Options) -> RestartBudget:
+    full = options.max_full_restarts
+    if full is None:
+        full = MAX_FULL_RESTARTS if options.restarts_before_full else 0
+    given = {} if options.eval_period is None else {"period": options.eval_period}
+    return RestartBudget(
+        most=options.max_restarts,
+        total=options.max_total_restarts,
+        before_full=options.restarts_before_full,
+        most_full=full,
+        **given,
+    )
+
+
+def _steps(request: Object, options: Options) -> Iterator[Problem]:
+    """Every size is the least and a number of steps, up to the most."""
+    least, most = _bounds(request, options)
+    step = options.instance_step or 1
+    if most < least:
+        source = "min-instances" if options.min_instances else "the request's number of instances"
+        wrong = f"The most instances are {most}, fewer than {source}, {least}."
+        yield _problem(request, "max-instances", wrong, f"Give at least {least}, or fewer with 'min-instances'.")
+    elif (most - least) % step:
+        reached = most - (most - least) % step
+        wrong = f"From {least} to {most} there is no whole number of steps of {step}."
+        hint = f"Give a step that divides {most - least}, or {reached} or {reached + step} as 'max-instances'."
+        yield _problem(request, "instance-step", wrong, hint)
+    elif (sizes := (most - least) // step + 1) > MOST_SIZES:
+        wrong = f"The job has {sizes} sizes; at most {MOST_SIZES} are possible."
+        yield _problem(request, "max-instances", wrong, "Give fewer, or a larger 'instance-step'.")
+    elif step > 1 and len(",".join(map(str, range(least, most + 1, step)))) > LONGEST_LIST:
+        wrong = f"The job has {sizes} sizes, more than its nodes can be told."
+        yield _problem(request, "instance-step", wrong, "Give a larger step, a step of 1, or fewer 'max-instances'.")
+
+
+def _values(request: Object, options: Options) -> Iterator[Problem]:
+    """The sizes are all given, so the bounds are two of them: the first and the last."""
+    values, least, most = options.instance_values, options.min_instances, options.max_instances
+    if options.instance_step is not None:
+        wrong = f"'{OPTION_PREFIX}instance-step' and '{OPTION_PREFIX}instance-values' cannot be given together."
+        yield _problem(request, "instance-step", wrong, "Leave out one of them: the values are all sizes already.")
+    if least is not None and most is not None and most < least:
+        wrong = f"The most instances are {most}, fewer than min-instances, {least}."
+        yield _problem(request, "max-instances", wrong, f"Give at least {least}, or fewer with 'min-instances'.")
+    elif least is not None and values[0] < least:
+        wrong = f"The size {values[0]} is less than min-instances, {least}."
+        yield _problem(request, "instance-values", wrong, f"Leave it out, or give {values[0]} as 'min-instances'.")
+    elif most is not None and values[-1] > most:
+        wrong = f"The size {values[-1]} is more than max-instances, {most}."
+        yield _problem(request, "instance-values", wrong, f"Leave it out, or give {values[-1]} as 'max-instances'.")
+    for name, bound, size in (("min-instances", least, values[0]), ("max-instances", most, values[-1])):
+        if bound is not None and bound not in values:
+            wrong = f"{bound} is none of the sizes, {'+'.join(map(str, values[:_MOST_SHOWN]))}."
+            yield _problem(request, name, wrong, f"Give {size}, leave it out, or add {bound} to 'instance-values'.")
+
+
+def _count(request: Object, options: Options) -> Iterator[Problem]:
+    """However a request says how many instances it has, that is one of its sizes."""
+    elastic, count = elastic_of(request, options), first_count(request)
+    if elastic is None or count is None or count in elastic.sizes:
+        return
+    by_tag = gives(request, "instances")
+    name = f"'{OPTION_PREFIX}instances'" if by_tag else "InstanceCount"
+    wrong = f"{name} is {count}, which is no size of this job: {sizes_shown(elastic)}."
+    field = option_field(request, "instances") if by_tag else _count_field(request)
+    yield Problem(field, wrong, f"Give {elastic.least}, or another of its sizes.")
+
+
+def _count_field(request: Object) -> str:
+    own = whole(part(request, CONFIG), "InstanceCount") is not None
+    return f"{CONFIG}.InstanceCount" if own else f"{CONFIG}.InstancePreferences"
+
+
+def _budget_problems(request: Object, options: Options) -> Iterator[Problem]:
+    yield from _needs(request, ("eval-period",), _COUNTED, "Give '{0}' or '{1}' as well, or leave it out.")
+    full = ("restarts-before-full",)
+    yield from _needs(request, ("max-full-restarts",), full, "Give '{0}' as well, or leave it out.")
+    before = options.restarts_before_full
+    for name, bound in zip(_COUNTED, (options.max_restarts, before), strict=True):
+        if bound is not None and bound > MOST_COUNTED:
+            wrong = f"No more than {MOST_COUNTED} restarts within a period are counted, and this is a bound of {bound}."
+            yield _problem(request, name, wrong, f"Give at most {MOST_COUNTED}, or leave it out.")
+    if options.max_full_restarts is not None and options.max_full_restarts > MOST_FULL:
+        wrong = f"No more than {MOST_FULL} full restarts within a period are counted."
+        yield _problem(request, "max-full-restarts", wrong, f"Give at most {MOST_FULL}.")
+    for name, most in (("max-restarts", options.max_restarts), ("max-total-restarts", options.max_total_restarts)):
+        if before is not None and most is not None and before > most:
+            wrong = f"The job fails after {most} restarts ('{OPTION_PREFIX}{name}'), before {before} are counted."
+            yield _problem(request, full[0], wrong, f"Give at most {most}, or more as '{name}'.")
+
+
+def _target(request: Object, options: Options) -> Iterator[Problem]:
+    custom = options.resize_by is Hook.CUSTOM
+    if custom and options.resize_target is None:
+        wrong = f"The option '{OPTION_PREFIX}resize-by' is 'custom', and nobody is named who changes the size."
+        hint = f"Give the ARN of a Lambda function, or 'event', as '{OPTION_PREFIX}resize-target'."
+        yield _problem(request, "resize-by", wrong, hint)
+    elif not custom and options.resize_target is not None:
+        wrong = (
+            f"The option '{OPTION_PREFIX}resize-target' means nothing unless '{OPTION_PREFIX}resize-by' is 'custom'."
+        )
+        yield _problem(
+            request, "resize-target", wrong, f"Give 'custom' as '{OPTION_PREFIX}resize-by', or leave it out."
+        )
+
+
+def _needs(request: Object, names: tuple[str, ...], others: tuple[str, ...], hint: str) -> Iterator[Problem]:
+    """These options mean nothing unless one of the others is given."""
+    if any(gives(request, other) for other in others):
+        return
+    full = [OPTION_PREFIX + other for other in others]
+    for name in names:
+        if gives(request, name):
+            wrong = f"The option '{OPTION_PREFIX}{name}' means nothing without '{full[0]}'."
+            yield _problem(request, name, wrong, hint.format(*full))
+
+
+def _problem(request: Object, name: str, wrong: str, hint: str) -> Problem:
+    return Problem(option_field(request, name), wrong, hint)

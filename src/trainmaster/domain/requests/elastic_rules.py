@@ -1,0 +1,162 @@
+"""What the request of an elastic job may not say besides its options, and what its submitter will probably regret.
+
+How each resize is done decides: see `elastic.Hook`. It must not know what is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+from trainmaster.domain.capacity.units import Demand, Kind, Pool
+from trainmaster.domain.elastic.sizes import Elastic, Hook, RestartBudget
+from trainmaster.domain.requests.elastic import sizes_shown
+from trainmaster.domain.requests.fields import Problem, entries, part, shown, text, whole
+from trainmaster.domain.requests.resources import CONFIG, GROUPS, PREFERENCES
+from trainmaster.domain.requests.tag_names import OPTION_PREFIX
+from trainmaster.domain.requests.tags import gives, option_field
+
+Object = Mapping[str, object]
+
+STOP_SECONDS = 120
+"""From SIGTERM to SIGKILL when a training job is stopped (developer guide, StopTrainingJob)."""
+MOST_ENVIRONMENT = 100
+"""Environment variables that SageMaker takes (CreateTrainingJob, `Environment`)."""
+OWN_ENVIRONMENT = 16
+"""As many the queue keeps for itself in an elastic job's containers."""
+_PLACEMENT = "InstancePlacementConfig"
+_BY_MEMBERS = f"A job with '{OPTION_PREFIX}resize-by' = 'members'"
+_OTHER_WAY = f"or resize it by '{Hook.RESTART}'"
+_ONE_GROUP = "has to let everything in that comes from the group itself (a rule whose source is the same group)"
+
+
+def form_problems(request: Object, elastic: Elastic) -> Iterator[Problem]:
+    """What an elastic job's request may not say."""
+    yield from _instances(request)
+    environment = part(request, "Environment")
+    if len(environment) > (most := MOST_ENVIRONMENT - OWN_ENVIRONMENT):
+        wrong = f"There are {len(environment)} environment variables; an elastic job may have {most}."
+        hint = f"Leave some out: SageMaker takes {MOST_ENVIRONMENT}, and the queue adds its own."
+        yield Problem("Environment", wrong, hint)
+    if elastic.hook is Hook.MEMBERS:
+        yield from _members(request)
+
+
+def check_pools(request: Object, elastic: Elastic, demand: Demand, pools: Mapping[str, Pool]) -> None:
+    """Refuse pools that an elastic job cannot be resized in. Raises `InvalidRequest`."""
+    spot = [name for name in demand.pools if name in pools and pools[name].kind is Kind.SPOT]
+    if elastic.hook is Hook.MEMBERS and spot:
+        raise _spot(option_field(request, "pools"), f"The pool {spot[0]} is of spot instances.").refusal()
+
+
+def elastic_warnings(request: Object, elastic: Elastic, demand: Demand, pools: Mapping[str, Pool]) -> list[str]:
+    """What will probably be regretted, the gravest first."""
+    own = {Hook.RESTART: _restart_advice, Hook.MEMBERS: _members_advice}.get(elastic.hook)
+    return [*(own(request, elastic) if own else ()), *_budget_advice(elastic), *_size_advice(elastic, demand, pools)]
+
+
+def _instances(request: Object) -> Iterator[Problem]:
+    """An elastic job's instances are alike, and all of one pool."""
+    config = part(request, CONFIG)
+    hint = "Give one InstanceType and InstanceCount, or leave out what makes the job elastic."
+    if entries(config, GROUPS):
+        yield Problem(f"{CONFIG}.{GROUPS}", f"A job with {GROUPS} cannot be resized.", hint)
+    if entries(config, PREFERENCES) and not gives(request, "resources"):
+        wrong = f"SageMaker chooses among {PREFERENCES}, so the queue could not give the job more of the same."
+        other = f"Give one InstanceType, several pools in '{OPTION_PREFIX}pools', or '{OPTION_PREFIX}resources'."
+        yield Problem(f"{CONFIG}.{PREFERENCES}", wrong, other)
+    if part(config, _PLACEMENT):
+        wrong = f"{_PLACEMENT} fixes where each of a number of instances is, so the job cannot be resized."
+        yield Problem(f"{CONFIG}.{_PLACEMENT}", wrong, f"Leave out {_PLACEMENT}, or what makes the job elastic.")
+
+
+def _members(request: Object) -> Iterator[Problem]:
+    network = part(request, "VpcConfig")
+    lacking = [name for name in ("Subnets", "SecurityGroupIds") if not network.get(name)]
+    if lacking:
+        field = "VpcConfig" if not network else f"VpcConfig.{lacking[0]}"
+        wrong = f"{_BY_MEMBERS} is several training jobs, which reach each other only inside your VPC."
+        hint = (
+            f"Give VpcConfig with Subnets (one, for EFA) and SecurityGroupIds, a group that {_ONE_GROUP}, {_OTHER_WAY}."
+        )
+        yield Problem(field, wrong, hint)
+    if request.get("EnableNetworkIsolation") is True:
+        wrong = f"{_BY_MEMBERS} needs the network: its containers meet through DynamoDB and talk to each other."
+        yield Problem("EnableNetworkIsolation", wrong, f"Set EnableNetworkIsolation to false, {_OTHER_WAY}.")
+    if request.get("EnableManagedSpotTraining") is True:
+        yield _spot("EnableManagedSpotTraining", "This is a spot job.")
+
+
+def _spot(field: str, wrong: str) -> Problem:
+    """Elastic training on HyperPod takes no spot either (developer guide, "Elastic training", limitations).
+
+    An interrupted training job keeps its place while SageMaker looks for other instances, so the queue could not tell
+    capacity that works from capacity that is gone; and where the base is hit, all members wait, and are paid for.
+    """
+    why = "SageMaker takes such instances from one of its training jobs and leaves the others waiting for it."
+    hint = f"Run it on demand, {_OTHER_WAY}: then the whole job is interrupted and goes on."
+    return Problem(field, f"{wrong} {_BY_MEMBERS} cannot run on spot instances: {why}", hint)
+
+
+def _restart_advice(request: Object, elastic: Elastic) -> Iterator[str]:
+    if not text(part(request, "CheckpointConfig"), "S3Uri"):
+        yield (
+            "This job is resized by being stopped and resumed, and has no CheckpointConfig, so with every change of "
+            "its size it would begin again from nothing: set CheckpointConfig.S3Uri and save checkpoints."
+        )
+    if elastic.graceful_shutdown_timeout > timedelta(seconds=STOP_SECONDS) and gives(
+        request, "graceful-shutdown-timeout"
+    ):
+        yield (
+            f"SageMaker ends a container {STOP_SECONDS} seconds after it was asked to stop, whatever "
+            f"'{OPTION_PREFIX}graceful-shutdown-timeout' says: save a checkpoint within that time, or more often."
+        )
+
+
+def _members_advice(request: Object, _: Elastic) -> Iterator[str]:
+    network = part(request, "VpcConfig")
+    if text(part(request, "CheckpointConfig"), "S3Uri"):
+        yield (
+            "Only this job's base has the CheckpointConfig: its members neither get these files nor send any, so let "
+            "one rank write checkpoints, and let members read them from S3, a shared file system, or that rank."
+        )
+    for index, channel in enumerate(entries(request, "InputDataConfig")):
+        if text(part(channel, "DataSource", "S3DataSource"), "S3DataDistributionType") == "ShardedByS3Key":
+            yield (
+                f"InputDataConfig[{index}] is ShardedByS3Key: the base's instances get a part each, every member gets "
+                "all of it. Use FullyReplicated, and share the data out by rank."
+            )
+    if request.get("EnableInterContainerTrafficEncryption") is True:
+        yield "EnableInterContainerTrafficEncryption is for the containers of one training job, not between members."
+    if len(network.get("Subnets") or ()) > 1:  # type: ignore[arg-type]  # the service model has checked it
+        yield (
+            "This job's members may be in different subnets, which EFA does not cross and which costs time between "
+            "zones: give one subnet in VpcConfig.Subnets."
+        )
+    yield from _clocks(request)
+
+
+def _clocks(request: Object) -> Iterator[str]:
+    runtime = whole(part(request, "StoppingCondition"), "MaxRuntimeInSeconds")
+    if runtime is not None:
+        yield (
+            f"Every member has a MaxRuntimeInSeconds of its own, {shown(runtime)} from its start: a job that goes on "
+            "beyond that loses its base first, and ends with it."
+        )
+
+
+def _budget_advice(elastic: Elastic) -> Iterator[str]:
+    if elastic.hook is not Hook.MEMBERS and elastic.budget != RestartBudget():
+        yield (
+            f"Restarts are counted where the nodes meet, so this job's bounds on them mean nothing unless "
+            f"'{OPTION_PREFIX}resize-by' is 'members': bound new attempts by '{OPTION_PREFIX}retry-algorithm'."
+        )
+
+
+def _size_advice(elastic: Elastic, demand: Demand, pools: Mapping[str, Pool]) -> Iterator[str]:
+    caps = [pools[name].cap for name in demand.pools if name in pools]
+    if len(elastic.sizes) == 1:
+        yield f"This job has one size only, {elastic.least}: it is never resized."
+    elif caps and max(caps) < elastic.most and demand.resources is None:
+        reached = elastic.at_most(max(caps))
+        yield f"Of the sizes {sizes_shown(elastic)} no more than {reached} fit into the pool, whose cap is {max(caps)}."

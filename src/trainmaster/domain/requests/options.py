@@ -1,0 +1,183 @@
+"""The options that a job may ask for in `trainmaster:` tags: their names, what they take, and what they become.
+
+A new option is one entry of `OPTIONS` and one member of `Options`. It must not know where in a request a tag stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.elastic.sizes import Hook
+from trainmaster.domain.jobs.job import ParentRule
+from trainmaster.domain.policy.settings import DEFAULT_SHARE, FailureClass, Wishes
+from trainmaster.domain.requests.resource_text import resources_in, wrong_with
+from trainmaster.domain.requests.sizes import sizes_in, wrong_with_sizes
+from trainmaster.domain.requests.values import (
+    EVENT,
+    LARGEST_COUNT,
+    LONGEST_LABEL,
+    MOST_NAMES,
+    MOST_POOLS,
+    count,
+    duration,
+    job_names,
+    label,
+    moment,
+    pool_names,
+    positive,
+    resize_target,
+    switch,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the submitter asks of the queue beyond the request itself; None where the queue's own rule holds.
+
+    Attributes:
+        priority: higher runs first; from the `priority` tag (article, "table for training job requests").
+        preemptible: whether the job may be stopped for one of higher priority, to be resumed later.
+        share: whose claim on pools it draws on.
+        pools: where it may run, best first; empty where the request itself says what capacity it wants.
+        resources: what each of its instances must have; with these the request needs no instance type.
+        instances: how many of them.
+        min_runtime: it is not preempted before it has worked this long.
+        cooldown: nor, once resumed, before it has worked this long.
+        preemption_delay: it preempts nobody before it has waited this long.
+        max_preemptions: preemptions after which it is protected.
+        not_before: it is not considered earlier.
+        deadline: when it has to be done.
+        after: jobs that have to end first.
+        after_failure: what becomes of it when one of those does not complete.
+        group: the group that it belongs to.
+        max_concurrent: most jobs of its group that run at once.
+        retries: how often it is tried again, by class of failure.
+        min_instances, max_instances: bounds of the size of an elastic job.
+        instance_step: between its sizes.
+        instance_values: all its sizes, instead of a step.
+        resize_by: how its size is changed.
+        resize_target: who changes it, where that is none of the queue's own ways.
+        scaling_timeout, graceful_shutdown_timeout, faulty_scale_down_timeout, scale_up_snooze: see `Elastic`.
+        max_restarts, eval_period, max_total_restarts, restarts_before_full, max_full_restarts: see `RestartBudget`.
+    """
+
+    priority: int = 0
+    preemptible: bool = True
+    share: str = DEFAULT_SHARE
+    pools: tuple[str, ...] = ()
+    resources: Resources | None = None
+    instances: int | None = None
+    min_runtime: timedelta | None = None
+    cooldown: timedelta | None = None
+    preemption_delay: timedelta | None = None
+    max_preemptions: int | None = None
+    not_before: datetime | None = None
+    deadline: datetime | None = None
+    after: tuple[str, ...] = ()
+    after_failure: ParentRule = ParentRule.CANCEL
+    group: str | None = None
+    max_concurrent: int | None = None
+    retries: Mapping[FailureClass, int] = field(default_factory=dict)
+    min_instances: int | None = None
+    max_instances: int | None = None
+    instance_step: int | None = None
+    instance_values: tuple[int, ...] = ()
+    resize_by: Hook = Hook.RESTART
+    resize_target: str | None = None
+    scaling_timeout: timedelta | None = None
+    graceful_shutdown_timeout: timedelta | None = None
+    faulty_scale_down_timeout: timedelta | None = None
+    scale_up_snooze: timedelta | None = None
+    max_restarts: int | None = None
+    eval_period: timedelta | None = None
+    max_total_restarts: int | None = None
+    restarts_before_full: int | None = None
+    max_full_restarts: int | None = None
+
+    @property
+    def wishes(self) -> Wishes:
+        """Preemption rules of its own."""
+        return Wishes(
+            min_runtime=self.min_runtime,
+            cooldown=self.cooldown,
+            delay=self.preemption_delay,
+            most=self.max_preemptions,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How an option's text is read (None: it cannot be) and what it may say, in words that follow "It takes".
+
+    With `wrong` it says itself what is wrong with a text that it cannot read, and what to do about it.
+    """
+
+    read: Callable[[str], object | None]
+    takes: str
+    wrong: Callable[[str], tuple[str, str]] | None = None
+
+
+def _parent_rule(text: str) -> ParentRule | None:
+    return next((rule for rule in ParentRule if rule == text), None)
+
+
+def _hook(text: str) -> Hook | None:
+    return next((hook for hook in Hook if hook == text), None)
+
+
+def _period(text: str) -> timedelta | None:
+    return duration(text) or None
+
+
+_DURATION = "a time of at most 28 days: seconds such as '1800', or units such as '30m', '2h', '1h30m' or '1d'"
+_MOMENT = "a moment in ISO 8601 with its zone, such as '2026-11-22T08:00:00Z' or '2026-11-22T09:00:00+01:00'"
+_LABEL = f"a name of letters, digits, '-', '_' and '.', at most {LONGEST_LABEL}, the first a letter or digit"
+_FROM_0 = f"a whole number from 0 to {LARGEST_COUNT}"
+_FROM_1 = f"a whole number from 1 to {LARGEST_COUNT}"
+_TRIES = f"how often the job is tried again: a whole number from 0 to {LARGEST_COUNT}"
+
+OPTIONS: Mapping[str, Option] = {
+    "preemptible": Option(switch, "'true' or 'false'"),
+    "share": Option(label, _LABEL),
+    "pools": Option(pool_names, f"1 to {MOST_POOLS} names of pools, best first, with spaces or '+' between them"),
+    "resources": Option(resources_in, "members such as 'accelerators=8+vcpus=96'", wrong_with),
+    "instances": Option(positive, _FROM_1),
+    "min-runtime": Option(duration, _DURATION),
+    "cooldown": Option(duration, _DURATION),
+    "preemption-delay": Option(duration, _DURATION),
+    "max-preemptions": Option(count, _FROM_0),
+    "not-before": Option(moment, _MOMENT),
+    "deadline": Option(moment, _MOMENT),
+    "after": Option(job_names, f"1 to {MOST_NAMES} names of jobs, with spaces or '+' between them"),
+    "after-failure": Option(_parent_rule, "'cancel', 'fail' or 'run'"),
+    "group": Option(label, _LABEL),
+    "max-concurrent": Option(positive, _FROM_1),
+    **{f"retry-{failure}": Option(count, _TRIES) for failure in FailureClass},
+    "min-instances": Option(positive, _FROM_1),
+    "max-instances": Option(positive, _FROM_1),
+    "instance-step": Option(positive, _FROM_1),
+    "instance-values": Option(sizes_in, "sizes such as '2+4+8'", wrong_with_sizes),
+    "resize-by": Option(_hook, "'restart', 'members' or 'custom'"),
+    "resize-target": Option(resize_target, f"the ARN of a Lambda function, or '{EVENT}'"),
+    "scaling-timeout": Option(duration, _DURATION),
+    "graceful-shutdown-timeout": Option(duration, _DURATION),
+    "faulty-scale-down-timeout": Option(duration, _DURATION),
+    "scale-up-snooze": Option(duration, _DURATION),
+    "max-restarts": Option(count, _FROM_0),
+    "eval-period": Option(_period, f"{_DURATION}, and longer than none"),
+    "max-total-restarts": Option(count, _FROM_0),
+    "restarts-before-full": Option(positive, _FROM_1),
+    "max-full-restarts": Option(count, _FROM_0),
+}
+_RETRIES = {f"retry-{failure}": failure for failure in FailureClass}
+
+
+def options_from(priority: int, texts: Mapping[str, str]) -> Options:
+    """The options of texts by option name, each of which its reader can read."""
+    read: dict[str, Any] = {name: OPTIONS[name].read(text) for name, text in texts.items()}
+    retries = {failure: read.pop(name) for name, failure in _RETRIES.items() if name in read}
+    return Options(priority=priority, retries=retries, **{name.replace("-", "_"): each for name, each in read.items()})

@@ -1,0 +1,210 @@
+"""Which pools a request draws on, and what it has to say to SageMaker once one of them has been chosen.
+
+A request that names no pools says by itself what kind of capacity it wants: its training plan, spot, or neither. One
+that names some, or asks for resources, leaves the choice to the queue. It must not know what is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from trainmaster.domain.capacity.catalogue import AS_SHIPPED, Catalogue
+from trainmaster.domain.capacity.resolve import Offers, resolved
+from trainmaster.domain.capacity.resources import InstanceType, Resources
+from trainmaster.domain.capacity.units import OVER, Demand, Kind, Pool, pool_for, pool_of_plan, total
+from trainmaster.domain.errors import InvalidRequest, NeverFits
+from trainmaster.domain.requests.fields import entries, part, shown, text, whole
+from trainmaster.domain.requests.resource_text import shortfalls
+from trainmaster.domain.requests.resources import CONFIG, GROUPS, PREFERENCES, demand_of, instances_of, listed_types
+from trainmaster.domain.requests.tag_names import OPTION_PREFIX
+from trainmaster.domain.requests.tags import gives, option_field
+from trainmaster.domain.requests.training_job import DEFAULT_RUNTIME
+
+Object = Mapping[str, object]
+Pools = Mapping[str, Pool]
+
+SHORTEST_WAIT, LONGEST_WAIT = 3_600, 86_400
+"""Seconds that a spot job may wait for instances in all, where its request does not say: as long as it may run, within
+these bounds."""
+
+
+def demand_in(  # noqa: PLR0913 - a request, and all that it is held against
+    request: Object,
+    named: Sequence[str],
+    pools: Pools,
+    asked: Resources | None = None,
+    catalogue: Catalogue = AS_SHIPPED,
+    *,
+    instances: int | None = None,
+) -> Demand:
+    """What the request asks of these pools.
+
+    Args:
+        request: one that `meaning_problems` finds nothing wrong with.
+        named: the pools of its `trainmaster:pools` option, in order; empty where it has none.
+        pools: the pools in force.
+        asked: of its `trainmaster:resources` option; None where it has none.
+        catalogue: what is known of instance types.
+        instances: the least size of an elastic job, in the place of the number that the request has.
+
+    Raises `InvalidRequest`; `NeverFits` where a pool that it needs is not there.
+    """
+    demand = _named(request, named, pools) if named else _said(request, pools)
+    if instances is not None:
+        demand = replace(demand, alternatives=tuple(dict.fromkeys(each, instances) for each in demand.alternatives))
+    if asked is not None:
+        sized = replace(demand, instances=instances or instances_of(request))
+        return _by_resources(request, sized, asked, pools, catalogue)
+    _check_plans(request, demand, pools)
+    return demand
+
+
+def _said(request: Object, pools: Pools) -> Demand:
+    """What the request itself says."""
+    config = part(request, CONFIG)
+    preferred = entries(config, PREFERENCES)
+    found = []
+    for index, units in enumerate(demand_of(request)):
+        plans = preferred[index].get("TrainingPlanArns") if preferred else None
+        found.append(total(_placed(request, name, count, plans, pools) for name, count in units.items()))
+    return Demand(tuple(found))
+
+
+def _by_resources(request: Object, listed: Demand, asked: Resources, pools: Pools, catalogue: Catalogue) -> Demand:
+    """What the request lists itself, which has to cover what it asks for, and all other pools that do."""
+    by_pool = gives(request, "pools")
+    fields = [option_field(request, "pools")] if by_pool else [field for _, field in listed_types(request)]
+    for index, units in enumerate(listed.alternatives):
+        name = next(iter(units))
+        known = catalogue.of_pool(pools[name]) if name in pools else catalogue.type_of(name)
+        missing = list(shortfalls(asked, known or InstanceType(name=name)))
+        if missing:
+            raise InvalidRequest(
+                f"{name} does not have what '{OPTION_PREFIX}resources' asks for: it has {', '.join(missing)}.",
+                field=fields[0 if by_pool else index],
+                hint="Name only what covers it, or nothing: the queue finds the pools that do.",
+            )
+    demand = replace(listed, ours=True, resources=asked, listed=len(listed.alternatives))
+    return resolved(demand, Offers(pools, catalogue))
+
+
+def for_pool(request: Mapping[str, Any], pool: Pool, instances: int) -> dict[str, Any]:
+    """The request as it has to be for these instances of the pool that the queue has chosen: type, plan, spot or not.
+
+    A spot job that says nothing of `MaxWaitTimeInSeconds` may wait as long as it may run, from an hour to a day. No
+    warm pool is kept after a spot job (developer guide, "Train using SageMaker managed warm pools").
+    """
+    # A job by resources need not have one: what it would say, the queue says.
+    config = {**part(request, CONFIG), "InstanceType": pool.instance_type, "InstanceCount": instances}
+    config.pop("TrainingPlanArn", None)
+    config.pop(PREFERENCES, None)
+    if pool.kind is Kind.TRAINING_PLAN:
+        config["TrainingPlanArn"] = pool.plan_arn
+    made = {**request, CONFIG: config}
+    if pool.kind is Kind.SPOT:
+        config.pop("KeepAlivePeriodInSeconds", None)
+        return made | {"EnableManagedSpotTraining": True, "StoppingCondition": _with_wait(request)}
+    made.pop("EnableManagedSpotTraining", None)
+    if "StoppingCondition" in made:
+        limits = dict(made["StoppingCondition"])
+        limits.pop("MaxWaitTimeInSeconds", None)
+        made["StoppingCondition"] = limits
+    return made
+
+
+def pool_warnings(request: Object, demand: Demand, pools: Pools) -> list[str]:
+    """What the submitter will probably regret about the kinds of capacity that the request may run on."""
+    kinds = {pools[name].kind for name in demand.pools if name in pools}
+    saves = bool(text(part(request, "CheckpointConfig"), "S3Uri"))
+    return [*_spot_warnings(request, demand, kinds, saves=saves), *_plan_warnings(kinds, saves=saves)]
+
+
+def _named(request: Object, named: Sequence[str], pools: Pools) -> Demand:
+    config = part(request, CONFIG)
+    for other in (GROUPS, PREFERENCES):
+        if entries(config, other):
+            raise InvalidRequest(
+                f"{other} cannot be combined with the option '{OPTION_PREFIX}pools'.",
+                field=f"{CONFIG}.{other}",
+                hint="Give one InstanceType and InstanceCount: the chosen pool's type replaces it.",
+            )
+    for name in named:
+        if name not in pools:
+            raise NeverFits(
+                f"There is no pool {shown(name)}.",
+                field=option_field(request, "pools"),
+                hint=f"The pools are: {', '.join(sorted(pools)) or 'none'}.",
+            )
+    by_resources = gives(request, "resources")
+    count = instances_of(request) if by_resources else sum(demand_of(request)[0].values())
+    return Demand(tuple({name: count} for name in named), ours=True)
+
+
+def _placed(request: Object, type_: str, count: int, plans: object, pools: Pools) -> dict[str, int]:
+    """These instances in the pool that the request's kind of capacity leads to."""
+    arn = text(part(request, CONFIG), "TrainingPlanArn")
+    if arn is not None:
+        return {_of_plan(arn, type_, pools): count}
+    for own in plans if isinstance(plans, list | tuple) else ():
+        pool = pool_of_plan(pools, own)
+        if pool is not None and pool.instance_type == type_:
+            return {pool.name: count}
+    wants_spot = request.get("EnableManagedSpotTraining") is True
+    spot = pool_for(pools, Kind.SPOT, type_) if wants_spot else None
+    return {spot or pool_for(pools, Kind.ON_DEMAND, type_) or type_: count}
+
+
+def _of_plan(arn: str, type_: str, pools: Pools) -> str:
+    pool = pool_of_plan(pools, arn)
+    if pool is not None and pool.instance_type == type_:
+        return pool.name
+    wrong = "has no pool" if pool is None else f"has {pool.instance_type}, not {type_}"
+    raise NeverFits(
+        f"The training plan {shown(arn.rpartition('/')[2])} {wrong}.",
+        field=f"{CONFIG}.TrainingPlanArn",
+        hint="Have a pool of kind training-plan added (PUT /pools)." if pool is None else "Use the plan's type.",
+    )
+
+
+def _check_plans(request: Object, demand: Demand, pools: Pools) -> None:
+    """Refuse what could only ever run in training plans that are over."""
+    over = {name for name in demand.pools if name in pools and pools[name].plan_status in OVER}
+    if not over or any(over.isdisjoint(units) for units in demand.alternatives):
+        return
+    raise NeverFits(
+        f"The training plan of {', '.join(sorted(over))} has ended or failed.",
+        field=option_field(request, "pools") if demand.ours else f"{CONFIG}.TrainingPlanArn",
+        hint="Name another pool, or leave the training plan out.",
+    )
+
+
+def _with_wait(request: Mapping[str, Any]) -> dict[str, Any]:
+    limits = dict(request.get("StoppingCondition") or {})
+    runtime = limits.get("MaxRuntimeInSeconds") or DEFAULT_RUNTIME
+    wait = runtime + min(max(runtime, SHORTEST_WAIT), LONGEST_WAIT)
+    return limits | {"MaxWaitTimeInSeconds": max(limits.get("MaxWaitTimeInSeconds") or wait, runtime)}
+
+
+def _spot_warnings(request: Object, demand: Demand, kinds: set[Kind], *, saves: bool) -> Iterator[str]:
+    if request.get("EnableManagedSpotTraining") is True and not demand.ours and Kind.SPOT not in kinds:
+        yield (
+            f"There is no spot pool for {', '.join(demand.pools)}, so this spot job counts against the cap of "
+            "instances on demand: have a pool of kind spot added (PUT /pools)."
+        )
+    if Kind.SPOT in kinds and not saves:
+        yield (
+            "This job may run on spot instances and has no CheckpointConfig, so it would begin again from nothing "
+            "whenever SageMaker takes them away: set CheckpointConfig.S3Uri and save checkpoints."
+        )
+    if Kind.SPOT in kinds and whole(part(request, CONFIG), "KeepAlivePeriodInSeconds"):
+        yield "Where this job runs on spot instances it keeps no warm pool: SageMaker does not allow it."
+
+
+def _plan_warnings(kinds: set[Kind], *, saves: bool) -> Iterator[str]:
+    if Kind.TRAINING_PLAN in kinds and not saves:
+        yield (
+            "This job may run in a training plan and has no CheckpointConfig, so it is started there only where it is "
+            "expected to end half an hour before the plan does: set CheckpointConfig.S3Uri and save checkpoints."
+        )

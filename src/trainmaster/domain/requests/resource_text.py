@@ -1,0 +1,106 @@
+"""How the text of `trainmaster:resources` is read: what a job asks of each of its instances, instead of naming a type.
+
+Members are `name=value` with commas, spaces or `+` between them. SageMaker's tags may not hold commas (API reference,
+`Tag`), so a request goes there with `+` in their place. It must not know pools, nor which types there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from trainmaster.domain.capacity.resources import InstanceType, Resources
+from trainmaster.domain.requests.fields import did_you_mean, entries, shown, text
+from trainmaster.domain.requests.tag_names import RESOURCES_TAG
+
+MEMBERS = tuple(each.name for each in fields(Resources))
+MOST_ACCELERATORS = 1_000
+MOST_VCPUS = 10_000
+MOST_GIB = 99_999.9
+"""More than any instance has, by far; with one decimal, so that `str(Resources)` gives back what was read."""
+
+_BETWEEN = re.compile(r"[ ,+]+")
+_COUNT = re.compile(r"[0-9]{1,5}")
+_GIB = re.compile(r"[0-9]{1,5}(\.[0-9])?")
+_MAKER = re.compile(r"[a-z][a-z0-9-]{0,31}")
+_TAKES: Mapping[str, str] = {
+    "accelerators": f"a whole number up to {MOST_ACCELERATORS}",
+    "accelerator_memory_gib": f"GiB of all accelerators of an instance, with at most one decimal, up to {MOST_GIB}",
+    "vcpus": f"a whole number up to {MOST_VCPUS}",
+    "memory_gib": f"GiB with at most one decimal, up to {MOST_GIB}",
+    "accelerator": "who makes them: 'nvidia', 'aws', 'amd' or 'habana'",
+}
+_EXAMPLE = "'accelerators=8+vcpus=96+memory_gib=768'"
+_Wrong = tuple[str, str]
+
+
+def resources_in(value: str) -> Resources | None:
+    """What the text asks for; None where it cannot be read, or asks for nothing."""
+    read = _read(value)
+    return read if isinstance(read, Resources) else None
+
+
+def wrong_with(value: str) -> tuple[str, str]:
+    """What is wrong with a text that cannot be read, without a full stop, and what to do about it."""
+    read = _read(value)
+    return ("", "") if isinstance(read, Resources) else read
+
+
+def sendable(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The request as SageMaker takes it: no commas in the tag. The same object where there are none."""
+    if not any(text(tag, "Key") == RESOURCES_TAG and "," in (text(tag, "Value") or "") for tag in _tags(request)):
+        return request
+    return {**request, "Tags": [_plain(tag) for tag in request["Tags"]]}
+
+
+def shortfalls(asked: Resources, kind: InstanceType) -> Iterator[str]:
+    """Of what an instance of that type has too little, as `name=value` with what it has."""
+    for name in MEMBERS:
+        wanted, has = getattr(asked, name), getattr(kind, name)
+        if wanted and (has != wanted if isinstance(wanted, str) else has < wanted):
+            yield f"{name}={has if isinstance(has, str) else f'{has:g}'}"
+
+
+def _tags(request: object) -> list[Mapping[str, object]]:
+    return entries(request, "Tags")
+
+
+def _plain(tag: Any) -> Any:
+    if not isinstance(tag, Mapping) or text(tag, "Key") != RESOURCES_TAG or not isinstance(tag.get("Value"), str):
+        return tag
+    return {**tag, "Value": tag["Value"].replace(",", "+")}
+
+
+def _read(value: str) -> Resources | _Wrong:
+    given: dict[str, Any] = {}
+    for member in filter(None, _BETWEEN.split(value)):
+        name, equals, amount = member.partition("=")
+        if name not in MEMBERS:
+            return _unknown(name)
+        if name in given:
+            return f"{name} is given twice", "Give each member once."
+        number = _value(name, amount) if equals else None
+        if number is None:
+            return f"{name} is {shown(amount)}" if equals else f"{name} has no value", f"It takes {_TAKES[name]}."
+        given[name] = number
+    if not any(given.values()):
+        return "nothing is asked for", f"Write members such as {_EXAMPLE}, or leave the tag out and name a type."
+    return Resources(**given)
+
+
+def _value(name: str, amount: str) -> int | float | str | None:
+    if name == "accelerator":
+        maker = amount.casefold()
+        return maker if _MAKER.fullmatch(maker) else None
+    if name in ("accelerators", "vcpus"):
+        most = MOST_ACCELERATORS if name == "accelerators" else MOST_VCPUS
+        return int(amount) if _COUNT.fullmatch(amount) and int(amount) <= most else None
+    return float(amount) if _GIB.fullmatch(amount) else None
+
+
+def _unknown(name: str) -> _Wrong:
+    meant = did_you_mean(name, MEMBERS)
+    guess = f"Did you mean '{meant}'? " if meant else ""
+    return f"there is no member {shown(name)}", f"{guess}The members are: {', '.join(MEMBERS)}."

@@ -1,0 +1,250 @@
+"""What instances a request asks for, in the three ways that SageMaker has of saying so, or by their resources.
+
+A request with the tag `trainmaster:resources` need not say any of it: what it says is what it would rather have. The
+rules of `InstancePreferences` are those of the SageMaker developer guide, "Instance preference lists for training
+jobs". It must not know pools: whether a demand could ever be met is for others to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from trainmaster.domain.capacity.units import total
+from trainmaster.domain.requests.fields import Problem, entries, part, repeated, shown, text, whole
+from trainmaster.domain.requests.tag_names import OPTION_PREFIX, RESOURCES_TAG
+from trainmaster.domain.requests.tags import gives, option_in
+from trainmaster.domain.requests.values import LARGEST_COUNT
+
+CONFIG = "ResourceConfig"
+GROUPS = "InstanceGroups"
+PREFERENCES = "InstancePreferences"
+_TYPE = "InstanceType"
+_COUNT = "InstanceCount"
+_PLAN = "TrainingPlanArn"
+_INSTANCES = f"{OPTION_PREFIX}instances"
+_READ_ONLY = ("SelectedInstanceType", "SelectedInstanceCount")
+
+Object = Mapping[str, object]
+
+
+def demand_of(request: Object) -> tuple[dict[str, int], ...]:
+    """Instances by type that the job needs: it may run in any one alternative, and needs all of that one.
+
+    A plain request and one with `InstanceGroups` give one alternative (groups of one type add up),
+    `InstancePreferences` one an entry, in the request's order; one by resources gives what it lists, perhaps nothing.
+    Raises `InvalidRequest` where no demand can be read, as for a serverless job, which takes nothing from a pool.
+    """
+    for problem in resource_problems(request):
+        raise problem.refusal()
+    config = part(request, CONFIG)
+    if gives(request, "resources"):
+        return tuple({name: instances_of(request)} for name, _ in listed_types(request))
+    if groups := entries(config, GROUPS):
+        return (total(_units(group, config) for group in groups),)
+    if preferences := entries(config, PREFERENCES):
+        return tuple(_units(preference, config) for preference in preferences)
+    return (_units(config, config),)
+
+
+def instances_of(request: Object) -> int:
+    """How many instances a request by resources needs: by its option, else by a count that it has, else one."""
+    counted = first_count(request)
+    return 1 if counted is None else counted
+
+
+def first_count(request: Object) -> int | None:
+    """The number of instances that a request says first, by its option or else in `ResourceConfig`; None for none."""
+    asked = option_in(request, "instances")
+    counts = [count for _, count in _counts(part(request, CONFIG)) if isinstance(count, int)]
+    return asked if isinstance(asked, int) else next(iter(counts), None)
+
+
+def listed_types(request: Object) -> list[tuple[str, str]]:
+    """The types that a request by resources lists itself, best first, each with the path of its field."""
+    config = part(request, CONFIG)
+    path = f"{CONFIG}.{PREFERENCES}"
+    found = [(text(entry, _TYPE), f"{path}[{i}].{_TYPE}") for i, entry in enumerate(entries(config, PREFERENCES))]
+    return [(name, field) for name, field in [(text(config, _TYPE), f"{CONFIG}.{_TYPE}"), *found] if name]
+
+
+def named_types(request: Object) -> dict[str, str]:
+    """All types that a request names, whichever way it asks for instances, by the paths of their fields."""
+    config = part(request, CONFIG)
+    places = [(CONFIG, config)]
+    for kind in (GROUPS, PREFERENCES):
+        places += [(f"{CONFIG}.{kind}[{i}]", entry) for i, entry in enumerate(entries(config, kind))]
+    return {f"{path}.{_TYPE}": name for path, entry in places if (name := text(entry, _TYPE))}
+
+
+def _counts(config: Object) -> Iterator[tuple[str, object]]:
+    """All counts of a request, each with the path of its field."""
+    entries_ = enumerate(entries(config, PREFERENCES))
+    places = [(CONFIG, config), *((f"{CONFIG}.{PREFERENCES}[{i}]", entry) for i, entry in entries_)]
+    return ((f"{path}.{_COUNT}", entry[_COUNT]) for path, entry in places if entry.get(_COUNT) is not None)
+
+
+def _units(entry: Object, config: Object) -> dict[str, int]:
+    return {text(entry, _TYPE) or "": whole(entry, _COUNT) or whole(config, _COUNT) or 0}
+
+
+def resource_problems(request: Object) -> list[Problem]:
+    """Everything that keeps a demand from being read, or SageMaker from giving those instances."""
+    if request.get("ServerlessJobConfig") is not None:
+        return [_SERVERLESS]
+    config = part(request, CONFIG)
+    asks = gives(request, "resources")
+    return [*_read_only(config), *(_by_resources(request, config) if asks else _instances(config))]
+
+
+_SERVERLESS = Problem(
+    "ServerlessJobConfig",
+    "A serverless job takes no instances from a pool, so there is nothing for it to wait for.",
+    "Send it to SageMaker directly with CreateTrainingJob.",
+)
+
+
+def _read_only(config: Object) -> Iterator[Problem]:
+    for name in _READ_ONLY:
+        if name in config:
+            yield Problem(f"{CONFIG}.{name}", f"{name} is SageMaker's to set.", "Leave it out.")
+
+
+def _instances(config: Object) -> Iterator[Problem]:
+    groups, preferences = entries(config, GROUPS), entries(config, PREFERENCES)
+    if groups:
+        yield from _exclusive(config, GROUPS, (_TYPE, _COUNT, PREFERENCES))
+        yield from _group_problems(groups)
+    elif preferences:
+        yield from _exclusive(config, PREFERENCES, (_TYPE, "InstancePlacementConfig"))
+        yield from _preference_problems(preferences, config)
+    else:
+        yield from _typed(config, CONFIG)
+        yield from _counted(config, CONFIG)
+
+
+def _by_resources(request: Object, config: Object) -> Iterator[Problem]:
+    """What a request that asks for resources may not say, since the queue chooses the type."""
+    if entries(config, GROUPS):
+        wrong = f"{GROUPS} cannot be combined with the option '{RESOURCES_TAG}'."
+        yield Problem(f"{CONFIG}.{GROUPS}", wrong, f"Leave out {GROUPS}, or the tag.")
+    if preferences := entries(config, PREFERENCES):
+        yield from _exclusive(config, PREFERENCES, (_TYPE, "InstancePlacementConfig"))
+        yield from _listed_problems(preferences, config)
+    if not gives(request, "pools"):
+        yield from _other_kinds(request, config)
+    yield from _agreeing(request, config)
+
+
+def _other_kinds(request: Object, config: Object) -> Iterator[Problem]:
+    """The queue finds instances on demand for a job by resources; others it has to name."""
+    if request.get("EnableManagedSpotTraining") is True:
+        yield Problem(
+            "EnableManagedSpotTraining",
+            f"A job with the option '{RESOURCES_TAG}' runs on demand, unless it names other pools.",
+            f"Leave it out, or name spot pools in '{OPTION_PREFIX}pools'.",
+        )
+    if config.get(_PLAN) is not None and not text(config, _TYPE):
+        yield Problem(
+            f"{CONFIG}.{_PLAN}",
+            "A training plan is of one instance type, and the request names none.",
+            f"Give {_TYPE}, or name the plan's pool in '{OPTION_PREFIX}pools'.",
+        )
+
+
+def _agreeing(request: Object, config: Object) -> Iterator[Problem]:
+    """However often a request says how many instances it needs, it says the same."""
+    needed = instances_of(request)
+    if not 1 <= needed <= LARGEST_COUNT:
+        hint = f"Give a whole number from 1 to {LARGEST_COUNT}."
+        yield Problem(next(path for path, _ in _counts(config)), f"{_COUNT} is {shown(needed)}.", hint)
+        return
+    source = f"'{_INSTANCES}'" if gives(request, "instances") else "the first count"
+    for path, count in _counts(config):
+        if count != needed or isinstance(count, bool):
+            wrong = f"{_COUNT} is {shown(count)}, and {source} {needed}."
+            yield Problem(path, wrong, f"Give one number of instances, best as '{_INSTANCES}'.")
+
+
+def _exclusive(config: Object, kind: str, others: Sequence[str]) -> Iterator[Problem]:
+    for other in others:
+        if config.get(other) is not None:
+            yield Problem(
+                f"{CONFIG}.{other}",
+                f"{other} and {kind} cannot be given together.",
+                f"Leave out {other}, or leave out {kind}.",
+            )
+
+
+def _typed(entry: Object, path: str) -> Iterator[Problem]:
+    if not text(entry, _TYPE):
+        yield Problem(
+            f"{path}.{_TYPE}",
+            "The request names no instance type.",
+            f"Give {_TYPE} and {_COUNT}, or {GROUPS}, or {PREFERENCES}, in {CONFIG}; or say with the tag "
+            f"'{RESOURCES_TAG}' what instances must have.",
+        )
+
+
+def _counted(entry: Object, path: str) -> Iterator[Problem]:
+    count = whole(entry, _COUNT)
+    if count is None or count < 1:
+        wrong = f"is {shown(entry[_COUNT])}" if _COUNT in entry else "is missing"
+        yield Problem(f"{path}.{_COUNT}", f"{_COUNT} {wrong}.", "Give a whole number of at least 1.")
+
+
+def _group_problems(groups: Sequence[Object]) -> Iterator[Problem]:
+    for index, group in enumerate(groups):
+        yield from _typed(group, f"{CONFIG}.{GROUPS}[{index}]")
+        yield from _counted(group, f"{CONFIG}.{GROUPS}[{index}]")
+    name = "InstanceGroupName"
+    for index in repeated(text(group, name) for group in groups):
+        yield Problem(
+            f"{CONFIG}.{GROUPS}[{index}].{name}",
+            f"The instance group {shown(groups[index].get(name))} is there twice.",
+            "Give each group a name of its own.",
+        )
+
+
+def _preference_problems(preferences: Sequence[Object], config: Object) -> Iterator[Problem]:
+    path = f"{CONFIG}.{PREFERENCES}"
+    yield from _listed_problems(preferences, config)
+    yield from _preference_counts(preferences, config, path)
+
+
+def _listed_problems(preferences: Sequence[Object], config: Object) -> Iterator[Problem]:
+    path = f"{CONFIG}.{PREFERENCES}"
+    for index, preference in enumerate(preferences):
+        yield from _typed(preference, f"{path}[{index}]")
+    for index in repeated(text(preference, _TYPE) for preference in preferences):
+        yield Problem(
+            f"{path}[{index}].{_TYPE}",
+            f"The instance type {shown(preferences[index].get(_TYPE))} is there twice.",
+            "Name each instance type once.",
+        )
+    yield from _preference_plans(preferences, config, path)
+
+
+def _preference_counts(preferences: Sequence[Object], config: Object, path: str) -> Iterator[Problem]:
+    """One count for all types, or one with every type."""
+    own = [index for index, preference in enumerate(preferences) if preference.get(_COUNT) is not None]
+    if config.get(_COUNT) is None:
+        for index, preference in enumerate(preferences):
+            yield from _counted(preference, f"{path}[{index}]")
+    elif own:
+        yield Problem(
+            f"{path}[{own[0]}].{_COUNT}",
+            f"{_COUNT} is given both here and in {CONFIG}.",
+            f"Give one {_COUNT} in {CONFIG}, or one in every entry of {PREFERENCES}.",
+        )
+    else:
+        yield from _counted(config, CONFIG)
+
+
+def _preference_plans(preferences: Sequence[Object], config: Object, path: str) -> Iterator[Problem]:
+    own = [index for index, preference in enumerate(preferences) if preference.get("TrainingPlanArns")]
+    if own and config.get(_PLAN) is not None:
+        yield Problem(
+            f"{path}[{own[0]}].TrainingPlanArns",
+            f"Training plans are given both here and in {CONFIG}.TrainingPlanArn.",
+            "Give the plan in one of the two places.",
+        )

@@ -1,0 +1,48 @@
+"""How the text of `trainmaster:instance-values` is read: all sizes that an elastic job may have.
+
+It must not know the job's other options.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from trainmaster.domain.requests.fields import shown
+from trainmaster.domain.requests.values import LARGEST_COUNT, positive
+
+_BETWEEN = re.compile(r"[ +]+")
+
+
+def sizes_in(text: str) -> tuple[int, ...] | None:
+    """Whole numbers from 1 with spaces or `+` between them, ascending, each once; at least one."""
+    read = _read(text)
+    return read if read and all(before < after for before, after in pairwise(read)) else None
+
+
+def wrong_with_sizes(text: str) -> tuple[str, str]:
+    """What is wrong with a text that cannot be read, without a full stop, and what to do about it.
+
+    It would be easy to sort; but whoever wrote a wrong order or a size twice may have meant other sizes.
+    """
+    read = _read(text)
+    if read is None:
+        bad = next(part for part in _parts(text) if positive(part) is None)
+        takes = f"whole numbers from 1 to {LARGEST_COUNT} with spaces or '+' between them, such as '2+4+8'"
+        return f"{shown(bad)} is no number of instances", f"It takes {takes}."
+    if not read:
+        return "there is no size", "Give at least one, such as '2+4+8', or leave the tag out."
+    hint = f"Write {'+'.join(map(str, sorted(set(read))))}, if that is what you mean."
+    for before, after in pairwise(read):
+        if after <= before:
+            return (f"{after} is there twice" if after == before else f"{after} stands behind {before}"), hint
+    return "", ""
+
+
+def _read(text: str) -> tuple[int, ...] | None:
+    found = [positive(part) for part in _parts(text)]
+    return None if None in found else tuple(number for number in found if number is not None)
+
+
+def _parts(text: str) -> list[str]:
+    return [part for part in _BETWEEN.split(text) if part]

@@ -1,0 +1,59 @@
+"""What the submitter will regret about storage, which SageMaker gives by the instance type.
+
+The rules are those of `ResourceConfig` (API reference): a type with local storage takes no `VolumeKmsKeyId`, one
+without needs a `VolumeSizeInGB`. Warnings, since which types have such storage is EC2's word and not SageMaker's.
+It must not refuse anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.resources import InstanceType
+from trainmaster.domain.capacity.units import Demand, Pool
+from trainmaster.domain.requests.fields import part, text, whole
+from trainmaster.domain.requests.resources import CONFIG
+
+MOST_NAMED = 3
+"""Instance types that a warning names."""
+
+
+def storage_warnings(
+    request: Mapping[str, object], demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue
+) -> Iterator[str]:
+    """What to beware of on the types that the job may get.
+
+    Args:
+        request: whose demand it is.
+        demand: resolved against the pools.
+        pools: those in force.
+        catalogue: what is known of instance types.
+    """
+    config, kinds = part(request, CONFIG), _possible(demand, pools, catalogue)
+    local = [kind.name for kind in kinds if kind.storage_gb]
+    # Of a type that nobody knows, nothing is known of its storage either.
+    without = [kind.name for kind in kinds if kind.vcpus and not kind.storage_gb]
+    if text(config, "VolumeKmsKeyId") and local:
+        yield (
+            f"VolumeKmsKeyId is given, which SageMaker does not take for types with local storage such as "
+            f"{_named(local)}: a job that gets one fails. Such storage is encrypted by its hardware; leave the key "
+            "out, or ask for types without."
+        )
+    if not whole(config, "VolumeSizeInGB") and without:
+        yield (
+            f"VolumeSizeInGB is not given, which SageMaker wants for types without local storage such as "
+            f"{_named(without)}: a job that gets one may fail. Give it: types with local storage do not mind."
+        )
+
+
+def _possible(demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue) -> list[InstanceType]:
+    """The types of all pools that the job could run in; where there is none yet, of those that may be made."""
+    if not demand.alternatives and demand.resources is not None:
+        return list(catalogue.covering(demand.resources))
+    names = {pools[name].instance_type if name in pools else name for name in demand.pools}
+    return [kind for name in sorted(names) if (kind := catalogue.type_of(name)) is not None]
+
+
+def _named(names: Sequence[str]) -> str:
+    return " or ".join(names[:MOST_NAMED])

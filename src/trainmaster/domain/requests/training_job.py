@@ -1,0 +1,155 @@
+"""What SageMaker, or the queue, would refuse in a request whose every field is well formed.
+
+Found now, it costs a 400; found by SageMaker, it costs a wait in the queue first. It must not refuse what SageMaker
+takes: each rule has its source. Instances have their own module, `resources`; tags theirs, `tags`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from trainmaster.domain.jobs.names import STAMP
+from trainmaster.domain.requests.fields import Problem, entries, part, repeated, shown, text, whole
+from trainmaster.domain.requests.resources import CONFIG, GROUPS, PREFERENCES, resource_problems
+
+Object = Mapping[str, object]
+
+DEFAULT_RUNTIME = 86_400
+"""Seconds: `MaxRuntimeInSeconds` where a request has none (StoppingCondition, API reference)."""
+LONGEST_RUNTIME = 28 * 86_400
+"""Seconds: the most that SageMaker takes (StoppingCondition, API reference)."""
+_CHANNELS = "InputDataConfig"
+_KEEP_ALIVE = f"{CONFIG}.KeepAlivePeriodInSeconds"
+_MAX_WAIT = "StoppingCondition.MaxWaitTimeInSeconds"
+
+
+def meaning_problems(request: Object) -> list[Problem]:
+    """Everything that SageMaker or the queue would refuse besides form and tags, resources first.
+
+    A serverless job has that one problem only: the other rules are about jobs with instances.
+    """
+    found = resource_problems(request)
+    if request.get("ServerlessJobConfig") is not None:
+        return found
+    rules = (_name, _algorithm, _runtime, _spot, _not_spot, _heterogeneous, _channel_names, _channel_groups)
+    return [*found, *(problem for rule in rules for problem in rule(request))]
+
+
+def _name(request: Object) -> Iterator[Problem]:
+    if STAMP in (text(request, "TrainingJobName") or ""):
+        yield Problem(
+            "TrainingJobName",
+            f"The name contains '{STAMP}', which marks the queue's later attempts of a job.",
+            "Choose a name without it.",
+        )
+
+
+def _algorithm(request: Object) -> Iterator[Problem]:
+    """Exactly one of image and algorithm (AlgorithmSpecification, API reference); only serverless jobs need neither."""
+    field = "AlgorithmSpecification"
+    specification = part(request, field)
+    given = [name for name in ("TrainingImage", "AlgorithmName") if specification.get(name) is not None]
+    hint = f"Give either {field}.TrainingImage or {field}.AlgorithmName."
+    if not given:
+        yield Problem(field, "The request names neither a training image nor an algorithm.", hint)
+    elif len(given) > 1:
+        wrong = "TrainingImage and AlgorithmName cannot be given together."
+        yield Problem(f"{field}.AlgorithmName", wrong, hint)
+
+
+def _runtime(request: Object) -> Iterator[Problem]:
+    runtime = whole(part(request, "StoppingCondition"), "MaxRuntimeInSeconds")
+    if runtime is not None and runtime > LONGEST_RUNTIME:
+        yield Problem(
+            "StoppingCondition.MaxRuntimeInSeconds",
+            f"MaxRuntimeInSeconds is {shown(runtime)}, longer than 28 days.",
+            f"Give at most {LONGEST_RUNTIME}.",
+        )
+
+
+def _spot(request: Object) -> Iterator[Problem]:
+    """Developer guide: managed spot training, warm pools (considerations), instance preference lists."""
+    if request.get("EnableManagedSpotTraining") is not True:
+        return
+    config = part(request, CONFIG)
+    if whole(config, "KeepAlivePeriodInSeconds"):
+        yield Problem(
+            _KEEP_ALIVE,
+            "A warm pool cannot be kept after a spot job.",
+            "Leave out KeepAlivePeriodInSeconds, or set EnableManagedSpotTraining to false.",
+        )
+    if entries(config, PREFERENCES):
+        yield Problem(
+            f"{CONFIG}.{PREFERENCES}",
+            f"{PREFERENCES} cannot be combined with managed spot training.",
+            f"Set EnableManagedSpotTraining to false, or give one InstanceType instead of {PREFERENCES}.",
+        )
+    yield from _spot_wait(part(request, "StoppingCondition"))
+
+
+def _spot_wait(condition: Object) -> Iterator[Problem]:
+    runtime = whole(condition, "MaxRuntimeInSeconds")
+    wait = whole(condition, "MaxWaitTimeInSeconds")
+    needed = DEFAULT_RUNTIME if runtime is None else runtime
+    source = "MaxRuntimeInSeconds" if runtime is not None else "SageMaker's default for MaxRuntimeInSeconds"
+    if wait is None:
+        wrong = "A spot job needs MaxWaitTimeInSeconds."
+    elif wait < needed:
+        wrong = f"MaxWaitTimeInSeconds is {shown(wait)}, less than {source}, {shown(needed)}."
+    else:
+        return
+    yield Problem(_MAX_WAIT, wrong, f"Give at least {shown(needed)}: it counts waiting and running together.")
+
+
+def _not_spot(request: Object) -> Iterator[Problem]:
+    """SageMaker answers ValidationException (aws/amazon-sagemaker-examples, issue 869)."""
+    wait = part(request, "StoppingCondition").get("MaxWaitTimeInSeconds")
+    if wait is not None and request.get("EnableManagedSpotTraining") is not True:
+        yield Problem(
+            _MAX_WAIT,
+            "MaxWaitTimeInSeconds is for spot jobs only.",
+            "Leave it out, or set EnableManagedSpotTraining to true.",
+        )
+
+
+def _heterogeneous(request: Object) -> Iterator[Problem]:
+    """Developer guide: warm pools, considerations."""
+    config = part(request, CONFIG)
+    if entries(config, GROUPS) and whole(config, "KeepAlivePeriodInSeconds"):
+        yield Problem(
+            _KEEP_ALIVE,
+            f"A warm pool cannot be kept after a job with {GROUPS}.",
+            "Leave out KeepAlivePeriodInSeconds.",
+        )
+
+
+def _channel_names(request: Object) -> Iterator[Problem]:
+    channels = entries(request, _CHANNELS)
+    for index in repeated(text(channel, "ChannelName") for channel in channels):
+        yield Problem(
+            f"{_CHANNELS}[{index}].ChannelName",
+            f"The channel {shown(channels[index].get('ChannelName'))} is there twice.",
+            "Give each channel a name of its own.",
+        )
+
+
+def _channel_groups(request: Object) -> Iterator[Problem]:
+    """Channels go to groups that exist, and all do or none does (aws/sagemaker-python-sdk, issue 6089)."""
+    known = {text(group, "InstanceGroupName") for group in entries(part(request, CONFIG), GROUPS)}
+    assigned = [_groups_of(channel) for channel in entries(request, _CHANNELS)]
+    for index, names in enumerate(assigned):
+        field = f"{_CHANNELS}[{index}].DataSource.S3DataSource.InstanceGroupNames"
+        for name in names:
+            if not isinstance(name, str) or name not in known:
+                yield Problem(field, f"There is no instance group {shown(name)}.", f"Name groups of {CONFIG}.{GROUPS}.")
+        if not names and any(assigned):
+            yield Problem(
+                field,
+                "This channel is assigned to no instance group, while another one is.",
+                "Assign every channel to instance groups, or none.",
+            )
+
+
+def _groups_of(channel: Object) -> Sequence[object]:
+    names = part(channel, "DataSource", "S3DataSource").get("InstanceGroupNames")
+    return names if isinstance(names, list | tuple) else ()

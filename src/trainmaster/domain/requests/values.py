@@ -1,0 +1,98 @@
+"""How the texts of options are read: durations, moments, counts, names. A reader answers None for what it cannot read.
+
+A tag's value is at most 256 characters of letters, digits, spaces and `+ - = . _ : / @` (SageMaker API reference,
+`Tag`), so there are no commas to separate by. It must not know which option it reads.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from trainmaster.domain.jobs.names import MAX_NAME, STAMP
+
+LONGEST = timedelta(days=28)
+"""No attempt runs longer (StoppingCondition, API reference), so no longer duration means anything."""
+LARGEST_COUNT = 100_000
+MOST_NAMES = 16
+MOST_POOLS = 8
+LONGEST_LABEL = 63
+
+# Digits of other scripts are digits to Python.
+_DURATION = re.compile(r"(?:([0-9]{1,4})d)?(?:([0-9]{1,5})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,7})s)?")
+_SECONDS = re.compile(r"[0-9]{1,7}")
+_COUNT = re.compile(r"[0-9]{1,6}")
+_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})"
+)
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9])*")
+_LAMBDA = re.compile(r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_-]{1,128})?")
+EVENT = "event"
+"""The target of a custom resize that is told to EventBridge."""
+_BETWEEN_NAMES = re.compile(r"[ +]+")
+_YEARS = range(1970, 9999)
+"""Years whose moments have a UTC time whatever their zone."""
+
+
+def switch(text: str) -> bool | None:
+    """`true` or `false`."""
+    return {"true": True, "false": False}.get(text)
+
+
+def duration(text: str) -> timedelta | None:
+    """Seconds such as `1800`, or units in falling order such as `30m`, `2h`, `1h30m`, `1d`; at most `LONGEST`."""
+    if _SECONDS.fullmatch(text):
+        span = timedelta(seconds=int(text))
+    elif text and (found := _DURATION.fullmatch(text)):
+        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+        span = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    else:
+        return None
+    return span if span <= LONGEST else None
+
+
+def moment(text: str) -> datetime | None:
+    """ISO 8601 with a zone, such as `2026-11-22T08:00:00Z` or `2026-11-22T09:00+01:00`; in UTC."""
+    if not _MOMENT.fullmatch(text) or int(text[:4]) not in _YEARS:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        return None
+
+
+def count(text: str) -> int | None:
+    """A whole number from 0 to `LARGEST_COUNT`."""
+    return int(text) if _COUNT.fullmatch(text) and int(text) <= LARGEST_COUNT else None
+
+
+def positive(text: str) -> int | None:
+    """A whole number from 1 to `LARGEST_COUNT`."""
+    return count(text) or None
+
+
+def label(text: str) -> str | None:
+    """The name of a share or group. It becomes a part of keys, so the signs that separate those do not occur in it."""
+    return text if len(text) <= LONGEST_LABEL and _LABEL.fullmatch(text) else None
+
+
+def job_names(text: str) -> tuple[str, ...] | None:
+    """Names of jobs with spaces or `+` between them, each once; at least one, at most `MOST_NAMES`."""
+    names = tuple(dict.fromkeys(name for name in _BETWEEN_NAMES.split(text) if name))
+    return names if 1 <= len(names) <= MOST_NAMES and all(map(_is_job_name, names)) else None
+
+
+def pool_names(text: str) -> tuple[str, ...] | None:
+    """Names of pools with spaces or `+` between them, each once; at least one, at most `MOST_POOLS`."""
+    names = tuple(dict.fromkeys(name for name in _BETWEEN_NAMES.split(text) if name))
+    return names if 1 <= len(names) <= MOST_POOLS and all(map(label, names)) else None
+
+
+def resize_target(text: str) -> str | None:
+    """The ARN of a Lambda function, or of a version or alias of one (Lambda API, `FunctionName`); or `event`."""
+    return text if text == EVENT or _LAMBDA.fullmatch(text) else None
+
+
+def _is_job_name(name: str) -> bool:
+    return len(name) <= MAX_NAME and STAMP not in name and _JOB_NAME.fullmatch(name) is not None

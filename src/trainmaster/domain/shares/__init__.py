@@ -1,0 +1,1 @@
+"""Entitlements, usage and budgets of shares."""

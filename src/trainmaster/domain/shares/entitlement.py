@@ -1,0 +1,117 @@
+"""What the policy gives each share of each pool: what is its own, what it keeps from others, how far it may go.
+
+Own units are a guarantee and lent while idle, unless they are reserved (AWS Batch, "quota shares", resource sharing
+strategies; Kueue, ClusterQueue `nominalQuota`, `lendingLimit`, `borrowingLimit`). It must not know what is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from trainmaster.domain.capacity.units import Pool, Units, in_settings, total
+from trainmaster.domain.policy.settings import DEFAULT_SHARE, Lending, Policy, Share
+from trainmaster.images.domain.endpoint import is_endpoint_pool
+
+
+class Bound(NamedTuple):
+    """Most units that a share may hold of a pool, and which rule says so (see `reasons_of_rules.ShareFull`)."""
+
+    limit: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entitlement:
+    """What one share is entitled to.
+
+    Attributes:
+        share: its settings.
+        nominal: units that are its own, by pool.
+    """
+
+    share: Share
+    nominal: Units
+
+    def own(self, pool: str) -> int:
+        """Units of a pool that are its own, as far as its cap lets it have them."""
+        nominal = self.nominal.get(pool, 0)
+        return min(nominal, self.share.most.get(pool, nominal))
+
+    def kept(self, pool: str) -> int:
+        """Own units that others never have, however idle they are."""
+        own = self.own(pool)
+        if self.share.lending is Lending.RESERVE:
+            return own
+        return max(own - self.share.lends.get(pool, own), 0)
+
+    def bound(self, pool: str) -> Bound | None:
+        """The tightest bound on what it holds of a pool; None where only the pool itself bounds it.
+
+        Endpoints come and go, so that settings need not divide them: who borrows nothing uses those of which nothing is
+        its own as everybody does.
+        """
+        bounds = []
+        divided = pool in self.share.nominal or not is_endpoint_pool(pool)
+        if divided and self.share.lending is not Lending.LEND_AND_BORROW:
+            bounds.append(Bound(self.own(pool), "own units"))
+        elif pool in self.share.borrows:
+            bounds.append(Bound(self.own(pool) + self.share.borrows[pool], "borrow limit"))
+        if pool in self.share.most:
+            bounds.append(Bound(self.share.most[pool], "cap"))
+        return min(bounds, default=None)
+
+
+@dataclass(slots=True)
+class Entitlements:
+    """Every share's, by name; also of names that the policy does not know, which own nothing, lend and borrow.
+
+    Attributes:
+        policy: the settings in force.
+        pools: the pools, by name.
+        foreign: units that training jobs from outside the queue hold.
+    """
+
+    policy: Policy
+    pools: Mapping[str, Pool]
+    foreign: Units = field(default_factory=dict)
+    _known: dict[str, Entitlement] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._known = {name: Entitlement(share, share.nominal) for name, share in self.policy.shares.items()}
+        if DEFAULT_SHARE not in self._known:
+            self._known[DEFAULT_SHARE] = Entitlement(Share(name=DEFAULT_SHARE), self._rest())
+
+    def of(self, share: str) -> Entitlement:
+        """What a share is entitled to."""
+        if share not in self._known:
+            self._known[share] = Entitlement(Share(name=share), {})
+        return self._known[share]
+
+    def keepers(self, pool: str) -> tuple[str, ...]:
+        """The shares that keep units of a pool from others."""
+        return tuple(name for name, entitlement in self._known.items() if entitlement.kept(pool) > 0)
+
+    def most(self, share: str, pool: str) -> int:
+        """Units of a pool that one job of a share may hold where nobody else uses what others lend."""
+        mine, usable = self.of(share), self._usable(pool)
+        kept = sum(self.of(name).kept(pool) for name in self.keepers(pool) if name != share)
+        bound = mine.bound(pool)
+        bounds = (usable if bound is None else bound.limit, mine.share.most_per_user.get(pool, usable))
+        return min(max(usable - kept, min(mine.own(pool), usable)), *bounds)
+
+    def overdrawn(self, pool: str) -> int:
+        """By how much the shares own more of a pool than there is, since its cap was lowered or others hold it."""
+        owned = sum(entitlement.own(pool) for entitlement in self._known.values())
+        return max(owned - self._usable(pool), 0)
+
+    def _usable(self, pool: str) -> int:
+        cap = self.pools[pool].cap if pool in self.pools else 0
+        return max(cap - self.foreign.get(pool, 0), 0)
+
+    def _rest(self) -> dict[str, int]:
+        """What no configured share owns. Jobs from outside take of it first, since guarantees come before the rest."""
+        owned = total(share.nominal for share in self.policy.shares.values())
+        pools = in_settings(self.pools)
+        return {name: max(self._usable(name) - owned.get(name, 0), 0) for name in pools}

@@ -1,0 +1,155 @@
+"""What shares have used: fading with a half-life for fairness, and by the period for budgets.
+
+An attempt is charged from the decision to start it until its end, since it keeps others from the units for so long;
+one that is resized in parts, each with what it held (`charging`).
+Usage fades as Slurm's does ("Multifactor Priority Plugin", `PriorityDecayHalfLife`), every second of an attempt by
+itself, so that nothing jumps when it ends. It must not read a clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.policy.settings import DEFAULT_SHARE, Budget, Policy
+from trainmaster.domain.shares.charging import charged_until
+from trainmaster.images.domain.endpoint import is_endpoint_pool
+
+UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MOST_STRANGERS = 64
+"""Accounts that are kept of shares that the policy does not know; the one that ended longest ago goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What one share has used.
+
+    Attributes:
+        faded: GPU-seconds, fading with the policy's half-life, as of `at`.
+        period: the budget period that the two next figures are of, counted from 1970.
+        gpu_seconds: used in that period.
+        dollars: used in that period.
+    """
+
+    faded: float
+    at: datetime
+    period: int = 0
+    gpu_seconds: float = 0.0
+    dollars: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What an attempt, or a share in a period, has used."""
+
+    gpu_seconds: float = 0.0
+    dollars: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.gpu_seconds + other.gpu_seconds, self.dollars + other.dollars)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Accounts by share."""
+
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+
+    def after(self, before: Job, after: Job, policy: Policy, pools: Mapping[str, Pool]) -> Usage:
+        """The usage after an attempt has ended, or holds others than the units that `before` still holds.
+
+        Ends may be told out of order: an account never goes back in time.
+        """
+        attempt, end, name = before.attempt, charged_until(before, after), after.share
+        if attempt is None or end is None or before.image_work is not None:
+            return self
+        share = policy.shares.get(name)
+        at = max(end, self.accounts[name].at if name in self.accounts else end)
+        budget = share.budget if share is not None else None
+        past = self.faded(name, at, policy.usage_half_life)
+        fresh = accelerators_of(before.units, pools) * faded_seconds(attempt.held_since, end, policy.usage_half_life)
+        start = max(attempt.held_since, period_start(budget, at))
+        in_period = self.in_period(name, budget, at) + spent(before.units, start, end, pools)
+        account = Account(
+            faded=past + fresh * _left(at - end, policy.usage_half_life),
+            at=at,
+            period=period_of(budget, at),
+            gpu_seconds=in_period.gpu_seconds,
+            dollars=in_period.dollars,
+        )
+        return Usage(_bounded({**self.accounts, name: account}, policy))
+
+    def faded(self, share: str, now: datetime, half_life: timedelta) -> float:
+        """GPU-seconds of ended attempts of a share, as much as still counts now."""
+        account = self.accounts.get(share)
+        if account is None:
+            return 0.0
+        return account.faded * _left(now - account.at, half_life)
+
+    def in_period(self, share: str, budget: Budget | None, now: datetime) -> Spent:
+        """What ended attempts of a share have used in the budget period of now."""
+        account = self.accounts.get(share)
+        if account is None or budget is None or account.period != period_of(budget, now):
+            return Spent()
+        return Spent(account.gpu_seconds, account.dollars)
+
+
+def spent(units: Mapping[str, int], since: datetime, until: datetime, pools: Mapping[str, Pool]) -> Spent:
+    """What holding these units costs; a pool that is gone costs no dollars."""
+    seconds = max((until - since).total_seconds(), 0.0)
+    dollars = sum(count * pools[name].price for name, count in units.items() if name in pools)
+    return Spent(accelerators_of(units, pools) * seconds, dollars * seconds / 3600)
+
+
+def accelerators_of(units: Mapping[str, int], pools: Mapping[str, Pool]) -> int:
+    """Accelerators of these units: one each where a pool is gone, none of requests at an endpoint.
+
+    So image jobs are charged nothing: neither budgets nor what shares have used know them.
+    """
+    return sum(count * _accelerators(name, pools) for name, count in units.items())
+
+
+def _accelerators(name: str, pools: Mapping[str, Pool]) -> int:
+    if name in pools:
+        return pools[name].accelerators
+    return 0 if is_endpoint_pool(name) else 1
+
+
+def faded_seconds(since: datetime, now: datetime, half_life: timedelta) -> float:
+    """Seconds from then until now, each as much as it still counts; at most the half-life over the log of two."""
+    longest = half_life.total_seconds() / math.log(2)
+    return longest * (1 - _left(now - since, half_life))
+
+
+def _left(age: timedelta, half_life: timedelta) -> float:
+    """What is left of usage after this long."""
+    return float(0.5 ** max(age / half_life, 0.0))
+
+
+def _bounded(accounts: dict[str, Account], policy: Policy) -> Mapping[str, Account]:
+    """Anybody may name a share, and all accounts are one row of the table."""
+    strangers = sorted(
+        (account.at, name) for name, account in accounts.items() if name not in policy.shares and name != DEFAULT_SHARE
+    )
+    for _, name in strangers[:-MOST_STRANGERS]:
+        del accounts[name]
+    return accounts
+
+
+def period_of(budget: Budget | None, now: datetime) -> int:
+    """Which budget period it is, counted from 1970; 0 without a budget."""
+    return 0 if budget is None else (now - UNIX_EPOCH) // budget.period
+
+
+def period_start(budget: Budget | None, now: datetime) -> datetime:
+    """When the budget period of now began."""
+    return UNIX_EPOCH if budget is None else UNIX_EPOCH + period_of(budget, now) * budget.period
+
+
+def period_end(budget: Budget, now: datetime) -> datetime:
+    """When the budget period of now ends."""
+    return period_start(budget, now) + budget.period

@@ -1,0 +1,190 @@
+"""Every error's HTTP status, by type, and the one shape that all of them travel in.
+
+Which status is a table's business, never a matter of words. It must not raise, nor let through anything that the
+caller should not see: what an AWS service said, what the code was doing, what the body held.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools.event_handler.api_gateway import Response
+from aws_lambda_powertools.event_handler.openapi.exceptions import (
+    RequestUnsupportedContentType,
+    RequestValidationError,
+)
+
+from trainmaster.domain import errors
+from trainmaster.handlers.api.body import no_body
+from trainmaster.handlers.api.paths import path_of
+from trainmaster.service.faults import told_of
+
+log = logging.getLogger(__name__)
+
+STATUS: Mapping[type[errors.TrainmasterError], HTTPStatus] = {
+    errors.InvalidRequest: HTTPStatus.BAD_REQUEST,
+    errors.UnknownOption: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.RoleNotAllowed: HTTPStatus.FORBIDDEN,
+    errors.ShareNotAllowed: HTTPStatus.FORBIDDEN,
+    errors.BudgetExhausted: HTTPStatus.CONFLICT,
+    errors.NeverFits: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.JobNotFound: HTTPStatus.NOT_FOUND,
+    errors.PoolNotFound: HTTPStatus.NOT_FOUND,
+    errors.PoolInUse: HTTPStatus.CONFLICT,
+    errors.NameTaken: HTTPStatus.CONFLICT,
+    errors.IllegalTransition: HTTPStatus.CONFLICT,
+    errors.NotOffered: HTTPStatus.CONFLICT,
+    errors.VersionConflict: HTTPStatus.CONFLICT,
+    errors.Throttled: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.ServiceTrouble: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+"""By type; a type that is not here has its nearest base's status."""
+
+_BUSY = "The queue is asked for more than it can do at once."
+_AWAY = "The queue cannot do this now: a service that it needs is in trouble."
+_UNEXPECTED = "The queue failed; this is not the request's fault."
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """An error as it travels."""
+
+    status: HTTPStatus
+    type: str
+    message: str
+    field: str | None = None
+    hint: str | None = None
+    headers: Mapping[str, str] | None = None
+
+    @property
+    def body(self) -> str:
+        """The answer's text. Non-ASCII is escaped: a message may repeat half of a surrogate pair."""
+        members = {"type": self.type, "message": self.message, "field": self.field, "hint": self.hint}
+        return json.dumps({"error": members})
+
+    def response(self) -> Response[str]:
+        """The answer of a route."""
+        return Response(self.status.value, "application/json", self.body, dict(self.headers or {}))
+
+    def proxy_response(self) -> dict[str, Any]:
+        """The answer as API Gateway takes it, where no route could be asked."""
+        headers = {"Content-Type": "application/json", **(self.headers or {})}
+        return {
+            "statusCode": self.status.value,
+            "body": self.body,
+            "isBase64Encoded": False,
+            "multiValueHeaders": {name: [value] for name, value in headers.items()},
+        }
+
+
+def trouble_of(error: Exception, request_id: str) -> Trouble:
+    """What the caller is told of an error that a route met; what operators need goes to the log.
+
+    `request_id` is API Gateway's, which the log's lines carry as correlation id.
+    """
+    if isinstance(error, errors.Refused):
+        return _refused(error)
+    if isinstance(error, RequestValidationError):
+        return _refused(first_problem(error.errors()))
+    if isinstance(error, RequestUnsupportedContentType):
+        return _MEDIA_TYPE
+    if isinstance(error, errors.ServiceTrouble):
+        return _service_trouble(error, request_id)
+    return unexpected(error, request_id)
+
+
+def no_route(path_known: Sequence[str]) -> Trouble:
+    """Nothing answers here: an unknown route, or, where other methods do, the wrong method."""
+    if not path_known:
+        return Trouble(HTTPStatus.NOT_FOUND, "RouteNotFound", "There is no such route.", hint=_SEE_DOCUMENT)
+    methods = ", ".join(sorted(path_known))
+    hint = f"This route takes {methods}."
+    wrong = "This route does not take this method."
+    return Trouble(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", wrong, hint=hint, headers={"Allow": methods})
+
+
+_SEE_DOCUMENT = "GET /openapi.json lists the routes."
+_MEDIA_TYPE = Trouble(
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    "UnsupportedMediaType",
+    "The body is not declared as JSON.",
+    field="Content-Type",
+    hint="Send it with Content-Type: application/json.",
+)
+
+
+def _refused(error: errors.Refused) -> Trouble:
+    # A message may repeat a value of the request, and with it a secret; a field is only the value's place.
+    kind, status = _entry(type(error))
+    log.info("refused", extra={"error_type": kind, "field": error.field})
+    return Trouble(status, kind, error.message, error.field, error.hint)
+
+
+def _service_trouble(error: errors.ServiceTrouble, request_id: str) -> Trouble:
+    kind, status = _entry(type(error))
+    cause = type(error.__cause__).__name__ if error.__cause__ else None
+    log.error("a service is in trouble", extra={"error_type": type(error).__name__, "text": str(error), "cause": cause})
+    if status is HTTPStatus.TOO_MANY_REQUESTS:
+        return Trouble(status, kind, _BUSY, hint="Try again in some seconds.", headers={"Retry-After": "2"})
+    hint = f"Try again; if it goes on, tell whoever runs the queue: request {request_id}."
+    return Trouble(status, kind, _AWAY, hint=hint, headers={"Retry-After": "5"})
+
+
+def unexpected(error: Exception, request_id: str) -> Trouble:
+    """What the caller is told of an error that should not have been, whatever its type."""
+    # The text of a foreign exception may repeat what it choked on, so the log gets types and places only.
+    text = str(error) if isinstance(error, errors.TrainmasterError) else None
+    log.error("failed", extra={**told_of(error), "text": text})
+    hint = f"Tell whoever runs the queue: request {request_id}."
+    return Trouble(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", _UNEXPECTED, hint=hint)
+
+
+def _entry(kind: type[BaseException]) -> tuple[str, HTTPStatus]:
+    for each in kind.__mro__:
+        if status := STATUS.get(each):
+            return each.__name__, status
+    return "InvalidRequest", HTTPStatus.BAD_REQUEST
+
+
+def first_problem(problems: Sequence[Mapping[str, Any]], *, inside: int = 1) -> errors.InvalidRequest:
+    """A problem that pydantic found, in our words; its own never repeat the value.
+
+    `inside` are the parts that its places have before a body's own: `body`, where Powertools has read it.
+    """
+    problem = problems[0]
+    kind, where = str(problem["type"]), tuple(problem["loc"])
+    field = path_of(where[inside:])
+    if kind == "missing" and field is None:
+        return no_body()
+    name = field or "The body"
+    said = _SUBJECT.sub("", str(problem["msg"]))
+    message = _MESSAGES.get(kind, "{name} {said}.").format(name=name, said=said)
+    return errors.InvalidRequest(message, field=field, hint=_HINTS.get(kind))
+
+
+# Pydantic says "Input should be ..."; we say what should be.
+_SUBJECT = re.compile(r"^(Input|String|List|Dictionary) (?=should )")
+_MESSAGES = {
+    "missing": "{name} is missing.",
+    "extra_forbidden": "There is no member {name}.",
+    "list_type": "{name} should be a list.",
+    "model_type": "{name} should be an object.",
+    "model_attributes_type": "{name} should be an object.",
+    "dict_type": "{name} should be an object.",
+}
+_HINTS = {
+    "missing": "Add it.",
+    "extra_forbidden": "Leave it out; GET /openapi.json lists the members.",
+    "list_type": 'Write it in brackets: ["a", "b"].',
+    "bool_type": "Give true or false.",
+    "int_type": "Give a whole number, without quotes.",
+    "int_parsing": "Give a whole number.",
+}

@@ -1,0 +1,127 @@
+"""Pages of jobs with what the plan says of those that wait: one reading of the queue for each page.
+
+It must not read once for each job, nor say of a job that a pass does not look at what the plan would say of it if
+nobody waited before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from trainmaster.domain.capacity.resolve import Offers, resolved
+from trainmaster.domain.capacity.units import Kind
+from trainmaster.domain.errors import JobNotFound, UnreadableGroup
+from trainmaster.domain.jobs.deadline import outlook
+from trainmaster.domain.jobs.job import ENDED, WAITING, Job, JobState
+from trainmaster.domain.jobs.listing import INFEASIBLE, NEVER_FIT, Filter
+from trainmaster.domain.plan import Snapshot
+from trainmaster.handlers.models import elastic as elastic_models
+from trainmaster.handlers.models import jobs as job_models
+from trainmaster.handlers.views import jobs as job_views
+from trainmaster.handlers.views.elastic import rendezvous_view
+from trainmaster.handlers.views.jobs import Remarks
+from trainmaster.handlers.views.pools import use_of_pools
+from trainmaster.images.ports import Refusals
+from trainmaster.ports import Groups
+from trainmaster.service.change import Desk
+from trainmaster.service.explain.explain import beyond, explain, image_ends, is_running_image
+from trainmaster.service.explain.why import Story, story
+
+
+def jobs_page(desk: Desk, states: Collection[str], which: Filter, limit: int, cursor: str | None) -> job_models.Jobs:
+    """Jobs that match, each with what is said of it. Raises `InvalidRequest` for a wrong cursor.
+
+    Infeasible ones are picked from those that wait, once the plan has told which they are: such a page may be short.
+    """
+    stored = frozenset(JobState(state) for state in states if state != INFEASIBLE)
+    which = replace(which, states=stored if INFEASIBLE not in states else stored | WAITING)
+    page = desk.store.browse(_offering(desk, which), limit=limit, cursor=cursor)
+    remarks = remarks_by_name(desk, page.jobs)
+    picked = [job for job in page.jobs if not states or job.state in stored or _is_infeasible(remarks.get(job.name))]
+    jobs = [job_views.job_view(job, remarks.get(job.name)) for job in picked]
+    return job_models.Jobs(jobs=jobs, next_cursor=page.cursor)
+
+
+def _is_infeasible(remarks: Remarks | None) -> bool:
+    reason = None if remarks is None else remarks.reason
+    return reason is not None and reason.type in NEVER_FIT
+
+
+def queue_page(desk: Desk, limit: int, cursor: str | None) -> job_models.Queue:
+    """Waiting jobs in queue order with remarks, and the pools. Raises `InvalidRequest` for a wrong cursor."""
+    page = desk.store.browse(Filter(states=WAITING), limit=limit, cursor=cursor)
+    in_force, snapshot = desk.store.settings(), desk.store.survey()
+    remarks = _remarks_in(snapshot, desk, page.jobs)
+    jobs = [job_views.job_view(job, remarks.get(job.name)) for job in page.jobs]
+    return job_models.Queue(
+        jobs=jobs, next_cursor=page.cursor, pools=use_of_pools(in_force, snapshot, desk.clock.now())
+    )
+
+
+def remarks_by_name(desk: Desk, jobs: Iterable[Job]) -> Mapping[str, Remarks]:
+    """Remarks by name, of jobs that wait, have a deadline, or show images; nothing is read where none does."""
+    told = [
+        job
+        for job in jobs
+        if job.state in WAITING or is_running_image(job) or (job.deadline is not None and job.state not in ENDED)
+    ]
+    return _remarks_in(desk.store.survey(), desk, told) if told else {}
+
+
+def story_of(desk: Desk, job: Job) -> Story | None:
+    """Why a job waits, at length; None of one that does not wait, or that a pass does not look at."""
+    if job.state not in WAITING:
+        return None
+    snapshot = desk.store.survey()
+    return None if beyond(snapshot, [job]) else story(snapshot, desk.clock.now(), job)
+
+
+def rendezvous_of(desk: Desk, groups: Groups, name: str) -> elastic_models.Rendezvous:
+    """How the nodes of the job's newest attempt stand. Raises `JobNotFound`."""
+    job = found(desk, name)
+    if job.attempt is None:
+        return rendezvous_view(None, None)
+    run = job.attempt.training_job_name
+    try:
+        return rendezvous_view(run, groups.group(run))
+    except UnreadableGroup as error:
+        return rendezvous_view(run, None, str(error))
+
+
+def found(desk: Desk, name: str, refusals: Refusals | None = None) -> Job:
+    """The job of that name. Raises `JobNotFound`, which tells of a refused request for it where one is remembered."""
+    job = desk.store.find(name)
+    if job is None:
+        refused = None if refusals is None else refusals.of(name)
+        told = "" if refused is None else f" {refused.words()}"
+        raise JobNotFound(f"The queue knows no job {name}.{told}", field="name", hint="GET /jobs lists the names.")
+    return job
+
+
+def _offering(desk: Desk, which: Filter) -> Filter:
+    """The filter with what an instance of its pool has, for jobs that ask for resources; they run on demand."""
+    if which.pool is None:
+        return which
+    in_force = desk.store.settings()
+    pool = in_force.pools.get(which.pool)
+    if pool is None or pool.kind is not Kind.ON_DEMAND:
+        return which
+    return replace(which, offers=in_force.catalogue.of_pool(pool))
+
+
+def _remarks_in(snapshot: Snapshot, desk: Desk, jobs: Iterable[Job]) -> dict[str, Remarks]:
+    now, jobs = desk.clock.now(), list(jobs)
+    waiting = [job for job in jobs if job.state in WAITING]
+    explained = explain(desk.store, now, waiting, snapshot) if waiting else {}
+    offers = Offers(snapshot.pools, snapshot.catalogue)
+    demands = {job.name: resolved(job.demand, offers) for job in waiting}
+    remarks = {
+        name: replace(job_views.remarks_of(explanation), demand=demands[name])
+        for name, explanation in explained.items()
+    }
+    history = snapshot.records.history
+    others, ends = [job for job in jobs if job.name not in remarks], image_ends(snapshot, now, jobs)
+    return remarks | {
+        job.name: job_views.remarks_without_plan(job, outlook(job, history, now), ends.get(job.name)) for job in others
+    }

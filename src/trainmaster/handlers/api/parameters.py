@@ -1,0 +1,116 @@
+"""Parameters of paths and queries: what they may say, and what the OpenAPI document says of them.
+
+It must not know what a route does with them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+from urllib.parse import unquote
+
+from aws_lambda_powertools.event_handler.api_gateway import APIGatewayRestResolver, Response
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
+from aws_lambda_powertools.event_handler.openapi.params import Path, Query
+from pydantic import AfterValidator, BeforeValidator
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.jobs.listing import INFEASIBLE
+from trainmaster.domain.jobs.names import MAX_NAME
+from trainmaster.domain.requests import did_you_mean, shown
+
+NAME_PATTERN = r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$"
+"""SageMaker's pattern of a training job's name (CreateTrainingJob, `TrainingJobName`)."""
+MOST_LISTED = 100
+LISTED = 50
+_LONGEST_CURSOR = 2_100
+_LONGEST_WORD = 256
+# The same names as NAME_PATTERN's, without its nested repetition.
+_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?")
+
+
+def _name(text: str) -> str:
+    name = unquote(text)
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+        raise wrong_name(name)
+    return name
+
+
+def wrong_name(name: str) -> InvalidRequest:
+    """The refusal of a name that no job can have."""
+    return InvalidRequest(
+        f"{shown(name)} is no name of a job.",
+        field="name",
+        hint=f"Names have letters, digits and inner hyphens, at most {MAX_NAME} characters.",
+    )
+
+
+def _states(value: Any) -> list[str]:
+    """States from `running,pending`, from repeated parameters, or both."""
+    words = [word.strip() for text in (value if isinstance(value, list) else [value]) for word in str(text).split(",")]
+    return [_state(word) for word in words if word]
+
+
+def _state(word: str) -> str:
+    known = [*(state.value for state in JobState), INFEASIBLE]
+    if word not in known:
+        meant = did_you_mean(word, known)
+        guess = f"Did you mean '{meant}'? " if meant else ""
+        hint = f"{guess}The states are: {', '.join(known)}."
+        raise InvalidRequest(f"There is no state {shown(word)}.", field="state", hint=hint)
+    return word if word == INFEASIBLE else JobState(word)
+
+
+JobName = Annotated[
+    str,
+    AfterValidator(_name),
+    Path(description="The job's name.", json_schema_extra={"pattern": NAME_PATTERN, "maxLength": MAX_NAME}),
+]
+Pool = Annotated[str, AfterValidator(unquote), Path(description="The pool's name.")]
+History = Annotated[bool, Query(description="Whether to tell what the manager has lately done to its own pools, too.")]
+Force = Annotated[
+    bool,
+    Query(description="Remove it though jobs run there, which run on, or can run nowhere else, which then wait."),
+]
+SettingsVersion = Annotated[
+    int | None, Query(ge=0, alias="version", description="Where given, refused (409) unless it is still in force.")
+]
+States = Annotated[
+    list[JobState | Literal["infeasible"]],
+    BeforeValidator(_states),
+    Query(
+        description="Only jobs in these states; several with commas between them, or the parameter repeated. "
+        "`infeasible` are waiting jobs that no pool could hold, even when empty."
+    ),
+]
+Share = Annotated[str | None, Query(description="Only jobs of this share.", max_length=_LONGEST_WORD)]
+Why = Annotated[
+    bool,
+    Query(description="Tell also what stands in a waiting job's way, and what would help; it takes a while."),
+]
+PoolName = Annotated[
+    str | None, Query(description="Only jobs that could take instances from this pool.", max_length=_LONGEST_WORD)
+]
+Limit = Annotated[int, Query(description="Most jobs of the page; it may have fewer.", ge=1, le=MOST_LISTED)]
+Cursor = Annotated[
+    str | None, Query(description="The `nextCursor` of the page before, unchanged.", max_length=_LONGEST_CURSOR)
+]
+
+
+def known_parameters_only(app: APIGatewayRestResolver, next_middleware: NextMiddleware) -> Response[Any]:
+    """Refuse a query parameter that the route does not have: a misspelt filter would list everything."""
+    event = app.current_event
+    known = [each.alias for each in app.context["_route"].dependant.query_params]
+    for name in {**event.query_string_parameters, **event.multi_value_query_string_parameters}:
+        # A request signed in its query carries the signature there.
+        if name not in known and not name.casefold().startswith("x-amz-"):
+            raise _unknown(name, known)
+    return next_middleware(app)
+
+
+def _unknown(name: str, known: list[str]) -> InvalidRequest:
+    meant = did_you_mean(name, known)
+    listed = f"The parameters are: {', '.join(known)}." if known else "This route takes none."
+    hint = f"Did you mean '{meant}'? {listed}" if meant else listed
+    return InvalidRequest(f"There is no parameter {shown(name)}.", field=name, hint=hint)

@@ -1,0 +1,32 @@
+"""Places in bodies, as errors name them.
+
+It must not know any route or field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from trainmaster.domain.requests import shown
+
+_LONGEST_NAME = 64
+# Of a pool or share: such as `shares.vision.nominal.ml.p5.48xlarge`.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+
+
+def path_of(where: Sequence[str | int]) -> str | None:
+    """A place in a body such as `pools[0].cap`; None for the body itself."""
+    path = ""
+    for part in where:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif len(part) <= _LONGEST_NAME and (_is_member(part) or (path and _NAME.fullmatch(part))):
+            path += f".{part}" if path else part
+        else:
+            path += f"[{shown(part)}]"
+    return path or None
+
+
+def _is_member(name: str) -> bool:
+    return name.isidentifier() and name.isascii()

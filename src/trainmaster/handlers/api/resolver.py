@@ -1,0 +1,63 @@
+"""Powertools' resolver, made to answer every error in the one shape and to tell a wrong method from a wrong path.
+
+It must not know any route's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from aws_lambda_powertools.event_handler.api_gateway import APIGatewayRestResolver, Response
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from trainmaster.domain.errors import Refused
+from trainmaster.handlers.api.body import as_json, parse_body
+from trainmaster.handlers.api.errors import no_route, trouble_of
+from trainmaster.handlers.api.parameters import wrong_name
+
+
+class Resolver(APIGatewayRestResolver):
+    """Routes of a REST API whose every answer is JSON.
+
+    Args:
+        methods: which methods each rule takes, such as `{"/jobs/<name>": ("GET", "DELETE")}`.
+    """
+
+    def __init__(self, methods: Mapping[str, tuple[str, ...]]) -> None:
+        # debug=False: POWERTOOLS_DEV would otherwise print events, and with them bodies.
+        super().__init__(enable_validation=True, json_body_deserializer=parse_body, debug=False)
+        self._methods = [(re.compile(re.sub(r"<\w+>", "[^/]+", rule) + "/*"), takes) for rule, takes in methods.items()]
+        self.exception_handler(Exception)(self._trouble)
+        self.exception_handler(NotFoundError)(self._no_route)
+
+    def resolve(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+        """The answer to an API Gateway proxy event."""
+        try:
+            return super().resolve(as_json(event), context)
+        except Refused as error:
+            return trouble_of(error, request_id_of(event)).proxy_response()
+
+    def _trouble(self, error: Exception) -> Response[str]:
+        return trouble_of(error, request_id_of(self.current_event.raw_event)).response()
+
+    def _no_route(self, _: NotFoundError) -> Response[str]:
+        method, path = self.current_event.http_method.upper(), self.current_event.path
+        takes = next((takes for rule, takes in self._methods if rule.fullmatch(path)), ())
+        if method in takes:
+            # Powertools knows no route for some of the characters that no name has.
+            return self._trouble(wrong_name(path.rsplit("/", 1)[-1]))
+        return no_route(takes).response()
+
+
+def request_id_of(event: Mapping[str, Any]) -> str:
+    """API Gateway's id of the request, which it also gives to the caller as `x-amzn-RequestId`."""
+    return str((event.get("requestContext") or {}).get("requestId") or "unknown")
+
+
+def caller_of(event: Mapping[str, Any]) -> str | None:
+    """ARN of the caller, as IAM authorisation gave it to API Gateway."""
+    identity = (event.get("requestContext") or {}).get("identity") or {}
+    return identity.get("userArn") or None

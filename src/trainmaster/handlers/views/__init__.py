@@ -1,0 +1,1 @@
+"""Responses built from domain values."""

@@ -1,0 +1,99 @@
+"""Answers about elastic jobs: sizes, members, resizes, and the rendezvous of their nodes.
+
+It must not read anything, decide anything or know HTTP.
+"""
+
+from __future__ import annotations
+
+from trainmaster.domain.elastic.rendezvous import Group
+from trainmaster.domain.elastic.sizes import Member
+from trainmaster.domain.jobs.attempt import Attempt
+from trainmaster.domain.jobs.job import Job
+from trainmaster.handlers.models import elastic as elastic_models
+from trainmaster.service.explain.resize_status import waits_for
+
+
+def elastic_view(job: Job) -> elastic_models.Elastic | None:
+    """An elastic job's bounds, and where it stands; None of any other job."""
+    elastic = job.elastic
+    if elastic is None:
+        return None
+    attempt = job.attempt if job.units else None
+    return elastic_models.Elastic(
+        min_instances=elastic.least,
+        max_instances=elastic.most,
+        instance_step=None if elastic.values else elastic.step,
+        instance_values=list(elastic.values) or None,
+        hook=elastic.hook,
+        target=elastic.target or None,
+        scaling_timeout_seconds=elastic.scaling_timeout.total_seconds(),
+        graceful_shutdown_timeout_seconds=elastic.graceful_shutdown_timeout.total_seconds(),
+        faulty_scale_down_timeout_seconds=elastic.faulty_scale_down_timeout.total_seconds(),
+        scale_up_snooze_seconds=elastic.scale_up_snooze.total_seconds(),
+        size=None if attempt is None else attempt.size,
+        sized_at=None if attempt is None else attempt.held_since,
+        resizes=0 if job.attempt is None else job.attempt.resizes,
+        resizing=_resizing_view(job, attempt),
+        faulty_since=None if attempt is None else attempt.faulty_since,
+        wanted=None if attempt is None else attempt.wanted or None,
+        members=[] if attempt is None else [_member_view(member) for member in attempt.members],
+    )
+
+
+def rendezvous_view(run: str | None, group: Group | None, trouble: str | None = None) -> elastic_models.Rendezvous:
+    """How the nodes of a run stand; an empty answer where none has come yet."""
+    known = group or Group(round=0, complete=False)
+    return elastic_models.Rendezvous(
+        run=run,
+        round=None if group is None else group.round,
+        complete=known.complete,
+        closed=known.closed,
+        reason=known.reason or None,
+        restarts=known.restarts,
+        nodes=[
+            elastic_models.Node(
+                training_job_name=node.training_job_name,
+                host=node.host,
+                role=node.role,
+                rank=node.rank,
+                beats=node.beats,
+            )
+            for node in known.nodes
+        ],
+        trouble=trouble,
+    )
+
+
+def _resizing_view(job: Job, attempt: Attempt | None) -> elastic_models.Resizing | None:
+    under_way = None if attempt is None else attempt.resizing
+    if under_way is None:
+        return None
+    return elastic_models.Resizing(
+        before=under_way.before,
+        after=under_way.after,
+        cause=under_way.cause,
+        asked_at=under_way.asked_at,
+        until=under_way.until,
+        freed_for=under_way.freed_for,
+        given_up=under_way.given_up,
+        message=waits_for(job),
+    )
+
+
+def _member_view(member: Member) -> elastic_models.Member:
+    return elastic_models.Member(
+        training_job_name=member.training_job_name,
+        state=_state_of(member),
+        created_at=member.created_at,
+        started_at=member.started_at,
+    )
+
+
+def _state_of(member: Member) -> elastic_models.MemberState:
+    if member.left_at is not None:
+        return "stopping"
+    if member.drain_asked_at is not None:
+        return "draining"
+    if member.started_at is not None:
+        return "working"
+    return "starting" if member.launched else "requested"

@@ -1,0 +1,265 @@
+"""Answers made of the domain's values: jobs, what is said of them, plans.
+
+It must not read anything, decide anything or know HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any, cast
+
+from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import Attempt
+from trainmaster.domain.jobs.attempt_totals import Earlier
+from trainmaster.domain.jobs.deadline import Outlook
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.plan import Expand
+from trainmaster.domain.reasons.capacity import Reason
+from trainmaster.handlers.models import forecast as forecast_models
+from trainmaster.handlers.models import jobs as job_models
+from trainmaster.handlers.models import reasons as reason_models
+from trainmaster.handlers.views.elastic import elastic_view
+from trainmaster.handlers.views.pools import deed_view
+from trainmaster.images.handlers.views import image_view, kind_of
+from trainmaster.ports import Request
+from trainmaster.service.explain.consequences import Consequences, Delay
+from trainmaster.service.explain.explain import Explanation
+from trainmaster.service.explain.why import Holder, Story
+from trainmaster.service.submit import Submission
+
+NOT_CONSIDERED_YET = (
+    "waits beyond the jobs that a pass looks at, behind more of its lane than could start; "
+    "its turn to be considered comes as they leave"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """What is said of a job beyond the job itself; all None for one of which nothing is.
+
+    `demand` has the pools in force now, of a job that asks for resources; `expected_end` is an image job's.
+    """
+
+    position: int | None = None
+    at_least: int | None = None
+    reason: reason_models.Reason | None = None
+    estimated_start: datetime | None = None
+    earliest_start: datetime | None = None
+    latest_start: datetime | None = None
+    deadline: forecast_models.Deadline | None = None
+    demand: Demand | None = None
+    expected_end: datetime | None = None
+
+
+def remarks_of(explanation: Explanation | None) -> Remarks:
+    """What the plan says of a job."""
+    if explanation is None:
+        return Remarks()
+    not_considered = reason_models.Reason(type="NotConsideredYet", message=NOT_CONSIDERED_YET)
+    return Remarks(
+        explanation.position,
+        explanation.at_least,
+        reason_view(explanation.reason) if explanation.considered else not_considered,
+        explanation.estimated_start,
+        explanation.earliest_start,
+        explanation.latest_start,
+        deadline_view(explanation.outlook),
+    )
+
+
+def remarks_without_plan(job: Job, deadline: Outlook | None = None, expected_end: datetime | None = None) -> Remarks:
+    """What can be said of a job that is not in the queue: why it is held, and how it stands to its deadline or end."""
+    reason = reason_view(lifecycle.held_reason(job))
+    return Remarks(reason=reason, deadline=deadline_view(deadline), expected_end=expected_end)
+
+
+def deadline_view(outlook: Outlook | None) -> forecast_models.Deadline | None:
+    """How a job stands to its deadline."""
+    if outlook is None:
+        return None
+    return forecast_models.Deadline(
+        deadline=outlook.deadline,
+        prospect=outlook.prospect.value,
+        latest_start=outlook.latest_start,
+        urgent_from=outlook.urgent_from,
+        message=outlook.words(),
+    )
+
+
+def reason_view(reason: Reason | None) -> reason_models.Reason | None:
+    """A reason of the plan: its type, its words, and its own members."""
+    if reason is None:
+        return None
+    own: dict[str, Any] = {each.name: _listed(getattr(reason, each.name)) for each in fields(reason)}
+    kind = cast("reason_models.ReasonType", type(reason).__name__)
+    return reason_models.Reason(type=kind, message=reason.words(), **own)
+
+
+def job_view(job: Job, remarks: Remarks | None = None) -> job_models.Job:
+    """A job, with what the plan says of it where it waits."""
+    return job_models.Job(**_members(job, remarks))
+
+
+def submission_view(submission: Submission) -> job_models.Submission:
+    """A submitted job, what to beware of, and whom it would preempt."""
+    explanation = submission.explanation
+    return job_models.Submission(
+        **_members(submission.job, remarks_of(explanation)),
+        warnings=list(submission.warnings),
+        would_preempt=[] if explanation is None else list(explanation.would_preempt),
+    )
+
+
+def detail_view(job: Job, request: Request, remarks: Remarks | None, why: Story | None = None) -> job_models.JobDetail:
+    """A job with its history and its request, and the story of why it waits where there is one."""
+    history = [
+        job_models.Change(at=line.at, before=line.before, after=line.after, reason=line.reason, attempt=line.attempt)
+        for line in job.history
+    ]
+    return job_models.JobDetail(**_members(job, remarks), history=history, job_details=dict(request), why=why_view(why))
+
+
+def why_view(story: Story | None) -> forecast_models.Why | None:
+    """The story of a waiting job."""
+    if story is None:
+        return None
+    reserved = story.reserved
+    return forecast_models.Why(
+        in_the_way=[_holder_view(holder) for holder in story.holders],
+        jobs_in_the_way=story.held_by_jobs,
+        reserved=None if reserved is None else forecast_models.Reserved(instances=dict(reserved.units), at=reserved.at),
+        advice=[
+            forecast_models.Advice(
+                message=each.message, priority=each.priority, instances=each.instances, pool=each.pool
+            )
+            for each in story.advice
+        ],
+    )
+
+
+def plan_view(
+    explanation: Explanation, warnings: Sequence[str], consequences: Consequences | None = None
+) -> forecast_models.Plan:
+    """What would happen to a request, and to others because of it."""
+    remarks, consequences = remarks_of(explanation), consequences or Consequences()
+    preempts = list(explanation.would_preempt)
+    return forecast_models.Plan(
+        decision="start" if explanation.starts else "preempt" if preempts else "wait",
+        position=remarks.position,
+        position_at_least=remarks.at_least,
+        reason=remarks.reason,
+        would_take=dict(explanation.takes),
+        would_preempt=preempts,
+        would_start=list(consequences.starts),
+        would_delay=[_delay_view(delay) for delay in consequences.delays],
+        would_create=[_creation_view(each) for each in consequences.creates],
+        would_create_none=consequences.refused or None,
+        expansion_enabled=consequences.expands,
+        would_change=[deed_view(each) for each in consequences.changes],
+        made_dollars_per_hour=_dollars_view(consequences.dollars),
+        estimated_start=remarks.estimated_start,
+        estimated_start_low=remarks.earliest_start,
+        estimated_start_high=remarks.latest_start,
+        deadline=remarks.deadline,
+        warnings=list(warnings),
+    )
+
+
+def _dollars_view(dollars: tuple[float, float] | None) -> forecast_models.MadeDollars | None:
+    return None if dollars is None else forecast_models.MadeDollars(now=dollars[0], then=dollars[1])
+
+
+def _creation_view(decided: Expand) -> forecast_models.Creation:
+    return forecast_models.Creation(
+        pool=decided.pool.name,
+        instance_type=decided.pool.instance_type,
+        instances=decided.pool.cap,
+        dollars_per_hour=decided.dollars_per_hour or None,
+    )
+
+
+def _members(job: Job, remarks: Remarks | None) -> dict[str, Any]:
+    remarks = remarks or remarks_without_plan(job)
+    demand = remarks.demand or job.demand
+    return {
+        "job_name": job.name,
+        "kind": kind_of(job),
+        "job_state": job.state,
+        "priority": job.priority,
+        "share": job.share,
+        "entry_time": job.entry_time,
+        "pools": list(demand.pools),
+        "demand": [dict(units) for units in demand.alternatives],
+        "resources": None if demand.resources is None else job_models.Resources(**asdict(demand.resources)),
+        "instances": None if demand.resources is None else demand.instances,
+        "preemptible": job.preemptible,
+        "position": remarks.position,
+        "position_at_least": remarks.at_least,
+        "reason": remarks.reason,
+        "estimated_start": remarks.estimated_start,
+        "estimated_start_low": remarks.earliest_start,
+        "estimated_start_high": remarks.latest_start,
+        "deadline": remarks.deadline,
+        "submitted_by": job.submitted_by,
+        "failure_reason": job.failure,
+        "training_job_name": None if job.attempt is None else job.attempt.training_job_name,
+        "attempts": [_attempt_view(attempt) for attempt in job.attempts],
+        "earlier_attempts": _earlier_view(job.earlier),
+        "elastic": elastic_view(job),
+        "image": image_view(job, remarks.expected_end),
+    }
+
+
+def _holder_view(holder: Holder) -> forecast_models.Holder:
+    return forecast_models.Holder(
+        job_name=holder.job,
+        pool=holder.pool,
+        instances=holder.units,
+        expected_end=holder.until,
+        overdue=holder.overdue,
+        stopping=holder.stopping,
+        giving_back=holder.giving_back,
+    )
+
+
+def _delay_view(delay: Delay) -> forecast_models.Delay:
+    return forecast_models.Delay(
+        job_name=delay.job,
+        by_seconds=round(delay.by.total_seconds()),
+        expected_start=delay.expected,
+        would_start=delay.then,
+    )
+
+
+def _attempt_view(attempt: Attempt) -> job_models.Attempt:
+    return job_models.Attempt(
+        number=attempt.number,
+        training_job_name=attempt.training_job_name,
+        units=dict(attempt.units),
+        instance_type=attempt.instance_type or None,
+        outcome=attempt.outcome,
+        created_at=attempt.created_at,
+        started_at=attempt.started_at,
+        ended_at=attempt.ended_at,
+        interruptions=attempt.interruptions,
+        reason=attempt.reason,
+    )
+
+
+def _earlier_view(earlier: Earlier) -> job_models.EarlierAttempts | None:
+    if earlier.began_at is None:
+        return None
+    return job_models.EarlierAttempts(
+        count=earlier.count,
+        outcomes=dict(earlier.outcomes),
+        began_at=earlier.began_at,
+        at_work_seconds=earlier.at_work,
+        instance_seconds=earlier.served,
+    )
+
+
+def _listed(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value

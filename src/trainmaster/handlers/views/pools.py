@@ -1,0 +1,182 @@
+"""Answers about pools, and pools as callers ask for them: between the domain's values and what travels.
+
+It must not decide anything. Of the store it reads one survey for all pools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from trainmaster.domain.capacity.pool_history import PoolEvent
+from trainmaster.domain.capacity.pools import default_name
+from trainmaster.domain.capacity.units import Kind, Pool
+from trainmaster.domain.plan import Snapshot
+from trainmaster.handlers.models import pools as pool_models
+from trainmaster.ports import QueueSettings
+from trainmaster.service.capacity.pool_use import Usage, Waiting, pool_usage, state_of, waiting_for, weights
+from trainmaster.service.capacity.pools import Removal
+from trainmaster.service.change import Desk
+
+_FIELDS = {"accelerators": "accelerators_per_unit"}
+"""Fields of a pool that are called otherwise when they travel."""
+
+
+def pools(desk: Desk, in_force: QueueSettings, *, history: bool = False) -> pool_models.Pools:
+    """How the pools stand; with `history` also what the manager has lately done to its own."""
+    return pool_models.Pools(
+        pools=use_of_pools(in_force, desk.store.survey(), desk.clock.now()),
+        version=in_force.version,
+        history=[event_view(event) for event in reversed(in_force.history)] if history else None,
+    )
+
+
+def event_view(event: PoolEvent) -> pool_models.PoolEvent:
+    """What the manager did."""
+    return pool_models.PoolEvent(at=event.at, **_deed(event))
+
+
+def deed_view(event: PoolEvent) -> pool_models.PoolDeed:
+    """What the manager would do."""
+    return pool_models.PoolDeed(**_deed(event))
+
+
+def one_pool(desk: Desk, in_force: QueueSettings, name: str) -> pool_models.Pool:
+    """How one of them stands."""
+    return next(pool for pool in pools(desk, in_force).pools if pool.name == name)
+
+
+def removal(desk: Desk, done: Removal) -> pool_models.Removal:
+    """What became of a pool's removal."""
+    left, found = pools(desk, done.settings), done.leaving
+    return pool_models.Removal(
+        pools=left.pools,
+        version=left.version,
+        moved=len(found.moved),
+        stranded=len(found.stranded),
+        more=found.more,
+        running=[job.name for job in found.holders],
+    )
+
+
+def use_of_pools(in_force: QueueSettings, snapshot: Snapshot, now: datetime) -> list[pool_models.Pool]:
+    """What becomes of the pools in force, by name; they may be newer than the snapshot, and the caps are theirs.
+
+    Endpoints' pools are those of the snapshot: there are as many as image jobs wait for, or work at.
+    """
+    endpoints = {name: pool for name, pool in snapshot.pools.items() if pool.kind is Kind.ENDPOINT}
+    pools = {**in_force.pools, **endpoints}
+    snapshot = replace(snapshot, pools=pools, policy=in_force.policy, catalogue=in_force.catalogue)
+    usage, waiting, weight = pool_usage(snapshot, now), waiting_for(snapshot), weights(snapshot)
+    return [
+        _pool_view(pool, snapshot, usage[name], waiting[name], weight.get(name, 0.0))
+        for name, pool in sorted(pools.items())
+    ]
+
+
+def pool_asked(setting: pool_models.PoolSetting) -> Pool:
+    """The pool that a caller wants."""
+    name = default_name(setting.instance_type, setting.kind) if setting.name is None else setting.name
+    return _asked(name, setting.instance_type, setting)
+
+
+def named_pool_asked(name: str, setting: pool_models.NamedPool) -> Pool:
+    """The pool of that name that a caller wants."""
+    return _asked(name, setting.instance_type or name, setting)
+
+
+def change_asked(change: pool_models.PoolChange) -> dict[str, Any]:
+    """The fields of a pool that a caller wants changed."""
+    given = change.model_dump(exclude_none=True, exclude={"version"})
+    return {_FIELDS.get(name, name): value for name, value in given.items()}
+
+
+def _deed(event: PoolEvent) -> dict[str, Any]:
+    return {
+        "change": event.deed,
+        "pool": event.pool,
+        "instance_type": event.instance_type,
+        "before": event.before,
+        "after": event.after,
+        "dollars_per_hour": event.dollars_per_hour or None,
+        "made_for": event.made_for,
+        "jobs": list(event.jobs),
+        "job_count": event.job_count,
+        "why": event.why,
+    }
+
+
+def _asked(name: str, instance_type: str, setting: pool_models.PoolParts) -> Pool:
+    return Pool(
+        name,
+        setting.cap,
+        setting.count_foreign,
+        type_="" if name == instance_type else instance_type,
+        kind=setting.kind,
+        plan_arn=setting.training_plan_arn,
+        price=setting.price,
+        accelerators_per_unit=setting.accelerators,
+        draining=setting.draining,
+        vcpus=setting.vcpus,
+        memory_gib=setting.memory_gib,
+        accelerator=setting.accelerator,
+        accelerator_memory_gib=setting.accelerator_memory_gib,
+    )
+
+
+def _pool_view(pool: Pool, snapshot: Snapshot, usage: Usage, waiting: Waiting, weight: float) -> pool_models.Pool:
+    kind, known = snapshot.catalogue.of_pool(pool), snapshot.catalogue.type_of(pool.instance_type)
+    return pool_models.Pool(
+        name=pool.name,
+        instance_type=pool.instance_type,
+        kind=pool.kind,
+        training_plan_arn=pool.plan_arn,
+        plan_status=pool.plan_status,
+        starts_at=pool.starts_at,
+        ends_at=pool.ends_at,
+        state=state_of(pool, usage),
+        made_for=pool.made_for or None,
+        made_at=pool.made_at,
+        price=pool.price,
+        on_demand_price=0.0 if known is None else known.price,
+        vcpus=kind.vcpus,
+        memory_gib=kind.memory_gib,
+        accelerators=kind.accelerators,
+        accelerator=kind.accelerator or None,
+        accelerator_memory_gib=kind.accelerator_memory_gib,
+        cap=pool.cap,
+        used=usage.used,
+        stopping=usage.stopping,
+        beyond_least=usage.beyond_least,
+        held=usage.held,
+        foreign=usage.foreign,
+        warm=usage.warm,
+        free=usage.free,
+        count_foreign=pool.count_foreign,
+        waiting=waiting.jobs,
+        waiting_units=waiting.units,
+        waiting_more=waiting.more,
+        weight=round(weight, 3),
+        setting=_setting(pool),
+    )
+
+
+def _setting(pool: Pool) -> dict[str, Any]:
+    """The pool as `PUT /pools` takes it; nothing of an endpoint's, which it does not take."""
+    if pool.kind is Kind.ENDPOINT:
+        return {}
+    given = {
+        "name": "" if pool.name == default_name(pool.instance_type, pool.kind) else pool.name,
+        "kind": "" if pool.kind is Kind.ON_DEMAND else pool.kind.value,
+        "trainingPlanArn": pool.plan_arn,
+        "draining": pool.draining,
+        "price": pool.price,
+        "vcpus": pool.vcpus,
+        "memoryGib": pool.memory_gib,
+        "accelerators": pool.accelerators_per_unit,
+        "accelerator": pool.accelerator,
+        "acceleratorMemoryGib": pool.accelerator_memory_gib,
+    }
+    always = {"instanceType": pool.instance_type, "cap": pool.cap, "countForeign": pool.count_foreign}
+    return always | {name: value for name, value in given.items() if value}

@@ -1,0 +1,1 @@
+"""AWS services behind the ports of image jobs."""

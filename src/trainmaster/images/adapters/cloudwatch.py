@@ -1,0 +1,67 @@
+"""CloudWatch's `ConcurrentRequestsPerModel` of SageMaker endpoints; implements `ports.image.Concurrency`.
+
+Each container of an instance-backed variant publishes every ten seconds how many requests it has, those that wait in it
+too, into AWS/SageMaker by EndpointName and VariantName; no unit, valid statistics Min and Max (SageMaker developer
+guide, "SageMaker AI endpoint invocation metrics", "Define a scaling policy"). Serverless variants publish none. It must
+not say whose requests those are: `domain.image.capacity` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from trainmaster.adapters.aws_errors import translated
+from trainmaster.images.domain.capacity import LOOKED_BACK
+
+MOST_ASKED = 500
+"""Metrics of one call (CloudWatch API, GetMetricData, `MetricDataQueries`)."""
+_MINUTE = timedelta(minutes=1)
+_LATE = 1
+"""Of the minutes that are looked at the last may not be there yet; any other that is missing had no requests."""
+
+
+class CloudWatchConcurrency:
+    """Reads all that is asked for in one call.
+
+    Args:
+        client_of: a CloudWatch client under a role, our own for None; it raises as `least` does where the role cannot
+            be assumed.
+    """
+
+    def __init__(self, client_of: Callable[[str | None], Any]) -> None:
+        self._client_of = client_of
+
+    def least(
+        self, asked: Collection[tuple[str, str]], now: datetime, *, role: str | None = None
+    ) -> Mapping[tuple[str, str], float]:
+        """What each instance had at least, of no more than `MOST_ASKED`; see `ports.image.Concurrency`."""
+        by_id = {f"m{number}": each for number, each in enumerate(list(asked)[:MOST_ASKED])}
+        if not by_id:
+            return {}
+        client = self._client_of(role)
+        ends = now.replace(second=0, microsecond=0)
+        with translated():
+            answer = client.get_metric_data(
+                MetricDataQueries=[{"Id": number, "MetricStat": _metric(*each)} for number, each in by_id.items()],
+                StartTime=ends - LOOKED_BACK,
+                EndTime=ends,
+            )
+        found = {by_id[each["Id"]]: each["Values"] for each in answer["MetricDataResults"] if each["Id"] in by_id}
+        enough = LOOKED_BACK // _MINUTE - _LATE
+        return {each: min(values) for each, values in found.items() if len(values) >= enough}
+
+
+def _metric(key: str, variant: str) -> dict[str, Any]:
+    # Names have no colon; one before them is the account of the role (`endpoint.key_of`).
+    named = {"EndpointName": key.rpartition(":")[2], "VariantName": variant}
+    return {
+        "Metric": {
+            "Namespace": "AWS/SageMaker",
+            "MetricName": "ConcurrentRequestsPerModel",
+            "Dimensions": [{"Name": name, "Value": value} for name, value in named.items()],
+        },
+        "Period": int(_MINUTE.total_seconds()),
+        "Stat": "Minimum",
+    }

@@ -1,0 +1,81 @@
+"""What is remembered of endpoints: a row each, in a partition of their own, written by whoever has asked SageMaker.
+
+A pass reads only those that its jobs need. It must not know what an endpoint can take.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from trainmaster.adapters.dynamodb.rows import Key, Row, keyed
+from trainmaster.adapters.dynamodb.table import ABSENT, MOST_GOT, Guard, Table
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.document import document, value_of
+from trainmaster.domain.errors import TooLarge
+from trainmaster.domain.jobs.job import Job
+from trainmaster.images.domain.endpoint import Endpoint
+from trainmaster.images.domain.endpoint_set import Caps, endpoint_pools, needed
+
+ENDPOINTS = "endpoints"
+_LONGEST_KEY = 1_024
+"""Bytes of a sort key (DynamoDB developer guide, "Quotas")."""
+
+
+@dataclass(slots=True)
+class EndpointPools:
+    """The pools of endpoints, while a snapshot is read; each endpoint is asked for once.
+
+    Attributes:
+        known: reads those of these keys that are remembered.
+        caps: what endpoints take of image jobs' requests.
+    """
+
+    known: Callable[[Collection[str]], Mapping[str, Endpoint]]
+    caps: Caps
+    _found: dict[str, Endpoint] = field(default_factory=dict)
+    _asked: set[str] = field(default_factory=set)
+
+    def of(self, jobs: Iterable[Job]) -> dict[str, Pool]:
+        """The pools of the endpoints that these jobs need; nothing is read where none is an image job."""
+        asked = needed(jobs)
+        if new := asked.keys() - self._asked:
+            self._found |= self.known(new)
+            self._asked |= new
+        return endpoint_pools(asked, self._found, self.caps) if asked else {}
+
+
+def known_endpoints(table: Table, keys: Collection[str]) -> dict[str, Endpoint]:
+    """Those of these that are remembered, by key, strongly consistent."""
+    wanted = [endpoint_key(key) for key in sorted(set(keys)) if 0 < len(key.encode()) <= _LONGEST_KEY]
+    parts = (wanted[first : first + MOST_GOT] for first in range(0, len(wanted), MOST_GOT))
+    found = (endpoint_of(row) for part in parts for row in table.get_all(part))
+    return {endpoint.key: endpoint for endpoint in found}
+
+
+def remember(table: Table, endpoint: Endpoint, before: Endpoint | None) -> bool:
+    """Keep it in place of `before`; see `ports.image.KnownEndpoints`. Raises `TooLarge`."""
+    if len(endpoint.key.encode()) > _LONGEST_KEY:
+        raise TooLarge("The endpoint's name is more than the queue can keep.", field="imageProcessor.name")
+    row = table.get(endpoint_key(endpoint.key))
+    if (None if row is None else endpoint_of(row)) != before:
+        return False
+    revision = 0 if row is None else int(row["rev"]["N"])
+    return table.replace(endpoint_row(endpoint, revision + 1), Guard("rev", revision) if revision else ABSENT)
+
+
+def endpoint_key(key: str) -> Key:
+    """Where an endpoint is remembered."""
+    return (ENDPOINTS, key)
+
+
+def endpoint_row(endpoint: Endpoint, revision: int) -> Row:
+    """The row of an endpoint."""
+    text = json.dumps(document(endpoint, sparse=True), separators=(",", ":"))
+    return keyed(endpoint_key(endpoint.key), endpoint=text, rev=revision)
+
+
+def endpoint_of(row: Row) -> Endpoint:
+    """The endpoint of such a row."""
+    return value_of(Endpoint, json.loads(row["endpoint"]["S"]))

@@ -1,0 +1,47 @@
+"""Refused requests for image jobs as rows of the table; implements `ports.image.Refusals`.
+
+A row each, in a partition of its own, which makes no name taken. DynamoDB deletes it some time after it expires. It
+must not touch the rows of jobs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from trainmaster.adapters.dynamodb.rows import Key, keyed
+from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.text import LONGEST_REASON
+from trainmaster.images.domain.refusal import KEPT, Refusal
+from trainmaster.ports import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoRefusals:
+    """Remembers refusals for a while.
+
+    Args:
+        table: the queue's own.
+        clock: says when a row expires, and has.
+    """
+
+    table: Table
+    clock: Clock
+
+    def note(self, refusal: Refusal) -> None:
+        """Remember it; see `ports.image.Refusals`."""
+        told = {"reason": refusal.reason[:LONGEST_REASON], "field": refusal.field, "at": refusal.at.isoformat()}
+        self.table.put(keyed(row_of(refusal.job), **told, expires=int((refusal.at + KEPT).timestamp())))
+
+    def of(self, job: str) -> Refusal | None:
+        """The newest of that name; see `ports.image.Refusals`."""
+        row = self.table.get(row_of(job))
+        if row is None or datetime.fromtimestamp(int(row["expires"]["N"]), UTC) <= self.clock.now():
+            return None
+        at = datetime.fromisoformat(row["at"]["S"])
+        return Refusal(job=job, at=at, reason=row["reason"]["S"], field=row["field"]["S"])
+
+
+def row_of(job: str) -> Key:
+    """Where the refusal of a request of that name is remembered."""
+    return (f"refused#{job}", "refusal")

@@ -1,0 +1,246 @@
+"""The regions of image jobs as rows of the table; implements `ports.image.Runs`.
+
+A job's rows are one partition (`dynamodb_run_rows`). A worker that takes a region writes that region's row alone, then
+looks at `run` again; who stops a run writes `run`, then looks at the regions: whichever came first, one of the two
+sees the other, and workers do not meet on one row. A region's end and the count change together. A row of an attempt
+before the one that works counts as a new one, unless it is done: so another attempt costs one write. Of a job that has
+ended only `run` is written once more, and says so; regions' rows are left to expire, and count as gone from then on.
+It must not decide what becomes of a region: that is `domain.image.claims`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from trainmaster.adapters.dynamodb.rows import Row, keyed
+from trainmaster.adapters.dynamodb.table import ABSENT, MOST_ACTIONS, Action, Guard, Table
+from trainmaster.domain.document import document
+from trainmaster.domain.errors import Throttled
+from trainmaster.images.adapters.run_rows import (
+    RUN,
+    alike,
+    goes_on,
+    is_of,
+    key_of,
+    number_in,
+    partition,
+    place_of,
+    planned,
+    record_of,
+    rest_of,
+    run_of_rows,
+    unsettled_in,
+    written,
+)
+from trainmaster.images.domain import leases
+from trainmaster.images.domain.tiling import Region
+from trainmaster.images.domain.work import MERGE, Claim, RegionRecord, Rest, Run
+from trainmaster.ports import Clock
+
+KEPT = timedelta(days=60)
+"""How long a row stays after its last word. The word that a job has ended is the last of all its rows', so that none
+outlives it by more than DynamoDB takes to remove what has expired; and whoever lays out believes no row without a run.
+"""
+_MEETINGS = 20
+"""How often a change is tried anew because somebody else had written the row: a worker meets its own beats."""
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoRuns:
+    """Keeps runs; every call raises `Throttled`, `Unavailable`, `NotPermitted`.
+
+    Args:
+        table: the queue's own.
+        clock: says when a row expires.
+    """
+
+    table: Table
+    clock: Clock
+
+    def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, abreast: int | None = None) -> Run:
+        """Write the regions that are not there yet; see `ports.image.Runs`."""
+        records = leases.laid_out(regions)
+        plan = planned(job, attempt, records, abreast)
+        # Nearly always nothing is there yet, and all of it is one transaction.
+        if len(records) < MOST_ACTIONS and self._laid(plan, records, None, []):
+            return plan
+        for _ in range(_MEETINGS):
+            run, rows = self._read(job)
+            if run is not None and ("attempt" not in run or number_in(run, "attempt") >= attempt):
+                return run_of_rows(job, run, rows)
+            old = rows if run is not None else alike(rows, attempt, records)
+            kept = [record_of(row, attempt) for row in old]
+            there = {record.region.number for record in kept}
+            missing = [record for record in records if record.region.number not in there]
+            plan = planned(job, attempt, [*kept, *missing], abreast)
+            if self._laid(plan, missing, run, [row for row in rows if row not in old]):
+                return plan
+        raise Throttled(f"Others keep writing the regions of {job}.")
+
+    def run(self, job: str) -> Run | None:
+        """How a job's regions stand; see `ports.image.Runs`."""
+        run, rows = self._read(job)
+        return None if run is None or "attempt" not in run else run_of_rows(job, run, rows)
+
+    def stop(self, job: str, attempt: int) -> None:
+        """Ask this attempt's workers to leave off; see `ports.image.Runs`."""
+        self.table.commit([self._updating(job, attempt, "SET #stopped = :one ADD #version :one")])
+
+    def narrow(self, job: str, attempt: int, narrowed: int | None) -> None:
+        """Have fewer regions at work at once; see `ports.image.Runs`."""
+        change = "REMOVE #narrowed" if narrowed is None else "SET #narrowed = :narrowed"
+        self.table.commit([self._updating(job, attempt, f"{change} ADD #version :one", narrowed=narrowed or 0)])
+
+    def begin(self, claim: Claim, now: datetime, *, dead_before: datetime) -> RegionRecord | None:
+        """Take a region for a worker; see `ports.image.Runs`."""
+        run, row = self._pair(claim)
+        if run is None or row is None or not goes_on(run, claim):
+            return None
+        record = record_of(row, claim.attempt)
+        after = leases.taken(record, claim, now, dead_before=dead_before, unsettled=unsettled_in(run))
+        if after is None or not self._replace(claim, row, after):
+            return None
+        if goes_on(self.table.get(key_of(claim.job, RUN)), claim):
+            return after
+        # It was stopped, or followed by another attempt, in this moment: as if nobody had begun.
+        self._replace(claim, self._row(claim, after, number_in(row, "version") + 1), record)
+        return None
+
+    def beat(self, claim: Claim, now: datetime, *, tiles_done: int) -> bool:
+        """Say that the worker lives; see `ports.image.Runs`."""
+        runs = self._changed(claim, lambda record: leases.beaten(record, now, tiles_done=tiles_done))
+        return runs is not None and goes_on(runs[1], claim)
+
+    def finish(self, claim: Claim, now: datetime, *, features: int) -> Rest | None:
+        """The region is done; see `ports.image.Runs`."""
+        return rest_of(claim, self._changed(claim, lambda record: leases.finished(record, now, features=features)))
+
+    def leave(self, claim: Claim, now: datetime, *, reason: str, final: bool, pauses: int = 0) -> Rest | None:
+        """Give a region back; see `ports.image.Runs`."""
+
+        def left(record: RegionRecord) -> RegionRecord:
+            return leases.left(record, now, reason=reason, final=final, pauses=pauses)
+
+        return rest_of(claim, self._changed(claim, left))
+
+    def forget(self, job: str) -> None:
+        """Have no records of a job that has ended; see `ports.image.Runs`.
+
+        A row of no attempt stays until it expires, so that a late call lays nothing out again. Regions' rows count for
+        nothing beside it, and expire before it does: to delete them would cost two write units each.
+        """
+        if self.table.get(key_of(job, RUN)) is not None:
+            self.table.put(keyed(key_of(job, RUN), forgotten=1, expires=self._expires()))
+
+    def _laid(self, plan: Run, missing: Sequence[RegionRecord], run: Row | None, stale: Sequence[Row]) -> bool:
+        """Write what is missing, last the row that makes it this run; False where others wrote meanwhile.
+
+        Before that row nobody can begin, so that those who lay the same out at once can each write a part.
+
+        Args:
+            plan: the run that it is to be.
+            missing: the regions of it that have no row.
+            run: the run's row as it stands; None for none.
+            stale: rows that are none of this run's: they go.
+        """
+        nobody = Claim(job=plan.job, attempt=plan.attempt, number=MERGE, worker="")
+        old = {row["sk"]["S"]: Guard("version", number_in(row, "version")) for row in stale}
+        places = {place_of(record.region.number): record for record in missing}
+        puts = [
+            self.table.putting(self._row(nobody, record, 1), old.get(place, ABSENT)) for place, record in places.items()
+        ]
+        gone = [self.table.deleting(key_of(plan.job, place), old[place]) for place in old if place not in places]
+        version = 0 if run is None else number_in(run, "version")
+        last = self.table.putting(
+            keyed(
+                key_of(plan.job, RUN),
+                attempt=plan.attempt,
+                unsettled=len(plan.line),
+                line=written(plan.line),
+                **({} if plan.abreast is None else {"abreast": plan.abreast}),
+                version=version + 1,
+                expires=self._expires(),
+            ),
+            Guard("version", version) if run is not None else ABSENT,
+        )
+        return not any(self.table.commit(part) for part in _parts([*gone, *puts, last]))
+
+    def _read(self, job: str) -> tuple[Row | None, list[Row]]:
+        """The job's run, and its regions in no order."""
+        rows = list(self.table.every(partition(job)))
+        run = next((row for row in rows if row["sk"]["S"] == RUN), None)
+        return run, [row for row in rows if row is not run]
+
+    def _pair(self, claim: Claim) -> tuple[Row | None, Row | None]:
+        """The run and the region that a claim is about."""
+        places = RUN, place_of(claim.number)
+        rows = {row["sk"]["S"]: row for row in self.table.get_all([key_of(claim.job, place) for place in places])}
+        return rows.get(places[0]), rows.get(places[1])
+
+    def _changed(self, claim: Claim, change: Callable[[RegionRecord], RegionRecord]) -> tuple[Row, Row] | None:
+        """Change the record that is the claim's; the run before and after, None where it is not the claim's."""
+        for _ in range(_MEETINGS):
+            run, row = self._pair(claim)
+            if run is None or row is None or not is_of(run, claim) or not is_of(row, claim):
+                return None
+            record = record_of(row, claim.attempt)
+            if not leases.owns(claim, record):
+                return None
+            after = change(record)
+            if after.state not in leases.SETTLED or claim.number == MERGE:
+                if self._replace(claim, row, after):
+                    return run, run
+            elif self._settle(claim, row, after):
+                return run, self.table.get(key_of(claim.job, RUN)) or run
+        raise Throttled(f"Others keep writing region {claim.number} of {claim.job}.")
+
+    def _replace(self, claim: Claim, row: Row, record: RegionRecord) -> bool:
+        version = number_in(row, "version")
+        return self.table.replace(self._row(claim, record, version + 1), Guard("version", version))
+
+    def _settle(self, claim: Claim, row: Row, record: RegionRecord) -> bool:
+        """Write a region's end, and count it, at once."""
+        version = number_in(row, "version")
+        put = self.table.putting(self._row(claim, record, version + 1), Guard("version", version))
+        expression = "SET #expires = :expires ADD #unsettled :less, #version :one"
+        count = self._updating(claim.job, claim.attempt, expression)
+        return not self.table.commit([put, count])
+
+    def _updating(self, job: str, attempt: int, expression: str, *, narrowed: int = 0) -> Action:
+        """Part of a transaction: change the run where this attempt works."""
+        names = ("attempt", "stopped", "unsettled", "version", "expires", "narrowed")
+        values = {":one": 1, ":less": -1, ":expires": self._expires(), ":attempt": attempt, ":narrowed": narrowed}
+        condition = "#attempt = :attempt"
+        said = f"{expression} {condition}"
+        return {
+            "Update": {
+                "TableName": self.table.name,
+                "Key": keyed(key_of(job, RUN)),
+                "UpdateExpression": expression,
+                "ConditionExpression": condition,
+                "ExpressionAttributeNames": {f"#{name}": name for name in names if f"#{name}" in said},
+                "ExpressionAttributeValues": {
+                    name: {"N": str(value)} for name, value in values.items() if name in said
+                },
+            }
+        }
+
+    def _row(self, claim: Claim, record: RegionRecord, version: int) -> Row:
+        return keyed(
+            key_of(claim.job, place_of(record.region.number)),
+            attempt=claim.attempt,
+            version=version,
+            region=json.dumps(document(record, sparse=True), separators=(",", ":")),
+            expires=self._expires(),
+        )
+
+    def _expires(self) -> int:
+        return int((self.clock.now() + KEPT).timestamp())
+
+
+def _parts(actions: Sequence[Action]) -> Iterator[Sequence[Action]]:
+    """As many as one transaction takes, in order."""
+    return (actions[first : first + MOST_ACTIONS] for first in range(0, len(actions), MOST_ACTIONS))

@@ -1,0 +1,1 @@
+"""Image jobs on the command line."""

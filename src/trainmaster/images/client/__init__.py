@@ -1,0 +1,1 @@
+"""The client's types for image jobs."""

@@ -1,0 +1,282 @@
+"""An image job's request, as values: ModelRunner's JSON (its "Image Request" schema), checked.
+
+It must not read an image, nor know what endpoint there is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
+
+from trainmaster.domain.jobs.names import MAX_NAME, STAMP
+from trainmaster.domain.policy.roles import is_role
+from trainmaster.domain.requests.fields import Problem, shown
+from trainmaster.domain.requests.values import job_names
+from trainmaster.images.domain.endpoint import is_url, key_of
+
+# EndpointName (CreateEndpoint, API reference).
+_ENDPOINT = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", re.ASCII)
+# S3's bucket names, old ones among them, and ARNs, which stand for them in its API (developer guide, "access points").
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{2,254}|arn:aws[a-z-]*:s3[a-z0-9:/._-]+", re.ASCII)
+
+_LONGEST_KEY = 600
+"""Bytes of a model's URL, as its pool has it in its name: with that the table makes keys of at most 1,024 bytes."""
+MOST_OUTPUTS = 10
+"""Each region's result is written to every one."""
+_LONGEST_PREFIX = 512
+"""Bytes; keys of results have the job's and the image's name behind it, and S3 takes 1,024."""
+_MOST_PARAMETERS, _LONGEST_PARAMETER = 50, 1024
+"""InvokeEndpoint has a dozen, and none takes more characters (`CustomAttributes`)."""
+_HEADER = re.compile(r"[\x20-\x7e]*")
+"""What a header of HTTP may hold, as which such parameters travel."""
+_MODEL_FIELD = "imageProcessor.name"
+SIZE_FIELD = "imageSize"
+"""What one who plans a request says beside it: `[width, height]` in pixels, since no image is read for that."""
+
+
+def is_image_request(body: Mapping[str, Any]) -> bool:
+    """Whether this is a request for an image job: it has ModelRunner's members, and none of a training job."""
+    return "TrainingJobName" not in body and ("imageUrls" in body or "imageProcessor" in body)
+
+
+class ProcessorType(StrEnum):
+    """Who answers: a SageMaker endpoint, or a model behind a URL."""
+
+    SAGEMAKER = "SM_ENDPOINT"
+    HTTP = "HTTP_ENDPOINT"
+
+
+class TileFormat(StrEnum):
+    """What a tile is sent as."""
+
+    NITF = "NITF"
+    JPEG = "JPEG"
+    PNG = "PNG"
+    GEOTIFF = "GTIFF"
+
+
+class Compression(StrEnum):
+    """How a tile is compressed inside its format."""
+
+    NONE = "NONE"
+    JPEG = "JPEG"
+    J2K = "J2K"
+    LZW = "LZW"
+
+
+class Suppression(StrEnum):
+    """How features found twice in overlaps are told from two features (`postProcessing`, FEATURE_DISTILLATION)."""
+
+    NMS = "NMS"
+    SOFT_NMS = "SOFT_NMS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processor:
+    """The model.
+
+    Attributes:
+        name: of the endpoint, or the model's URL.
+        assumed_role: IAM role ARN under which the endpoint is reached; None for our own.
+    """
+
+    name: str
+    type_: ProcessorType = ProcessorType.SAGEMAKER
+    assumed_role: str | None = None
+
+    @property
+    def is_http(self) -> bool:
+        """Whether a URL is called, whatever the type says (guide, "HTTP Endpoints"); schemes have no case."""
+        return self.type_ is ProcessorType.HTTP or is_url(self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Where results go: `s3://<bucket>/<prefix>/<job>/...`."""
+
+    bucket: str
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distillation:
+    """How duplicates are removed.
+
+    Attributes:
+        iou: features whose boxes overlap by more (intersection over union, 0 to 1) are one.
+        skip_box: of SOFT_NMS: features whose score has fallen below are left out.
+        sigma: of SOFT_NMS: how fast scores fall with the overlap.
+    """
+
+    algorithm: Suppression = Suppression.NMS
+    iou: float = 0.75
+    skip_box: float = 0.0001
+    sigma: float = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageRequest:
+    """What an image job asks for.
+
+    Attributes:
+        job_id: its name in the queue.
+        image_url: `s3://bucket/key`, `http(s)://...`.
+        parameters: passed on to InvokeEndpoint (`imageProcessorParameters`), `TargetVariant` among them.
+        tile_size: pixels, of a square tile.
+        tile_overlap: pixels that neighbours share at least; less than `tile_size`.
+        image_read_role: IAM role ARN under which the image is read.
+        region_of_interest: WKT, longitude and latitude; None for the whole image.
+        feature_properties: added to each feature.
+        priority, share: as for training jobs.
+    """
+
+    job_id: str
+    image_url: str
+    processor: Processor
+    tile_size: int = 1024
+    tile_overlap: int = 50
+    tile_format: TileFormat = TileFormat.NITF
+    tile_compression: Compression = Compression.NONE
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    image_read_role: str | None = None
+    region_of_interest: str | None = None
+    outputs: tuple[Output, ...] = ()
+    feature_properties: tuple[Mapping[str, Any], ...] = ()
+    distillation: Distillation = field(default_factory=Distillation)
+    priority: int = 0
+    share: str = "default"
+
+    @property
+    def target_variant(self) -> str | None:
+        """The variant that it names itself; an empty text counts as none."""
+        return str(self.parameters.get("TargetVariant") or "") or None
+
+
+COMPRESSIONS: Mapping[TileFormat, tuple[Compression, ...]] = {
+    TileFormat.NITF: (Compression.NONE, Compression.JPEG, Compression.J2K),
+    TileFormat.GEOTIFF: (Compression.NONE, Compression.JPEG, Compression.LZW),
+}
+"""Of formats that leave a choice; JPEG and PNG have a compression of their own, whatever is asked."""
+
+
+RESERVED = frozenset(
+    {
+        *("imageGeometry", "imageBBox", "bounds_imcoords", "geom_imcoords", "detection"),
+        *("featureClasses", "feature_types", "image_id"),
+    }
+)
+"""Properties that say where and what a feature is: one for all would make all of them duplicates."""
+
+
+def problems(request: ImageRequest) -> Iterator[Problem]:
+    """Everything wrong with what a request means; `images/handlers/models.py` checks its form."""
+    yield from _name_problems(request.job_id)
+    yield from _url_problems("imageUrls[0]", request.image_url, ("s3", "http", "https"))
+    yield from _processor_problems(request.processor)
+    yield from _tile_problems(request)
+    yield from _role_problems("imageReadRole", request.image_read_role)
+    yield from _parameter_problems(request.parameters)
+    yield from _output_problems(request.outputs)
+    yield from _distillation_problems(request.distillation)
+    for index, given in enumerate(request.feature_properties):
+        for name in sorted(RESERVED & given.keys()):
+            wrong = f"{name} tells which feature it is, and cannot be the same for all."
+            yield Problem(f"featureProperties[{index}].{name}", wrong, "Give it another name.")
+
+
+def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
+    path = "imageProcessorParameters"
+    if len(parameters) > _MOST_PARAMETERS:
+        wrong = f"There are {len(parameters)} parameters."
+        yield Problem(path, wrong, f"Give at most {_MOST_PARAMETERS}: those of InvokeEndpoint.")
+    for name, value in parameters.items():
+        text = value if isinstance(value, str) else repr(value)
+        if len(name) > _LONGEST_PARAMETER or len(text) > _LONGEST_PARAMETER:
+            wrong = f"A parameter, or its name, has more than {_LONGEST_PARAMETER} characters."
+            yield Problem(path, wrong, "Give shorter ones.")
+        elif not _HEADER.fullmatch(text):
+            wrong = f"{shown(text)} cannot be sent: it goes into a header of HTTP."
+            yield Problem(f"{path}.{name}", wrong, "Use printable ASCII, without line breaks.")
+
+
+def _output_problems(outputs: Sequence[Output]) -> Iterator[Problem]:
+    if len(outputs) > MOST_OUTPUTS:
+        yield Problem("outputs", f"There are {len(outputs)} outputs.", f"Give at most {MOST_OUTPUTS}.")
+    for index, output in enumerate(outputs):
+        if not _BUCKET.fullmatch(output.bucket):
+            wrong = f"{shown(output.bucket)} is no name of a bucket."
+            yield Problem(f"outputs[{index}].bucket", wrong, "Give the bucket alone; what follows goes into prefix.")
+        if len(output.prefix.encode()) > _LONGEST_PREFIX or any(ord(each) < ord(" ") for each in output.prefix):
+            wrong = f"{shown(output.prefix)} cannot begin a key."
+            hint = f"Give at most {_LONGEST_PREFIX} bytes, without control characters."
+            yield Problem(f"outputs[{index}].prefix", wrong, hint)
+
+
+def _name_problems(name: str) -> Iterator[Problem]:
+    """It becomes a job's name, so the same names are legal."""
+    if job_names(name) != (name,):
+        hint = f"Use letters, digits and single '-' between them, at most {MAX_NAME}, and not '{STAMP}'."
+        yield Problem("jobId", f"{shown(name)} cannot be a job's name.", hint)
+
+
+def _url_problems(field_: str, url: str, schemes: tuple[str, ...]) -> Iterator[Problem]:
+    kinds = " or ".join(f"{scheme}://" for scheme in schemes)
+    try:
+        parts = urlsplit(url)
+        # A port that is no number from 0 to 65,535 is told by asking for it.
+        whole = bool(parts.hostname) and (len(parts.path) > 1 if parts.scheme == "s3" else parts.port != 0)
+    except ValueError:
+        yield Problem(field_, f"{shown(url)} is no URL.", f"Give one that begins with {kinds}.")
+        return
+    if parts.scheme not in schemes or not url.isprintable():
+        yield Problem(field_, f"{shown(url)} cannot be read.", f"Give a URL that begins with {kinds}.")
+    elif not whole:
+        hint = "Give s3://bucket/key." if parts.scheme == "s3" else f"Name the host behind {kinds}."
+        yield Problem(field_, f"{shown(url)} is not all of a URL.", hint)
+
+
+def _processor_problems(processor: Processor) -> Iterator[Problem]:
+    if processor.is_http:
+        found = [*_url_problems(_MODEL_FIELD, processor.name, ("http", "https"))]
+        yield from found
+        if not found and len(key_of(processor.name).encode()) > _LONGEST_KEY:
+            text = f"The model's URL has more than {_LONGEST_KEY} bytes before its query."
+            yield Problem(_MODEL_FIELD, text, "Give a shorter one; what is behind '?' does not count.")
+    elif not _ENDPOINT.fullmatch(processor.name):
+        wrong = f"{shown(processor.name)} is no name of a SageMaker endpoint."
+        yield Problem(_MODEL_FIELD, wrong, "Give an endpoint's name, or a URL that begins with http(s)://.")
+    yield from _role_problems("imageProcessor.assumedRole", processor.assumed_role)
+
+
+def _role_problems(field_: str, role: str | None) -> Iterator[Problem]:
+    """ModelRunner's own requests have "" for none."""
+    if role and not is_role(role):
+        hint = "Give its ARN, such as arn:aws:iam::111122223333:role/reader."
+        yield Problem(field_, f"{shown(role)} is no IAM role.", hint)
+
+
+def _tile_problems(request: ImageRequest) -> Iterator[Problem]:
+    size, overlap = request.tile_size, request.tile_overlap
+    if size < 1:
+        yield Problem("imageProcessorTileSize", f"Tiles have {shown(size)} pixels per axis.", "Give 1 or more.")
+    elif not 0 <= overlap < size:
+        wrong = f"The overlap of tiles is {shown(overlap)} pixels, and the tiles have {shown(size)}."
+        yield Problem("imageProcessorTileOverlap", wrong, f"Give a whole number from 0 to {size - 1}.")
+    known = COMPRESSIONS.get(request.tile_format)
+    if known is not None and request.tile_compression not in known:
+        wrong = f"No {request.tile_format} tile is compressed as {request.tile_compression}."
+        yield Problem("imageProcessorTileCompression", wrong, f"{request.tile_format} takes {', '.join(known)}.")
+
+
+def _distillation_problems(rules: Distillation) -> Iterator[Problem]:
+    path = "postProcessing[0].algorithm"
+    for member, number in (("iouThreshold", rules.iou), ("skipBoxThreshold", rules.skip_box)):
+        if not 0 <= number <= 1:
+            yield Problem(f"{path}.{member}", f"{member} is {shown(number)}.", "Give a number from 0 to 1.")
+    if not 0 < rules.sigma < math.inf:
+        yield Problem(f"{path}.sigma", f"sigma is {shown(rules.sigma)}.", "Give a number more than 0; 0.1 is usual.")

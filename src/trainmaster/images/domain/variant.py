@@ -1,0 +1,76 @@
+"""Which variant of its endpoint an image job runs on: chosen once, when the job enters (guide, "Variant Selection").
+
+It must not ask AWS, nor draw lots: a job's name decides, so that whoever looks at the same job chooses the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import accumulate
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.requests.fields import did_you_mean, shown
+from trainmaster.images.domain.endpoint import Endpoint, Variant
+
+_FIELD = "imageProcessorParameters.TargetVariant"
+
+
+def choose_variant(endpoint: Endpoint, asked: str | None, job: str) -> str:
+    """The variant that a job's requests go to.
+
+    The one that it asks for; else the only one; else one by `CurrentWeight`, in that share of all names.
+
+    Args:
+        endpoint: as last described. A URL has no variants, whatever is asked: the guide's rules are SageMaker's. Of one
+            that nobody could describe yet, what is asked for is believed, and else none is chosen (""): then SageMaker
+            spreads the requests, and the endpoint as a whole is the pool.
+        asked: `TargetVariant`; None, or "", where none is named.
+        job: its name.
+
+    Raises `InvalidRequest` for a variant that the endpoint does not have, for an endpoint that has none, and where none
+    of several has a weight.
+    """
+    if endpoint.http:
+        return ""
+    if asked:
+        return _named(endpoint, asked)
+    if not endpoint.variants:
+        if endpoint.described_at is None:
+            return ""
+        wrong = f"No production variant is known of the endpoint {shown(endpoint.key)}."
+        hint = "Try again once the endpoint is in service."
+        raise InvalidRequest(wrong, field="imageProcessor.name", hint=hint)
+    if len(endpoint.variants) == 1:
+        return endpoint.variants[0].name
+    return _by_weight(endpoint, job)
+
+
+def _named(endpoint: Endpoint, asked: str) -> str:
+    """What was never described may have it: nobody knows better than who asks."""
+    names = [variant.name for variant in endpoint.variants]
+    if asked in names or (endpoint.described_at is None and not names):
+        return asked
+    wrong = f"The endpoint {shown(endpoint.key)} has no variant {shown(asked)}."
+    meant = did_you_mean(asked, names)
+    guess = f"Did you mean '{meant}'? " if meant else ""
+    hint = f"{guess}Its variants are: {', '.join(names) or 'none'}. Without TargetVariant one is chosen by its weight."
+    raise InvalidRequest(wrong, field=_FIELD, hint=hint)
+
+
+def _by_weight(endpoint: Endpoint, job: str) -> str:
+    weighted: list[Variant] = [variant for variant in endpoint.variants if variant.weight > 0]
+    if not weighted:
+        wrong = f"No variant of the endpoint {shown(endpoint.key)} has a weight, so none can be chosen."
+        hint = "Name a TargetVariant, or give one a weight (UpdateEndpointWeightsAndCapacities)."
+        raise InvalidRequest(wrong, field=_FIELD, hint=hint)
+    bounds = list(accumulate(variant.weight for variant in weighted))
+    point = _part_of(job) * bounds[-1]
+    # A product may be rounded up to the very end.
+    return next(
+        (variant.name for variant, bound in zip(weighted, bounds, strict=True) if point < bound), weighted[-1].name
+    )
+
+
+def _part_of(job: str) -> float:
+    """From 0 to less than 1, evenly over names; 53 bits are what a float keeps."""
+    return (int.from_bytes(hashlib.sha256(job.encode()).digest()[:8]) >> 11) / (1 << 53)

@@ -1,0 +1,1 @@
+"""Lambda functions and API models of image jobs."""

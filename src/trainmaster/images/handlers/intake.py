@@ -1,0 +1,208 @@
+"""The intake Lambda: consumes the queue of image requests, looks at their images in parallel, and enters their jobs.
+
+What cannot be mended by trying again is set aside at once, as it came, with the reason; what can be comes again. No
+message has a say in what becomes of its neighbours. It must not decide anything, nor log what a request holds.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+from trainmaster import bootstrap
+from trainmaster.domain.errors import Refused, ServiceTrouble
+from trainmaster.domain.requests.values import job_names
+from trainmaster.handlers.api.body import parse_body
+from trainmaster.handlers.api.errors import unexpected
+from trainmaster.images.domain.refusal import Refusal
+from trainmaster.images.handlers.metrics import tell_errors
+from trainmaster.images.handlers.models import read_request
+from trainmaster.images.ports import CALLER, FIELD, REASON
+from trainmaster.images.service.intake import Asked, Intake, Taken, enter, look_at, note_refused
+from trainmaster.service.wake import wake
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from trainmaster.domain.policy.settings import Policy
+    from trainmaster.images.ports import ImageIntake, Refusals
+    from trainmaster.ports import Publisher
+
+logger = Logger(service="intake")
+metrics = Metrics(namespace="Trainmaster", service="intake")
+
+AT_ONCE = 10
+"""Images that are looked at at the same time: as many as a batch has messages."""
+MARGIN = 5.0
+"""Seconds kept for entering what has been looked at; what takes longer comes again."""
+
+
+class Parts(Protocol):
+    """What the intake needs of the application."""
+
+    @property
+    def settings(self) -> bootstrap.Settings:
+        """The deployment's settings."""
+
+    @property
+    def intake(self) -> Intake:
+        """What taking requests in needs."""
+
+    @property
+    def image_queue(self) -> ImageIntake | None:
+        """Where requests are set aside."""
+
+    @property
+    def refusals(self) -> Refusals:
+        """Where refusals are remembered."""
+
+    @property
+    def publisher(self) -> Publisher:
+        """The wake queue."""
+
+
+@logger.inject_lambda_context(correlation_id_path="Records[0].messageId")
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Lambda entry point: an SQS batch in, the partial batch response out."""
+    return consume(bootstrap.application(), event, context)
+
+
+def consume(parts: Parts, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Take in every request of the batch; the manager is woken once for all."""
+    metrics.set_default_dimensions(queue=parts.settings.queue)
+    policy = parts.intake.store.settings(catalogue=False).policy
+    batch = Batch(parts, policy, context)
+    processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
+    pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="look")
+    try:
+        batch.look(pool, event["Records"])
+        with processor(event["Records"], batch.settle):
+            processor.process()
+    finally:
+        # What is still being looked at is of messages that come again.
+        pool.shutdown(wait=False, cancel_futures=True)
+    batch.tell()
+    return dict(processor.response())
+
+
+@dataclass(slots=True)
+class Batch:
+    """The requests of one delivery.
+
+    Attributes:
+        entered: how many jobs are new.
+        aside: how many requests were set aside.
+        failed: endpoints that could not be described, or whose images could not be read.
+    """
+
+    parts: Parts
+    policy: Policy
+    context: LambdaContext
+    entered: int = 0
+    aside: int = 0
+    failed: list[str] = field(default_factory=list)
+    _looking: dict[str, Future[tuple[Asked, Taken]]] = field(default_factory=dict)
+
+    def look(self, pool: ThreadPoolExecutor, records: list[dict[str, Any]]) -> None:
+        """Begin to look at every request at the same time."""
+        for record in records:
+            self._looking[record["messageId"]] = pool.submit(self._look, SQSRecord(record))
+
+    def settle(self, record: SQSRecord) -> None:
+        """Enter the job of one message, or set the message aside. Raises what makes it come again."""
+        left = self.context.get_remaining_time_in_millis() / 1000 - MARGIN
+        try:
+            asked, looked_at = self._looking[record.message_id].result(timeout=max(left, 0))
+            taken = enter(self.parts.intake, asked, looked_at, self.policy)
+        except Refused as error:
+            self._set_aside(record, error)
+        except ServiceTrouble:
+            logger.exception("a request could not be taken in; it comes again", extra={"message_id": record.message_id})
+            raise
+        except TimeoutError:
+            logger.warning("an image takes too long; its request comes again", extra={"message_id": record.message_id})
+            raise
+        except Exception as error:
+            unexpected(error, record.message_id)
+            raise
+        else:
+            self.entered += taken.new
+            logger.info("taken in", extra={"job": taken.job.name, "new": taken.new})
+
+    def tell(self) -> None:
+        """Wake the manager where there is something new for it, and say what was done."""
+        metrics.add_metric(name="ImageJobsEntered", unit=MetricUnit.Count, value=self.entered)
+        metrics.add_metric(name="ImageJobsSetAside", unit=MetricUnit.Count, value=self.aside)
+        tell_errors(self.failed, decisions=len(self._looking))
+        if not self.entered:
+            return
+        try:
+            wake(self.parts.intake.store, self.parts.publisher)
+        except ServiceTrouble:
+            logger.exception("could not wake the manager; the next tick will")
+
+    def _look(self, record: SQSRecord) -> tuple[Asked, Taken]:
+        asked = self._asked(record)
+        return asked, look_at(self.parts.intake, asked, self.policy, self.failed.append)
+
+    def _asked(self, record: SQSRecord) -> Asked:
+        body = parse_body(record.body)
+        reading = read_request(body)
+        if reading.warnings:
+            logger.info("not all is honoured", extra={"job": reading.request.job_id, "warnings": reading.warnings})
+        # A dead letter that SQS moves back keeps its attributes.
+        again = REASON in record.message_attributes
+        return Asked(reading.request, body, self._caller(record), _sent_at(record), again)
+
+    def _caller(self, record: SQSRecord) -> str | None:
+        """Who asks, as far as our own API says so: anybody may write an attribute, nobody another one's SenderId."""
+        role = self.parts.intake.vouching
+        if not role or not str(record.attributes.get("SenderId")).startswith(f"{role}:"):
+            return None
+        given = record.message_attributes[CALLER]
+        return given.string_value if given is not None else None
+
+    def _set_aside(self, record: SQSRecord, error: Refused) -> None:
+        """In the queue it would be refused again and again; set aside, people find it, can mend it and send it back."""
+        logger.warning("refused", extra={"message_id": record.message_id, "field": error.field})
+        queue = self.parts.image_queue
+        if queue is None:
+            raise error
+        reason = f"{error.message} {error.hint}" if error.hint else error.message
+        queue.set_aside(record.body, reason, attributes={FIELD: error.field} if error.field else None)
+        self.aside += 1
+        self._note(record, reason, error.field or "")
+
+    def _note(self, record: SQSRecord, reason: str, wrong: str) -> None:
+        """Remember the refusal for those who ask for its job; the dead letter is there in any case."""
+        name, intake = job_in(record.body), self.parts.intake
+        if name is None:
+            return
+        refusal = Refusal(job=name, at=intake.clock.now(), reason=reason, field=wrong)
+        try:
+            note_refused(intake.store, self.parts.refusals, refusal)
+        except ServiceTrouble:
+            logger.exception("a refusal could not be noted", extra={"job": name})
+
+
+def _sent_at(record: SQSRecord) -> datetime | None:
+    """When the request was sent, UTC: a job's place in the queue must not depend on how long its image took to read."""
+    sent = record.attributes.get("SentTimestamp")
+    return datetime.fromtimestamp(int(sent) / 1000, UTC) if sent else None
+
+
+def job_in(text: str) -> str | None:
+    """The name that the job of a request would have; None where that cannot be read, or no job can be called so."""
+    try:
+        name = parse_body(text).get("jobId")
+    except Refused:
+        return None
+    return name if isinstance(name, str) and job_names(name) == (name,) else None

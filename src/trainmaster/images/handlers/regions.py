@@ -1,0 +1,132 @@
+"""The region Lambda: works on regions of images, one message each, as far as its time goes.
+
+A message that comes twice, or late, does nothing. One that cannot be read comes again until it is dead-lettered;
+trouble with AWS brings only its own message again. It must not decide anything: `imaging` does the work.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from trainmaster import bootstrap
+from trainmaster.domain.errors import InvalidRequest, JobNotFound, ServiceTrouble
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.images.domain.concurrency import requests_of
+from trainmaster.images.domain.work import MERGE, Claim
+from trainmaster.images.handlers.models import read_request
+from trainmaster.images.pixels.work.region_outcome import Outcome
+from trainmaster.images.pixels.work.task import Queue, Task, TimeLimits
+from trainmaster.images.pixels.work.worker import Workshop, take_turn
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from trainmaster.ports import Store
+
+logger = Logger(service="regions")
+metrics = Metrics(namespace="Trainmaster", service="regions")
+
+_METRICS = {
+    Outcome.DONE: "RegionsDone",
+    Outcome.AGAIN: "RegionsTriedAgain",
+    Outcome.FAILED: "RegionsFailed",
+}
+
+
+class Parts(Protocol):
+    """What workers need of the application."""
+
+    @property
+    def settings(self) -> bootstrap.Settings:
+        """The deployment's settings."""
+
+    @property
+    def store(self) -> Store:
+        """The queue's memory."""
+
+    @property
+    def workers(self) -> Queue:
+        """What workers share with the queue."""
+
+    @property
+    def imaging(self) -> Workshop:
+        """Makes what regions are worked on with."""
+
+
+@logger.inject_lambda_context(correlation_id_path="Records[0].messageId")
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Lambda entry point: an SQS batch in, the partial batch response out."""
+    return consume(bootstrap.application(), event, context)
+
+
+def consume(parts: Parts, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Work on the regions of a batch, one after the other; those for which there is no time are dispatched anew."""
+    metrics.set_default_dimensions(queue=parts.settings.queue)
+    limits = TimeLimits(left=lambda: context.get_remaining_time_in_millis() / 1000)
+    failed = [
+        record["messageId"] for record in event.get("Records", []) if not _is_settled(parts, record, context, limits)
+    ]
+    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}
+
+
+def _is_settled(parts: Parts, record: dict[str, Any], context: LambdaContext, limits: TimeLimits) -> bool:
+    """Whether the message has done what it could."""
+    identifier = record["messageId"]
+    try:
+        claim = claim_of(record["body"], f"{context.aws_request_id}/{identifier}")
+        if limits.left() < limits.reserve:
+            parts.workers.regions.dispatch(claim.job, claim.attempt, [claim.number])
+            return True
+        outcome = take_turn(claim, parts.workers, limits, _task_of(parts.store), parts.imaging)
+    except InvalidRequest as error:
+        cause = error.message
+        logger.warning("a message about a region cannot be read", extra={"message_id": identifier, "cause": cause})
+        return False
+    except ServiceTrouble:
+        logger.exception("a region could not be taken or given back; its message comes again")
+        return False
+    logger.info("region", extra={"job": claim.job, "region": claim.number, "outcome": outcome.value})
+    if outcome in _METRICS and claim.number != MERGE:
+        metrics.add_metric(name=_METRICS[outcome], unit=MetricUnit.Count, value=1)
+    return True
+
+
+def claim_of(body: str, worker: str) -> Claim:
+    """What a message asks for. Raises `InvalidRequest` for one that nobody of ours has sent."""
+    try:
+        said = json.loads(body)
+        job, attempt, number = said["job"], said["attempt"], said["region"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InvalidRequest(f"the message names no region: {type(error).__name__}") from error
+    if not isinstance(job, str) or type(attempt) is not int or type(number) is not int:
+        raise InvalidRequest("the message names no region")
+    return Claim(job=job, attempt=attempt, number=number, worker=worker)
+
+
+def _task_of(store: Store) -> Callable[[Claim], Task]:
+    def task_of(claim: Claim) -> Task:
+        job = store.find(claim.job)
+        work = job.image_work if job is not None else None
+        if job is None or work is None:
+            raise InvalidRequest(f"there is no image job {claim.job}")
+        try:
+            request = read_request(store.request_of(claim.job)).request
+        except JobNotFound as error:
+            raise InvalidRequest(error.message) from error
+        return Task(
+            request=request,
+            endpoint=work.endpoint,
+            variant=work.variant,
+            part=work.part,
+            cut=work.cut,
+            workers=requests_of(work, sum(job.units.values())),
+            unheard=job.state is JobState.STARTING,
+        )
+
+    return task_of

@@ -1,0 +1,141 @@
+"""The regions of image jobs in memory, for tests, replays and the simulator; implements `ports.image.Runs`.
+
+It passes the contract suite of the real one. It must not work on regions itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from trainmaster.images.domain import leases
+from trainmaster.images.domain.concurrency import in_line, limiting, rest, window
+from trainmaster.images.domain.tiling import Region
+from trainmaster.images.domain.work import MERGE, Claim, RegionRecord, Rest, Run
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A job's run. One that was forgotten has no records, and is stopped for ever."""
+
+    attempt: int
+    stopped: bool = False
+    records: dict[int, RegionRecord] = field(default_factory=dict)
+    line: tuple[int, ...] = ()
+    abreast: int | None = None
+    narrowed: int | None = None
+
+    def begin(self, attempt: int, records: dict[int, RegionRecord], abreast: int | None) -> None:
+        """The attempt works on what is not done."""
+        self.attempt, self.stopped, self.records = attempt, False, records
+        self.line = in_line(records.values())
+        self.abreast, self.narrowed = limiting(abreast, self.line), None
+
+
+@dataclass(slots=True)
+class MemoryRuns:
+    """Runs by job, under one lock."""
+
+    _runs: dict[str, _Kept] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, abreast: int | None = None) -> Run:
+        """Write the regions that are not there yet; see `ports.image.Runs`."""
+        with self._lock:
+            kept = self._runs.get(job)
+            if kept is None:
+                kept = self._runs[job] = _Kept(attempt)
+                kept.begin(attempt, {record.region.number: record for record in leases.laid_out(regions)}, abreast)
+            elif kept.records and attempt > kept.attempt:
+                afresh = {number: leases.afresh(record) for number, record in kept.records.items()}
+                kept.begin(attempt, afresh, abreast)
+            return _run(job, kept)
+
+    def run(self, job: str) -> Run | None:
+        """How a job's regions stand; see `ports.image.Runs`."""
+        with self._lock:
+            kept = self._runs.get(job)
+            return _run(job, kept) if kept is not None and kept.records else None
+
+    def stop(self, job: str, attempt: int) -> None:
+        """Ask this attempt's workers to leave off; see `ports.image.Runs`."""
+        with self._lock:
+            kept = self._runs.get(job)
+            if kept is not None and kept.attempt == attempt:
+                kept.stopped = True
+
+    def narrow(self, job: str, attempt: int, narrowed: int | None) -> None:
+        """Have fewer regions at work at once; see `ports.image.Runs`."""
+        with self._lock:
+            kept = self._runs.get(job)
+            if kept is not None and kept.attempt == attempt:
+                kept.narrowed = narrowed
+
+    def begin(self, claim: Claim, now: datetime, *, dead_before: datetime) -> RegionRecord | None:
+        """Take a region for a worker; see `ports.image.Runs`."""
+        with self._lock:
+            kept, record = self._found(claim)
+            if kept is None or record is None or kept.stopped:
+                return None
+            waits_for = leases.unsettled(kept.records.values())
+            after = leases.taken(record, claim, now, dead_before=dead_before, unsettled=waits_for)
+            if after is not None:
+                kept.records[claim.number] = after
+            return after
+
+    def beat(self, claim: Claim, now: datetime, *, tiles_done: int) -> bool:
+        """Say that the worker lives; see `ports.image.Runs`."""
+        with self._lock:
+            kept, record = self._found(claim)
+            if kept is None or record is None or not leases.owns(claim, record):
+                return False
+            kept.records[claim.number] = leases.beaten(record, now, tiles_done=tiles_done)
+            return not kept.stopped
+
+    def finish(self, claim: Claim, now: datetime, *, features: int) -> Rest | None:
+        """The region is done; see `ports.image.Runs`."""
+        return self._changed(claim, lambda record: leases.finished(record, now, features=features))
+
+    def leave(self, claim: Claim, now: datetime, *, reason: str, final: bool, pauses: int = 0) -> Rest | None:
+        """Give a region back; see `ports.image.Runs`."""
+        return self._changed(claim, lambda record: leases.left(record, now, reason=reason, final=final, pauses=pauses))
+
+    def forget(self, job: str) -> None:
+        """Remove all records of a job that has ended; see `ports.image.Runs`."""
+        with self._lock:
+            if job in self._runs:
+                self._runs[job] = _Kept(self._runs[job].attempt, stopped=True)
+
+    def _changed(self, claim: Claim, change: Callable[[RegionRecord], RegionRecord]) -> Rest | None:
+        """Change the claim's own record; what is left then, None where it is not its own."""
+        with self._lock:
+            kept, record = self._found(claim)
+            if kept is None or record is None or not leases.owns(claim, record):
+                return None
+            before = leases.unsettled(kept.records.values())
+            kept.records[claim.number] = change(record)
+            after = leases.unsettled(kept.records.values())
+            width = window(kept.abreast, kept.narrowed)
+            return Rest(left=after) if claim.number == MERGE else rest(kept.line, width, before, after)
+
+    def _found(self, claim: Claim) -> tuple[_Kept | None, RegionRecord | None]:
+        """The run of the claim's attempt and the record that it is about."""
+        kept = self._runs.get(claim.job)
+        if kept is None or kept.attempt != claim.attempt:
+            return None, None
+        return kept, kept.records.get(claim.number)
+
+
+def _run(job: str, kept: _Kept) -> Run:
+    ordered = sorted(kept.records.items(), key=lambda item: (item[0] == MERGE, item[0]))
+    return Run(
+        job=job,
+        attempt=kept.attempt,
+        stopped=kept.stopped,
+        records=tuple(record for _, record in ordered),
+        line=kept.line,
+        abreast=kept.abreast,
+        narrowed=kept.narrowed,
+    )

@@ -1,0 +1,1 @@
+"""Features found by models: placed, de-duplicated, merged, written."""

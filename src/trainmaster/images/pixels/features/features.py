@@ -1,0 +1,255 @@
+"""A model's features: from a tile's pixels to the image's, and to longitude and latitude where the image has them.
+
+The properties are those of ModelRunner's "Guide for Model Developers": `imageGeometry`, `imageBBox`, `featureClasses`;
+the older `bounds_imcoords`, `geom_imcoords`, `detection` and `feature_types` are understood, and moved too, since
+numbers in a result that mean a tile's pixels would mislead. It must not ask models nor remove duplicates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import shapely
+from shapely.geometry import mapping, shape
+from shapely.geometry.base import BaseGeometry
+
+from trainmaster.domain.errors import RequestRefused
+from trainmaster.images.domain.tiling import Window
+from trainmaster.images.domain.urls import without_secrets
+from trainmaster.images.pixels.reading.georeference import Georeference, wrapped
+
+Feature = dict[str, Any]
+Box = tuple[float, float, float, float]
+"""Least x, least y, greatest x, greatest y, in pixels of the image."""
+_DECIMALS = 9
+"""Of degrees: a tenth of a millimetre."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What is said of every feature of an image.
+
+    Attributes:
+        job: the job's name.
+        url: of the image; what of it is secret stands in no result.
+        format_: of the image, such as GTiff.
+        time: when it was looked at, ISO 8601.
+        properties: added to each feature (`featureProperties`).
+    """
+
+    job: str
+    url: str
+    format_: str = ""
+    time: str = ""
+    properties: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+
+
+def placed(features: Sequence[Feature], tile: Window, where: Georeference | None, origin: Origin) -> list[Feature]:
+    """A tile's features as those of the image; those off the earth (a full disk's corners) have no geometry.
+
+    Args:
+        features: as the model gave them; left as they are.
+        tile: what of the image the model saw.
+        where: turns pixels into longitude and latitude; None where the image cannot.
+        origin: what is said of every feature.
+
+    Raises `RequestRefused` for a feature whose shape is none.
+    """
+    return [_placed(each, tile, where, origin) for each in features]
+
+
+def _placed(feature: Feature, tile: Window, where: Georeference | None, origin: Origin) -> Feature:
+    try:
+        given = dict(feature.get("properties") or {})
+        found = image_geometry(given)
+        moved = _moved(given, tile.column, tile.row)
+        if found is not None:
+            there = shapely.transform(found, lambda points: points + np.array([tile.column, tile.row]))
+            moved |= {"imageGeometry": _json(there), "imageBBox": moved.get("imageBBox") or list(there.bounds)}
+    except _NONSENSE as error:
+        raise RequestRefused(f"the model's feature has a shape that is none: {error}") from error
+    _classes(moved)
+    placed_ = {**feature, "type": "Feature", "geometry": feature.get("geometry"), "properties": moved}
+    try:
+        class_and_score(placed_)
+    except _NONSENSE as error:
+        raise RequestRefused(f"the model's feature has classes that are none: {error}") from error
+    if found is not None and where is not None:
+        placed_ |= _on_earth(there, moved["imageBBox"], where)
+    elif not isinstance(placed_["geometry"], dict | None):
+        raise RequestRefused("the model's feature has a geometry that is no object")
+    moved["image_id"] = f"{origin.job}:{without_secrets(origin.url)}"
+    moved["inferenceMetadata"] = {"jobId": origin.job, "inferenceDT": origin.time}
+    moved["sourceMetadata"] = [{"location": without_secrets(origin.url), "format": origin.format_}]
+    for each in origin.properties:
+        moved |= each
+    return placed_
+
+
+_NONSENSE = (
+    TypeError,
+    ValueError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    shapely.errors.ShapelyError,
+)
+"""What reading a shape or a class raises that is none."""
+
+
+def image_geometry(properties: Mapping[str, Any]) -> BaseGeometry | None:
+    """Where in its tile or image a feature is, in the order of the guide's preference; None where it does not say.
+
+    Raises ValueError and its like for a shape that is none.
+    """
+    found: BaseGeometry | None = None
+    detection = properties.get("detection")
+    if properties.get("imageGeometry"):
+        found = shape(properties["imageGeometry"])
+    elif properties.get("imageBBox"):
+        found = shapely.box(*_four(properties["imageBBox"]))
+    elif properties.get("geom_imcoords"):
+        found = shapely.Polygon(properties["geom_imcoords"])
+    elif isinstance(detection, dict) and detection.get("pixelCoordinates"):
+        found = shape({"type": detection["type"], "coordinates": detection["pixelCoordinates"]})
+    elif properties.get("bounds_imcoords"):
+        found = shapely.box(*_four(properties["bounds_imcoords"]))
+    if found is None:
+        return None
+    found = shapely.force_2d(found)
+    if found.is_empty or not np.isfinite(shapely.get_coordinates(found)).all():
+        raise ValueError("it is empty, or has coordinates that are no numbers")
+    return found
+
+
+def box_of(feature: Feature) -> Box | None:
+    """The bounds of a placed feature, pixels of the image; None where nothing is known of them."""
+    properties = feature["properties"]
+    if properties.get("imageBBox"):
+        low_x, low_y, high_x, high_y = properties["imageBBox"]
+        return float(low_x), float(low_y), float(high_x), float(high_y)
+    return None
+
+
+def is_clipped(box: Box, tile: Window, part: Window) -> bool:
+    """Whether what was found reaches an edge of its tile behind which there is more of what was asked for.
+
+    It may be the rest of something that a neighbouring tile shows whole.
+    """
+    low_x, low_y, high_x, high_y = box
+    right, bottom = tile.column + tile.width, tile.row + tile.height
+    return (
+        (low_x <= tile.column + _EDGE and tile.column > part.column)
+        or (low_y <= tile.row + _EDGE and tile.row > part.row)
+        or (high_x >= right - _EDGE and right < part.column + part.width)
+        or (high_y >= bottom - _EDGE and bottom < part.row + part.height)
+    )
+
+
+_EDGE = 1.0
+"""Pixels: models give boxes by pixels' edges or by their middles."""
+
+
+def class_and_score(feature: Feature) -> tuple[str, float]:
+    """The class that a feature most likely is of, and how sure that is; "" and 1.0 where it has none."""
+    classes = feature["properties"].get("featureClasses") or ()
+    known = [
+        (str(each.get("iri", "")), float(each.get("score", 1.0) or 0.0)) for each in classes if isinstance(each, dict)
+    ]
+    if not all(math.isfinite(score) for _, score in known):
+        raise ValueError("a score is no number")
+    return min(known, key=lambda each: (-each[1], each[0]), default=("", 1.0))
+
+
+def _moved(properties: dict[str, Any], x: int, y: int) -> dict[str, Any]:
+    """The properties, with all that is in pixels moved."""
+    moved = dict(properties)
+    for name in ("imageBBox", "bounds_imcoords"):
+        if moved.get(name):
+            low_x, low_y, high_x, high_y = _four(moved[name])
+            moved[name] = [low_x + x, low_y + y, high_x + x, high_y + y]
+    if moved.get("geom_imcoords"):
+        moved["geom_imcoords"] = _shifted(moved["geom_imcoords"], x, y)
+    detection = moved.get("detection")
+    if isinstance(detection, dict) and detection.get("pixelCoordinates"):
+        moved["detection"] = {**detection, "pixelCoordinates": _shifted(detection["pixelCoordinates"], x, y)}
+    return moved
+
+
+def _shifted(nested: Any, x: int, y: int) -> Any:
+    if nested and isinstance(nested[0], int | float):
+        return [nested[0] + x, nested[1] + y, *nested[2:]]
+    return [_shifted(each, x, y) for each in nested]
+
+
+def _four(values: Any) -> tuple[float, float, float, float]:
+    low_x, low_y, high_x, high_y = (float(each) for each in values)
+    if not np.isfinite((low_x, low_y, high_x, high_y)).all():
+        raise ValueError("a box has coordinates that are no numbers")
+    return min(low_x, high_x), min(low_y, high_y), max(low_x, high_x), max(low_y, high_y)
+
+
+def _classes(properties: dict[str, Any]) -> None:
+    """The old `feature_types` as `featureClasses`."""
+    old = properties.get("feature_types")
+    if isinstance(old, dict) and "featureClasses" not in properties:
+        properties["featureClasses"] = [{"iri": name, "score": score} for name, score in old.items()]
+        del properties["feature_types"]
+
+
+def _on_earth(there: BaseGeometry, box: Sequence[float], where: Georeference) -> Feature:
+    """Geometry and bbox in longitude and latitude."""
+    low_x, low_y, high_x, high_y = box
+    corners = np.array([(low_x, low_y), (high_x, low_y), (high_x, high_y), (low_x, high_y)], dtype=float)
+    points, bounds = _degrees(shapely.get_coordinates(there), where), _degrees(corners, where)
+    if not (np.isfinite(points).all() and np.isfinite(bounds).all()):
+        return {"geometry": None}
+    (west, south), (east, north) = bounds.min(axis=0), bounds.max(axis=0)
+    # RFC 7946 (5.2): across the antimeridian west is the greater.
+    bbox = [float(each) for each in (wrapped(west), south, wrapped(east), north)]
+    return {"geometry": _json(_within_180(shapely.transform(there, lambda _: points))), "bbox": bbox}
+
+
+def _degrees(points: Any, where: Georeference) -> Any:
+    """Of one shape: where its longitudes jump at the antimeridian, they go on beyond 180 instead."""
+    found = where.world(np.asarray(points, dtype=float))
+    first = found[:1, 0]
+    found[:, 0] = wrapped(first) + wrapped(found[:, 0] - first)
+    return np.round(found, _DECIMALS)
+
+
+def _within_180(shape_: BaseGeometry) -> BaseGeometry:
+    """As RFC 7946 wants it: cut at the antimeridian (3.1.9), exterior rings counterclockwise (3.1.6).
+
+    In images y goes down, and on earth north goes up.
+    """
+    west, _, east, _ = shape_.bounds
+    if west < -180 or east > 180:
+        whole = shapely.make_valid(shape_)
+        pieces = [_shifted_by(shapely.intersection(whole, shapely.box(*_turn(k))), -360 * k) for k in (-1, 0, 1)]
+        shape_ = shapely.union_all([each for each in pieces if not each.is_empty])
+    return shapely.orient_polygons(shape_)
+
+
+def _turn(number: int) -> Box:
+    return 360.0 * number - 180, -90.0, 360.0 * number + 180, 90.0
+
+
+def _shifted_by(shape_: BaseGeometry, degrees: float) -> BaseGeometry:
+    return shapely.transform(shape_, lambda points: points + np.array([degrees, 0.0]))
+
+
+def _json(geometry: BaseGeometry) -> dict[str, Any]:
+    found: dict[str, Any] = _lists(mapping(geometry))
+    return found
+
+
+def _lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _lists(each) for name, each in value.items()}
+    return [_lists(each) for each in value] if isinstance(value, tuple | list) else value

@@ -1,0 +1,156 @@
+"""Results in S3: of each region, as it comes to be, and of the image, as GeoJSON FeatureCollections.
+
+    s3://<bucket>/<prefix>/<job>/regions/<number>.geojson     what its tiles showed, before duplicates are removed
+    s3://<bucket>/<prefix>/<job>/<image's name>.geojson       the image's
+
+A region's result also has what the next worker goes on from: which tiles are done. It must not remove duplicates.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from trainmaster.adapters.aws_errors import AWS_ERRORS, code_of, trouble
+from trainmaster.domain.errors import InvalidRequest, NotPermitted, RequestRefused, ServiceTrouble
+from trainmaster.images.domain.request import Output
+from trainmaster.images.domain.tiling import Window
+from trainmaster.images.pixels.features.features import Feature
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+CONTENT_TYPE = "application/geo+json"
+# What S3 says of a key that is not there: the second to those who may not list the bucket.
+_MISSING = frozenset({"NoSuchKey", "404", "AccessDenied", "403"})
+
+
+@dataclass(slots=True)
+class Found:
+    """What tiles of a region have shown.
+
+    Attributes:
+        features: in image coordinates.
+        clipped: for each, whether its tile's edge may have cut it off.
+        tiles: for each, its tile's index.
+        done: the tiles' indexes.
+    """
+
+    features: list[Feature] = field(default_factory=list)
+    clipped: list[bool] = field(default_factory=list)
+    tiles: list[int] = field(default_factory=list)
+    done: set[int] = field(default_factory=set)
+
+    def add(self, tile: int, features: Sequence[Feature], clipped: Iterable[bool]) -> None:
+        """Take over what one tile has shown."""
+        self.features.extend(features)
+        self.clipped.extend(clipped)
+        self.tiles.extend([tile] * len(features))
+        self.done.add(tile)
+
+
+class Results:
+    """Where a job's results are.
+
+    Args:
+        client: a boto3 S3 client.
+        job: the job's name.
+        image: the image's name.
+        outputs: where to; the first is read again. None: nothing is kept.
+    """
+
+    def __init__(self, client: S3Client, job: str, image: str, outputs: Sequence[Output]) -> None:
+        self._client = client
+        self._job = job
+        self._image = image
+        self._outputs = outputs
+
+    @property
+    def kept(self) -> bool:
+        """Whether anything that is saved can be read again."""
+        return bool(self._outputs)
+
+    def save(self, number: int, window: Window, tiles: int, found: Found) -> None:
+        """Keep a region's result, as far as it is; raises `InvalidRequest` for a bucket that cannot be written to.
+
+        Raises `Throttled`, `Unavailable`.
+        """
+        ours = {
+            "job": self._job,
+            "region": number,
+            "window": [window.column, window.row, window.width, window.height],
+            "tiles": tiles,
+            "tilesDone": sorted(found.done),
+            "clipped": [index for index, cut in enumerate(found.clipped) if cut],
+            "tileOf": found.tiles,
+        }
+        self._put(f"regions/{number:05}.geojson", found.features, ours)
+
+    def load(self, number: int, window: Window, tiles: int) -> Found:
+        """What is kept of a region; nothing where nothing is, or where it is of another cut.
+
+        Raises `Throttled`, `Unavailable`.
+        """
+        said = self._get(f"regions/{number:05}.geojson")
+        ours = said.get("trainmaster") or {}
+        expected = [window.column, window.row, window.width, window.height]
+        if ours.get("window") != expected or ours.get("tiles") != tiles or ours.get("job") != self._job:
+            return Found()
+        cut = set(ours["clipped"])
+        features = said["features"]
+        clipped = [index in cut for index in range(len(features))]
+        return Found(features, clipped, ours["tileOf"], set(ours["tilesDone"]))
+
+    def publish(self, features: Sequence[Feature], *, regions: int, failed: Sequence[int]) -> None:
+        """Write the image's result.
+
+        Args:
+            features: without duplicates.
+            regions: how many there are.
+            failed: those whose features are missing.
+
+        Raises `InvalidRequest` for a bucket that cannot be written to, `Throttled`, `Unavailable`.
+        """
+        ours = {"job": self._job, "regions": regions, "failedRegions": list(failed)}
+        self._put(f"{self._image}.geojson", features, ours)
+
+    def _put(self, name: str, features: Sequence[Feature], ours: dict[str, Any]) -> None:
+        """To all outputs. `trainmaster` is a foreign member, as RFC 7946 (6.1) allows them."""
+        document = {"type": "FeatureCollection", "features": features, "trainmaster": ours}
+        body = json.dumps(document, separators=(",", ":")).encode()
+        for output in self._outputs:
+            try:
+                self._client.put_object(
+                    Bucket=output.bucket, Key=self._key(output, name), Body=body, ContentType=CONTENT_TYPE
+                )
+            except AWS_ERRORS as error:
+                raise _refused(trouble(error), output) from error
+
+    def _get(self, name: str) -> dict[str, Any]:
+        if not self._outputs:
+            return {}
+        output = self._outputs[0]
+        try:
+            answer = self._client.get_object(Bucket=output.bucket, Key=self._key(output, name))
+            said: dict[str, Any] = json.loads(answer["Body"].read())
+        except ClientError as error:
+            if code_of(error) in _MISSING:
+                return {}
+            raise trouble(error) from error
+        except AWS_ERRORS as error:
+            raise trouble(error) from error
+        return said
+
+    def _key(self, output: Output, name: str) -> str:
+        return "/".join(part for part in (output.prefix.strip("/"), self._job, name) if part)
+
+
+def _refused(error: ServiceTrouble, output: Output) -> InvalidRequest | ServiceTrouble:
+    """A bucket that is not there, or closed to us, is the request's fault and does not open by waiting."""
+    if isinstance(error, NotPermitted | RequestRefused):
+        return InvalidRequest(f"results cannot be written to {output.bucket}: {error}", field="outputs")
+    return error

@@ -1,0 +1,132 @@
+"""Which of many found features are one: what overlapping tiles show twice is told once.
+
+All pure: what a tile's edge has cut off is left out where a neighbouring tile shows the whole; so are points that
+another tile shows, too; NMS keeps the best of those whose boxes overlap; SOFT_NMS lowers the scores of the others
+instead (Bodla et al., 2017, Gaussian). Only features of one class are compared. It must not know what tiles are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmaster.images.domain.request import Distillation, Suppression
+from trainmaster.images.pixels.features.box_index import Crowd, fragments, lowered, twins, without_worse
+from trainmaster.images.pixels.features.features import Feature, box_of, class_and_score
+
+_POINT = 0.05
+"""Pixels by which boxes without width or height are widened on each side, so that equal points overlap."""
+_NEAR = 1.5
+"""Pixels that two tiles' points are apart at most, to be one: models place them by pixels, or by their middles."""
+_COVERED = 0.75
+"""Of a cut-off feature's own area: so much of it another feature has to cover, to be the whole of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A feature and all that is compared of it, worked out once: there may be hundreds of thousands."""
+
+    feature: Feature
+    box: tuple[float, ...]
+    label: str
+    score: float
+    clipped: bool
+    source: int
+    text: str
+
+
+def suppressed(
+    features: Sequence[Feature], clipped: Sequence[bool], how: Distillation, sources: Sequence[tuple[int, int]]
+) -> list[Feature]:
+    """The features without duplicates, from top to bottom, then from left to right.
+
+    Those that say nothing of where in the image they are cannot be compared, and stay, behind the others. The result
+    does not depend on the order of the input.
+
+    Args:
+        features: in image coordinates; left as they are.
+        clipped: for each, whether a tile's edge may have cut it off.
+        how: the algorithm and its thresholds.
+        sources: for each, the region and the tile that showed it.
+    """
+    told = [_told(*each) for each in zip(features, clipped, _numbers(sources), strict=True)]
+    nowhere = sorted((each for each in told if not each.box), key=_position)
+    by_class: dict[str, list[_Told]] = {}
+    for each in sorted((each for each in told if each.box), key=_standing):
+        by_class.setdefault(each.label, []).append(each)
+    found = [each for one in by_class.values() for each in _of_one_class(one, how)]
+    return [each.feature for each in (*sorted(found, key=_position), *nowhere)]
+
+
+def _numbers(sources: Sequence[tuple[int, int]]) -> list[int]:
+    known = {each: number for number, each in enumerate(sorted(set(sources)))}
+    return [known[each] for each in sources]
+
+
+def _of_one_class(told: list[_Told], how: Distillation) -> list[_Told]:
+    """Those that are kept of one class, best first."""
+    told = _left(told, fragments(_crowd(told), np.array([each.clipped for each in told]), _COVERED))
+    told = _without_twins(told)
+    crowd = _crowd(told)
+    if how.algorithm is not Suppression.SOFT_NMS:
+        return _left(told, without_worse(crowd, how.iou))
+    scores = np.array([each.score for each in told], dtype=np.float64)
+    return [_rescored(told[i], score) for i, score in lowered(crowd, scores, how.sigma, how.skip_box)]
+
+
+def _without_twins(told: list[_Told]) -> list[_Told]:
+    """Points have no area, so no overlap tells that two tiles show the same one: how near they are does."""
+    which = [i for i, each in enumerate(told) if each.box[:2] == each.box[2:]]
+    if len({told[i].source for i in which}) < 2:
+        return told
+    points = np.array([told[i].box[:2] for i in which], dtype=np.float64)
+    gone = np.zeros(len(told), dtype=np.bool_)
+    gone[which] = twins(points, np.array([told[i].source for i in which]), _NEAR)
+    return _left(told, gone)
+
+
+def _left(told: Sequence[_Told], gone: NDArray[np.bool_]) -> list[_Told]:
+    return [each for each, out in zip(told, gone.tolist(), strict=True) if not out]
+
+
+def _crowd(told: Sequence[_Told]) -> Crowd:
+    boxes = np.array([each.box for each in told], dtype=np.float64).reshape(-1, 4)
+    flat = boxes[:, 2:] <= boxes[:, :2]
+    boxes[:, :2] -= _POINT * flat
+    boxes[:, 2:] += _POINT * flat
+    return Crowd(boxes)
+
+
+def _told(feature: Feature, clipped: bool, source: int) -> _Told:  # noqa: FBT001 - one of three columns
+    label, score = class_and_score(feature)
+    text = json.dumps(feature, sort_keys=True, default=str)
+    return _Told(feature, box_of(feature) or (), label, score, clipped, source, text)
+
+
+def _rescored(told: _Told, score: float) -> _Told:
+    """The feature with its class's new score; the one that the model gave is kept as `rawScore`."""
+    properties = told.feature["properties"]
+    classes = properties.get("featureClasses")
+    if not classes or score == told.score:
+        return told
+    changed = [
+        {**each, "rawScore": each.get("rawScore", each.get("score")), "score": score}
+        if isinstance(each, dict) and str(each.get("iri", "")) == told.label
+        else each
+        for each in classes
+    ]
+    return replace(told, feature={**told.feature, "properties": {**properties, "featureClasses": changed}})
+
+
+def _standing(told: _Told) -> tuple[Any, ...]:
+    """Best first; equals by what they are."""
+    return (-told.score, told.label, told.box, told.text, told.source)
+
+
+def _position(told: _Told) -> tuple[Any, ...]:
+    return (told.box[1::-1], told.text)

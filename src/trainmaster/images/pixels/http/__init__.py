@@ -1,0 +1,1 @@
+"""Images behind HTTP, read by ranges from checked public addresses only."""

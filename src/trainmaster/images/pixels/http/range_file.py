@@ -1,0 +1,284 @@
+"""An image behind HTTP, read by ranges of bytes through our own client: never whole, never from where it leads to.
+
+GDAL would ask by itself, look its host up anew and follow redirects, and has no option against that. So it gets files
+that ask for it. They raise nothing, as GDAL is no Python: what they meet is told afterwards. It must not know GDAL.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from itertools import groupby
+
+import httpx
+
+from trainmaster.domain.errors import InvalidRequest, Throttled, Unavailable
+from trainmaster.domain.text import one_line
+from trainmaster.images.domain.urls import without_secrets_of
+from trainmaster.images.pixels.http.connection import PATIENCE
+from trainmaster.images.pixels.http.url_policy import Place
+from trainmaster.images.pixels.http.versions import Version
+
+BLOCK = 32 * 1024
+"""Bytes that are read at least: most headers have fewer."""
+_MIB = 1024 * 1024
+KEPT = 64 * _MIB
+"""Bytes of an image that are kept for all its threads; what was not used for longest goes first."""
+_AHEAD = _MIB
+"""Bytes that are read ahead, at most, for who reads on and on."""
+_AT_ONCE = 8 * _MIB
+"""Bytes of one request, at most."""
+_LONGEST = 512 * _MIB
+"""Bytes that GDAL may want at once: blocks that are larger unpacked are refused, and packed ones are hardly larger."""
+_LARGEST = 2**60
+_PAUSES = (0.2, 0.4, 0.8)
+"""Seconds before an image is asked again where that may help."""
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
+_FIELD = "imageUrls"
+
+
+class Ranges:
+    """What is read of one image, by any threads; no byte is asked for twice while it is kept.
+
+    Args:
+        client: asks; it must follow no redirects, and connect to no address that is not allowed.
+        place: of the image.
+        wait: lets seconds pass.
+        now: seconds of a clock that only goes forward.
+        kept: bytes of the image that are kept.
+    """
+
+    def __init__(
+        self,
+        client: httpx.Client,
+        place: Place,
+        *,
+        wait: Callable[[float], None] = time.sleep,
+        now: Callable[[], float] = time.monotonic,
+        kept: int = KEPT,
+    ) -> None:
+        self._client = client
+        self._place = place
+        self._wait = wait
+        self._now = now
+        self._most = kept // BLOCK
+        self._lock = threading.Lock()
+        self._blocks: OrderedDict[int, Future[bytes]] = OrderedDict()
+        self._version: Version | None = None
+        self._met = threading.local()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the image. Raises as `read` does."""
+        while self._version is None:
+            self._take(0, 0, 0)  # Whoever answers tells it.
+        return self._version.size
+
+    def read(self, start: int, length: int, ahead: int = 0) -> bytes:
+        """The image's bytes from `start` on, fewer where it ends.
+
+        Raises `InvalidRequest` for what is not to be had so, also for an image that has changed since the first of its
+        bytes; `Throttled` or `Unavailable` where trying again may help.
+
+        Args:
+            start: of the bytes.
+            length: how many.
+            ahead: so many more are read now, if any are.
+        """
+        if length > _LONGEST:
+            raise InvalidRequest(f"{self._place.shown} has parts of more than {_LONGEST} bytes", field=_FIELD)
+        end = min(start + length, self.size)
+        found = io.BytesIO()
+        while start < end:
+            upto = min(end, start + _AT_ONCE)
+            first, last = start // BLOCK, (upto - 1) // BLOCK
+            blocks = self._take(first, last, ahead // BLOCK if upto == end else 0)
+            for number, block in enumerate(blocks, first):
+                found.write(memoryview(block)[max(0, start - number * BLOCK) : upto - number * BLOCK])
+            start = upto
+        return found.getvalue()
+
+    def open(self, path: str = "", mode: str = "rb") -> RangedFile:  # noqa: ARG002 - as fsspec has it
+        """A file of its own position."""
+        return RangedFile(self)
+
+    def meet(self, error: Exception) -> None:
+        """Keep what a file of this thread has met."""
+        self._met.error = error
+
+    def met(self) -> Exception | None:
+        """What files of this thread have met since this was asked before; the last of it."""
+        error: Exception | None = getattr(self._met, "error", None)
+        self._met.error = None
+        return error
+
+    def _take(self, first: int, last: int, ahead: int) -> list[bytes]:
+        """Blocks by number. What another thread already asks for is waited for."""
+        with self._lock:
+            mine = self._missing(first, last, ahead)
+            asked: dict[int, Future[bytes]] = {number: Future() for number in mine}
+            self._blocks |= asked
+            wanted = [self._blocks[number] for number in range(first, last + 1)]
+            for number in range(first, last + 1):
+                self._blocks.move_to_end(number)
+            while len(self._blocks) > self._most:
+                self._blocks.popitem(last=False)
+        try:
+            for run in _runs(mine):
+                said = self._patiently(run[0] * BLOCK, (run[-1] + 1) * BLOCK)
+                for index, number in enumerate(run):
+                    asked[number].set_result(said[index * BLOCK : (index + 1) * BLOCK])
+        except BaseException as error:
+            self._forget(asked, error)
+            raise
+        return [each.result() for each in wanted]
+
+    def _missing(self, first: int, last: int, ahead: int) -> list[int]:
+        mine = [number for number in range(first, last + 1) if number not in self._blocks]
+        if mine and self._version is not None:
+            further = range(last + 1, min(last + ahead, (self._version.size - 1) // BLOCK) + 1)
+            known = next((number for number in further if number in self._blocks), further.stop)
+            mine += range(last + 1, known)
+        return mine
+
+    def _forget(self, asked: dict[int, Future[bytes]], error: BaseException) -> None:
+        """Who waits for them hears of it; who comes later asks anew."""
+        failed = {number: each for number, each in asked.items() if not each.done()}
+        with self._lock:
+            for number, each in failed.items():
+                if self._blocks.get(number) is each:
+                    del self._blocks[number]
+        for each in failed.values():
+            each.set_exception(error)
+
+    def _patiently(self, start: int, stop: int) -> bytes:
+        for pause in _PAUSES:
+            try:
+                return self._ask(start, stop)
+            except (Throttled, Unavailable):
+                self._wait(pause)
+        return self._ask(start, stop)
+
+    def _ask(self, start: int, stop: int) -> bytes:
+        headers = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
+        until = self._now() + PATIENCE
+        said = bytearray()
+        try:
+            with self._client.stream("GET", self._place.url, headers=headers) as answer:
+                length = self._length(answer, start, stop)
+                # A connection is used again once the answer's end was read; where none is told, it is not waited for.
+                most = length if answer.headers.get("Content-Length") == str(length) else length - 1
+                for piece in answer.iter_raw():
+                    said += piece
+                    if len(said) > most:
+                        break
+                    if self._now() > until:
+                        raise Unavailable(f"{self._place.shown}: no answer within {PATIENCE:.0f} seconds")
+        except httpx.InvalidURL as error:
+            raise InvalidRequest(f"{self._place.shown} is no URL: {self._clean(error)}", field=_FIELD) from error
+        except httpx.HTTPError as error:
+            raise Unavailable(f"{self._place.shown}: {type(error).__name__}: {self._clean(error)}") from error
+        except InvalidRequest as error:
+            error.field = _FIELD
+            raise
+        if len(said) < length:
+            raise Unavailable(f"{self._place.shown}: the answer ends too early")
+        return bytes(said[:length])
+
+    def _length(self, answer: httpx.Response, start: int, stop: int) -> int:
+        """Bytes of the answer's range, once it is sure that the range is the one that was asked for."""
+        _check_status(self._place, answer)
+        shown, found = self._place.shown, _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+        packed = answer.headers.get("Content-Encoding", "identity").strip().lower() != "identity"
+        if answer.status_code != httpx.codes.PARTIAL_CONTENT or found is None or packed:
+            hint = "Put it where ranges of bytes are answered, as S3 does."
+            raise InvalidRequest(
+                f"{shown} cannot be read in parts: its server gives no ranges", field=_FIELD, hint=hint
+            )
+        begins, ends, size = (int(each) for each in found.groups())
+        if begins != start or ends + 1 != min(stop, size) or size > _LARGEST:
+            raise InvalidRequest(
+                f"{shown} cannot be read: its server gives other ranges than it is asked for", field=_FIELD
+            )
+        told = Version.told(size, answer.headers)
+        with self._lock:
+            version = self._version.with_(told) if self._version is not None else told
+            self._version = version or self._version
+        if version is None:
+            hint = "Submit it again once it stays as it is."
+            raise InvalidRequest(f"{shown} has changed while it was read", field=_FIELD, hint=hint)
+        return ends + 1 - begins
+
+    def _clean(self, error: Exception) -> str:
+        return one_line(without_secrets_of(self._place.url, str(error)))[:500]
+
+
+def _check_status(place: Place, answer: httpx.Response) -> None:
+    status = answer.status_code
+    told = f"{place.shown}: HTTP status {status}"
+    if status == httpx.codes.TOO_MANY_REQUESTS:
+        raise Throttled(told)
+    if status >= httpx.codes.INTERNAL_SERVER_ERROR or status == httpx.codes.REQUEST_TIMEOUT:
+        raise Unavailable(told)
+    if status >= httpx.codes.BAD_REQUEST:
+        raise InvalidRequest(f"{place.shown} cannot be read: HTTP status {status}", field=_FIELD)
+    if status >= httpx.codes.MULTIPLE_CHOICES:
+        hint = "Give the address that it leads to."
+        raise InvalidRequest(f"{place.shown} leads to another address", field=_FIELD, hint=hint)
+
+
+def _runs(numbers: list[int]) -> Iterator[list[int]]:
+    """Numbers that follow on each other, together."""
+    for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0]):
+        yield [number for _, number in run]
+
+
+class RangedFile:
+    """A file of an image's bytes, for reading, of one thread at a time; what goes wrong is met, not raised.
+
+    Whoever reads on has ever more read ahead, as GDAL does with URLs of its own.
+    """
+
+    mode = "rb"
+    path = ""
+
+    def __init__(self, ranges: Ranges) -> None:
+        self.fs = ranges
+        self._at = 0
+        self._read_from = self._read_to = 0
+
+    def read(self, length: int) -> bytes:
+        """The next bytes; fewer at the end, and where something is met."""
+        try:
+            found = self.fs.read(self._at, length, self._more(length))
+        except Exception as error:  # noqa: BLE001 - GDAL understands none; who has it read is told
+            self.fs.meet(error)
+            return b""
+        self._at += len(found)
+        return found
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to where is read next."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
+        try:
+            self._at = offset + (self.fs.size if base is None else base)
+        except Exception as error:  # noqa: BLE001 - as above
+            self.fs.meet(error)
+        return self._at
+
+    def tell(self) -> int:
+        """Where is read next."""
+        return self._at
+
+    def _more(self, length: int) -> int:
+        """Bytes to read ahead, should any be missing: as many as were read on end before."""
+        if self._at != self._read_to:
+            self._read_from = self._at
+        self._read_to = self._at + length
+        return min(_AHEAD, self._at - self._read_from)

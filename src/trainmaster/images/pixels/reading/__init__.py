@@ -1,0 +1,1 @@
+"""Images: headers, windows of pixels, stretch, georeference, encoding of tiles."""

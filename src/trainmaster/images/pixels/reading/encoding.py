@@ -1,0 +1,163 @@
+"""Tiles as models get them: NITF, JPEG, PNG or GeoTIFF, encoded in memory, with their georeference where one fits in.
+
+It must not read images, nor write files.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import rasterio.shutil
+import rasterio.warp
+from rasterio.control import GroundControlPoint
+from rasterio.enums import ColorInterp
+from rasterio.io import MemoryFile
+from rasterio.rpc import RPC
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.images.domain.request import COMPRESSIONS, Compression, TileFormat
+from trainmaster.images.pixels.reading.georeference import WGS84, applied, moved
+from trainmaster.images.pixels.reading.stretch import eight_bits
+from trainmaster.images.pixels.reading.windows import Chip, Pixels, Placing
+
+log = logging.getLogger(__name__)
+
+CONTENT_TYPES = {
+    TileFormat.NITF: "image/nitf",
+    TileFormat.JPEG: "image/jpeg",
+    TileFormat.PNG: "image/png",
+    TileFormat.GEOTIFF: "image/tiff",
+}
+"""What a tile is called where the request names no `ContentType`."""
+
+_DRIVERS = {
+    TileFormat.NITF: "NITF",
+    TileFormat.JPEG: "JPEG",
+    TileFormat.PNG: "PNG",
+    TileFormat.GEOTIFF: "GTiff",
+}
+# The guide for model developers, "imageProcessorTileCompression"; JPEG and PNG have their own.
+_OPTIONS: dict[tuple[TileFormat, Compression], dict[str, Any]] = {
+    (TileFormat.NITF, Compression.NONE): {"IC": "NC"},
+    (TileFormat.NITF, Compression.JPEG): {"IC": "C3"},
+    (TileFormat.NITF, Compression.J2K): {"IC": "C8"},
+    (TileFormat.GEOTIFF, Compression.NONE): {},
+    (TileFormat.GEOTIFF, Compression.LZW): {"COMPRESS": "LZW"},
+    (TileFormat.GEOTIFF, Compression.JPEG): {"COMPRESS": "JPEG"},
+}
+_GREY_OR_RGB, _WITH_ALPHA_TOO = (1, 3), (1, 2, 3, 4)
+_BANDS: dict[tuple[TileFormat, Compression | None], tuple[int, ...]] = {
+    (TileFormat.JPEG, None): _GREY_OR_RGB,
+    (TileFormat.PNG, None): _WITH_ALPHA_TOO,
+    (TileFormat.NITF, Compression.JPEG): _GREY_OR_RGB,
+    (TileFormat.GEOTIFF, Compression.JPEG): _WITH_ALPHA_TOO,
+}
+"""How many bands there may be; with others any number."""
+
+
+def encode(chip: Chip, form: TileFormat, compression: Compression) -> bytes:
+    """A tile's bytes; `COMPRESSIONS` of the domain says which pairs there are.
+
+    Georeference is kept in GeoTIFF as it is. NITF has the corners in whole metres or arc seconds (IGEOLO), and the
+    whole image's sensor model (RPC00B) beside what part of it the tile is (ICHIPB). Raises `InvalidRequest` for
+    pixels that the format cannot have.
+    """
+    pixels = _fitting(chip, form, compression)
+    placing = chip.placing if form in COMPRESSIONS else Placing()
+    options = _OPTIONS[form, compression] if form in COMPRESSIONS else {}
+    if form is TileFormat.NITF:
+        placing = _nitf_placing(placing, pixels)
+        options = options | chip_of(placing)
+    elif placing.rpcs is not None:
+        placing = replace(placing, rpcs=_moved(placing, placing.rpcs))
+    try:
+        return _written(pixels, placing, chip, _DRIVERS[form], options)
+    except Exception as error:
+        if placing.rpcs is not None:
+            log.warning("tiles go without the image's sensor model", extra={"cause": str(error)})
+            return encode(replace(chip, placing=Placing()), form, compression)
+        # What GDAL raises here shares no public class.
+        told = f"{len(pixels)} bands of {pixels.dtype.name} do not go into {form} tiles: {error}"
+        raise InvalidRequest(told, field="imageProcessorTileFormat") from error
+
+
+def chip_of(placing: Placing) -> dict[str, str]:
+    """That a NITF is a part of a larger image, to which its sensor model belongs (STDI-0002, ICHIPB).
+
+    The rows and columns of four corner pixels' middles, here and in the whole image.
+    """
+    if placing.rpcs is None:
+        return {}
+    window, (width, height) = placing.window, placing.size
+    here = [(row, column) for row in (0.5, window.height - 0.5) for column in (0.5, window.width - 0.5)]
+    there = [(row + window.row, column + window.column) for row, column in here]
+    numbers = "".join(f"{number:012.3f}" for pair in (*here, *there) for number in pair)
+    return {"TRE": f"ICHIPB=000001.000000000{numbers}{height:08}{width:08}"}
+
+
+def _moved(placing: Placing, rpcs: RPC) -> RPC:
+    """The sensor model for the tile alone; GeoTIFF has offsets of any sign."""
+    return moved(rpcs, placing.window.row, placing.window.column)
+
+
+def _fitting(chip: Chip, form: TileFormat, compression: Compression) -> Pixels:
+    """The pixels, in bands and bits that the format has."""
+    pixels = chip.pixels
+    bands = _BANDS.get((form, compression if form in COMPRESSIONS else None))
+    if bands and len(pixels) not in bands:
+        pixels = pixels[:3] if len(pixels) >= 3 else pixels[:1]
+    fits = form in COMPRESSIONS and compression is not Compression.JPEG
+    if fits or (form is TileFormat.PNG and pixels.dtype == np.uint16):
+        return pixels
+    return eight_bits(pixels, chip.scale())
+
+
+def _written(pixels: Pixels, placing: Placing, chip: Chip, driver: str, options: dict[str, Any]) -> bytes:
+    """By way of an image in memory: most drivers only copy."""
+    bands, height, width = pixels.shape
+    profile: dict[str, Any] = {"count": bands, "height": height, "width": width, "dtype": pixels.dtype}
+    if chip.nodata is not None and pixels.dtype == chip.pixels.dtype and driver == "GTiff":
+        profile["nodata"] = chip.nodata
+    if placing.transform is not None:
+        profile |= {"crs": placing.crs, "transform": placing.transform}
+    with ExitStack() as stack:
+        draft = stack.enter_context(MemoryFile(ext=".tif"))
+        with draft.open(driver="GTiff", **profile) as written:
+            written.write(pixels)
+            written.colorinterp = _colours(chip, bands)
+            if placing.gcps:
+                written.gcps = (list(placing.gcps), placing.gcps_crs)
+            if placing.rpcs is not None:
+                written.rpcs = placing.rpcs
+        source = stack.enter_context(draft.open())
+        tile = stack.enter_context(MemoryFile(ext=".tile"))
+        rasterio.shutil.copy(source, tile.name, driver=driver, **options)
+        return bytes(tile.getbuffer())
+
+
+def _colours(chip: Chip, bands: int) -> Sequence[ColorInterp]:
+    """As in the image, but palettes whose colours are not told: a tile has none."""
+    kept = chip.colours[:bands]
+    return tuple(ColorInterp.gray if each is ColorInterp.palette else each for each in kept)
+
+
+def _nitf_placing(placing: Placing, pixels: Pixels) -> Placing:
+    """NITF's corners are in WGS 84, as longitude and latitude or as UTM; those of other systems are reprojected."""
+    if placing.transform is None or _is_nitfs(placing.crs):
+        return placing if not placing.gcps else Placing()
+    _, height, width = pixels.shape
+    middles = ((0.5, 0.5), (width - 0.5, 0.5), (width - 0.5, height - 0.5), (0.5, height - 0.5))
+    there = [applied(placing.transform, *each) for each in middles]
+    xs, ys = rasterio.warp.transform(placing.crs, WGS84, [x for x, _ in there], [y for _, y in there])
+    points = (GroundControlPoint(row, column, x, y) for (column, row), x, y in zip(middles, xs, ys, strict=True))
+    return Placing(gcps=tuple(points), gcps_crs=WGS84)
+
+
+def _is_nitfs(crs: Any) -> bool:
+    code = crs.to_epsg() or 0
+    return code == 4326 or 32601 <= code <= 32660 or 32701 <= code <= 32760

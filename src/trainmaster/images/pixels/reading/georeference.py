@@ -1,0 +1,237 @@
+"""Pixels to longitude and latitude, and back: by an affine transform, ground control points, or an RPC sensor model.
+
+Image coordinates are (x, y) in pixels from the upper left corner of the image's first pixel. It must not read pixels.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from typing import Any
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from rasterio.crs import CRS
+from rasterio.io import DatasetReader
+from rasterio.rpc import RPC
+from rasterio.transform import GCPTransformer, RPCTransformer
+from rasterio.warp import transform as reproject
+from shapely.geometry.base import BaseGeometry
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.images.domain.tiling import Window
+
+log = logging.getLogger(__name__)
+
+WGS84 = CRS.from_epsg(4326)
+Numbers = NDArray[np.float64]
+LONGEST_INTEREST = 100_000
+"""Characters of a region of interest."""
+_INTEREST = "regionOfInterest"
+_POINTS_PER_SIDE = 32
+"""A straight line on the map is none in the image: a region of interest is looked at in so many places at least."""
+
+
+class Georeference:
+    """Where an image's pixels are; usable from several threads.
+
+    Args:
+        image: an open image that has one; see `georeference_of`.
+    """
+
+    def __init__(self, image: DatasetReader) -> None:
+        self._lock = threading.Lock()
+        self._affine = None if image.transform.is_identity else image.transform
+        gcps, gcps_crs = image.gcps
+        self._model: Any = None
+        self._crs = image.crs
+        if self._affine is None and gcps:
+            self._model, self._crs = GCPTransformer(gcps), gcps_crs
+        elif self._affine is None:
+            row, column = chip_offset(image) or (0.0, 0.0)
+            self._model, self._crs = _sensor_model(moved(image.rpcs, row, column)), WGS84
+        if not (self._crs.is_geographic or self._crs.is_projected):
+            raise ValueError("its coordinates are none on a map")
+        middle = self.world(np.array([[image.width / 2, image.height / 2]]))
+        self._middle = float(middle[0, 0])
+        if not np.isfinite(middle).all() or not np.isfinite(self.image(middle)).all():
+            raise ValueError("its middle is nowhere")
+
+    def world(self, points: Numbers) -> Numbers:
+        """Longitude and latitude of points (n x 2) of the image, degrees; NaN of those that have none."""
+        if self._affine is not None:
+            xs, ys = applied(self._affine, points[:, 0], points[:, 1])
+        else:
+            with self._lock:
+                xs, ys = self._model.xy(points[:, 1], points[:, 0], offset="ul")
+        return self._reprojected(xs, ys, self._crs, WGS84)
+
+    def image(self, points: Numbers) -> Numbers:
+        """The image's points (n x 2) at longitudes and latitudes, degrees."""
+        longitudes = points[:, 0]
+        if self._crs.is_geographic:
+            # An image across the antimeridian has all its longitudes on one side of it, be it beyond 180.
+            longitudes = self._middle + wrapped(longitudes - self._middle)
+        there = self._reprojected(longitudes, points[:, 1], WGS84, self._crs)
+        if self._affine is not None:
+            columns, rows = applied(~self._affine, there[:, 0], there[:, 1])
+        else:
+            with self._lock:
+                rows, columns = self._model.rowcol(there[:, 0], there[:, 1], op=_as_it_is)
+        return np.column_stack([np.asarray(columns, dtype=float), np.asarray(rows, dtype=float)])
+
+    @staticmethod
+    def _reprojected(xs: Any, ys: Any, source: CRS, target: CRS) -> Numbers:
+        xs, ys = np.atleast_1d(np.asarray(xs, dtype=float)), np.atleast_1d(np.asarray(ys, dtype=float))
+        if source != target:
+            xs, ys = _map_to_map(source, target, xs, ys)
+        found = np.column_stack([np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)])
+        return np.where(np.isfinite(found), found, np.nan)
+
+
+def _map_to_map(source: CRS, target: CRS, xs: Any, ys: Any) -> tuple[Any, Any]:
+    """Coordinates in another system; those that it does not have are NaN.
+
+    For such a point GDAL's error comes through rasterio as a class of its private `_err`, so that all are caught: what
+    is wrong with a point alone is told as NaN, and nothing else happens here.
+    """
+    try:
+        xs, ys = reproject(source, target, xs, ys)
+    except Exception:  # noqa: BLE001 - what GDAL raises here shares no public class
+        # One point that cannot be had spoils all.
+        if len(xs) == 1:
+            return [math.nan], [math.nan]
+        each = [_map_to_map(source, target, [x], [y]) for x, y in zip(xs, ys, strict=True)]
+        return [x for (x,), _ in each], [y for _, (y,) in each]
+    return xs, ys
+
+
+def wrapped(longitudes: Any) -> Any:
+    """Longitudes from -180 to 180, degrees; those already there are left exactly as they are."""
+    return np.where(np.abs(longitudes) <= 180, longitudes, (longitudes + 180) % 360 - 180)
+
+
+def applied(affine: Any, columns: Any, rows: Any) -> tuple[Any, Any]:
+    """Where an affine transform takes coordinates; written out, as releases of `affine` differ in the operator."""
+    with np.errstate(over="ignore", invalid="ignore"):  # Models give what they like.
+        return affine.a * columns + affine.b * rows + affine.c, affine.d * columns + affine.e * rows + affine.f
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _sensor_model(rpcs: RPC) -> RPCTransformer:
+    """A sensor model at the height that it was made around (`HEIGHT_OFF`), metres above the ellipsoid.
+
+    There is no elevation data, and GDAL's own default is the ellipsoid itself, kilometres away from high ground in an
+    oblique view. QGIS chooses the same height (its pull request 36385).
+    """
+    return RPCTransformer(rpcs, RPC_HEIGHT=rpcs.height_off, RPC_PIXEL_ERROR_THRESHOLD=_TIGHT)
+
+
+_TIGHT = 1e-3
+"""Pixels by which going to earth and back may miss; GDAL's own 0.1 would be seen in the results."""
+
+
+def moved(rpcs: RPC, row: float, column: float) -> RPC:
+    """A sensor model for the part of an image that begins at this row and column."""
+    given = rpcs.to_dict()
+    given["line_off"] -= row
+    given["samp_off"] -= column
+    return RPC(**given)
+
+
+def chip_offset(image: DatasetReader) -> tuple[float, float] | None:
+    """Row and column at which a NITF begins in the larger image that its sensor model is about (STDI-0002, ICHIPB).
+
+    None for one that is turned or scaled against it; GDAL does not look at any of this.
+    """
+    text = image.tags(ns="TRE").get("ICHIPB", "") if image.driver == "NITF" else ""
+    if not text:
+        return 0.0, 0.0
+    try:
+        numbers = [float(text[_CHIP + 12 * i : _CHIP + 12 * (i + 1)]) for i in range(16)]
+    except ValueError:
+        return None
+    here, there = np.array(numbers[:8]).reshape(4, 2), np.array(numbers[8:]).reshape(4, 2)
+    offsets = there - here
+    if np.abs(offsets - offsets[0]).max() > _SLACK_OF_CHIPS:
+        return None
+    return float(offsets[0][0]), float(offsets[0][1])
+
+
+_CHIP = 16
+"""Characters of ICHIPB before the corners."""
+_SLACK_OF_CHIPS = 0.01
+
+
+def georeference_of(image: DatasetReader) -> Georeference | None:
+    """Where an image's pixels are; None where it does not say, or says what leads nowhere on earth."""
+    gcps, gcps_crs = image.gcps
+    by_transform = image.crs is not None and not image.transform.is_identity
+    by_model = image.rpcs is not None and chip_offset(image) is not None
+    if by_transform or (gcps and gcps_crs is not None) or by_model:
+        try:
+            return Georeference(image)
+        except Exception as error:  # noqa: BLE001 - what GDAL and PROJ raise here shares no public class
+            log.warning("the image says nowhere on earth", extra={"cause": str(error)[:500]})
+            return None
+    return None
+
+
+def interest_window(interest: str, where: Georeference, width: int, height: int) -> Window:
+    """What of an image a region of interest covers: its bounds in pixels, cut to the image.
+
+    Args:
+        interest: WKT, longitude and latitude.
+        where: the image's georeference.
+        width: of the image, pixels.
+        height: of the image, pixels.
+
+    Raises `InvalidRequest` for text that is no WKT, coordinates that are none, and what lies outside the image.
+    """
+    points = where.image(_points_of(interest))
+    points = points[np.isfinite(points).all(axis=1)]
+    if not len(points):
+        raise _outside()
+    left, top = (max(0, math.floor(low + _SLACK)) for low in points.min(axis=0))
+    right, bottom = (math.ceil(high - _SLACK) for high in points.max(axis=0))
+    right, bottom = min(width, right), min(height, bottom)
+    if right <= left or bottom <= top:
+        raise _outside()
+    return Window(left, top, right - left, bottom - top)
+
+
+_SLACK = 1e-6
+"""Of a pixel: what reprojection leaves of a whole number is not to add a pixel."""
+
+
+def _outside() -> InvalidRequest:
+    return InvalidRequest("the region of interest lies outside the image", field=_INTEREST)
+
+
+def _points_of(interest: str) -> Numbers:
+    if len(interest) > LONGEST_INTEREST:
+        raise InvalidRequest(f"the region of interest has more than {LONGEST_INTEREST} characters", field=_INTEREST)
+    try:
+        shape = shapely.from_wkt(interest)
+    except (shapely.errors.ShapelyError, ValueError, NotImplementedError) as error:  # the last for curves
+        raise InvalidRequest(f"the region of interest is no WKT: {error}", field=_INTEREST) from error
+    if shape is None or shape.is_empty:
+        raise InvalidRequest("the region of interest is empty", field=_INTEREST)
+    low_x, low_y, high_x, high_y = shape.bounds
+    if not (-360 <= low_x <= high_x <= 360 and -90 <= low_y <= high_y <= 90):
+        hint = "WKT coordinates are longitude first, then latitude, in degrees."
+        raise InvalidRequest("the region of interest is not on the earth", field=_INTEREST, hint=hint)
+    # Part by part: those on both sides of the antimeridian are small, what they span is not.
+    parts = [_finely(each) for each in shapely.get_parts(shape)]
+    return np.asarray(shapely.get_coordinates(parts), dtype=float)
+
+
+def _finely(part: BaseGeometry) -> BaseGeometry:
+    low_x, low_y, high_x, high_y = part.bounds
+    side = max(high_x - low_x, high_y - low_y)
+    return shapely.segmentize(part, side / _POINTS_PER_SIDE) if side else part

@@ -1,0 +1,214 @@
+"""An image's pixels: its windows, as arrays, with where they are on earth and what their colours are.
+
+It must not encode tiles (`encoding.py` does) nor know what a model is.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rasterio.control import GroundControlPoint
+from rasterio.enums import ColorInterp, Interleaving
+from rasterio.io import DatasetReader
+from rasterio.rpc import RPC
+from rasterio.windows import Window as RasterWindow
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.images.domain.tiling import Window
+from trainmaster.images.pixels.http.url_policy import Place
+from trainmaster.images.pixels.reading.access import Access
+from trainmaster.images.pixels.reading.georeference import Georeference, chip_offset, georeference_of
+from trainmaster.images.pixels.reading.stretch import EIGHT_BITS, Scale, measured, scale_of
+
+Pixels = NDArray[Any]
+"""Bands x rows x columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Where the pixels of a tile are on earth, in whichever way its image says it.
+
+    Attributes:
+        crs, transform: of an affine transform; None where there is none.
+        gcps, gcps_crs: ground control points.
+        rpcs: the whole image's sensor model.
+        window: which pixels of the image these are.
+        size: width and height of the whole image.
+    """
+
+    crs: Any = None
+    transform: Any = None
+    gcps: tuple[GroundControlPoint, ...] = ()
+    gcps_crs: Any = None
+    rpcs: RPC | None = None
+    window: Window = field(default_factory=lambda: Window(0, 0, 0, 0))
+    size: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """What was read of a window: pixels and all that belongs to them.
+
+    `scale` tells how they become eight bits; asked only where they are to, as it may have to look at the image.
+    """
+
+    pixels: Pixels
+    placing: Placing
+    scale: Callable[[], Scale | None]
+    colours: tuple[ColorInterp, ...]
+    nodata: float | None
+
+
+class Image:
+    """One image, read by several threads; each reads with a handle of its own, as GDAL wants it.
+
+    Args:
+        access: opens it.
+        place: where it is.
+        role: IAM role ARN under which it is read; None for our own.
+    """
+
+    def __init__(self, access: Access, place: Place, role: str | None) -> None:
+        self._place = place
+        self._source = access.source(place, role)
+        self._idle: queue.SimpleQueue[DatasetReader] = queue.SimpleQueue()
+        self._measured: list[Scale | None] = []
+        self._measuring = threading.Lock()
+        try:
+            with self._handle() as image:
+                self.width, self.height = int(image.width), int(image.height)
+                self.driver = str(image.driver)
+                check_blocks(image)
+                self.georeference: Georeference | None = georeference_of(image)
+                self._palette = palette_of(image)
+                self._told = EIGHT_BITS if self._palette is not None else scale_of(image)
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, window: Window) -> Chip:
+        """The pixels of a window. Raises as `Source.reading` does, `InvalidRequest` also beyond the image."""
+        if window.column + window.width > self.width or window.row + window.height > self.height:
+            raise InvalidRequest(f"{self._place.shown} is smaller than when it was submitted", field="imageUrls")
+        there = RasterWindow(window.column, window.row, window.width, window.height)
+        with self._handle() as image:
+            check_memory(image, window)
+            pixels = image.read(window=there)
+            placing = placing_of(image, window) if self.georeference is not None else Placing()
+            if self._palette is not None:
+                coloured = np.moveaxis(self._palette.take(pixels[0], axis=0, mode="clip"), -1, 0)
+                names = _COLOURS[: len(coloured)] if len(coloured) > 1 else (ColorInterp.gray,)
+                return Chip(coloured, placing, self.scale, names, None)
+            return Chip(pixels, placing, self.scale, tuple(image.colorinterp), image.nodata)
+
+    def scale(self) -> Scale | None:
+        """How the image's pixels become eight bits: as its header says, else as it looks; None where neither helps."""
+        if self._told is not None:
+            return self._told
+        with self._measuring:
+            if not self._measured:
+                with self._handle() as image:
+                    found = measured(image)
+                self._measured.append(found)
+            return self._measured[0]
+
+    def close(self) -> None:
+        """Close what is not in use, and let nothing more be opened."""
+        with suppress(queue.Empty):
+            while True:
+                self._idle.get_nowait().close()
+        self._source.close()
+
+    @contextmanager
+    def _handle(self) -> Iterator[DatasetReader]:
+        """A handle, for one thread; used again unless reading with it has met anything."""
+        with self._source.reading():
+            try:
+                image = self._idle.get_nowait()
+            except queue.Empty:
+                image = self._source.open()
+            yield image
+        self._idle.put(image)
+
+
+def placing_of(image: DatasetReader, window: Window) -> Placing:
+    """Where a window of an image is: as the image says it, moved to the window's corner; sensor models as they are."""
+    gcps, gcps_crs = image.gcps
+    if image.crs is not None and not image.transform.is_identity:
+        there = RasterWindow(window.column, window.row, window.width, window.height)
+        return Placing(crs=image.crs, transform=image.window_transform(there))
+    if gcps:
+        moved = (
+            GroundControlPoint(each.row - window.row, each.col - window.column, each.x, each.y, each.z, each.id)
+            for each in gcps
+        )
+        return Placing(gcps=tuple(moved), gcps_crs=gcps_crs)
+    if image.rpcs is not None:
+        row, column = (round(each) for each in chip_offset(image) or (0.0, 0.0))
+        there_too = replace(window, row=window.row + row, column=window.column + column)
+        return Placing(rpcs=image.rpcs, window=there_too, size=(image.width, image.height))
+    return Placing()
+
+
+LARGEST = 256 * 1024 * 1024
+"""Bytes that a tile, or a block of the image, has at most: a worker has 3 GB for several, each several times."""
+
+
+def check_memory(image: DatasetReader, window: Window) -> None:
+    """Raise `InvalidRequest` for a tile that does not fit into a worker's memory."""
+    size = window.width * window.height * (len(_COLOURS) if _is_paletted(image) else _depth(image))
+    if size > LARGEST:
+        told = f"a tile of {window.width} x {window.height} pixels has {size} bytes, more than {LARGEST}"
+        raise InvalidRequest(told, field="imageProcessorTileSize", hint="Make tiles smaller.")
+
+
+def check_blocks(image: DatasetReader) -> None:
+    """Raise `InvalidRequest` for blocks that do not fit into memory: a small file may unpack to gigabytes."""
+    deep = _depth(image)
+    together = deep if image.interleaving is Interleaving.pixel else deep // image.count
+    height, width = image.block_shapes[0]
+    if height * width * together > LARGEST:
+        told = f"the image's blocks of {width} x {height} pixels have {height * width * together} bytes"
+        hint = f"A whole block has to be unpacked for each tile, and {LARGEST} bytes fit: write it with smaller blocks."
+        raise InvalidRequest(told, field="imageUrls", hint=hint)
+
+
+def _depth(image: DatasetReader) -> int:
+    """Bytes of a pixel, all bands together."""
+    return sum(np.dtype(each).itemsize for each in image.dtypes)
+
+
+_COLOURS = (ColorInterp.red, ColorInterp.green, ColorInterp.blue, ColorInterp.alpha)
+
+
+def palette_of(image: DatasetReader) -> NDArray[np.uint8] | None:
+    """The colours that pixels stand for, by index: one band where all are greys, else RGB; and alpha if not all opaque.
+
+    None where the image has none.
+    """
+    if not _is_paletted(image):
+        return None
+    try:
+        told = image.colormap(1)
+    except ValueError:
+        return None
+    colours = np.zeros((max(told) + 1, 4), dtype=np.uint8)
+    for index, colour in told.items():
+        colours[index] = colour
+    if not (colours[:, 3] == _OPAQUE).all():
+        return colours
+    return colours[:, :3] if (colours[:, :3] != colours[:, :1]).any() else colours[:, :1]
+
+
+def _is_paletted(image: DatasetReader) -> bool:
+    return image.count == 1 and image.colorinterp[0] is ColorInterp.palette and image.dtypes[0] in ("uint8", "uint16")
+
+
+_OPAQUE = 255

@@ -1,0 +1,139 @@
+"""Makes what reads images, asks models and writes results, from one boto3 session.
+
+It must not read the environment: `bootstrap.py` does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import boto3
+import httpx
+from botocore.config import Config
+
+from trainmaster.images.pixels.features.results import Results
+from trainmaster.images.pixels.http.url_policy import check_model, is_loopback, place_of
+from trainmaster.images.pixels.reading.access import Access
+from trainmaster.images.pixels.reading.encoding import CONTENT_TYPES
+from trainmaster.images.pixels.reading.headers import RasterHeaders
+from trainmaster.images.pixels.reading.windows import Image
+from trainmaster.images.pixels.roles import Roles
+from trainmaster.images.pixels.work.models import (
+    MOST_CONNECTIONS,
+    HttpModel,
+    Model,
+    Patient,
+    SageMakerModel,
+    http_client,
+    runtime_config,
+)
+from trainmaster.images.pixels.work.task import Task
+from trainmaster.ports import Clock
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sts import STSClient
+
+
+class Imaging:
+    """The parts of one Lambda environment that deal with images, each made when it is first needed.
+
+    This machine's own addresses are allowed in URLs where boto3 itself was told to find S3 there: a local stack.
+
+    Args:
+        session: whose clients are used.
+        clock: the time.
+        rng: spreads tries that follow on trouble.
+    """
+
+    def __init__(self, session: boto3.Session, clock: Clock, rng: random.Random | None = None) -> None:
+        self._session = session
+        self._clock = clock
+        self._runtimes: dict[str | None, tuple[boto3.Session, Any]] = {}
+        self._rng = rng or random.Random()  # noqa: S311 - spreads tries, guards nothing
+
+    @cached_property
+    def headers(self) -> RasterHeaders:
+        """Reads images' headers."""
+        return RasterHeaders(self._access, loopback=self._loopback)
+
+    def image(self, task: Task) -> Image:
+        """The job's image; see `worker.Workshop`."""
+        place = place_of(task.request.image_url, loopback=self._loopback)
+        return Image(self._access, place, task.request.image_read_role)
+
+    def check_model(self, url: str) -> None:
+        """Raise `InvalidRequest` where a model's URL leads to no public address; see `places.check_model`."""
+        check_model(url, s3_endpoint=self._s3.meta.endpoint_url)
+
+    def model(self, task: Task, wait: Callable[[float], bool]) -> Model:
+        """The job's model; see `worker.Workshop`."""
+        return Patient(self._plain_model(task), wait=wait, spread=self._rng.random)
+
+    def results(self, task: Task) -> Results:
+        """Where the job's results are; see `worker.Workshop`."""
+        name = place_of(task.request.image_url, loopback=True).name
+        return Results(self._s3, task.request.job_id, name, task.request.outputs)
+
+    def _plain_model(self, task: Task) -> Model:
+        request = task.request
+        content_type = str(request.parameters.get("ContentType") or CONTENT_TYPES[request.tile_format])
+        if request.processor.is_http:
+            self.check_model(request.processor.name)
+            return HttpModel(self._http, request.processor.name, content_type=content_type)
+        return SageMakerModel(
+            self._runtime(request.processor.assumed_role),
+            request.processor.name,
+            request.parameters,
+            variant=task.variant,
+            content_type=content_type,
+        )
+
+    def close(self) -> None:
+        """Close all connections; nothing can be used any more."""
+        clients: list[Any] = [self._s3, self._sts, self._http, *(client for _, client in self._runtimes.values())]
+        for client in clients:
+            client.close()
+
+    def _runtime(self, role: str | None) -> Any:
+        """One client for each role, as what it learns of throttling is for all that invoke; a new one with its keys."""
+        session = self._roles.session(role)
+        known = self._runtimes.get(role)
+        if known is None or known[0] is not session:
+            known = self._runtimes[role] = (session, session.client("sagemaker-runtime", config=runtime_config()))
+        return known[1]
+
+    @cached_property
+    def _access(self) -> Access:
+        return Access(self._roles, s3_endpoint=self._s3.meta.endpoint_url, http=self._http)
+
+    @cached_property
+    def _roles(self) -> Roles:
+        return Roles(self._session, self._sts, self._clock)
+
+    @cached_property
+    def _sts(self) -> STSClient:
+        patience = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=2, read_timeout=10)
+        return self._session.client("sts", config=patience)
+
+    @cached_property
+    def _s3(self) -> S3Client:
+        patience = Config(
+            retries={"mode": "standard", "total_max_attempts": 5},
+            max_pool_connections=MOST_CONNECTIONS,
+            connect_timeout=5,
+            read_timeout=60,
+        )
+        return self._session.client("s3", config=patience)
+
+    @cached_property
+    def _http(self) -> httpx.Client:
+        return http_client(loopback=self._loopback)
+
+    @property
+    def _loopback(self) -> bool:
+        return is_loopback(urlsplit(self._s3.meta.endpoint_url).hostname)

@@ -1,0 +1,1 @@
+"""A worker's turn: one region, or the merge."""

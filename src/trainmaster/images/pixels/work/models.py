@@ -1,0 +1,298 @@
+"""Models: a tile goes in, GeoJSON features come out; behind a SageMaker endpoint, or behind a URL.
+
+Being told to slow down is an error of its own (`Throttled`), so that the endpoint's target can be lowered. It must not
+know of regions.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Callable, Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import TYPE_CHECKING, Any, Protocol
+
+import httpx
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from trainmaster.adapters.aws_errors import AWS_ERRORS, AwsError, code_of, message_of, trouble
+from trainmaster.domain.errors import (
+    InvalidRequest,
+    NotPermitted,
+    RequestRefused,
+    ServiceTrouble,
+    Throttled,
+    Unavailable,
+)
+from trainmaster.domain.text import one_line
+from trainmaster.images.domain.urls import without_secrets_of
+from trainmaster.images.pixels.http.connection import PublicOnly
+from trainmaster.images.pixels.http.url_policy import Resolver, addresses
+from trainmaster.images.pixels.work.request_stats import Heard
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+
+log = logging.getLogger(__name__)
+
+Feature = dict[str, Any]
+"""A GeoJSON Feature."""
+
+PASSED_ON = frozenset(
+    {
+        "Accept",
+        "ContentType",
+        "CustomAttributes",
+        "EnableExplanations",
+        "InferenceComponentName",
+        "InferenceId",
+        "SessionId",
+        "TargetContainerHostname",
+        "TargetModel",
+        "TargetVariant",
+    }
+)
+"""Members of `imageProcessorParameters` that InvokeEndpoint takes; others are left out, as ModelRunner does."""
+ANSWER_TIME = 60
+"""Seconds that a model has for an answer (SageMaker, "InvokeEndpoint")."""
+LONGEST_ANSWER = 64 * 1024 * 1024
+"""Bytes of an answer; SageMaker's own limit is below. All of a worker's threads may have one at the same time."""
+LONGEST_SAID = 500
+"""Of what a model says of a request that it refuses, so much is told."""
+_SLOW_DOWN = frozenset({"ServiceUnavailable", "ServiceUnavailableException", "ModelNotReadyException"})
+"""What SageMaker says of a model that is too busy or still loading, beside the throttles of all AWS services."""
+_BUSY = frozenset({429, 503})
+_SERVER_ERROR = 500
+_REFUSED, _FORBIDDEN, _TIMEOUT = 400, frozenset({401, 403}), 408
+
+
+class Model(Protocol):
+    """What finds features in tiles; called by several threads at once.
+
+    Attributes:
+        heard: how its requests were answered so far.
+    """
+
+    @property
+    def heard(self) -> Heard: ...  # noqa: D102 - see above
+
+    def features(self, tile: bytes) -> list[Feature]:
+        """What it finds, in the tile's own pixels.
+
+        Raises `Throttled` where it asks us to slow down, `Unavailable` where trying again may help, `NotPermitted` and
+        `RequestRefused` where it will not, `InvalidRequest` where nobody may ask it.
+        """
+        ...
+
+
+MOST_CONNECTIONS = 64
+"""As many threads as the deployment's largest setting of tile workers."""
+
+
+def runtime_config() -> Config:
+    """How InvokeEndpoint is tried again: adaptively, so that all threads slow down together."""
+    retries: Any = {"mode": "adaptive", "total_max_attempts": 4}
+    slow = ANSWER_TIME + 5
+    return Config(retries=retries, max_pool_connections=MOST_CONNECTIONS, connect_timeout=5, read_timeout=slow)
+
+
+class SageMakerModel:
+    """A model behind a SageMaker endpoint.
+
+    Args:
+        client: a boto3 client of `sagemaker-runtime`, made with `runtime_config`, under the role that may invoke.
+        endpoint: its name.
+        parameters: of the request (`imageProcessorParameters`).
+        variant: the one that was chosen; "" for none.
+        content_type: of tiles, where the parameters do not say.
+    """
+
+    def __init__(
+        self, client: BaseClient, endpoint: str, parameters: Mapping[str, Any], *, variant: str, content_type: str
+    ) -> None:
+        known = {
+            name: str(value) for name, value in parameters.items() if name in PASSED_ON and value not in (None, "")
+        }
+        self._client: Any = client
+        self._asked = {"ContentType": content_type} | known | ({"TargetVariant": variant} if variant else {})
+        self._endpoint = endpoint
+        self.heard = Heard()
+
+    def features(self, tile: bytes) -> list[Feature]:
+        """What the endpoint finds in a tile; see `Model.features`."""
+        with self.heard.asking():
+            try:
+                answer = self._client.invoke_endpoint(EndpointName=self._endpoint, Body=tile, **self._asked)
+                self.heard.retried(_retries(answer))
+                said = answer["Body"].read(LONGEST_ANSWER + 1)
+            except AWS_ERRORS as error:
+                if isinstance(error, ClientError):
+                    self.heard.retried(_retries(error.response))
+                raise _trouble(error) from error
+        return features_of(said)
+
+
+def _retries(answer: Mapping[str, Any]) -> int:
+    """How often botocore has asked again by itself: after throttling, 5xx, and lost connections."""
+    return int(answer.get("ResponseMetadata", {}).get("RetryAttempts", 0))
+
+
+def _trouble(error: AwsError) -> ServiceTrouble:
+    """`ModelError` is what the container itself answered: its own status tells what it means."""
+    code = code_of(error)
+    text = one_line(f"{code}: {message_of(error)}")[:LONGEST_SAID]
+    if code in _SLOW_DOWN:
+        return Throttled(text)
+    if code == "ModelError" and isinstance(error, ClientError):
+        status = int(str(error.response.get("OriginalStatusCode") or _SERVER_ERROR))
+        return trouble_of_status(status, text)
+    return trouble(error)
+
+
+def trouble_of_status(status: int, text: str) -> ServiceTrouble:
+    """What a model's HTTP status means."""
+    if status in _BUSY:
+        return Throttled(text)
+    if status in _FORBIDDEN:
+        return NotPermitted(text)
+    if status >= _SERVER_ERROR or status == _TIMEOUT:
+        return Unavailable(text)
+    return RequestRefused(text)
+
+
+class HttpModel:
+    """A model behind a URL, which takes a tile as the body of a POST.
+
+    Args:
+        client: has the time-outs, and as many connections as there are threads; it must not follow redirects.
+        url: of the model.
+        content_type: of tiles.
+    """
+
+    def __init__(self, client: httpx.Client, url: str, *, content_type: str) -> None:
+        self._client = client
+        self._url = url
+        self._headers = {"Content-Type": content_type, "Accept": "application/geo+json, application/json"}
+        self.heard = Heard()
+
+    def features(self, tile: bytes) -> list[Feature]:
+        """What the model finds in a tile; see `Model.features`."""
+        with self.heard.asking():
+            said = self._said(tile)
+        return features_of(said)
+
+    def _said(self, tile: bytes) -> bytes:
+        try:
+            with self._client.stream("POST", self._url, content=tile, headers=self._headers) as answer:
+                said = _beginning(answer)
+        except httpx.HTTPError as error:
+            told = without_secrets_of(self._url, str(error))
+            raise Unavailable(f"{type(error).__name__}: {told}") from error
+        except httpx.InvalidURL as error:
+            told = without_secrets_of(self._url, str(error))
+            raise InvalidRequest(f"the model's URL is none: {told}", field="imageProcessor.name") from error
+        except InvalidRequest as error:
+            error.field = "imageProcessor.name"
+            raise
+        if answer.status_code != httpx.codes.OK:
+            reason = one_line(said[:LONGEST_SAID].decode(errors="replace"))
+            text = f"the model answered with HTTP status {answer.status_code}: {reason}"
+            raise trouble_of_status(answer.status_code, text)
+        return said
+
+
+def _beginning(answer: httpx.Response) -> bytes:
+    """An answer's bytes, as far as one can be long; a little more tells that it is longer."""
+    said = bytearray()
+    for piece in answer.iter_bytes():
+        said += piece
+        if len(said) > LONGEST_ANSWER:
+            break
+    return bytes(said[: LONGEST_ANSWER + 1])
+
+
+def http_client(*, loopback: bool = False, resolve: Resolver = addresses) -> httpx.Client:
+    """A client for models and images behind URLs, which follows no redirects; see `PublicOnly` for where it connects.
+
+    It is not to write credentials of URLs into the log, as httpx does at INFO, nor to keep cookies: all jobs share it.
+
+    Args:
+        loopback: whether all addresses are allowed, this machine's own among them: local stacks only.
+        resolve: asked for the addresses of a host.
+    """
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    limits = httpx.Limits(max_connections=MOST_CONNECTIONS)
+    transport = httpx.HTTPTransport(limits=limits) if loopback else PublicOnly(limits, resolve=resolve)
+    timeout = httpx.Timeout(ANSWER_TIME, connect=5)
+    cookies = CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
+    return httpx.Client(timeout=timeout, transport=transport, follow_redirects=False, cookies=cookies)
+
+
+def features_of(said: bytes) -> list[Feature]:
+    """The features of a GeoJSON FeatureCollection. Raises `RequestRefused` for anything else."""
+    if len(said) > LONGEST_ANSWER:
+        raise RequestRefused(f"the model's answer is longer than {LONGEST_ANSWER} bytes")
+    try:
+        found = json.loads(said, parse_constant=_no_number, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise RequestRefused(f"the model's answer is no JSON: {error}") from error
+    features = found.get("features") if isinstance(found, dict) else None
+    if not isinstance(features, list) or not all(isinstance(each, dict) for each in features):
+        raise RequestRefused("the model's answer is no GeoJSON FeatureCollection")
+    return features
+
+
+def _finite(text: str) -> float:
+    """1e999 is legal JSON, and infinite in Python, which would write it as what is no JSON."""
+    found = float(text)
+    return found if math.isfinite(found) else _no_number(text)
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+class Patient:
+    """A model that is asked again after a while where that may help.
+
+    Args:
+        model: the one that is asked.
+        wait: lets seconds pass; True where whoever waits is to give up.
+        spread: a number from 0 to 1, so that threads do not come back together.
+        tries: how often it is asked in all.
+        first: seconds before the second try; doubled each time.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        wait: Callable[[float], bool],
+        spread: Callable[[], float],
+        tries: int = 5,
+        first: float = 1.0,
+    ) -> None:
+        self._model = model
+        self._wait = wait
+        self._spread = spread
+        self._tries = tries
+        self._first = first
+
+    @property
+    def heard(self) -> Heard:
+        """How the model's requests were answered, each try by itself."""
+        return self._model.heard
+
+    def features(self, tile: bytes) -> list[Feature]:
+        """What the model finds, or the trouble of the last try; see `Model.features`."""
+        for number in range(self._tries):
+            try:
+                return self._model.features(tile)
+            except (Throttled, Unavailable) as error:
+                pause = self._first * 2**number * (0.5 + self._spread())
+                if number + 1 == self._tries or self._wait(pause):
+                    raise
+                log.info("the model is asked again", extra={"cause": str(error), "seconds": round(pause, 1)})
+        raise AssertionError("a model is asked once at least")

@@ -1,0 +1,204 @@
+"""One region: its tiles are read, sent to the model by several threads, and what is found becomes the region's result.
+
+The thread that began says every so often that the worker lives, saves what is done, and sees to it that everything ends
+before the worker's time does. It must not remove duplicates: that is done once, for the whole image.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from trainmaster.domain.errors import Throttled
+from trainmaster.images.domain.tiling import Window, tiles
+from trainmaster.images.pixels.features.features import Feature, Origin, box_of, is_clipped, placed
+from trainmaster.images.pixels.features.results import Found, Results
+from trainmaster.images.pixels.reading.encoding import encode
+from trainmaster.images.pixels.reading.windows import Image
+from trainmaster.images.pixels.work.models import Model
+from trainmaster.images.pixels.work.pressure import Watch, note_throttling
+from trainmaster.images.pixels.work.region_outcome import Outcome, Stopped, TimeUp, done, given_back
+from trainmaster.images.pixels.work.task import Assignment, Task
+
+_Seen = tuple[list[Feature], list[bool]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What a region is worked on with.
+
+    Attributes:
+        image: is read by several threads.
+        model: is called by several threads.
+        results: where they go.
+        leave_off: set when nothing more is to be waited for; the model's patience ends with it.
+    """
+
+    image: Image
+    model: Model
+    results: Results
+    leave_off: threading.Event = field(default_factory=threading.Event)
+
+
+class RegionWork:
+    """A worker's work on a region that is its own.
+
+    Args:
+        task: the job.
+        assignment: the region.
+        bench: image, model and results.
+    """
+
+    def __init__(self, task: Task, assignment: Assignment, bench: Bench) -> None:
+        self._task = task
+        self._assignment = assignment
+        self._queue = assignment.queue
+        self._limits = assignment.limits
+        self._bench = bench
+        self._tiles = tiles(assignment.record.region.window, task.cut)
+        self._found = Found()
+        self._watch = Watch(assignment.queue, task, bench.model.heard)
+        self._before = 0
+        self._why: BaseException | None = None
+        self._refusals: list[Throttled] = []
+        self._beat_at = self._saved_at = assignment.queue.clock.now()
+
+    def work(self) -> Outcome:
+        """Do what is left of the region, then finish it or give it back."""
+        try:
+            self._go_on_from_before()
+            self._look()
+            whole = len(self._found.done) == len(self._tiles)
+            if (whole or len(self._found.done) > self._before) and self._save() and whole:
+                self._why = None  # A stop that comes after the last tile comes too late.
+        except Exception as error:  # noqa: BLE001 - whatever it was, the region has to be given back
+            self._why = self._why or error
+        if self._why is None:
+            return done(self._assignment, features=len(self._found.features))
+        if self._why in self._refusals:
+            note_throttling(self._queue, self._task.endpoint, self._task.variant)
+        progress = len(self._found.done) > self._before and self._bench.results.kept
+        return given_back(self._assignment, self._why, progress=progress)
+
+    def _go_on_from_before(self) -> None:
+        if self._assignment.record.tiles_done:
+            region = self._assignment.record.region
+            self._found = self._bench.results.load(region.number, region.window, len(self._tiles))
+        self._before = len(self._found.done)
+
+    def _look(self) -> None:
+        """All tiles that are not done; ends early, with the reason in `_why`, once what is under way has ended."""
+        todo = iter([index for index in range(len(self._tiles)) if index not in self._found.done])
+        under_way: dict[Future[_Seen], int] = {}
+        pool = ThreadPoolExecutor(self._task.workers, thread_name_prefix="tile")
+        try:
+            while True:
+                self._send(todo, under_way, pool)
+                if not under_way:
+                    return
+                ended, _ = wait(under_way, timeout=self._patience(), return_when=FIRST_COMPLETED)
+                for future in ended:
+                    self._take(future, under_way.pop(future))
+                self._live()
+                if under_way and self._limits.left() < self._limits.spare:
+                    self._end(TimeUp())
+                    return
+        finally:
+            self._bench.leave_off.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _send(self, todo: Iterator[int], under_way: dict[Future[_Seen], int], pool: ThreadPoolExecutor) -> None:
+        while self._why is None and len(under_way) < self._task.workers:
+            index = next(todo, None)
+            if index is None:
+                return
+            if self._limits.left() < self._limits.reserve:
+                self._end(TimeUp())
+                return
+            under_way[pool.submit(self._see, self._tiles[index])] = index
+
+    def _see(self, tile: Window) -> _Seen:
+        """One tile, on a thread of the pool."""
+        request = self._task.request
+        chip = self._bench.image.read(tile)
+        body = encode(chip, request.tile_format, request.tile_compression)
+        found = self._ask(body)
+        features = placed(found, tile, self._bench.image.georeference, self._origin())
+        boxes = [box_of(each) for each in features]
+        return features, [box is not None and is_clipped(box, tile, self._task.part) for box in boxes]
+
+    def _ask(self, body: bytes) -> list[Feature]:
+        """What the model finds. It alone tells of its endpoint; an image's server and S3 are slow by themselves."""
+        try:
+            return self._bench.model.features(body)
+        except Throttled as error:
+            self._refusals.append(error)
+            raise
+
+    def _origin(self) -> Origin:
+        request = self._task.request
+        return Origin(
+            job=request.job_id,
+            url=request.image_url,
+            format_=self._bench.image.driver,
+            time=_written(self._queue.clock.now()),
+            properties=request.feature_properties,
+        )
+
+    def _take(self, future: Future[_Seen], index: int) -> None:
+        error = future.exception()
+        if error is None:
+            self._found.add(index, *future.result())
+        else:
+            self._end(error)
+
+    def _end(self, why: BaseException) -> None:
+        """The first reason counts; those that follow are what it brings about."""
+        if self._why is None:
+            self._why = why
+        self._bench.leave_off.set()
+
+    def _patience(self) -> float:
+        """Seconds until something is due."""
+        return max(0.05, min(self._limits.beat_every / 2, self._limits.left() - self._limits.spare))
+
+    def _live(self) -> None:
+        """Say that the worker lives, how the model bears it, and save what is done, where that is due."""
+        self._watch.look()
+        now = self._queue.clock.now()
+        if now - self._beat_at >= timedelta(seconds=self._limits.beat_every):
+            self._beat_at = now
+            if not self._queue.runs.beat(self._assignment.claim, now, tiles_done=len(self._found.done)):
+                self._end(Stopped())
+        if now - self._saved_at >= timedelta(seconds=self._limits.save_every) and self._found.done:
+            self._saved_at = now
+            self._save()
+
+    def _save(self) -> bool:
+        """Keep what is done, unless another worker has the region: what that one has kept may be more."""
+        if not self._is_ours():
+            return False
+        region = self._assignment.record.region
+        self._bench.results.save(region.number, region.window, len(self._tiles), self._found)
+        return True
+
+    def _is_ours(self) -> bool:
+        """Whether the region is still this worker's; nobody else can have it soon after that.
+
+        The beat also tells the next worker that there is something to go on from. It says no to a run that is stopped,
+        too: then the region is still ours, to be left off with what is done.
+        """
+        claim = self._assignment.claim
+        if self._queue.runs.beat(claim, self._queue.clock.now(), tiles_done=len(self._found.done)):
+            return True
+        self._end(Stopped())
+        run = self._queue.runs.run(claim.job)
+        records = run.records if run is not None and run.attempt == claim.attempt else ()
+        return any(each.region.number == claim.number and each.worker == claim.worker for each in records)
+
+
+def _written(time: datetime) -> str:
+    return time.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,106 @@
+"""What a request for an image job would come to if it were sent now, to it and to others; nothing is stored.
+
+It must not read the image, nor ask AWS: how large the image is has to be said, and of its endpoint what is remembered
+counts, or the defaults.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.plan import Snapshot
+from trainmaster.images.domain.endpoint import Endpoint, Limits, key_of, never_described
+from trainmaster.images.domain.endpoint_set import caps_of, endpoint_pools, needed
+from trainmaster.images.domain.request import SIZE_FIELD
+from trainmaster.images.domain.tiling import Window
+from trainmaster.images.domain.variant import choose_variant
+from trainmaster.images.ports import KnownEndpoints
+from trainmaster.images.service.intake import SHARE_FIELD, Asked, check_share_of, job_of, there_already, work_in
+from trainmaster.images.service.url_check import Reachable, check_model
+from trainmaster.service.admission.shares import check_budget
+from trainmaster.service.change import Desk
+from trainmaster.service.explain.consequences import Consequences, consequences
+from trainmaster.service.explain.explain import Explanation, explain
+
+USUAL_VARIANT = "AllTraffic"
+"""What SageMaker's SDKs call an endpoint's only variant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What foreseeing needs beside the queue.
+
+    Attributes:
+        known: what is remembered of endpoints.
+        limits: the deployment's settings.
+        account: its AWS account.
+        reachable: looks at models' URLs.
+    """
+
+    known: KnownEndpoints
+    limits: Limits
+    account: str
+    reachable: Reachable
+
+
+def foresee(
+    desk: Desk, sight: Sight, asked: Asked, size: tuple[int, int] | None
+) -> tuple[Explanation, tuple[str, ...], Consequences]:
+    """What would happen if this request were sent now, and what to beware of.
+
+    Args:
+        desk: the queue.
+        sight: what else there is to know.
+        asked: the request as it would be sent.
+        size: pixels of the image, or of its region of interest, width and height; None where nobody has said it, which
+            is right only for a request that has made its job already.
+
+    Raises `InvalidRequest`, `ShareNotAllowed`, `BudgetExhausted`, `NameTaken`.
+    """
+    policy = desk.store.settings(catalogue=False).policy
+    there, now = there_already(desk.store, asked), desk.clock.now()
+    advice: tuple[str, ...] = ()
+    if there is not None:
+        job = there
+    else:
+        check_share_of(asked, policy)
+        check_model(sight.reachable, asked.request)
+        job, advice = _newcomer(sight, asked, size, now)
+        check_budget(desk.store, desk.clock, job, asked.body, policy, field=SHARE_FIELD)
+    snapshot = _with_its_endpoint(desk.store.survey(), sight, job, now)
+    explanation = explain(desk.store, now, [job], snapshot)[job.name]
+    return explanation, advice, consequences(snapshot, now, job) if there is None else Consequences()
+
+
+def _newcomer(sight: Sight, asked: Asked, size: tuple[int, int] | None, now: datetime) -> tuple[Job, tuple[str, ...]]:
+    """The job that the request would make of an image of this size."""
+    if size is None:
+        example = f'"{SIZE_FIELD}": [20480, 20480]'
+        hint = f"Give its width and height, of the region of interest where there is one: {example}."
+        raise InvalidRequest("No image is read for this, so its size has to be said.", field=SIZE_FIELD, hint=hint)
+    request = asked.request
+    key = key_of(request.processor.name, role=request.processor.assumed_role, account=sight.account)
+    endpoint = sight.known.known([key]).get(key) or never_described(key)
+    variant, advice = _variant(endpoint, asked)
+    part = Window(0, 0, *size)
+    return job_of(asked, work_in(sight.limits, request, part, endpoint, variant), now), advice
+
+
+def _variant(endpoint: Endpoint, asked: Asked) -> tuple[str, tuple[str, ...]]:
+    """Its variant; where the endpoint has not been described, that which it probably has."""
+    request = asked.request
+    if endpoint.http or endpoint.variants or endpoint.described_at is not None:
+        return choose_variant(endpoint, request.target_variant, request.job_id), ()
+    variant = request.target_variant or USUAL_VARIANT
+    taken = f"it is taken to have the variant {variant} with one instance."
+    return variant, (f"Nothing is known of the endpoint {endpoint.key} yet: {taken}",)
+
+
+def _with_its_endpoint(snapshot: Snapshot, sight: Sight, job: Job, now: datetime) -> Snapshot:
+    """The snapshot with the pools of the job's endpoint, which no other job may need."""
+    asked = needed([job])
+    pools = endpoint_pools(asked, sight.known.known(asked), caps_of(sight.limits, lambda: now))
+    return replace(snapshot, pools={**pools, **snapshot.pools})

@@ -1,0 +1,116 @@
+"""Keeping what is known of endpoints fresh, beside the passes: with a tick, those that image jobs work at or wait for.
+
+One that is not serving is asked after with every tick, so that its jobs start once it is. A pass reads what is
+remembered, and never waits for SageMaker. Where SageMaker does not answer, what it said last holds. It must not say
+what an endpoint can take.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from trainmaster.domain.errors import InvalidRequest, ServiceTrouble
+from trainmaster.domain.jobs.job import Job
+from trainmaster.images.domain.endpoint import Endpoint, Limits, is_serving, is_url, never_described
+from trainmaster.images.domain.endpoint_set import needed
+from trainmaster.images.ports import Endpoints, KnownEndpoints, amend
+from trainmaster.images.service.external_load import Neighbours
+from trainmaster.ports import Clock
+
+log = logging.getLogger(__name__)
+
+MOST_ASKED = 10
+"""Endpoints that one tick asks after; the others follow, those that were asked longest ago first."""
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Refresher:
+    """Asks after endpoints.
+
+    Args:
+        known: what is remembered of them.
+        endpoints: SageMaker.
+        clock: the time.
+        limits: how long a description counts as fresh.
+        neighbours: looks after endpoints' other callers; None where nobody does.
+    """
+
+    known: KnownEndpoints
+    endpoints: Endpoints
+    clock: Clock
+    limits: Limits
+    neighbours: Neighbours | None = None
+
+    def refresh(self, jobs: Iterable[Job]) -> tuple[str, ...]:
+        """Ask after the endpoints of these jobs that are not fresh, and after the other callers of all.
+
+        Returns the keys of those that could not be described, or of which others' requests could not be read.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted` where even the memory does not answer.
+        """
+        given = tuple(jobs)
+        keys = [key for key in needed(given) if not is_url(key)]
+        remembered = self.known.known(keys)
+        now = self.clock.now()
+        stale = [key for key in keys if not is_fresh(remembered.get(key), self.limits, now)]
+        stale.sort(key=lambda key: (_tried(remembered.get(key)), key))
+        failed = {key: None for key in stale[:MOST_ASKED] if not self._ask(key, remembered.get(key))}
+        others = () if self.neighbours is None else self.neighbours.look(given)
+        return tuple(failed | dict.fromkeys(others))
+
+    def _ask(self, key: str, before: Endpoint | None) -> bool:
+        """Describe one; whether SageMaker did."""
+        known = before or never_described(key)
+        try:
+            seen = self.endpoints.describe(key, role=known.role)
+        except (ServiceTrouble, InvalidRequest) as error:
+            log.warning("an endpoint cannot be described", extra={"endpoint": key, "cause": str(error)})
+            self._remember(key, None, before)
+            return False
+        self._remember(key, seen, before)
+        return True
+
+    def _remember(self, key: str, seen: Endpoint | None, before: Endpoint | None) -> None:
+        """Keep what was seen (None: nothing)."""
+        amend(self.known, key, lambda known: described(key, seen, known, self.clock.now()), before)
+
+
+def described(key: str, seen: Endpoint | None, before: Endpoint | None, now: datetime) -> Endpoint:
+    """What is to be remembered of an endpoint after it was asked for.
+
+    Args:
+        key: its key.
+        seen: what SageMaker said; None where it said nothing.
+        before: what was remembered.
+        now: UTC.
+    """
+    known = before or never_described(key)
+    if seen is None:
+        return replace(known, tried_at=now)
+    tags = known if seen.tags_unread else seen
+    return replace(
+        seen,
+        described_at=now,
+        tried_at=now,
+        role=seen.role or known.role,
+        pressure=known.pressure,
+        others=known.others,
+        instance_concurrency=tags.instance_concurrency,
+        target=tags.target,
+        tile_workers=tags.tile_workers,
+    )
+
+
+def is_fresh(endpoint: Endpoint | None, limits: Limits, now: datetime) -> bool:
+    """Whether a description need not be asked for again."""
+    if endpoint is None or endpoint.described_at is None or not is_serving(endpoint):
+        return False
+    return endpoint.http or (now - endpoint.described_at).total_seconds() < limits.fresh_for
+
+
+def _tried(endpoint: Endpoint | None) -> datetime:
+    return (endpoint.tried_at if endpoint is not None else None) or _NEVER

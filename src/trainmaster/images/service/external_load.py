@@ -1,0 +1,126 @@
+"""Seeing what callers other than the queue's own jobs ask of endpoints, beside the passes, with each tick.
+
+What AWS counts is everybody's. Our own part is not measured but taken to be all that jobs held in those minutes, so
+that our load is never taken for others'. It must not say what is left to image jobs: `images/domain/capacity.py` does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from trainmaster.domain.errors import NotPermitted, ServiceTrouble
+from trainmaster.domain.jobs.job import Job
+from trainmaster.images.domain.capacity import NO_OTHERS, with_ours, with_seen
+from trainmaster.images.domain.endpoint import Endpoint, Others, is_endpoint_pool, is_url, pool_parts
+from trainmaster.images.domain.endpoint_set import needed
+from trainmaster.images.ports import Concurrency, KnownEndpoints, amend
+from trainmaster.ports import Clock
+
+log = logging.getLogger(__name__)
+
+MOST_WATCHED = 100
+"""Variants that a tick asks about; of more, those that come first by name."""
+MOST_ROLES = 5
+"""Roles under which a tick asks, our own with them: each is a call. Of more, those whose turn it is by the minute."""
+
+_Place = tuple[str, str]
+"""Key of an endpoint, and variant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Looks after the other callers of endpoints.
+
+    Args:
+        known: what is remembered of endpoints.
+        concurrency: AWS's figures.
+        clock: the time.
+    """
+
+    known: KnownEndpoints
+    concurrency: Concurrency
+    clock: Clock
+
+    def look(self, jobs: Iterable[Job]) -> tuple[str, ...]:
+        """See what others ask of the endpoints of these jobs; the keys of those of which that could not be read.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted` where the memory does not answer.
+        """
+        given = tuple(jobs)
+        remembered, held = self.known.known([key for key in needed(given) if not is_url(key)]), _held(given)
+        by_role: dict[str | None, list[_Place]] = {}
+        for key, variant in _watched(given, remembered):
+            by_role.setdefault(remembered[key].role, []).append((key, variant))
+        asked = _in_turn(by_role, self.clock.now())
+        failed: list[str] = []
+        for role, places in by_role.items():
+            least = self._read(places, role) if role in asked else None
+            failed += sorted({key for key, _ in places}) if role in asked and least is None else []
+            # What ours hold is noted with every tick, or it would be taken for others' when their turn comes.
+            for key in {key for key, _ in places}:
+                # Of jobs without a variant SageMaker spreads the requests over all.
+                mine = {place: held[place] + held[key, ""] for place in places if place[0] == key}
+                self._remember(key, mine, least, remembered[key])
+        return tuple(failed)
+
+    def _read(self, places: Sequence[_Place], role: str | None) -> Mapping[_Place, float] | None:
+        """AWS's figures; none where we may not ask, None where it did not answer: then what it said last holds."""
+        try:
+            return self.concurrency.least(places, self.clock.now(), role=role)
+        except NotPermitted as error:
+            log.info("others' requests may not be read", extra={"role": role, "cause": str(error)})
+            return {}
+        except ServiceTrouble as error:
+            log.warning("others' requests cannot be read", extra={"role": role, "cause": str(error)})
+            return None
+
+    def _remember(
+        self, key: str, held: Mapping[_Place, int], least: Mapping[_Place, float] | None, before: Endpoint | None
+    ) -> None:
+        def seen(endpoint: Endpoint | None) -> Endpoint | None:
+            if endpoint is None:
+                return None
+            found = {variant: self._others(endpoint, variant, held[key, variant], least) for _, variant in held}
+            kept = {**endpoint.others, **found}
+            return replace(endpoint, others={name: each for name, each in kept.items() if each != NO_OTHERS})
+
+        amend(self.known, key, seen, before)
+
+    def _others(self, endpoint: Endpoint, variant: str, held: int, least: Mapping[_Place, float] | None) -> Others:
+        now = self.clock.now()
+        others = with_ours(endpoint.others.get(variant, NO_OTHERS), held, now)
+        if least is None:
+            return others
+        return with_seen(others, least.get((endpoint.key, variant), 0.0), _instances(endpoint, variant), now)
+
+
+def _watched(jobs: Iterable[Job], remembered: Mapping[str, Endpoint]) -> list[_Place]:
+    """The variants of these jobs that have instances: of others nothing is published."""
+    named = ((key, variant) for key, variants in needed(jobs).items() for variant in variants)
+    watched = (each for each in named if each[0] in remembered and _instances(remembered[each[0]], each[1]))
+    return sorted(watched)[:MOST_WATCHED]
+
+
+def _in_turn(roles: Iterable[str | None], now: datetime) -> frozenset[str | None]:
+    """Under which of these roles to ask in this minute: the next few in each, so that all get their turn."""
+    ordered = sorted(roles, key=lambda role: role or "")
+    first = int(now.timestamp()) // 60 * MOST_ROLES
+    return frozenset(ordered[(first + each) % len(ordered)] for each in range(min(MOST_ROLES, len(ordered))))
+
+
+def _instances(endpoint: Endpoint, variant: str) -> int:
+    return sum(each.instances for each in endpoint.variants if each.name == variant)
+
+
+def _held(jobs: Iterable[Job]) -> Counter[_Place]:
+    """What jobs hold of each variant: those at work, and those that are stopping, for their last requests."""
+    found: Counter[_Place] = Counter()
+    for job in jobs:
+        for name, count in job.units.items():
+            if is_endpoint_pool(name):
+                found[pool_parts(name)] += count
+    return found

@@ -1,0 +1,266 @@
+"""The Store in memory: for tests, replay and trying things out. It passes the contract suite of the real one.
+
+One lock, plain values. It must not be more lenient than DynamoDB: the same fence, the same guards, the same cuts.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import takewhile
+
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.pool_history import MOST_EVENTS, PoolEvent
+from trainmaster.domain.capacity.read_limits import first_of, heads_needed, heads_wanted
+from trainmaster.domain.capacity.units import Pool, Units, foreign_units
+from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
+from trainmaster.domain.errors import Fenced, JobNotFound, VersionConflict
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.listing import (
+    Cursor,
+    Filter,
+    HeldPlace,
+    Part,
+    QueuePlace,
+    check_limit,
+    page_of,
+    parts_from,
+)
+from trainmaster.domain.plan import Cursors, Snapshot
+from trainmaster.domain.policy.document import differences, policy_of
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.records import booked
+from trainmaster.domain.shares.charging import books
+from trainmaster.domain.store_limits import MOST_REQUEST_BYTES, check_changes, check_request
+from trainmaster.domain.times import NEVER
+from trainmaster.images.domain.endpoint import Endpoint
+from trainmaster.images.domain.endpoint_set import Caps, default_caps, endpoint_pools, needed
+from trainmaster.local.memory.sorted_keys import Ordered
+from trainmaster.local.memory.table import MemoryTable
+from trainmaster.ports import Page, QueueSettings, Request
+
+
+class MemoryStore:
+    """The queue's memory in a process.
+
+    Args:
+        default_pools: the pools of the deployment's `Pools` parameter.
+        parameter: that parameter as text; pools that were set hold until it changes.
+        policy: the deployment's settings, until others are set.
+        table: where everything is kept; hand the same to several stores.
+        caps: what endpoints take of image jobs' requests.
+    """
+
+    def __init__(
+        self,
+        *,
+        default_pools: Mapping[str, Pool],
+        parameter: str = "",
+        policy: Policy | None = None,
+        table: MemoryTable | None = None,
+        caps: Caps = default_caps,
+    ) -> None:
+        self._caps = caps
+        self._default_pools = dict(default_pools)
+        self._parameter = parameter
+        self._policy = policy or Policy()
+        self._table = table or MemoryTable()
+        self._lock = self._table.lock
+
+    def submit(self, job: Job, request: Request) -> Job:
+        """Store a new job at once or nothing; see `ports.Store`."""
+        text = json.dumps(request)
+        if len(text) > MOST_REQUEST_BYTES:
+            check_request(request, len(zlib.compress(text.encode())))
+        with self._lock:
+            if job.name not in self._table.jobs:
+                self._table.requests[job.name] = text
+                self._table.put(job)
+            return self._table.jobs[job.name]
+
+    def begin_pass(self) -> Snapshot:
+        """Fence all earlier passes, then read; see `ports.Store`."""
+        with self._lock:
+            self._table.passes += 1
+            return self._read(sparing=True)
+
+    def survey(self) -> Snapshot:
+        """The same reading without a fence; see `ports.Store`."""
+        return self._read(sparing=False)
+
+    def _read(self, *, sparing: bool) -> Snapshot:
+        with self._lock:
+            table = self._table
+            settings = self.settings()
+            active = tuple(table.jobs[name] for name in sorted(table.active))
+            foreign = foreign_units(table.foreign, settings.pools)
+            asked = needed((*active, *(table.jobs[lane.first(1)[0][2]] for lane in table.lanes.values())))
+            pools = {**settings.pools, **endpoint_pools(asked, table.endpoints, self._caps)}
+            heads: list[QueuePlace] = []
+            cut: set[str] = set()
+            for lane, places in table.lanes.items():
+                wanted = first_of(lane, sparing=sparing)
+                if len(places) > wanted:
+                    deeper = partial(heads_needed, order=settings.policy.order) if sparing else heads_wanted
+                    wanted = deeper(table.jobs[places.first(1)[0][2]], pools, active, foreign, table.catalogue)
+                heads += places.first(wanted)
+                if len(places) > wanted:
+                    cut.add(lane)
+            return Snapshot(
+                pass_number=table.passes,
+                pools=pools,
+                active=active,
+                waiting=tuple([table.jobs[name] for _, _, name in sorted(heads)]),
+                cut_lanes=frozenset(cut),
+                foreign=foreign,
+                warm=tuple(pool for _, pool in sorted(table.warm.items())),
+                policy=settings.policy,
+                records=table.records,
+                catalogue=table.catalogue,
+                cursors=table.cursors,
+            )
+
+    def transition(
+        self,
+        changes: Sequence[tuple[Job, Job]],
+        *,
+        fence: int | None = None,
+        warm: Sequence[WarmPool] = (),
+        cold: Sequence[str] = (),
+        cursors: Cursors | None = None,
+    ) -> bool:
+        """Commit changes, all or none; see `ports.Store`."""
+        check_changes(changes)
+        with self._lock:
+            if (changes or warm or cold or cursors is not None) and fence not in (None, self._table.passes or None):
+                raise Fenced(f"pass {fence} has been overtaken")
+            stored = [self._table.jobs.get(before.name) for before, _ in changes]
+            for (before, _), now in zip(changes, stored, strict=True):
+                if now is None or now.version != before.version:
+                    return False
+            for (before, after), now in zip(changes, self._jobs(before.name for before, _ in changes), strict=True):
+                self._table.take(now)
+                self._table.put(after)
+                self._table.keep_warm(filter(None, [left_by(before, after)]))
+                self._book(before, after)
+            self._table.keep_warm(warm)
+            for name in cold:
+                self._table.warm.pop(name, None)
+            self._table.cursors = cursors or self._table.cursors
+            return True
+
+    def _book(self, before: Job, after: Job) -> None:
+        """Remember what the change ends, if it does."""
+        if books(before, after):
+            settings = self.settings()
+            self._table.records = booked(self._table.records, before, after, settings.policy, settings.pools)
+
+    def find(self, name: str) -> Job | None:
+        """The job of that name; see `ports.Store`."""
+        with self._lock:
+            return self._table.jobs.get(name)
+
+    def request_of(self, name: str) -> Request:
+        """The request as submitted; see `ports.Store`."""
+        with self._lock:
+            if name not in self._table.requests:
+                raise JobNotFound(f"The queue knows no job named {name}.", field="jobName")
+            request: Request = json.loads(self._table.requests[name])
+            return request
+
+    def browse(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
+        """A page of jobs; see `ports.Store`."""
+        check_limit(limit)
+        start = Cursor.read(cursor)
+        with self._lock:
+            return Page(*page_of(self._listing(which, start), which.matches, limit))
+
+    def settings(self, *, catalogue: bool = True, history: bool = False) -> QueueSettings:
+        """The settings in force; see `ports.Store`."""
+        with self._lock:
+            table, known = self._table, self._table.catalogue if catalogue else Catalogue()
+            events = table.pool_events if history else ()
+            policy = self._policy if table.policy is None else policy_of(table.policy, self._policy)
+            if table.pools is None or table.version is None or table.parameter != self._parameter:
+                version = 0 if table.version is None else table.version + 1
+                return QueueSettings(self._default_pools, policy, version, self._policy, known, events)
+            return QueueSettings(table.pools, policy, table.version, self._policy, known, events)
+
+    def learn(self, catalogue: Catalogue) -> None:
+        """Replace what was learned of instance types; see `ports.Knowledge`."""
+        with self._lock:
+            self._table.catalogue = catalogue
+
+    def set_settings(
+        self,
+        *,
+        pools: Sequence[Pool] | None = None,
+        policy: Policy | None = None,
+        version: int | None = None,
+        noted: Sequence[PoolEvent] = (),
+    ) -> QueueSettings:
+        """Replace the pools, the policy, or both; see `ports.Store`."""
+        with self._lock:
+            now, table = self.settings(), self._table
+            if version not in (None, now.version):
+                raise VersionConflict(
+                    f"The settings have version {now.version} by now.", field="version", hint="Read them again first."
+                )
+            table.pools = now.pools if pools is None else {pool.name: pool for pool in pools}
+            table.policy = table.policy if policy is None else differences(policy, self._policy)
+            table.version, table.parameter = now.version + 1, self._parameter
+            table.pool_events = (*table.pool_events, *noted)[-MOST_EVENTS:]
+            return self.settings()
+
+    def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
+        """Add and remove foreign training jobs; see `ports.Store`."""
+        with self._lock:
+            for name in gone:
+                self._table.foreign.pop(name, None)
+            self._table.foreign.update({name: dict(units) for name, units in present.items()})
+            return dict(self._table.foreign)
+
+    def known(self, keys: Collection[str]) -> Mapping[str, Endpoint]:
+        """Those endpoints that are remembered; see `ports.image.KnownEndpoints`."""
+        with self._lock:
+            return {key: self._table.endpoints[key] for key in keys if key in self._table.endpoints}
+
+    def remember(self, endpoint: Endpoint, before: Endpoint | None) -> bool:
+        """Keep an endpoint in place of `before`; see `ports.image.KnownEndpoints`."""
+        with self._lock:
+            if self._table.endpoints.get(endpoint.key) != before:
+                return False
+            self._table.endpoints[endpoint.key] = endpoint
+            return True
+
+    def _jobs(self, names: Iterable[str]) -> Iterator[Job]:
+        return (self._table.jobs[name] for name in names)
+
+    def _listing(self, which: Filter, start: Cursor) -> Iterator[Job]:
+        """Jobs behind a place, in the order of the listing."""
+        table = self._table
+        for part in parts_from(start.part, which.within):
+            place = start if start.part is part else Cursor(part)
+            if part is Part.ACTIVE:
+                active = sorted(self._jobs(table.active), key=lambda job: job.order)
+                yield from (job for job in active if place.queue is None or job.order > place.queue)
+            elif part is Part.WAITING:
+                shown = [lane for lane in table.lanes.values() if self._may_match(lane, which)]
+                yield from self._jobs(order[2] for order in heapq.merge(*(lane.after(place.queue) for lane in shown)))
+            elif part is Part.HELD:
+                yield from self._jobs(self._held(which, place.held))
+            else:
+                yield from self._jobs(name for _, name in table.ended.before(place.ended))
+
+    def _held(self, which: Filter, start: HeldPlace | None) -> Iterator[str]:
+        """Names of held jobs behind a place, in order, as far as the listing may show them."""
+        if which.parent is not None:
+            return self._table.children.get(which.parent, Ordered()).after(start[1] if start else None)
+        due = which.due or NEVER
+        return (name for _, name in takewhile(lambda place: place[0] <= due, self._table.held.after(start)))
+
+    def _may_match(self, lane: Ordered[QueuePlace], which: Filter) -> bool:
+        return which.reaches(self._table.jobs[next(lane.after())[2]])

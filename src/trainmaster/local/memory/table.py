@@ -1,0 +1,84 @@
+"""What several in-memory stores share as they would share a table: plain values under one lock.
+
+It must not guard anything: that is `memory.MemoryStore`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.pool_history import PoolEvent
+from trainmaster.domain.capacity.units import Pool, Units
+from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.document import Document
+from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, Job
+from trainmaster.domain.jobs.listing import EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
+from trainmaster.domain.plan import Cursors
+from trainmaster.domain.records import Records
+from trainmaster.images.domain.endpoint import Endpoint
+from trainmaster.local.memory.sorted_keys import Ordered
+
+
+@dataclass(slots=True)
+class MemoryTable:
+    """What several stores share as they would share a table."""
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    requests: dict[str, str] = field(default_factory=dict)
+    active: set[str] = field(default_factory=set)
+    lanes: dict[str, Ordered[QueuePlace]] = field(default_factory=dict)
+    held: Ordered[HeldPlace] = field(default_factory=Ordered)
+    children: dict[str, Ordered[str]] = field(default_factory=dict)
+    ended: Ordered[EndedPlace] = field(default_factory=Ordered)
+    foreign: dict[str, Units] = field(default_factory=dict)
+    warm: dict[str, WarmPool] = field(default_factory=dict)
+    pools: Mapping[str, Pool] | None = None
+    policy: Document | None = None
+    version: int | None = None
+    parameter: str = ""
+    records: Records = field(default_factory=Records)
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    cursors: Cursors = field(default_factory=Cursors)
+    pool_events: tuple[PoolEvent, ...] = ()
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    passes: int = 0
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def put(self, job: Job) -> None:
+        """Store the job in the place of its state."""
+        self.jobs[job.name] = job
+        if job.state in ACTIVE:
+            self.active.add(job.name)
+        elif job.state in WAITING:
+            self.lanes.setdefault(job.lane, Ordered()).add(job.order)
+        elif job.state in ENDED:
+            self.ended.add(ended_place(job))
+        else:
+            self.held.add(held_place(job))
+            for parent in job.after:
+                self.children.setdefault(parent, Ordered()).add(job.name)
+
+    def keep_warm(self, pools: Iterable[WarmPool]) -> None:
+        """Store these warm pools as they are now."""
+        self.warm.update({pool.training_job_name: pool for pool in pools})
+
+    def take(self, job: Job) -> None:
+        """Take the job out of the place of its state."""
+        if job.state in ACTIVE:
+            self.active.remove(job.name)
+        elif job.state in WAITING:
+            lane = self.lanes[job.lane]
+            lane.remove(job.order)
+            if not lane:
+                del self.lanes[job.lane]
+        elif job.state in ENDED:
+            self.ended.remove(ended_place(job))
+        else:
+            self.held.remove(held_place(job))
+            for parent in job.after:
+                self.children[parent].remove(job.name)
+                if not self.children[parent]:
+                    del self.children[parent]

@@ -1,0 +1,235 @@
+"""Reference policies that know every duration, as small event simulations: what the shipped orders are held against.
+
+They reproduce the table of facts/scheduling.md (2.3). Their rules, on which it depends to the second:
+
+- The queue is in order of submission; of jobs submitted in the same second the shorter comes first, then the smaller.
+- At one instant all ends come before all arrivals, and both before any decision.
+- A job holds all its units from its start for its whole duration; a start and an end take no time.
+
+Only `srpt` preempts. They must not use anything of the planner: they are there to judge it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import insort
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+
+from trainmaster.local.replay.report.results import Played
+from trainmaster.local.replay.trace.trace import TraceJob
+
+
+@dataclass(slots=True)
+class Floor:
+    """The pool and its queue while a baseline runs. Jobs are known by their place in the order of submission.
+
+    Attributes:
+        waiting: in order of submission, or as the policy's own order has it.
+        running: heap of (end, job).
+    """
+
+    jobs: Sequence[TraceJob]
+    free: int
+    now: float = 0.0
+    waiting: list[int] = field(default_factory=list)
+    running: list[tuple[float, int]] = field(default_factory=list)
+    started: dict[int, float] = field(default_factory=dict)
+
+    def fits(self, index: int) -> bool:
+        """Whether the job can start now."""
+        return self.jobs[index].gpus <= self.free
+
+    def start(self, index: int) -> None:
+        """The job takes its units."""
+        self.free -= self.jobs[index].gpus
+        self.started[index] = self.now
+        heapq.heappush(self.running, (self.now + self.jobs[index].duration, index))
+
+    def start_those(self, allowed: Callable[[int], bool]) -> None:
+        """Go through the queue and start each job that fits and that is allowed to."""
+        left: list[int] = []
+        for place, index in enumerate(self.waiting):
+            if not self.free:
+                left.extend(self.waiting[place:])
+                break
+            if self.fits(index) and allowed(index):
+                self.start(index)
+            else:
+                left.append(index)
+        self.waiting = left
+
+    def start_heads(self) -> None:
+        """Start the queue's first job as long as it fits."""
+        count = 0
+        while count < len(self.waiting) and self.fits(self.waiting[count]):
+            self.start(self.waiting[count])
+            count += 1
+        del self.waiting[:count]
+
+
+def fifo(floor: Floor) -> None:
+    """Strict: nobody passes the first."""
+    floor.start_heads()
+
+
+def skip(floor: Floor) -> None:
+    """Whoever fits starts, in order (Kueue's `BestEffortFIFO`)."""
+    floor.start_those(lambda _: True)
+
+
+def easy(floor: Floor) -> None:
+    """The first blocked job has a reservation; others start where they do not delay it (Lifka 1995, EASY).
+
+    They end by the time of the reservation, or they take only what will be spare then.
+    """
+    floor.start_heads()
+    if not floor.waiting:
+        return
+    shadow, spare = _reservation(floor, floor.waiting[0])
+
+    def allowed(index: int) -> bool:
+        nonlocal spare
+        if floor.now + floor.jobs[index].duration <= shadow:
+            return True
+        if floor.jobs[index].gpus > spare:
+            return False
+        spare -= floor.jobs[index].gpus
+        return True
+
+    head = floor.waiting.pop(0)
+    floor.start_those(allowed)
+    floor.waiting.insert(0, head)
+
+
+def _reservation(floor: Floor, head: int) -> tuple[float, int]:
+    """When the first job can start at the latest, and how many units it will leave then."""
+    free, ends = floor.free, sorted(floor.running)
+    for end, together in groupby(ends, key=itemgetter(0)):
+        free += sum(floor.jobs[index].gpus for _, index in together)
+        if free >= floor.jobs[head].gpus:
+            return end, free - floor.jobs[head].gpus
+    raise ValueError(f"{floor.jobs[head].job_id} is larger than the pool")
+
+
+Policy = Callable[[Floor], None]
+_BY_DURATION = frozenset({"baseline-sjf"})
+_POLICIES: dict[str, Policy] = {
+    "baseline-fifo": fifo,
+    "baseline-skip": skip,
+    "baseline-easy": easy,
+    "baseline-sjf": skip,  # its queue is in order of duration
+}
+ORACLE = "baseline-srpt"
+BASELINES = (*_POLICIES, ORACLE)
+
+
+def play_baseline(name: str, jobs: Sequence[TraceJob], cap: int, restart_cost: float = 300.0) -> list[Played]:
+    """What a baseline makes of the jobs on a pool of `cap` units; in the jobs' own order.
+
+    Args:
+        name: one of `BASELINES`.
+        jobs: none larger than the pool.
+        cap: units.
+        restart_cost: seconds of all its units that each resumption of a preempted job costs.
+    """
+    order = sorted(range(len(jobs)), key=lambda i: (jobs[i].submit, jobs[i].duration, jobs[i].gpus))
+    ordered = [jobs[index] for index in order]
+    if name == ORACLE:
+        played = _Oracle(ordered, cap, restart_cost).play()
+    else:
+        played = _play(Floor(ordered, cap), _POLICIES[name], by_duration=name in _BY_DURATION)
+    return [played[place] for place in sorted(range(len(order)), key=order.__getitem__)]
+
+
+def _play(floor: Floor, policy: Policy, *, by_duration: bool) -> list[Played]:
+    jobs, arrived = floor.jobs, 0
+    while arrived < len(jobs) or floor.running:
+        ends = floor.running[0][0] if floor.running else jobs[arrived].submit
+        floor.now = min(ends, jobs[arrived].submit) if arrived < len(jobs) else ends
+        while floor.running and floor.running[0][0] <= floor.now:
+            floor.free += jobs[heapq.heappop(floor.running)[1]].gpus
+        while arrived < len(jobs) and jobs[arrived].submit <= floor.now:
+            if by_duration:
+                insort(floor.waiting, arrived, key=lambda index: (jobs[index].duration, index))
+            else:
+                floor.waiting.append(arrived)
+            arrived += 1
+        policy(floor)
+    return [Played(job, ((at := floor.started[i], at + job.duration),)) for i, job in enumerate(jobs)]
+
+
+class _Oracle:
+    """Preemptive shortest remaining time: at each arrival and end, whoever has least left to do runs.
+
+    What is left to do of a job that does not run includes its restart. At equal remaining time the running job stays.
+    """
+
+    def __init__(self, jobs: Sequence[TraceJob], cap: int, restart_cost: float) -> None:
+        self._jobs = jobs
+        self._cap = cap
+        self._cost = restart_cost
+        self._now = 0.0
+        # What each unfinished job needs: of work, and, while it runs, of its restart before that.
+        self._work = {index: job.duration for index, job in enumerate(jobs)}
+        self._restart: dict[int, float] = {}
+        self._running: dict[int, float] = {}
+        self._waiting: set[int] = set()
+        self._spans: list[list[tuple[float, float]]] = [[] for _ in jobs]
+        self._lost = [0.0] * len(jobs)
+
+    def play(self) -> list[Played]:
+        """Run to the end."""
+        arrived = 0
+        while arrived < len(self._jobs) or self._running:
+            times = [self._ends(index) for index in self._running]
+            if arrived < len(self._jobs):
+                times.append(self._jobs[arrived].submit)
+            self._move_to(min(times))
+            while arrived < len(self._jobs) and self._jobs[arrived].submit <= self._now:
+                self._waiting.add(arrived)
+                arrived += 1
+            self._decide()
+        return [Played(job, tuple(self._spans[i]), self._lost[i]) for i, job in enumerate(self._jobs)]
+
+    def _ends(self, index: int) -> float:
+        return self._now + self._restart[index] + self._work[index]
+
+    def _move_to(self, time: float) -> None:
+        done = [index for index in self._running if self._ends(index) <= time]
+        passed, self._now = time - self._now, time
+        for index in self._running:
+            restarting = min(self._restart[index], passed)
+            self._restart[index] -= restarting
+            self._lost[index] += restarting
+            self._work[index] -= passed - restarting
+        for index in done:
+            self._leave(index)
+            del self._work[index]
+
+    def _leave(self, index: int) -> None:
+        self._spans[index].append((self._running.pop(index), self._now))
+
+    def _left(self, index: int) -> tuple[float, bool, int]:
+        if index in self._running:
+            return self._restart[index] + self._work[index], False, index
+        return self._work[index] + self._cost * bool(self._spans[index]), True, index
+
+    def _decide(self) -> None:
+        free, chosen = self._cap, []
+        for index in sorted([*self._running, *self._waiting], key=self._left):
+            if self._jobs[index].gpus <= free:
+                free -= self._jobs[index].gpus
+                chosen.append(index)
+            if not free:
+                break
+        for index in self._running.keys() - set(chosen):
+            self._leave(index)
+            self._waiting.add(index)
+        for index in chosen:
+            if index in self._waiting:
+                self._waiting.remove(index)
+                self._running[index] = self._now
+                self._restart[index] = self._cost if self._spans[index] else 0.0

@@ -1,0 +1,156 @@
+"""Pictures of a run, as SVG and PNG: the queue and the used units over time, and the Gantt chart.
+
+matplotlib is imported only here, and only when something is drawn: it is an optional dependency. It must not compute
+figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.local.replay.report.gantt import Bar, bars
+from trainmaster.local.replay.report.results import Played, moments
+from trainmaster.local.replay.running import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SIZE = (12.0, 6.0)
+_DOTS = 130
+_FORMATS = ("svg", "png")
+_MANY = 3_000
+"""Things in a picture beyond which an SVG holds them as dots: browsers choke on more."""
+_MOST_LABELS = 40
+_MOST_SHARES = 10
+_UNITS = ((3 * 86_400.0, 86_400.0, "days"), (3 * 3_600.0, 3_600.0, "hours"), (0.0, 60.0, "minutes"))
+_SIZES = ((1, "1 GPU"), (7, "2 to 7"), (31, "8 to 31"), (None, "32 and more"))
+_COLOURS = (
+    *("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2"),
+    *("#b279a2", "#eeca3b", "#9d755d", "#ff9da6", "#79706e"),
+)
+_INK, _QUEUE, _USED = "#444444", "#e45756", "#4c78a8"
+
+
+def draw(run: Run, directory: str) -> list[Path]:
+    """Draw a run into a directory, which is made where it is not there; returns the files.
+
+    Raises `OSError` where they cannot be written.
+    """
+    import matplotlib as mpl
+
+    Path(directory).mkdir(parents=True, exist_ok=True)
+    kinds: Mapping[str, Callable[[Run], Figure]] = {"queue": queue_figure, "gantt": gantt_figure}
+    written: list[Path] = []
+    # Text stays text, and the same run gives the same file.
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "trainmaster", "font.size": 10}):
+        for kind, make in kinds.items():
+            figure = make(run)
+            for form in _FORMATS:
+                path = Path(directory) / f"{run.policy}-{kind}.{form}"
+                figure.savefig(path, dpi=_DOTS, metadata={"Date": None} if form == "svg" else {"Software": None})
+                written.append(path)
+    return written
+
+
+def queue_figure(run: Run) -> Figure:
+    """How many jobs wait, and how many units are used, over time."""
+    figure = _figure()
+    above, below = figure.subplots(2, 1, sharex=True)
+    scale, unit, begin = _scale(run.played)
+    found = moments(run.played)
+    times = [(moment.at - begin) / scale for moment in found]
+    dots = len(found) > _MANY
+    waiting, used = [moment.waiting for moment in found], [moment.used for moment in found]
+    above.fill_between(times, waiting, step="post", color=_QUEUE, alpha=0.35, linewidth=0, rasterized=dots)
+    above.step(times, waiting, where="post", color=_QUEUE, linewidth=1, rasterized=dots)
+    below.fill_between(times, used, step="post", color=_USED, alpha=0.8, linewidth=0, rasterized=dots)
+    below.axhline(run.cap, color=_INK, linewidth=1, linestyle="--")
+    above.set(title=_title(run), ylabel="jobs that wait")
+    below.set(ylabel=f"GPUs used of {run.cap}", xlabel=unit, ylim=(0, run.cap * 1.05))
+    above.set_ylim(bottom=0)
+    _plain(above, below)
+    return figure
+
+
+def gantt_figure(run: Run) -> Figure:
+    """Which job sits on which units, over time; coloured by share where there are several, else by size."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Patch, Rectangle
+
+    figure = _figure()
+    axes = figure.subplots()
+    scale, unit, begin = _scale(run.played)
+    boxes = bars(run.played, run.cap)
+    names, kind_of = _kinds(run.played)
+    places = [Rectangle(((b.start - begin) / scale, b.first), (b.end - b.start) / scale, b.count) for b in boxes]
+    colours = [_shade(_colour(kind_of(box.played)), box.number) for box in boxes]
+    edge = 0.4 if len(boxes) <= _MANY else 0.0
+    axes.add_collection(
+        PatchCollection(places, facecolor=colours, edgecolor="white", linewidth=edge, rasterized=len(boxes) > _MANY)
+    )
+    end = max(each.finish for each in run.played)
+    axes.set(title=_title(run), xlabel=unit, ylabel="GPU", xlim=(0, (end - begin) / scale or 1), ylim=(0, run.cap))
+    _label(axes, boxes, begin, scale)
+    patches = [Patch(color=_colour(number), label=name) for number, name in enumerate(names)]
+    axes.legend(handles=patches, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    _plain(axes)
+    return figure
+
+
+def _figure() -> Figure:
+    """Without pyplot, which keeps every figure and looks for a screen; saving uses Agg and the SVG back end."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=_SIZE, layout="constrained")
+
+
+def _label(axes: Axes, boxes: Sequence[Bar], begin: float, scale: float) -> None:
+    """Names on the bars, where there are few enough to be read."""
+    if len(boxes) > _MOST_LABELS:
+        return
+    for box in boxes:
+        middle = ((box.start + box.end) / 2 - begin) / scale
+        place: dict[str, Any] = {"ha": "center", "va": "center", "color": "white", "fontsize": 8, "clip_on": True}
+        # A dollar sign would begin a formula.
+        axes.text(middle, box.first + box.count / 2, box.played.job.job_id.replace("$", r"\$"), **place)
+
+
+def _kinds(played: Sequence[Played]) -> tuple[list[str], Callable[[Played], int]]:
+    """What the colours mean, and which one a job has."""
+    shares = sorted({each.job.share for each in played})
+    if 1 < len(shares) <= _MOST_SHARES:
+        return shares, lambda each: shares.index(each.job.share)
+    names = [name for _, name in _SIZES]
+    return names, lambda each: next(n for n, (most, _) in enumerate(_SIZES) if most is None or each.job.gpus <= most)
+
+
+def _colour(number: int) -> str:
+    return _COLOURS[number % len(_COLOURS)]
+
+
+def _shade(colour: str, number: int) -> tuple[float, ...]:
+    """A little lighter for every second and third job, so that neighbours can be told apart."""
+    from matplotlib.colors import to_rgb
+
+    return tuple(part + (1 - part) * 0.14 * (number % 3) for part in to_rgb(colour))
+
+
+def _scale(played: Sequence[Played]) -> tuple[float, str, float]:
+    """Seconds to a unit of the time axis, its name, and the second at which the axis begins."""
+    begin = min(each.job.submit for each in played)
+    length = max(each.finish for each in played) - begin
+    scale, name = next((scale, name) for least, scale, name in _UNITS if length >= least)
+    return scale, name, begin
+
+
+def _title(run: Run) -> str:
+    return f"{run.policy}: {len(run.played):,} jobs on {run.cap} GPUs"
+
+
+def _plain(*all_axes: Axes) -> None:
+    for axes in all_axes:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.margins(x=0)

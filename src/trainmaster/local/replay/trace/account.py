@@ -1,0 +1,162 @@
+"""An account's own training jobs as a trace: ListTrainingJobs, then DescribeTrainingJob of each that has run.
+
+A GPU is a unit: a job counts its instances times their accelerators; one without accelerators is left out. The share is
+the name of the job's role, which in most accounts is a team's own: Describe tells no tags, and a call more for each job
+would double the time. It must not change anything in the account.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from trainmaster.domain.capacity.instances import accelerators_of
+from trainmaster.domain.jobs.names import STAMP
+from trainmaster.local.replay.trace.trace import DEFAULT_SHARE, BadTrace, TraceJob
+
+if TYPE_CHECKING:
+    from mypy_boto3_sagemaker import SageMakerClient
+
+PAGE = 100
+"""Most training jobs in an answer (ListTrainingJobs, `MaxResults`)."""
+PAUSE_SECONDS = 0.5
+"""Between two list calls: an account may make two a second, and others need them too (facts, 2.2)."""
+MOST_TRIES = 8
+LONGEST_PAUSE_SECONDS = 30.0
+ENDED = frozenset({"Completed", "Failed", "Stopped"})
+_THROTTLED = re.compile(r"Throttl|TooManyRequests|RequestLimitExceeded|SlowDown")
+_ACCELERATED = re.compile(r"ml\.(p|g|trn|inf)\d")
+
+Answer = Mapping[str, Any]
+Told = Callable[[str, int, int | None], None]
+"""Takes what is done, how much of it, and how much there is, None where nobody knows yet."""
+
+
+@dataclass(slots=True)
+class Account:
+    """The training jobs of one account and Region.
+
+    Args:
+        client: a boto3 SageMaker client; needs `sagemaker:ListTrainingJobs` and `sagemaker:DescribeTrainingJob`.
+        sleep: lets that many seconds pass.
+        told: called while it reads.
+    """
+
+    client: SageMakerClient
+    sleep: Callable[[float], None]
+    told: Told = field(default=lambda _what, _done, _total: None)
+
+    def history(self, since: datetime) -> list[TraceJob]:
+        """The jobs created after that time which have run and ended, in order of creation.
+
+        Raises `BadTrace` where there is none, and botocore's errors where AWS does not answer.
+        """
+        names = list(self._names(since))
+        found: list[Answer] = []
+        for number, name in enumerate(names):
+            self.told("reading jobs", number, len(names))
+            found.append(self._patiently(self.client.describe_training_job, TrainingJobName=name))
+        jobs = trace_of(found)
+        if not jobs:
+            raise BadTrace(f"no training job on accelerators has run and ended since {since:%Y-%m-%d}")
+        return jobs
+
+    def _names(self, since: datetime) -> Iterator[str]:
+        """Ended jobs, page by page, the oldest first."""
+        asked: dict[str, Any] = {
+            "CreationTimeAfter": since,
+            "MaxResults": PAGE,
+            "SortBy": "CreationTime",
+            "SortOrder": "Ascending",
+        }
+        count = 0
+        while True:
+            page: Answer = self._patiently(self.client.list_training_jobs, **asked)
+            names = [each["TrainingJobName"] for each in page["TrainingJobSummaries"] if _ended(each)]
+            count += len(names)
+            self.told("listing jobs", count, None)
+            yield from names
+            if not page.get("NextToken"):
+                return
+            asked["NextToken"] = page["NextToken"]
+            self.sleep(PAUSE_SECONDS)
+
+    def _patiently(self, call: Callable[..., Any], **members: Any) -> Any:
+        """The answer; asked again after ever longer pauses while AWS throttles."""
+        for attempt in range(MOST_TRIES):
+            try:
+                return call(**members)
+            except ClientError as error:
+                if attempt + 1 == MOST_TRIES or not _THROTTLED.search(error.response["Error"]["Code"]):
+                    raise
+                self.sleep(min(2.0**attempt, LONGEST_PAUSE_SECONDS))
+        raise AssertionError("the last try returns or raises")
+
+
+def trace_of(answers: Iterable[Answer]) -> list[TraceJob]:
+    """The jobs that Describe answers tell of, in order of creation; attempts of one job of a queue are one job."""
+    rows = [row for row in map(_row, answers) if row is not None]
+    merged: dict[str, _Row] = {}
+    for row in sorted(rows, key=lambda row: (row.created, row.name)):
+        name = row.name.partition(STAMP)[0]
+        earlier = merged.get(name)
+        merged[name] = row if earlier is None else earlier.and_then(row)
+    first = min((row.created for row in rows), default=None)
+    return [row.job(name, first) for name, row in merged.items() if first is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    name: str
+    created: datetime
+    seconds: float
+    gpus: int
+    share: str
+    max_runtime: float | None
+
+    def and_then(self, later: _Row) -> _Row:
+        """The same job with a later attempt's time, too."""
+        seconds, gpus = self.seconds + later.seconds, max(self.gpus, later.gpus)
+        return _Row(self.name, self.created, seconds, gpus, self.share, self.max_runtime)
+
+    def job(self, name: str, first: datetime) -> TraceJob:
+        submit = (self.created - first).total_seconds()
+        return TraceJob(name, submit, self.seconds, self.gpus, self.share, self.max_runtime)
+
+
+def _row(answer: Answer) -> _Row | None:
+    """What a job counts as; None for one that never ran, has not ended, or has no accelerators."""
+    gpus = _gpus(answer.get("ResourceConfig") or {})
+    if not (_ended(answer) and gpus and answer.get("TrainingStartTime") and answer.get("TrainingEndTime")):
+        return None
+    span = answer["TrainingEndTime"] - answer["TrainingStartTime"]
+    return _Row(
+        name=answer["TrainingJobName"],
+        created=answer["CreationTime"],
+        # Not `BillableTimeInSeconds`: for spot it is less by the discount.
+        seconds=float(answer.get("TrainingTimeInSeconds") or span.total_seconds()),
+        gpus=gpus,
+        share=str(answer.get("RoleArn") or "").rpartition("/")[2] or DEFAULT_SHARE,
+        max_runtime=(answer.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds"),
+    )
+
+
+def _ended(answer: Answer) -> bool:
+    return answer["TrainingJobStatus"] in ENDED
+
+
+def _gpus(config: Answer) -> int:
+    """Accelerators of all instances; of preferences, those of the type that SageMaker chose."""
+    if chosen := config.get("SelectedInstanceType"):
+        return _of(chosen, config.get("SelectedInstanceCount") or config.get("InstanceCount") or 1)
+    groups = config.get("InstanceGroups") or [config]
+    return sum(_of(group.get("InstanceType") or "", group.get("InstanceCount") or 0) for group in groups)
+
+
+def _of(instance_type: str, count: int) -> int:
+    return accelerators_of(instance_type) * count if _ACCELERATED.match(instance_type) else 0

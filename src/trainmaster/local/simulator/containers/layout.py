@@ -1,0 +1,179 @@
+"""The directory and the environment that a training script finds, as in a SageMaker container.
+
+`SM_BASE_DIR` stands for `/opt/ml`; each instance has its own. Checkpoints are kept outside, under a name made of their
+S3 URI, so that the next attempt with the same URI finds them, and every instance the same. It must not start anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from trainmaster.local.simulator.containers.hosts import Host, names
+from trainmaster.local.simulator.service.job import TrainingJob
+
+LOCAL_ADDRESS = "TRAINMASTER_LOCAL_ADDR"
+"""Where other containers reach this one; on SageMaker its name in `hosts` resolves to that."""
+NETWORK_INTERFACE = "lo"
+OPT_ML = PurePosixPath("/opt/ml")
+LIKE_AWS_IMAGES = {"PYTHONUNBUFFERED": "1"}
+"""What AWS's training images set: without it a line of output would wait for thousands of others."""
+SHOWN = 40
+"""Characters of the URI's last part that the directory's name shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which of a job's instances a container runs on, and the loopback address that stands for it."""
+
+    hosts: tuple[Host, ...]
+    host: Host
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Where a script runs, what it sees, and where it may say why it failed."""
+
+    directory: Path
+    environment: Mapping[str, str]
+    failure: Path
+
+
+def build(root: Path, job: TrainingJob, place: Place, inherited: Mapping[str, str]) -> Container:
+    """Make the directory of one instance under `root`; making it again keeps what is there."""
+    base = root / "jobs" / job.name
+    if len(place.hosts) > 1:
+        base /= place.host.name
+    for part in ("input/config", "input/data", "model", "output/data", "code"):
+        (base / part).mkdir(parents=True, exist_ok=True)
+    for channel in _channels(job):
+        (base / "input/data" / channel).mkdir(exist_ok=True)
+    checkpoints = _link_checkpoints(root, base, job)
+    _write_config(base / "input/config", job, place)
+    environment = {
+        **LIKE_AWS_IMAGES,
+        **inherited,
+        **job.request.get("Environment", {}),
+        **_paths(base, checkpoints, job),
+        **_variables(job, place),
+    }
+    return Container(base / "code", environment, base / "output/failure")
+
+
+def checkpoint_directory(root: Path, uri: str) -> Path:
+    """Where checkpoints with this URI are kept."""
+    uri = uri.rstrip("/")
+    shown = re.sub(r"[^A-Za-z0-9.-]", "-", uri.rpartition("/")[2])[:SHOWN].lstrip(".")
+    return root / "checkpoints" / f"{shown}-{hashlib.sha256(uri.encode()).hexdigest()[:16]}"
+
+
+def _link_checkpoints(root: Path, base: Path, job: TrainingJob) -> Path:
+    if job.checkpoint_uri is None:
+        own = base / "checkpoints"
+        own.mkdir(exist_ok=True)
+        return own
+    kept = checkpoint_directory(root, job.checkpoint_uri)
+    kept.mkdir(parents=True, exist_ok=True)
+    link = base / _inside(job.request["CheckpointConfig"].get("LocalPath"))
+    if not link.is_symlink():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(kept, target_is_directory=True)
+    return link
+
+
+def _inside(local_path: str | None) -> PurePosixPath:
+    """The path of the request below `/opt/ml`; the default for one that lies elsewhere: nothing is made outside."""
+    default = PurePosixPath("checkpoints")
+    path = PurePosixPath(local_path or OPT_ML / default)
+    if ".." in path.parts or not path.is_relative_to(OPT_ML) or path == OPT_ML:
+        return default
+    below = path.relative_to(OPT_ML)
+    return default if below.parts[0] in ("input", "model", "output", "code") else below
+
+
+def _write_config(directory: Path, job: TrainingJob, place: Place) -> None:
+    (directory / "hyperparameters.json").write_text(json.dumps(_hyperparameters(job)))
+    (directory / "resourceconfig.json").write_text(json.dumps(_resources(place)))
+    (directory / "inputdataconfig.json").write_text(json.dumps(_inputs(job)))
+
+
+def _paths(base: Path, checkpoints: Path, job: TrainingJob) -> dict[str, str]:
+    paths = {
+        "SM_BASE_DIR": base,
+        "SM_INPUT_DIR": base / "input",
+        "SM_INPUT_CONFIG_DIR": base / "input/config",
+        "SM_MODEL_DIR": base / "model",
+        "SM_OUTPUT_DIR": base / "output",
+        "SM_OUTPUT_DATA_DIR": base / "output/data",
+        "SM_CHECKPOINT_DIR": checkpoints,
+        **{f"SM_CHANNEL_{_upper(name)}": base / "input/data" / name for name in _channels(job)},
+    }
+    return {name: str(path) for name, path in paths.items()}
+
+
+def _variables(job: TrainingJob, place: Place) -> dict[str, str]:
+    parameters = _hyperparameters(job)
+    return {
+        **{f"SM_HP_{_upper(name)}": value for name, value in parameters.items()},
+        "SM_HPS": json.dumps(parameters),
+        "SM_CHANNELS": json.dumps(_channels(job)),
+        "SM_RESOURCE_CONFIG": json.dumps(_resources(place)),
+        "SM_CURRENT_HOST": place.host.name,
+        "SM_HOSTS": json.dumps(names(place.hosts)),
+        "SM_NETWORK_INTERFACE_NAME": NETWORK_INTERFACE,
+        "SM_NUM_CPUS": str(os.cpu_count() or 1),
+        "SM_NUM_GPUS": "0",
+        "SM_CURRENT_INSTANCE_TYPE": place.host.instance_type,
+        "TRAINING_JOB_NAME": job.name,
+        "TRAINING_JOB_ARN": job.arn,
+        LOCAL_ADDRESS: place.address,
+    }
+
+
+def _hyperparameters(job: TrainingJob) -> dict[str, str]:
+    return dict(job.request.get("HyperParameters", {}))
+
+
+def _channels(job: TrainingJob) -> list[str]:
+    return [channel["ChannelName"] for channel in job.request.get("InputDataConfig", [])]
+
+
+def _inputs(job: TrainingJob) -> dict[str, Any]:
+    return {
+        channel["ChannelName"]: {
+            "TrainingInputMode": channel.get("InputMode", job.request["AlgorithmSpecification"]["TrainingInputMode"]),
+            "S3DistributionType": channel["DataSource"].get("S3DataSource", {}).get("S3DataDistributionType", "None"),
+            "RecordWrapperType": channel.get("RecordWrapperType", "None"),
+        }
+        for channel in job.request.get("InputDataConfig", [])
+    }
+
+
+def _resources(place: Place) -> dict[str, Any]:
+    groups = {host.group: host.instance_type for host in place.hosts}
+    return {
+        "current_host": place.host.name,
+        "current_instance_type": place.host.instance_type,
+        "current_group_name": place.host.group,
+        "hosts": names(place.hosts),
+        "instance_groups": [
+            {
+                "instance_group_name": group,
+                "instance_type": instance_type,
+                "hosts": names([host for host in place.hosts if host.group == group]),
+            }
+            for group, instance_type in groups.items()
+        ],
+        "network_interface_name": NETWORK_INTERFACE,
+    }
+
+
+def _upper(name: str) -> str:
+    return re.sub(r"[^A-Z0-9]", "_", name.upper())

@@ -1,0 +1,206 @@
+"""Runs a job's own command as its training script: a real process group on this machine for each instance.
+
+A command is the argument list of `ContainerEntrypoint` and `ContainerArguments`; no shell ever sees a request. It
+is used only where the simulator was built with it, which is what allowing commands means. No process outlives it:
+a guardian kills the groups when this process dies, `close` when it ends. It must not know states.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from trainmaster.local.simulator.clock import Clock
+from trainmaster.local.simulator.containers.hosts import Addresses, hosts_of
+from trainmaster.local.simulator.containers.layout import Place, build
+from trainmaster.local.simulator.containers.process import Guardian, Script
+from trainmaster.local.simulator.service.job import TrainingJob
+
+LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+LONGEST_LINE = 200_000
+"""Bytes: CloudWatch Logs takes 256 KB an event."""
+LAST_WORDS_SECONDS = 1.0
+"""How long there is between SIGTERM and SIGKILL for the others when one instance has failed and for all on `close`,
+and for the rest of a script's output."""
+NOT_STARTED = 127
+"""The exit code that a shell would give a command that cannot be started."""
+STRIDE = 251
+"""How far apart simulators with neighbouring process ids begin to give out addresses."""
+Exited = Callable[[str, int, str | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line of a script's output, for CloudWatch Logs."""
+
+    group: str
+    stream: str
+    at: datetime
+    text: str
+
+
+LogSink = Callable[[LogLine], None]
+
+
+@dataclass(slots=True)
+class _Run:
+    """All instances of one run of a job; the first failure of any is the job's."""
+
+    name: str
+    number: int
+    addresses: list[str]
+    scripts: list[Script] = field(default_factory=list)
+    left: int = 0
+    failure: str | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def send(self, number: int) -> None:
+        for script in self.scripts:
+            script.send(number)
+
+
+class CommandRunner:
+    """Starts, signals and buries scripts.
+
+    Args:
+        root: where jobs' directories and checkpoints are made.
+        clock: what time a line of output came.
+        logs: takes each line; called from a thread of the script.
+        inherited: the environment that every script has besides its own; the request's `Environment` comes first.
+    """
+
+    def __init__(
+        self, root: Path, clock: Clock, *, logs: LogSink | None = None, inherited: Mapping[str, str] | None = None
+    ) -> None:
+        self._root = root
+        self._clock = clock
+        self._logs = logs
+        self._inherited = inherited or {}
+        self._exited: Exited = lambda _name, _run, _failure: None
+        self._lock = threading.Lock()
+        self._runs: dict[tuple[str, int], _Run] = {}
+        self._watchers: set[threading.Thread] = set()
+        self._closed = False
+        self._addresses = Addresses(os.getpid() * STRIDE)
+        self._guardian = Guardian()
+        atexit.register(self.close)
+
+    def report_to(self, exited: Exited) -> None:
+        """Tell this one when all scripts of a job have ended."""
+        self._exited = exited
+
+    def start(self, job: TrainingJob, run: int) -> None:
+        """Start the job's command on each instance. One that cannot be started has ended with the reason."""
+        try:
+            self._start(job, run)
+        except OSError as error:
+            self._exited(job.name, run, f"AlgorithmError: {error}, exit code: {NOT_STARTED}")
+
+    def signal(self, name: str, run: int, *, kill: bool) -> None:
+        """SIGTERM, or SIGKILL, to the job's scripts and all their children; nothing where they have ended."""
+        running = self._runs.get((name, run))
+        if running is not None:
+            running.send(signal.SIGKILL if kill else signal.SIGTERM)
+
+    def close(self) -> None:
+        """End all scripts, by force where they do not go at once, and wait until they have."""
+        with self._lock:
+            self._closed = True
+            runs, watchers = list(self._runs.values()), list(self._watchers)
+        for run in runs:
+            run.send(signal.SIGTERM)
+        for watcher in watchers:
+            watcher.join(LAST_WORDS_SECONDS / max(1, len(watchers)))
+        for run in runs:
+            run.send(signal.SIGKILL)
+        for watcher in watchers:
+            watcher.join(LAST_WORDS_SECONDS)
+        self._guardian.close()
+        atexit.unregister(self.close)
+
+    def _start(self, job: TrainingJob, number: int) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            run, watchers = self._spawn(job, number)
+            self._runs[job.name, number] = run
+            self._watchers.update(watchers)
+        for watcher in watchers:
+            watcher.start()
+
+    def _spawn(self, job: TrainingJob, number: int) -> tuple[_Run, list[threading.Thread]]:
+        """A process for each instance, or none at all."""
+        hosts = hosts_of(job)
+        run = _Run(job.name, number, self._addresses.take(len(hosts)))
+        since = int(self._clock.now().timestamp())
+        watchers = []
+        try:
+            for host, address in zip(hosts, run.addresses, strict=True):
+                script = Script(job.argv, build(self._root, job, Place(hosts, host, address), self._inherited))
+                run.scripts.append(script)
+                self._guardian.watch(script.group)
+                arguments = (run, script, f"{job.name}/{host.name}-{since}")
+                watchers.append(threading.Thread(target=self._watch, args=arguments, name=job.name, daemon=True))
+        except OSError:
+            self._take_back(run)
+            raise
+        run.left = len(hosts)
+        return run, watchers
+
+    def _take_back(self, run: _Run) -> None:
+        """End the instances that were started before one could not be."""
+        run.send(signal.SIGKILL)
+        for script in run.scripts:
+            script.wait()
+            self._guardian.forget(script.group)
+            if script.output is not None:
+                script.output.close()
+        self._addresses.give(run.addresses)
+
+    def _watch(self, run: _Run, script: Script, stream: str) -> None:
+        """Follow a script to its end."""
+        reader = threading.Thread(target=self._read, args=(script, stream), daemon=True)
+        reader.start()
+        script.wait()
+        self._guardian.forget(script.group)
+        reader.join(LAST_WORDS_SECONDS)
+        if self._bury(run, script.why_failed()):
+            run.send(signal.SIGTERM)
+            run.ended.wait(LAST_WORDS_SECONDS)
+            run.send(signal.SIGKILL)
+            with self._lock:
+                self._watchers.discard(threading.current_thread())
+
+    def _bury(self, run: _Run, failure: str | None) -> bool:
+        """One instance has ended; whether it is the first to have failed while others go on."""
+        with self._lock:
+            first = failure is not None and run.failure is None
+            run.failure = run.failure or failure
+            run.left -= 1
+            if first and run.left:
+                return True
+            self._watchers.discard(threading.current_thread())
+            if run.left:
+                return False
+            del self._runs[run.name, run.number]
+            closed = self._closed
+        run.ended.set()
+        self._addresses.give(run.addresses)
+        if not closed:
+            self._exited(run.name, run.number, run.failure)
+        return False
+
+    def _read(self, script: Script, stream: str) -> None:
+        if script.output is None:
+            return
+        with script.output as output:
+            while raw := output.readline(LONGEST_LINE):
+                if self._logs is not None:
+                    text = raw.decode(errors="replace").rstrip("\r\n")
+                    self._logs(LogLine(LOG_GROUP, stream, self._clock.now(), text))

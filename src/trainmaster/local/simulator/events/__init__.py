@@ -1,0 +1,1 @@
+"""Events and logs that leave the simulator."""

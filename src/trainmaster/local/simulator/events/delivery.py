@@ -1,0 +1,163 @@
+"""Carries events to an EventBridge bus and log lines to CloudWatch Logs, of whatever endpoint.
+
+Everything goes through a queue and a thread, so that a slow or absent endpoint never holds the simulator up. What
+cannot be delivered is dropped with a warning, as EventBridge's delivery is best effort too. It must not change what
+it carries.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from trainmaster.local.simulator.containers.runner import LogLine
+from trainmaster.local.simulator.events.events import Event
+
+if TYPE_CHECKING:
+    from mypy_boto3_logs import CloudWatchLogsClient
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+MOST_WAITING = 10_000
+MOST_EVENTS = 10
+"""Entries that PutEvents takes."""
+MOST_LINES = 500
+MOST_TRIES = 5
+FIRST_PAUSE_SECONDS = 0.2
+LAST_CALL_SECONDS = 5.0
+"""How long `close` waits for what is still queued."""
+
+
+class Bus(Protocol):
+    """EventBridge's client, as far as it is needed."""
+
+    def put_events(self, *, Entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:  # noqa: N803 - AWS's name
+        """Put events; tells how many were refused."""
+        ...
+
+
+class Courier(Generic[T]):
+    """Delivers things in order, in batches, from a thread of its own.
+
+    Args:
+        deliver: takes a batch; raising means that it is to be tried again.
+        most: how many make a batch.
+        pause: how long to wait before the second try, in seconds; doubled for each further one.
+    """
+
+    def __init__(self, deliver: Callable[[list[T]], None], most: int, pause: float = FIRST_PAUSE_SECONDS) -> None:
+        self._deliver = deliver
+        self._most = most
+        self._pause = pause
+        self._queue: queue.Queue[T | None] = queue.Queue(MOST_WAITING)
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="simulator-courier", daemon=True)
+        self._thread.start()
+
+    def put(self, thing: T) -> None:
+        """Queue it; drop it, with a warning, where the queue is full. Never waits."""
+        try:
+            self._queue.put_nowait(thing)
+        except queue.Full:
+            log.warning("dropped: the receiver is too slow")
+
+    def close(self) -> None:
+        """Deliver what is queued, within reason, and stop."""
+        self._closing.set()
+        try:
+            self._queue.put(None, timeout=LAST_CALL_SECONDS)
+        except queue.Full:
+            log.warning("the receiver is too slow: what is queued may be lost")
+        self._thread.join(LAST_CALL_SECONDS)
+
+    def _run(self) -> None:
+        ended = False
+        while not ended:
+            batch, ended = self._next_batch()
+            if batch:
+                self._try(batch)
+
+    def _next_batch(self) -> tuple[list[T], bool]:
+        first = self._queue.get()
+        batch: list[T] = []
+        while first is not None:
+            batch.append(first)
+            if len(batch) == self._most:
+                return batch, False
+            try:
+                first = self._queue.get_nowait()
+            except queue.Empty:
+                return batch, False
+        return batch, True
+
+    def _try(self, batch: list[T]) -> None:
+        for attempt in range(MOST_TRIES):
+            try:
+                return self._deliver(batch)
+            except Exception as error:  # noqa: BLE001 - whatever the receiver's trouble is, the thread must live
+                log.warning("delivery failed", extra={"attempt": attempt + 1, "cause": str(error)})
+                self._closing.wait(self._pause * 2**attempt)
+        log.warning("gave up delivering", extra={"count": len(batch)})
+        return None
+
+
+def event_courier(client: Bus, bus: str) -> Courier[Event]:
+    """Puts events on a bus."""
+
+    def deliver(batch: list[Event]) -> None:
+        answer = client.put_events(Entries=[_entry(event, bus) for event in batch])
+        if answer["FailedEntryCount"]:
+            raise RuntimeError(f"the bus refused events: {answer['Entries']}")
+
+    return Courier(deliver, MOST_EVENTS)
+
+
+def log_courier(client: CloudWatchLogsClient) -> Courier[LogLine]:
+    """Puts lines into their log streams, making groups and streams as they come."""
+    known: set[tuple[str, str]] = set()
+
+    def deliver(batch: list[LogLine]) -> None:
+        # Stable: the lines of one stream keep their order.
+        for (group, stream), lines in groupby(sorted(batch, key=_stream_of), key=_stream_of):
+            if (group, stream) not in known:
+                _make_stream(client, group, stream)
+                known.add((group, stream))
+            _put_lines(client, group, stream, lines)
+
+    return Courier(deliver, MOST_LINES)
+
+
+def _stream_of(line: LogLine) -> tuple[str, str]:
+    return line.group, line.stream
+
+
+def _make_stream(client: CloudWatchLogsClient, group: str, stream: str) -> None:
+    exists = client.exceptions.ResourceAlreadyExistsException
+    with contextlib.suppress(exists):
+        client.create_log_group(logGroupName=group)
+    with contextlib.suppress(exists):
+        client.create_log_stream(logGroupName=group, logStreamName=stream)
+
+
+def _put_lines(client: CloudWatchLogsClient, group: str, stream: str, lines: Iterable[LogLine]) -> None:
+    # CloudWatch Logs refuses an empty message.
+    events = [{"timestamp": round(line.at.timestamp() * 1000), "message": line.text or " "} for line in lines]
+    client.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)  # type: ignore[arg-type]
+
+
+def _entry(event: Event, bus: str) -> dict[str, Any]:
+    return {
+        "Source": event["source"],
+        "DetailType": event["detail-type"],
+        "Detail": json.dumps(event["detail"]),
+        "Resources": event["resources"],
+        "Time": datetime.fromisoformat(event["time"]),
+        "EventBusName": bus,
+    }

@@ -1,0 +1,137 @@
+"""Training plans: capacity reserved for stretches of time, which SageMaker takes back half an hour before each ends.
+
+From the SageMaker developer guide, "Training plans utilization for SageMaker training jobs" and "View training plan
+details". Which status a job ends with as its plan does, no page says: here it is stopped. Not simulated: a plan that
+only an entry of `InstancePreferences` names, and the limits on how long a job may be pending in an active plan. It must
+not read a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from trainmaster.local.simulator.service import interruptions
+from trainmaster.local.simulator.service.closing import finish
+from trainmaster.local.simulator.service.job import FAILED, STOPPED, Ending, Stage, TrainingJob
+from trainmaster.local.simulator.service.world import World
+from trainmaster.local.simulator.wire.errors import invalid, not_found
+
+RECLAIMED_BEFORE = timedelta(minutes=30)
+PLAN_ENDS = Ending(STOPPED, STOPPED, "Training job stopped: the reserved capacity of its training plan ends")
+NOTHING_LEFT = Ending(
+    FAILED,
+    FAILED,
+    "Training job failed",
+    "InsufficientCapacityError: The training plan has no capacity for this job.",
+)
+
+Block = tuple[datetime, datetime]
+"""Start and end of one reserved capacity."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """A training plan for training jobs."""
+
+    name: str
+    arn: str
+    instance_type: str
+    count: int
+    blocks: tuple[Block, ...]
+
+    def status(self, now: datetime) -> str:
+        """`TrainingPlanStatus`: Scheduled again between two reserved capacities."""
+        if now >= self.blocks[-1][1]:
+            return "Expired"
+        return "Active" if any(starts <= now < ends for starts, ends in self.blocks) else "Scheduled"
+
+
+def add_plan(world: World, plan: TrainingPlan, now: datetime) -> None:
+    """A plan has been bought; its capacity comes and goes by itself."""
+    world.plans[plan.arn] = plan
+    world.ec2.set_capacity(plan.instance_type, 0, plan.arn)
+    for starts, ends in plan.blocks:
+        world.agenda.at(max(starts, now), partial(_open, world, plan))
+        world.agenda.at(ends - RECLAIMED_BEFORE, partial(_reclaim, world, plan))
+
+
+def check_plan(world: World, request: Mapping[str, Any], now: datetime) -> None:
+    """Raise `ApiError` where a request names a plan that cannot serve it."""
+    config = request.get("ResourceConfig", {})
+    arn = config.get("TrainingPlanArn")
+    if arn is None:
+        return
+    plan: TrainingPlan | None = world.plans.get(arn)
+    if plan is None:
+        raise invalid(f"Training plan {arn} does not exist.")
+    if plan.status(now) == "Expired":
+        raise invalid("The training plan must be in the Scheduled or Active status.")
+    if config.get("InstanceType") != plan.instance_type or config.get("InstanceCount", 0) > plan.count:
+        raise invalid(f"The training plan has {plan.count} instances of {plan.instance_type}.")
+    if request.get("EnableManagedSpotTraining"):
+        raise invalid("A training plan cannot be used by managed spot training.")
+
+
+def describe_plan(world: World, name_or_arn: str, now: datetime) -> dict[str, Any]:
+    """The DescribeTrainingPlan answer. Raises `ApiError` where there is no such plan."""
+    plan: TrainingPlan | None = next((p for p in world.plans.values() if name_or_arn in (p.arn, p.name)), None)
+    if plan is None:
+        raise not_found("ResourceNotFound")
+    status = plan.status(now)
+    in_use = world.ec2.running(plan.instance_type, plan.arn)
+    capacities = [_capacity(plan, index, now) for index in range(len(plan.blocks))]
+    hours = sum((ends - starts for starts, ends in plan.blocks), timedelta()) // timedelta(hours=1)
+    return {
+        "TrainingPlanArn": plan.arn,
+        "TrainingPlanName": plan.name,
+        "Status": status,
+        "DurationHours": hours,
+        "StartTime": plan.blocks[0][0],
+        "EndTime": plan.blocks[-1][1],
+        "TotalInstanceCount": plan.count,
+        "AvailableInstanceCount": plan.count - in_use if status == "Active" else 0,
+        "InUseInstanceCount": in_use,
+        "TargetResources": ["training-job"],
+        "ReservedCapacitySummaries": capacities,
+    }
+
+
+def _capacity(plan: TrainingPlan, index: int, now: datetime) -> dict[str, Any]:
+    starts, ends = plan.blocks[index]
+    return {
+        "ReservedCapacityArn": plan.arn.replace("training-plan/", "reserved-capacity/") + f"-{index}",
+        "InstanceType": plan.instance_type,
+        "TotalInstanceCount": plan.count,
+        "Status": "Scheduled" if now < starts else "Active" if now < ends else "Expired",
+        "StartTime": starts,
+        "EndTime": ends,
+    }
+
+
+def _open(world: World, plan: TrainingPlan, _now: datetime) -> None:
+    world.ec2.set_capacity(plan.instance_type, plan.count, plan.arn)
+    world.freed = True
+
+
+def _reclaim(world: World, plan: TrainingPlan, now: datetime) -> None:
+    """The instances go; jobs wait for the next reserved capacity, or end with the last."""
+    world.ec2.set_capacity(plan.instance_type, 0, plan.arn)
+    last = now >= plan.blocks[-1][1] - RECLAIMED_BEFORE
+    for job in [job for job in world.jobs.values() if job.market == plan.arn and not job.terminal]:
+        if job.status == "Stopping" or job.stage is Stage.UPLOADING:
+            continue
+        if job.held and last:
+            interruptions.end(world, job, PLAN_ENDS, now)
+        elif job.held:
+            interruptions.lose(world, job, "Pending", "Training job waiting for capacity", now)
+        elif last:
+            _give_up(world, job, now)
+
+
+def _give_up(world: World, job: TrainingJob, now: datetime) -> None:
+    job.ending = NOTHING_LEFT
+    finish(world, job, now)

@@ -1,0 +1,115 @@
+"""Warm pools: instances that stay after a job's end for a job like it (facts/sagemaker.md 2.1).
+
+They count against the account's limit like a running job. It must not read a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from trainmaster.local.simulator.service.demand import Market, market
+from trainmaster.local.simulator.service.job import TrainingJob, WarmPool
+from trainmaster.local.simulator.service.world import World
+from trainmaster.local.simulator.wire.errors import invalid
+
+LONGEST_CHAIN = timedelta(days=28)
+"""How long the same instances may serve one job after another (SDG/train-warm-pools)."""
+MATCHED_RESOURCES = ("InstanceType", "InstanceCount", "VolumeSizeInGB", "VolumeKmsKeyId")
+MATCHED_SWITCHES = ("EnableInterContainerTrafficEncryption", "EnableNetworkIsolation")
+
+
+def likeness(request: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """What must be equal for a job to reuse another's instances; None for jobs that have no part in this."""
+    config = request.get("ResourceConfig", {})
+    if request.get("EnableManagedSpotTraining") or "InstanceType" not in config:
+        return None
+    network = request.get("VpcConfig", {})
+    return (
+        market(request),
+        request["RoleArn"],
+        *(config.get(name) for name in MATCHED_RESOURCES),
+        *(bool(request.get(name)) for name in MATCHED_SWITCHES),
+        *(tuple(sorted(network.get(name, ()))) for name in ("SecurityGroupIds", "Subnets")),
+        bool(request.get("SessionChainingConfig", {}).get("EnableSessionTagChaining")),
+    )
+
+
+def find_pool(world: World, request: Mapping[str, Any]) -> TrainingJob | None:
+    """The ended job whose kept instances this request would run on; the one that ended first."""
+    wanted = likeness(request)
+    if wanted is None:
+        return None
+    return next((old for old in world.pools.values() if likeness(old.request) == wanted), None)
+
+
+def reuse(world: World, old: TrainingJob, job: TrainingJob, now: datetime) -> None:
+    """The instances of an ended job become the new job's, with what they count for."""
+    world.pools.pop(old.name)
+    job.held, job.charge, job.chain_start = old.held, old.charge, old.chain_start
+    world.quotas.give_warm(old.warm_charge)
+    old.held, old.charge, old.warm_charge = {}, {}, {}
+    old.warm_pool, old.reused_by, old.pool_ended = WarmPool.REUSED, job.name, now
+    old.last_modified = now
+
+
+def keep_or_give(world: World, job: TrainingJob, now: datetime) -> None:
+    """At a job's end its instances stay as a warm pool where it asked for that, else everything is given back.
+
+    A job that was stopped leaves one as well: that is why preempting must set the keep-alive to 0 first.
+    """
+    if job.keep_alive and job.held and job.started:
+        job.warm_pool = WarmPool.AVAILABLE
+        world.pools[job.name] = job
+        return _watch(world, job)
+    if job.warm_pool:
+        job.warm_pool, job.pool_ended = WarmPool.TERMINATED, now
+    return world.give_all(job)
+
+
+def change_keep_alive(world: World, job: TrainingJob, seconds: int, now: datetime) -> None:
+    """Keep a job's instances for another time than was asked; 0 ends its warm pool.
+
+    Raises `ApiError`: the job has ended and left no pool, or the quota for warm pools has no room.
+    """
+    if job.terminal and job.warm_pool is not WarmPool.AVAILABLE:
+        raise invalid(
+            f"The request was rejected because the training job is in status {job.status} "
+            "and has no warm pool that is available."
+        )
+    if seconds and (job.market == Market.SPOT or "InstanceGroups" in job.request.get("ResourceConfig", {})):
+        raise invalid("Warm pools are not available to managed spot training and heterogeneous clusters.")
+    if seconds and not job.keep_alive:
+        count_as_warm(world, job)
+    job.keep_alive, job.last_modified = seconds, now
+    if job.terminal:
+        return _end_expired(world, job, now)
+    return None
+
+
+def count_as_warm(world: World, job: TrainingJob) -> None:
+    """The job's instances will be kept. Raises `ApiError` where the quota for that has no room."""
+    world.quotas.check_warm(job.charge)
+    world.quotas.take_warm(job.charge)
+    job.warm_charge, job.warm_pool = job.charge, WarmPool.IN_USE
+
+
+def _watch(world: World, job: TrainingJob) -> None:
+    world.agenda.at(_expiry(job), lambda time: _end_expired(world, job, time))
+
+
+def _expiry(job: TrainingJob) -> datetime:
+    ended, chain_start = job.ended or job.created, job.chain_start or job.created
+    return min(ended + timedelta(seconds=job.keep_alive), max(ended, chain_start + LONGEST_CHAIN))
+
+
+def _end_expired(world: World, job: TrainingJob, now: datetime) -> None:
+    if job.warm_pool is not WarmPool.AVAILABLE:
+        return
+    if now < _expiry(job):
+        _watch(world, job)
+        return
+    world.pools.pop(job.name)
+    job.warm_pool, job.pool_ended, job.last_modified = WarmPool.TERMINATED, now, now
+    world.give_all(job)

@@ -1,0 +1,1 @@
+"""The simulator's API: protocol, server, client."""

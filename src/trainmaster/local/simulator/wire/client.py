@@ -1,0 +1,82 @@
+"""A real boto3 SageMaker client whose requests never leave the process.
+
+botocore serialises and parses as ever; only the sending is replaced, through its `before-send` event. Calls of
+operations that the simulator does not know are left alone. It must not know the rules of training jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.config import Config
+
+from trainmaster.local.simulator.wire.protocol import TARGET_PREFIX, Reply
+
+if TYPE_CHECKING:
+    from mypy_boto3_sagemaker import SageMakerClient
+
+Answerer = Callable[[str, bytes], Reply | None]
+NOWHERE = "https://sagemaker.simulator.invalid"
+"""An address that cannot exist, so that a request that slipped past the handler fails instead of reaching AWS."""
+
+
+def new_client(answerer: Answerer, region: str, config: Config | None) -> SageMakerClient:
+    """A client that is answered by `answerer`; by default it does not retry, so that every error is seen."""
+    once = Config(retries={"mode": "standard", "total_max_attempts": 1})
+    client = _session().client(
+        "sagemaker",
+        region_name=region,
+        endpoint_url=NOWHERE,
+        aws_access_key_id="simulator",
+        aws_secret_access_key="simulator",  # noqa: S106 - signs requests that nobody checks
+        config=once.merge(config) if config else once,
+    )
+    attach(client, answerer)
+    return client
+
+
+def attach(client: SageMakerClient, answerer: Answerer) -> None:
+    """Have a client that exists already answered by `answerer`."""
+
+    def send(request: AWSPreparedRequest, **_: Any) -> AWSResponse | None:
+        operation = _target(request)
+        reply = answerer(operation, _body(request))
+        return None if reply is None else _response(request, reply)
+
+    handler: Any = send  # the stubs say that handlers return nothing; this event's do
+    client.meta.events.register("before-send.sagemaker.*", handler)
+
+
+class _Raw(BytesIO):
+    """What `AWSResponse` reads its content from."""
+
+    def stream(self, **_: Any) -> Iterator[bytes]:
+        yield self.read()
+
+
+@lru_cache(maxsize=1)
+def _session() -> boto3.session.Session:
+    """One session for all clients: loading SageMaker's model takes longer than most tests."""
+    return boto3.session.Session()
+
+
+def _target(request: AWSPreparedRequest) -> str:
+    target: Any = request.headers.get("X-Amz-Target", "")
+    text = target.decode() if isinstance(target, bytes) else str(target)
+    return text.removeprefix(TARGET_PREFIX)
+
+
+def _body(request: AWSPreparedRequest) -> bytes:
+    body: Any = request.body
+    return body.encode() if isinstance(body, str) else bytes(body or b"")
+
+
+def _response(request: AWSPreparedRequest, reply: Reply) -> AWSResponse:
+    raw: Any = _Raw(reply.body)
+    headers: Any = dict(reply.headers)
+    return AWSResponse(request.url, reply.status, headers, raw)

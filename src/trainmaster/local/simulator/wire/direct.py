@@ -1,0 +1,65 @@
+"""The simulator as a SageMaker client without a network: values in, values out, errors as botocore raises them.
+
+For those who make a great many calls, such as a replay. Requests are checked as ever. It must not know the rules of
+training jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from trainmaster.local.simulator.wire.errors import ApiError
+
+Answer = dict[str, Any]
+
+
+class DirectClient:
+    """The training operations that a launcher uses, named as in boto3.
+
+    Args:
+        call: carries out an operation. Raises `ApiError`.
+    """
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Answer]) -> None:
+        self._carry_out = call
+
+    def create_training_job(self, **members: Any) -> Answer:
+        """CreateTrainingJob."""
+        return self._call("CreateTrainingJob", members)
+
+    def describe_training_job(self, **members: Any) -> Answer:
+        """DescribeTrainingJob."""
+        return self._call("DescribeTrainingJob", members)
+
+    def describe_training_plan(self, **members: Any) -> Answer:
+        """DescribeTrainingPlan."""
+        return self._call("DescribeTrainingPlan", members)
+
+    def list_training_jobs(self, **members: Any) -> Answer:
+        """ListTrainingJobs."""
+        return self._call("ListTrainingJobs", members)
+
+    def stop_training_job(self, **members: Any) -> Answer:
+        """StopTrainingJob."""
+        return self._call("StopTrainingJob", members)
+
+    def update_training_job(self, **members: Any) -> Answer:
+        """UpdateTrainingJob."""
+        return self._call("UpdateTrainingJob", members)
+
+    def list_tags(self, **members: Any) -> Answer:
+        """ListTags."""
+        return self._call("ListTags", members)
+
+    def _call(self, operation: str, members: Mapping[str, Any]) -> Answer:
+        try:
+            return self._carry_out(operation, members)
+        except ApiError as error:
+            response: Any = {
+                "Error": {"Code": error.code, "Message": error.message},
+                "ResponseMetadata": {"HTTPStatusCode": error.status},
+            }
+            raise ClientError(response, operation) from error

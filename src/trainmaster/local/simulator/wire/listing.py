@@ -1,0 +1,84 @@
+"""ListTrainingJobs: which jobs, in which order, cut into pages.
+
+The page is cut before `StatusEquals` is applied, so that a page may be short or empty and still have a next one
+(SageMaker API, ListTrainingJobs). It must not change anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from trainmaster.local.simulator.service.job import TrainingJob
+from trainmaster.local.simulator.wire.errors import invalid
+from trainmaster.local.simulator.wire.views import summary
+
+DEFAULT_RESULTS = 10
+Place = tuple[str | float, float, str]
+
+
+def list_jobs(jobs: Iterable[TrainingJob], request: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """The answer. Raises `ApiError` for a token that is not one of ours."""
+    sort_by = request.get("SortBy", "CreationTime")
+    down = _descending(sort_by, request.get("SortOrder"))
+    after = _opened(request["NextToken"]) if request.get("NextToken") else None
+    placed = [(_place(job, sort_by), job) for job in jobs if _wanted(job, request)]
+    placed.sort(key=lambda each: each[0], reverse=down)
+    if after is not None:
+        placed = [each for each in placed if (each[0] < after if down else each[0] > after)]
+    size = request.get("MaxResults", DEFAULT_RESULTS)
+    return _page(placed[: size + 1], size, request.get("StatusEquals"), now)
+
+
+def _page(placed: list[tuple[Place, TrainingJob]], size: int, status: str | None, now: datetime) -> dict[str, Any]:
+    page = placed[:size]
+    shown = [summary(job, now) for _, job in page if status in (None, job.status)]
+    answer: dict[str, Any] = {"TrainingJobSummaries": shown}
+    if len(placed) > size:
+        answer["NextToken"] = _sealed(page[-1][0])
+    return answer
+
+
+def _descending(sort_by: str, order: str | None) -> bool:
+    """The model calls Ascending the default; the operation's page says newest first, and so the service answers."""
+    return order == "Descending" if order else sort_by == "CreationTime"
+
+
+def _place(job: TrainingJob, sort_by: str) -> Place:
+    created = job.created.timestamp()
+    keys: dict[str, str | float] = {"Name": job.name, "Status": job.status, "CreationTime": created}
+    return keys[sort_by], created, job.name
+
+
+def _wanted(job: TrainingJob, request: Mapping[str, Any]) -> bool:
+    return (
+        _between(job.created, request.get("CreationTimeAfter"), request.get("CreationTimeBefore"))
+        and _between(job.last_modified, request.get("LastModifiedTimeAfter"), request.get("LastModifiedTimeBefore"))
+        and request.get("NameContains", "") in job.name
+        and request.get("WarmPoolStatusEquals") in (None, job.warm_pool)
+        and request.get("TrainingPlanArnEquals") in (None, _plan(job))
+    )
+
+
+def _plan(job: TrainingJob) -> str | None:
+    plan: str | None = job.request.get("ResourceConfig", {}).get("TrainingPlanArn")
+    return plan
+
+
+def _between(time: datetime, after: datetime | None, before: datetime | None) -> bool:
+    return (after is None or time > after) and (before is None or time < before)
+
+
+def _sealed(place: Place) -> str:
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+
+
+def _opened(token: str) -> Place:
+    try:
+        first, created, name = json.loads(base64.urlsafe_b64decode(token))
+    except ValueError as error:
+        raise invalid("Invalid NextToken") from error
+    return first, created, name

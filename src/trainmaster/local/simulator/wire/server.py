@@ -1,0 +1,131 @@
+"""The simulator over HTTP, beside everything else that moto answers.
+
+A WSGI application: SageMaker's training operations go to the simulator, every other request of any service to
+moto's own server application, one at a time, because moto's backends are not atomic (facts/sagemaker.md 2.5). It
+must not know the rules of training jobs.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+
+from trainmaster.local.simulator.simulator import SageMakerSimulator
+from trainmaster.local.simulator.wire.accounts import Accounts
+from trainmaster.local.simulator.wire.invocations import Invocations, endpoint_of, headers_of
+from trainmaster.local.simulator.wire.protocol import TARGET_PREFIX, Reply
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+TAGGING = frozenset({"AddTags", "ListTags", "DeleteTags"})
+TRAINING_JOB = ":training-job/"
+
+
+class Application:
+    """Sends each request where it is answered.
+
+    Args:
+        simulator: answers the training operations.
+        others: answers everything else.
+        invocations: answers InvokeEndpoint; None where no model is served.
+        accounts: tells whose a request is; None for one account.
+    """
+
+    def __init__(
+        self,
+        simulator: SageMakerSimulator,
+        others: WSGIApplication,
+        invocations: Invocations | None = None,
+        accounts: Accounts | None = None,
+    ) -> None:
+        self._simulator = simulator
+        self._others = others
+        self._invocations = invocations
+        self._accounts = accounts
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one request."""
+        if self._accounts is not None:
+            self._accounts.mark(environ)
+        endpoint = endpoint_of(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", ""))
+        if endpoint is not None and self._invocations is not None:
+            return _send(self._invocations.answer(endpoint, headers_of(environ), _body(environ)), start_response)
+        operation = environ.get("HTTP_X_AMZ_TARGET", "")
+        if not operation.startswith(TARGET_PREFIX):
+            return self._others(environ, start_response)
+        body = _body(environ)
+        operation = operation.removeprefix(TARGET_PREFIX)
+        if self._simulator.answers(operation) and _about_training(operation, body):
+            return _send(self._simulator.reply(operation, body), start_response)
+        environ["wsgi.input"] = BytesIO(body)
+        return self._others(environ, start_response)
+
+
+def moto_application() -> WSGIApplication:
+    """All of moto's services behind one lock; each request is answered whole before the next begins."""
+    lock = threading.Lock()
+    dispatcher: Callable[..., Iterable[bytes]] = DomainDispatcherApplication(create_backend_app)
+
+    def one_at_a_time(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        with lock:
+            chunks = dispatcher(environ, start_response)
+            try:
+                return list(chunks)
+            finally:
+                close = getattr(chunks, "close", None)
+                if close is not None:
+                    close()
+
+    return one_at_a_time
+
+
+def serve(
+    simulator: SageMakerSimulator,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    invocations: Invocations | None = None,
+    accounts: Accounts | None = None,
+) -> BaseWSGIServer:
+    """A threaded server that listens already; the caller runs `serve_forever` and `shutdown`. Port 0: any free one."""
+    application = Application(simulator, moto_application(), invocations, accounts)
+    return make_server(host, port, application, threaded=True, request_handler=_QuietHandler)
+
+
+class _QuietHandler(WSGIRequestHandler):
+    """Says nothing of requests that went well."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        if str(code).startswith("5"):
+            super().log_request(code, size)
+
+
+def _body(environ: WSGIEnvironment) -> bytes:
+    body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    return body
+
+
+def _about_training(operation: str, body: bytes) -> bool:
+    """Tags belong to resources of every kind: those of training jobs are ours."""
+    if operation not in TAGGING:
+        return True
+    try:
+        request: Any = json.loads(body or b"{}")
+    except ValueError:
+        return True
+    return TRAINING_JOB in str(request.get("ResourceArn", "")) if isinstance(request, dict) else True
+
+
+def _send(reply: Reply, start_response: StartResponse) -> list[bytes]:
+    headers = [*reply.headers.items(), ("Content-Length", str(len(reply.body)))]
+    start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", headers)
+    return [reply.body]

@@ -1,0 +1,136 @@
+"""What SageMaker shows of a training job: the Describe answer, the List summary, the event's detail.
+
+Pure: the same job gives the same view. Only members of the service model are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from trainmaster.local.simulator.service.demand import Market
+from trainmaster.local.simulator.service.job import DEFAULT_MAX_RUNTIME, TrainingJob, Transition, WarmPool
+
+ECHOED = (
+    "HyperParameters", "AlgorithmSpecification", "RoleArn", "InputDataConfig", "OutputDataConfig", "VpcConfig",
+    "CheckpointConfig", "DebugHookConfig", "ExperimentConfig", "DebugRuleConfigurations",
+    "TensorBoardOutputConfig", "ProfilerConfig", "ProfilerRuleConfigurations", "Environment", "RetryStrategy",
+    "RemoteDebugConfig", "InfraCheckConfig", "ServerlessJobConfig", "MlflowConfig", "ModelPackageConfig",
+)  # fmt: skip
+"""Members of the request that Describe gives back as they came."""
+FLAGS = ("EnableNetworkIsolation", "EnableInterContainerTrafficEncryption", "EnableManagedSpotTraining")
+IN_DETAIL = (
+    "TrainingJobName", "TrainingJobArn", "TrainingJobStatus", "SecondaryStatus", "FailureReason",
+    "HyperParameters", "AlgorithmSpecification", "RoleArn", "InputDataConfig", "OutputDataConfig",
+    "ResourceConfig", "VpcConfig", "StoppingCondition", "CreationTime", "TrainingStartTime", "TrainingEndTime",
+    "LastModifiedTime", "SecondaryStatusTransitions", "ModelArtifacts", "CheckpointConfig", "WarmPoolStatus",
+    "Environment", *FLAGS,
+)  # fmt: skip
+"""Members of the Describe answer that an event's detail carries."""
+
+
+def describe(job: TrainingJob, now: datetime) -> dict[str, Any]:
+    """The DescribeTrainingJob answer."""
+    given = {name: job.request[name] for name in ECHOED if name in job.request}
+    flags = {name: bool(job.request.get(name)) for name in FLAGS}
+    return given | flags | _standing(job) | _configuration(job) | _times(job) | _warm_pool(job, now)
+
+
+def summary(job: TrainingJob, now: datetime) -> dict[str, Any]:
+    """One entry of the ListTrainingJobs answer."""
+    config = job.request.get("ResourceConfig", {})
+    seen = {
+        "TrainingJobName": job.name,
+        "TrainingJobArn": job.arn,
+        "CreationTime": job.created,
+        "TrainingEndTime": job.ended,
+        "LastModifiedTime": job.last_modified,
+        "TrainingJobStatus": job.status,
+        "SecondaryStatus": job.secondary,
+        "TrainingPlanArn": config.get("TrainingPlanArn"),
+    }
+    return _present(seen) | _warm_pool(job, now)
+
+
+def detail(job: TrainingJob, now: datetime) -> dict[str, Any]:
+    """An event's detail: much as Describe, times as epoch milliseconds, tags as a map (facts/sagemaker.md 2.2)."""
+    seen = describe(job, now)
+    told: dict[str, Any] = in_milliseconds({name: seen[name] for name in IN_DETAIL if name in seen})
+    return told | {"Tags": dict(job.tags)}
+
+
+def in_milliseconds(value: Any) -> Any:
+    """The same value with every time as epoch milliseconds."""
+    if isinstance(value, datetime):
+        return round(value.timestamp() * 1000)
+    if isinstance(value, Mapping):
+        return {key: in_milliseconds(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [in_milliseconds(each) for each in value]
+    return value
+
+
+def _standing(job: TrainingJob) -> dict[str, Any]:
+    output = job.request["OutputDataConfig"]["S3OutputPath"].rstrip("/")
+    seen = {
+        "TrainingJobName": job.name,
+        "TrainingJobArn": job.arn,
+        "ModelArtifacts": {"S3ModelArtifacts": f"{output}/{job.name}/output/model.tar.gz"},
+        "TrainingJobStatus": job.status,
+        "SecondaryStatus": job.secondary,
+        "FailureReason": job.failure_reason,
+        "SecondaryStatusTransitions": [_transition(each) for each in job.transitions],
+    }
+    return _present(seen)
+
+
+def _configuration(job: TrainingJob) -> dict[str, Any]:
+    stopping = {"MaxRuntimeInSeconds": int(DEFAULT_MAX_RUNTIME.total_seconds())}
+    seen: dict[str, Any] = {"StoppingCondition": stopping | job.request.get("StoppingCondition", {})}
+    if "ResourceConfig" in job.request:
+        seen["ResourceConfig"] = _resources(job)
+    return seen
+
+
+def _resources(job: TrainingJob) -> dict[str, Any]:
+    config = dict(job.request["ResourceConfig"])
+    if "KeepAlivePeriodInSeconds" in config or job.keep_alive:
+        config["KeepAlivePeriodInSeconds"] = job.keep_alive
+    for instance_type, count in (job.chosen or {}).items():
+        config |= {"SelectedInstanceType": instance_type, "SelectedInstanceCount": count}
+    return config
+
+
+def _times(job: TrainingJob) -> dict[str, Any]:
+    seen: dict[str, Any] = {
+        "CreationTime": job.created,
+        "LastModifiedTime": job.last_modified,
+        "TrainingStartTime": job.started,
+        "TrainingEndTime": job.ended,
+    }
+    if job.started and job.ended:
+        whole = job.ended - job.started if job.market == Market.SPOT else job.ran
+        seen["TrainingTimeInSeconds"] = max(1, round(whole.total_seconds()))
+        seen["BillableTimeInSeconds"] = max(1, round(job.ran.total_seconds()))
+    return _present(seen)
+
+
+def _warm_pool(job: TrainingJob, now: datetime) -> dict[str, Any]:
+    if job.warm_pool is None:
+        return {}
+    pool: dict[str, Any] = {"Status": job.warm_pool.value, "ReusedByJob": job.reused_by}
+    if job.warm_pool is not WarmPool.IN_USE and job.ended:
+        until = job.pool_ended or now
+        pool["ResourceRetainedBillableTimeInSeconds"] = round((until - job.ended).total_seconds())
+    return {"WarmPoolStatus": _present(pool)}
+
+
+def _transition(each: Transition) -> dict[str, Any]:
+    return _present(
+        {"Status": each.status, "StartTime": each.start, "EndTime": each.end, "StatusMessage": each.message}
+    )
+
+
+def _present(members: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}

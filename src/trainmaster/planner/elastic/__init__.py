@@ -1,0 +1,1 @@
+"""Scale up and scale down of elastic jobs."""

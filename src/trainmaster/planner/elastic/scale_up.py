@@ -1,0 +1,255 @@
+"""The last step of a plan: what is idle once all waiting jobs have been considered goes to elastic jobs.
+
+First to those that lack a lost member, then to those that this very plan starts, then to those at work: the best
+standing first, of equals where it brings most. They take nothing that anybody is promised and stand behind all whom
+they could have to give it back to. It must not consider waiting jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from trainmaster.domain.capacity.units import Units
+from trainmaster.domain.elastic.sizes import Cause, Elastic
+from trainmaster.domain.jobs.attempt import Attempt
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.plan import Preempt, Resize, Snapshot, Start, Wait
+from trainmaster.domain.reasons.capacity import BackingOff, CanNeverFit, Infeasible, KeptForOther, WaitsForCapacity
+from trainmaster.domain.reasons.rules import BudgetSpent, Draining, GroupFull, PlanClosed, ShareFull, UserFull
+from trainmaster.domain.times import NEVER
+from trainmaster.planner.elastic.resize import (
+    can_grow,
+    cause_of,
+    cost_of,
+    elastic_of,
+    gain_of,
+    larger,
+    ready_at,
+    repair,
+    time_left,
+)
+from trainmaster.planner.orders.rank import Standing
+from trainmaster.planner.plan_builder import Deciding
+from trainmaster.planner.state import Figures
+
+_NOT_FOR_UNITS = CanNeverFit | Infeasible | Draining | PlanClosed | BudgetSpent | GroupFull
+"""Reasons of jobs that would wait however many units were free."""
+_OF_ITS_SHARE = ShareFull | UserFull
+"""Reasons of jobs that wait for units of their own share alone."""
+
+
+class _Line(NamedTuple):
+    """Who of a share waits for units of a pool.
+
+    Attributes:
+        standing, priority: the best of theirs.
+        owner: whether any could claim units as its share's own.
+        at: before when none of them will start, whoever gives what; the past where that is not known.
+    """
+
+    standing: Standing
+    priority: int
+    owner: bool
+    at: datetime
+
+    def joined(self, other: _Line) -> _Line:
+        """The line with another job."""
+        best, priority = max(self.standing, other.standing), max(self.priority, other.priority)
+        return _Line(best, priority, self.owner or other.owner, min(self.at, other.at))
+
+
+class _Room(NamedTuple):
+    """What a job may grow to.
+
+    Attributes:
+        size: the largest that it may have now.
+        until: when the first who waits could have it shrink again; `NEVER` for nobody.
+    """
+
+    size: int
+    until: datetime
+
+
+@dataclass(slots=True)
+class Growing:
+    """One plan's growth. Thrown away with it.
+
+    Attributes:
+        snapshot: what the pass read.
+        now: the time of the pass, UTC.
+        figures: as they are once all waiting jobs have been considered.
+        deciding: what has been decided; growth is added.
+    """
+
+    snapshot: Snapshot
+    now: datetime
+    figures: Figures
+    deciding: Deciding
+    _waiting: dict[str, dict[str, _Line]] | None = None
+    _set_aside: dict[str, int] = field(default_factory=dict)
+    _ends: dict[str, datetime] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Give what is idle to elastic jobs."""
+        # Nobody's hold yields to a job that just wants more.
+        self.figures.ledger.waived = {}
+        touched = self._touched()
+        at_work = (job for job in self.figures.elastic if job.name not in touched)
+        able = [(job, *found) for job in at_work if can_grow(job) and (found := elastic_of(job)) is not None]
+        able.sort(key=lambda each: self._place(*each))
+        for job, elastic, attempt in able:
+            self._mend(job, elastic, attempt)
+        for index in self.deciding.sizable:
+            self._enlarge(index)
+        for job, elastic, attempt in able:
+            if attempt.faulty_since is None and attempt.size in elastic.sizes:
+                self._grow(job, elastic, attempt)
+
+    def _touched(self) -> set[str]:
+        """Jobs that give, or step aside, by this plan."""
+        found = (each for each in self.deciding.decisions if isinstance(each, Preempt))
+        return {job.name for each in found for job in (*each.victims, *(shrink.job for shrink in each.shrinks))}
+
+    def _place(self, job: Job, elastic: Elastic, attempt: Attempt) -> tuple[object, ...]:
+        """The best standing first, then where each instance more would bring most, then by name."""
+        sizes = larger(elastic, attempt.size)
+        gain, cost = self._gain(job, sizes[0]) if sizes else (0.0, 0.0)
+        brings = (gain - cost) / (sizes[0] - attempt.size) if sizes else 0.0
+        return (*(-part for part in self.figures.ranking.standing(job)), -brings, job.name)
+
+    def _mend(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
+        """Replace a lost member, without delay; or go down to a legal size where no replacement came."""
+        if attempt.faulty_since is not None:
+            self._look_again(attempt.faulty_since + elastic.faulty_scale_down_timeout)
+            room = self._most(job, attempt.size, larger(elastic, attempt.size, attempt.wanted))
+            if room is not None:
+                self._decide(job, attempt, room.size, cause_of(attempt))
+                return
+        if (size := repair(elastic, attempt, self.now)) is not None and not self.deciding.spent():
+            self.deciding.actions += 1
+            self.deciding.decisions.append(Resize(job, size, Cause.REPAIR))
+
+    def _enlarge(self, index: int) -> None:
+        """Let a job that this plan starts begin with more: that costs no pause."""
+        start = self.deciding.decisions[index]
+        if not isinstance(start, Start) or start.job.elastic is None or len(start.units) != 1 or start.choices:
+            return
+        (pool, count), job = next(iter(start.units.items())), start.job
+        room = self._most(job, count, larger(start.job.elastic, count), pool)
+        if room is not None:
+            self.figures.grow(job, {pool: room.size - count}, self.figures.expected_end(job))
+            self.deciding.decisions[index] = replace(start, units={pool: room.size})
+
+    def _grow(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
+        """Let a job at work grow, where it has been as it is for long enough and that is worth its pause."""
+        room = self._most(job, attempt.size, larger(elastic, attempt.size))
+        if room is None:
+            return
+        gain, cost = self._gain(job, room.size, room.until)
+        if gain < self.snapshot.policy.resizes.payback * cost:
+            return
+        if (ready := ready_at(elastic, job, attempt)) > self.now:
+            self._look_again(ready)
+        else:
+            self._decide(job, attempt, room.size, cause_of(attempt))
+
+    def _decide(self, job: Job, attempt: Attempt, size: int, cause: Cause) -> None:
+        if self.deciding.spent():
+            return
+        self.deciding.actions += 1
+        pool = next(iter(attempt.units))
+        self.figures.grow(job, {pool: size - attempt.size}, self.figures.expect.end(job))
+        self.deciding.decisions.append(Resize(job, size, cause))
+
+    def _gain(self, job: Job, size: int, until: datetime = NEVER) -> tuple[float, float]:
+        """What growing to this size brings until then at most, and what it costs, accelerator-seconds."""
+        snapshot = self.snapshot
+        left = min(time_left(job, self.figures.expect.end(job), self.now), until - self.now)
+        cost = cost_of(job, snapshot.records.history, snapshot.pools, self.now)
+        return gain_of(job, size, left, snapshot.pools), cost
+
+    def _look_again(self, moment: datetime) -> None:
+        if moment > self.now:
+            self.deciding.untils.append(moment)
+
+    # -- what it may have --------------------------------------------------------------------------------------------
+
+    def _most(self, job: Job, present: int, sizes: tuple[int, ...], pool: str | None = None) -> _Room | None:
+        """The largest of these sizes that the job may have now; None for none."""
+        pool = next(iter(job.units)) if pool is None else pool
+        idle = self.figures.now_there(job, pool) if sizes else 0
+        if idle <= 0 or (until := self._gives_back_at(job, pool)) <= self.now:
+            return None
+        idle -= self._set_aside.get(pool, 0)
+        fitting = (size for size in sizes if size - present <= idle and self._may(job, {pool: size - present}))
+        return next((_Room(size, until) for size in fitting), None)
+
+    def _may(self, job: Job, more: Units) -> bool:
+        """Whether no rule, barrier or reservation keeps the job from so much more."""
+        figures = self.figures
+        if figures.limits.refuses_more(job, more) or figures.shares.refuses_more(job, more):
+            return False
+        if figures.windows and figures.closed(job, more) is not None:
+            return False
+        if figures.ledger.barrier(job, figures.ranking.at_work(job), more) is not None:
+            return False
+        end = figures.expect.end(job) if job.units else figures.expected_end(job)
+        return figures.reservations.obstacle(more, end) is None
+
+    def _gives_back_at(self, job: Job, pool: str) -> datetime:
+        """When the first who waits for the pool may start and have the job shrink for it; the past for at once.
+
+        Who waits for others' ends is not kept waiting by what is idle until then: those of them that grow end sooner.
+        """
+        standing, shares = self.figures.ranking.standing(job), self.figures.shares
+        equals, first = self.snapshot.policy.resizes.shrink_equals, NEVER
+        for share, line in self._waiting_for(pool).items():
+            if shares.in_play and share != job.share:
+                first = min(first, line.at) if line.owner else first
+            elif line.standing > standing or (equals and line.priority >= job.priority):
+                first = min(first, line.at)
+        return first
+
+    def _waiting_for(self, pool: str) -> dict[str, _Line]:
+        """Who waits for units of a pool, by share where shares are in play."""
+        if self._waiting is None:
+            self._waiting = {}
+            for decision in self.deciding.decisions:
+                if isinstance(decision, Wait) and not isinstance(decision.reason, _NOT_FOR_UNITS):
+                    self._note(decision, self._waiting)
+        return self._waiting.get(pool, {})
+
+    def _note(self, wait: Wait, waiting: dict[str, dict[str, _Line]]) -> None:
+        job, figures = wait.job, self.figures
+        in_play = figures.shares.in_play
+        owner = in_play and not isinstance(wait.reason, _OF_ITS_SHARE) and figures.shares.owns_part(job)
+        line = _Line(figures.ranking.standing(job), job.priority, owner, self._not_before(wait))
+        for pool in job.demand.pools:
+            lines, share = waiting.setdefault(pool, {}), job.share if in_play else ""
+            lines[share] = line if share not in lines else lines[share].joined(line)
+        if isinstance(wait.reason, BackingOff):
+            # It is tried again soon; what it would start on must not be gone each time.
+            for pool, count in self._worst_of(job):
+                self._set_aside[pool] = self._set_aside.get(pool, 0) + count
+
+    def _not_before(self, wait: Wait) -> datetime:
+        """Before when the job will not start: where it waits for others to end, not before the next of them does."""
+        if not isinstance(wait.reason, WaitsForCapacity | KeptForOther):
+            return self.now
+        return min(map(self._next_end, wait.job.demand.pools), default=self.now)
+
+    def _next_end(self, pool: str) -> datetime:
+        """When the first job that holds units of a pool is expected to end."""
+        if pool not in self._ends:
+            holders = (job for job in self.snapshot.active if pool in job.units)
+            self._ends[pool] = min(map(self.figures.expect.end, holders), default=self.now)
+        return self._ends[pool]
+
+    @staticmethod
+    def _worst_of(job: Job) -> Iterator[tuple[str, int]]:
+        """What the job needs of each pool that it could start in."""
+        for pool in job.demand.pools:
+            yield pool, max(units.get(pool, 0) for units in job.demand.alternatives)

@@ -1,0 +1,1 @@
+"""Pools that the queue makes and removes."""

@@ -1,0 +1,257 @@
+"""Pools that the manager makes for demands that no pool could ever hold, and removes when nobody uses them any more.
+
+Vertical expansion (Liu et al., Journal of Software 33(3), 2022, section 3.3, algorithm 5, equations 10 to 12).
+A node of the article is an instance, and a node type a pool. Pools that people set are never touched. It must not place
+jobs: the plan goes on as if the pools had always been there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from trainmaster.domain.capacity.resolve import with_changes
+from trainmaster.domain.capacity.resources import InstanceType
+from trainmaster.domain.capacity.units import Pool, Units, covers, total, worst_case
+from trainmaster.domain.plan import Expand, PoolDecision, Retire, Shrink, Snapshot
+from trainmaster.planner.expansion.guardrails import Making
+from trainmaster.planner.expansion.idle import Spare
+from trainmaster.planner.expansion.rule_check import Admission, Barred
+from trainmaster.planner.expansion.unmet_demand import Option, Wanted, caps_of, wanted
+
+PER_NODE = 1
+"""`cpn` of equation 11 in jobs' instances: SageMaker shares no instance between jobs, so one has room for one."""
+NO_TYPE = "no instance type that is known would do"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What becomes of the manager's own pools.
+
+    Attributes:
+        decisions: pools to make or to make larger, those for infeasible demands first; then pools to make smaller, and
+            pools to remove.
+        refused: why no pool is made, by name of the infeasible job; empty where expansion is off.
+    """
+
+    decisions: tuple[PoolDecision, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+def target_size(used: int, demand: int, utilisation: float, per_node: int = PER_NODE) -> int:
+    """How many instances a pool ought to have (equations 10 to 12).
+
+    Args:
+        used: instances in use (`cn`).
+        demand: what is wanted in all (`cd`).
+        utilisation: the part of the pool that is to be in use (`f`), more than 0, at most 1.
+        per_node: how much of the demand one instance meets (`cpn`).
+    """
+    return max(_ceil(used / utilisation), _ceil(demand / per_node))
+
+
+def changes(snapshot: Snapshot, now: datetime) -> Changes:
+    """The pools to make, to make larger or smaller, and to remove; where expansion is off, only to remove.
+
+    Args:
+        snapshot: resolved (`resolving.resolve`).
+        now: the time of the pass, UTC.
+    """
+    leaving = {retire.pool.name: retire for retire in _retired(snapshot, now)}
+    while True:
+        # What is removed leaves room within the guard rails at once; what is found to be needed after all stays.
+        grown = _Growth(with_changes(snapshot, [*leaving.values()]), now)
+        if snapshot.policy.expansion.enabled:
+            grown.work_out()
+        made = tuple(grown.expansions())
+        if not (needed := leaving.keys() & {each.pool.name for each in made}):
+            return Changes((*made, *grown.shrinkings(), *leaving.values()), grown.refused)
+        leaving = {name: retire for name, retire in leaving.items() if name not in needed}
+
+
+@dataclass(slots=True)
+class _Growth:
+    """What is made, in the making.
+
+    Attributes:
+        waiting: instances that those want who wait for a pool, by its name.
+        served: who they are.
+        vertical, horizontal: types of the pools that are made for infeasible demands, and that are to grow, by name.
+        floors: how small pools may become for the sake of others, by name.
+        gave: for whom pools have become smaller; nobody, where what they gave just was idle.
+    """
+
+    snapshot: Snapshot
+    now: datetime
+    making: Making = field(init=False)
+    admission: Admission = field(init=False)
+    spare: Spare = field(init=False)
+    waiting: dict[str, int] = field(default_factory=dict)
+    served: dict[str, list[str]] = field(default_factory=dict)
+    vertical: dict[str, InstanceType] = field(default_factory=dict)
+    horizontal: dict[str, InstanceType] = field(default_factory=dict)
+    floors: dict[str, int] = field(default_factory=dict)
+    gave: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        policy, pools = self.snapshot.policy.expansion, dict(self.snapshot.pools)
+        self.making = Making(policy, pools, self.snapshot.catalogue)
+        self.admission, self.spare = Admission(self.making), Spare(self.snapshot, self.now)
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Why no pool is made, by name of the infeasible job."""
+        return self.admission.refused
+
+    def work_out(self) -> None:
+        """Vertical before horizontal: first something for each infeasible demand, then as many as there is use for."""
+        demands = wanted(self.snapshot)
+        self.admission.work_out(demands, self.snapshot, self.now)
+        self._give_back([demand for demand in demands if not demand.infeasible])
+        for demand in demands:
+            if demand.infeasible:
+                self._provide(demand)
+        for demand in demands:
+            for pool, option, jobs in [] if demand.infeasible else self._leaning(demand):
+                if pool.name not in self.vertical:
+                    self.horizontal[pool.name] = option.kind
+                self._serve(pool, option.instances, jobs)
+        # Equation 12 as it stands, also for a pool that has room for some of those who wait, but for no gang.
+        for name, kind in [*self.vertical.items(), *self.horizontal.items()]:
+            self._fill(kind, self.spare.used.get(name, 0))
+
+    def expansions(self) -> Iterator[Expand]:
+        """What has grown, in the order in which it was worked out."""
+        order = {**self.vertical, **self.horizontal}
+        place = {job.name: number for number, job in enumerate(self.snapshot.waiting)} if order else {}
+        for name, kind in order.items():
+            pool, before = self.making.pools[name], self.making.before.get(name)
+            more = pool.cap - (0 if before is None else before.cap)
+            if more > 0:
+                price = self.snapshot.catalogue.of_pool(pool).price or kind.price
+                jobs = tuple(sorted(self.served[name], key=place.__getitem__))
+                yield Expand(replace(pool, made_at=self.now), jobs, round(more * price, 4))
+
+    def shrinkings(self) -> Iterator[Shrink]:
+        """What has become smaller, by name."""
+        for name, jobs in sorted(self.gave.items()):
+            pool, before = self.making.pools[name], self.making.before[name]
+            if pool.cap < before.cap:
+                yield Shrink(pool, tuple(jobs), None if jobs else self.spare.idle_for_long(before))
+
+    def _give_back(self, demands: Sequence[Wanted]) -> None:
+        """Pools become as small as equation 12 says where nobody has used the rest for as long as lets a whole one go.
+
+        Args:
+            demands: who waits for them.
+        """
+        leaning: dict[str, str] = {}
+        wanted_of: list[Units] = []
+        for demand in demands:
+            for pool, option, jobs in self._leaning(demand):
+                leaning.update(dict.fromkeys(jobs, pool.name))
+                wanted_of.append({pool.name: option.instances * len(jobs)})
+        awaited = total([*wanted_of, *self._named(leaning)])
+        self.floors = self.spare.floors(awaited)
+        for pool in self.spare.made:
+            used = self.spare.used.get(pool.name, 0)
+            size = target_size(used, used + awaited.get(pool.name, 0), self.making.rules.utilisation)
+            goal = max(size, self.floors[pool.name])
+            # One that nobody uses or waits for goes as a whole, or is kept for a reason.
+            if 0 < goal < pool.cap and pool.name not in self.spare.awaited_later and self.spare.idle_for_long(pool):
+                self.making.shrink(pool.name, goal)
+                self.gave[pool.name] = []
+
+    def _named(self, leaning: Mapping[str, str]) -> Iterator[Units]:
+        """What waiting jobs could start with of the pools that they name themselves, at most; they may this very pass.
+
+        Also those that back off: who names a pool may have nowhere else to go, and nothing would make it larger again.
+
+        Args:
+            leaning: the pool where a job has been counted already, by its name.
+        """
+        if not (made := {pool.name for pool in self.spare.made}):
+            return
+        caps, barred = caps_of(self.snapshot), Barred(self.snapshot, self.now)
+        for job in self.snapshot.waiting:
+            ways = [units for units in job.demand.named if not made.isdisjoint(units) and covers(caps, units)]
+            if most := worst_case(units for units in ways if not barred.by_rule(job, units)):
+                yield {name: most[name] for name in made & most.keys() if name != leaning.get(job.name)}
+
+    def _provide(self, demand: Wanted) -> None:
+        """A pool that can hold one of the demand's jobs, of the first type that rules and guard rails allow.
+
+        Where the guard rails allow none, pools that have more than is used or waited for give of it.
+        """
+        numbered = enumerate(demand.options)
+        options = [(option, jobs) for number, option in numbered if (jobs := self.admission.who(demand, number))]
+        refusals = []
+        for option, jobs in options:
+            if not (refusal := self.making.refusal(option.kind, option.instances, option.pool)):
+                self._make(demand, option, jobs)
+                return
+            refusals.append((self.making.rules.allows(option.kind.name), refusal))
+        for option, jobs in options:
+            if giving := self.making.make_room(option.kind, option.instances, option.pool, self.floors):
+                for name in giving:
+                    self.gave.setdefault(name, []).extend(jobs)
+                self._make(demand, option, jobs)
+                return
+        told = next((refusal for allowed, refusal in refusals if allowed), refusals[0][1] if refusals else NO_TYPE)
+        for job in demand.jobs:
+            self.refused.setdefault(job.name, told)
+
+    def _make(self, demand: Wanted, option: Option, jobs: Sequence[str]) -> None:
+        pool = self.making.enlarge(option.kind, option.instances, demand.words)
+        self.vertical[pool.name] = option.kind
+        self.floors.pop(pool.name, None)
+        self._serve(pool, option.instances, jobs)
+
+    def _leaning(self, demand: Wanted) -> Iterator[tuple[Pool, Option, list[str]]]:
+        """The first of the manager's pools that hold the demand, and who could start there; then who only elsewhere."""
+        left = {job.name for job in demand.jobs}
+        for number, option in enumerate(demand.options):
+            pool = self.making.pool_of(option.kind)
+            if pool is None or option.instances > pool.cap or pool.draining:
+                continue
+            if jobs := [name for name in self.admission.who(demand, number) if name in left]:
+                left.difference_update(jobs)
+                yield pool, option, jobs
+
+    def _serve(self, pool: Pool, instances: int, jobs: Sequence[str]) -> None:
+        self.waiting[pool.name] = self.waiting.get(pool.name, 0) + instances * len(jobs)
+        self.served.setdefault(pool.name, []).extend(jobs)
+
+    def _fill(self, kind: InstanceType, used: int) -> None:
+        pool = self.making.pool_of(kind)
+        if pool is not None:
+            goal = target_size(used, used + self.waiting[pool.name], self.making.rules.utilisation)
+            self.making.enlarge(kind, goal, pool.made_for)
+
+
+def _retired(snapshot: Snapshot, now: datetime) -> Iterator[Retire]:
+    """Pools that the manager made, that nobody has held for long, and that no waiting job could start in.
+
+    One that the settings of a share name stays: people have plans with it, and settings may name no pool that is not
+    there. One that jobs wait for which rules keep from starting there goes: it comes back with the day they may.
+    """
+    spare = Spare(snapshot, now)
+    idle = {
+        pool.name: since
+        for pool in spare.made
+        if not spare.used.get(pool.name) and (since := spare.idle_for_long(pool)) is not None
+    }
+    if not idle:
+        return
+    barred = Barred(snapshot, now)
+    for name, since in idle.items():
+        named = ((job, units) for job in snapshot.waiting for units in job.demand.alternatives if name in units)
+        if all(barred.by_rule(job, units) for job, units in named):
+            yield Retire(snapshot.pools[name], since)
+
+
+def _ceil(number: float) -> int:
+    """Up to the next whole number, but for what dividing floating-point numbers adds."""
+    return math.ceil(round(number, 9))

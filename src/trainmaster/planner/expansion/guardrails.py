@@ -1,0 +1,184 @@
+"""Guard rails of expansion: how many instances of a type the manager may have in a pool that it made.
+
+It must not know jobs, nor want anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.resources import InstanceType
+from trainmaster.domain.capacity.units import Kind, Pool
+from trainmaster.domain.policy.settings import Expansion
+
+_SUFFIX = ".made"
+_CENT = 1e-6
+"""Dollars that sums of prices may be off by."""
+
+
+@dataclass(slots=True)
+class Making:
+    """The pools as they are to be; one that the manager makes for each type, which all demands for that type share.
+
+    Attributes:
+        rules: the guard rails.
+        pools: those in force, and what has become of them so far.
+        catalogue: what is known of types, and the account's quotas.
+        before: the pools in force.
+        _own: names of the pools that the manager has made, by type, best first; none begins or ends to be drained here.
+        _theirs: pools on demand that people have set, by type, as `_own`; they never change here. A queue may have
+            hundreds, and each of thousands of demands asks for its types.
+    """
+
+    rules: Expansion
+    pools: dict[str, Pool]
+    catalogue: Catalogue
+    before: Mapping[str, Pool] = field(default_factory=dict)
+    _own: dict[str, list[str]] = field(init=False, default_factory=dict)
+    _theirs: dict[str, list[Pool]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.before = dict(self.pools)
+        for pool in sorted(self.before.values(), key=_first):
+            if pool.made_for:
+                self._own.setdefault(pool.instance_type, []).append(pool.name)
+            elif pool.kind is Kind.ON_DEMAND:
+                self._theirs.setdefault(pool.instance_type, []).append(pool)
+
+    @property
+    def made(self) -> Iterator[Pool]:
+        """All pools that the manager made, those that are being drained too: jobs may still run there."""
+        return (self.pools[name] for names in self._own.values() for name in names)
+
+    def pool_of(self, kind: InstanceType) -> Pool | None:
+        """The manager's pool of a type; None where there is none."""
+        names = self._own.get(kind.name)
+        return self.pools[names[0]] if names else None
+
+    def new(self, kind: InstanceType) -> Pool:
+        """A pool of a type with nothing in it, of a name that nobody uses; the type where that is free."""
+        name, number = kind.name, 1
+        while name in self.pools:
+            name, number = f"{kind.name}{_SUFFIX}{number if number > 1 else ''}", number + 1
+        return Pool(name, 0, type_=kind.name, price=kind.price, accelerators_per_unit=kind.accelerators)
+
+    def limit(self, kind: InstanceType) -> tuple[int, str]:
+        """Most instances that the manager's pool of a type may have, and by which rail; never less than it has.
+
+        A pool that is over a rail by now, since people have moved that, stays as it is.
+        """
+        mine = self.pool_of(kind)
+        most, rail = min(self._bounds(kind, mine), key=lambda bound: bound[0])
+        return max(most, 0 if mine is None else mine.cap), rail
+
+    def refusal(self, kind: InstanceType, instances: int, pool: str) -> str:
+        """Why the manager can have no pool of so many instances of a type; "" where it can.
+
+        Args:
+            kind: the type.
+            instances: at least so many.
+            pool: the name that the pool has to have; "" for any.
+        """
+        mine = self.pool_of(kind)
+        if not self.rules.allows(kind.name):
+            return f"the settings do not allow {kind.name} (expansion.types)"
+        if mine is not None and mine.draining:
+            return f"{mine.name}, which was made for such jobs, is being drained"
+        if mine is None and (drained := self._drained(kind)):
+            return f"{drained} of that type, which people have set, is being drained"
+        if pool and pool != (mine or self.new(kind)).name:
+            return f"people have set the pool {pool}" if pool in self.pools else f"its type has the pool {_name(mine)}"
+        if self.rules.dollars_per_hour is not None and not kind.price:
+            return f"nobody knows what {kind.name} costs"
+        most, rail = self.limit(kind)
+        return "" if instances <= most else f"{instances} x {kind.name} would be beyond {rail}"
+
+    def enlarge(self, kind: InstanceType, cap: int, made_for: str) -> Pool:
+        """Have the manager's pool of a type hold so many, as far as the guard rails let it; it never shrinks."""
+        mine = self.pool_of(kind) or replace(self.new(kind), made_for=made_for)
+        grown = replace(mine, cap=max(mine.cap, min(cap, self.limit(kind)[0])))
+        self.pools[grown.name] = grown
+        self._own.setdefault(kind.name, [grown.name])
+        return grown
+
+    def make_room(self, kind: InstanceType, instances: int, pool: str, floors: Mapping[str, int]) -> list[str]:
+        """Have others of the manager's pools give what they do without, where that lets it have so many of a type.
+
+        As few give as possible, first those that have most to give.
+
+        Args:
+            kind: the type.
+            instances: at least so many.
+            pool: the name that the pool has to have; "" for any.
+            floors: how small the others may become, by name; those that are not named stay.
+
+        Returns the names of those that give; none where it is of no use, and then all stay as they were.
+        """
+        able = [(each, floors.get(each.name, each.cap)) for each in self.made]
+        giving = sorted(((each, cap) for each, cap in able if cap < each.cap), key=_given_last)
+        if not giving:
+            return []
+        before = self.pools
+        self.pools = {**before, **{each.name: replace(each, cap=cap) for each, cap in giving}}
+        if self.refusal(kind, instances, pool):
+            self.pools = before
+            return []
+        for each, _ in giving:
+            smaller, self.pools = self.pools, {**self.pools, each.name: each}
+            if self.refusal(kind, instances, pool):
+                self.pools = smaller
+        return [each.name for each, _ in giving if self.pools[each.name].cap < each.cap]
+
+    def shrink(self, name: str, cap: int) -> None:
+        """Have one of the manager's pools hold no more than this."""
+        self.pools[name] = replace(self.pools[name], cap=cap)
+
+    def _bounds(self, kind: InstanceType, mine: Pool | None) -> Iterator[tuple[int, str]]:
+        rules, others = self.rules, [pool for pool in self.made if mine is None or pool.name != mine.name]
+        alike = sum(pool.cap for pool in others if pool.instance_type == kind.name)
+        yield (
+            rules.most_per_type - alike,
+            f"the most instances of a type, {rules.most_per_type} (expansion.mostPerType)",
+        )
+        yield rules.most - sum(pool.cap for pool in others), f"the most instances in all, {rules.most} (expansion.most)"
+        if (quota := self.catalogue.quotas.get(kind.name)) is not None:
+            yield quota - self._given(kind, mine), f"what is left of the account's quota of {quota}"
+        if rules.dollars_per_hour is not None:
+            spent = sum(pool.cap * self.catalogue.of_pool(pool).price for pool in others)
+            price = kind.price if mine is None else self.catalogue.of_pool(mine).price
+            left = rules.dollars_per_hour - spent + _CENT
+            yield (
+                math.floor(left / price) if price else 0,
+                f"{rules.dollars_per_hour:g} dollars an hour (expansion.dollarsPerHour)",
+            )
+
+    def _drained(self, kind: InstanceType) -> str:
+        """The pool of a type that people are draining, where they have none of it in use.
+
+        They want nothing more of the type started; a pool of it beside theirs would start it all the same.
+        """
+        theirs = self._theirs.get(kind.name)
+        return theirs[0].name if theirs and theirs[0].draining else ""
+
+    def _given(self, kind: InstanceType, mine: Pool | None) -> int:
+        """What other pools may hold of the same quota; those of spot and of training plans have quotas of their own."""
+        own = (self.pools[name] for name in self._own.get(kind.name, ()) if mine is None or name != mine.name)
+        made = (pool.cap for pool in own if pool.kind is Kind.ON_DEMAND)
+        return sum(made) + sum(pool.cap for pool in self._theirs.get(kind.name, ()))
+
+
+def _first(pool: Pool) -> tuple[bool, str]:
+    """Of several, which is not meant to be, one that jobs can still start in."""
+    return pool.draining, pool.name
+
+
+def _given_last(giving: tuple[Pool, int]) -> tuple[int, str]:
+    """Who has least to give comes first, and is the first to be spared."""
+    return giving[0].cap - giving[1], giving[0].name
+
+
+def _name(pool: Pool | None) -> str:
+    return "" if pool is None else pool.name

@@ -1,0 +1,137 @@
+"""What nothing that people set could ever hold: each demand once, with its jobs and the types that would do.
+
+A demand is infeasible where no pool at all could hold it, and leans on the manager's own pools where only those could.
+It must not know guard rails, nor decide what is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.resources import InstanceType
+from trainmaster.domain.capacity.units import Demand, Units, covers
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy.settings import Choose
+
+Key = tuple[object, ...]
+"""Equal for jobs that ask for the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A type that would do, and how many instances of it one job needs.
+
+    Attributes:
+        kind: the type.
+        instances: of one job.
+        pool: the name that its pool has to have, for a job that names it; "" where any name will do.
+    """
+
+    kind: InstanceType
+    instances: int
+    pool: str = ""
+
+
+@dataclass(slots=True)
+class Wanted:
+    """One distinct demand.
+
+    Attributes:
+        words: the demand, for people.
+        options: best first.
+        infeasible: whether no pool at all could hold it.
+        jobs: those that wait with it, in queue order.
+    """
+
+    words: str
+    options: tuple[Option, ...]
+    infeasible: bool
+    jobs: list[Job] = field(default_factory=list)
+
+
+def caps_of(snapshot: Snapshot) -> dict[str, int]:
+    """What the pools hold at most: nothing where one is being drained.
+
+    As for the plan itself (`fit.open_ledger`), what training jobs from outside hold now does not make them smaller.
+    """
+    return {name: 0 if pool.draining else pool.cap for name, pool in snapshot.pools.items()}
+
+
+def wanted(snapshot: Snapshot) -> list[Wanted]:
+    """The demands of waiting jobs that no pool set by people could hold, in queue order, each once (algorithm 5).
+
+    Args:
+        snapshot: resolved, its waiting jobs in queue order.
+    """
+    caps = caps_of(snapshot)
+    set_by_people = {name: cap for name, cap in caps.items() if not snapshot.pools[name].made_for}
+    found: dict[Key, Wanted | None] = {}
+    for job in snapshot.waiting:
+        key = _key(job.demand)
+        if key not in found:
+            alternatives = job.demand.alternatives
+            held = any(covers(set_by_people, units) for units in alternatives)
+            found[key] = None if held else _wanted(job.demand, snapshot, caps)
+        if (each := found[key]) is not None:
+            each.jobs.append(job)
+    return [each for each in found.values() if each is not None]
+
+
+def _key(demand: Demand) -> Key:
+    """Of one that asks for resources: these, how many instances, and what it lists itself."""
+    listed = demand.alternatives if demand.resources is None else demand.alternatives[: demand.listed]
+    return (demand.resources, demand.instances, tuple(tuple(units.items()) for units in listed))
+
+
+def _wanted(demand: Demand, snapshot: Snapshot, caps: Mapping[str, int]) -> Wanted:
+    infeasible = not any(covers(caps, units) for units in demand.alternatives)
+    return Wanted(_words(demand), tuple(_options(demand, snapshot)), infeasible)
+
+
+def _words(demand: Demand) -> str:
+    if demand.resources is not None:
+        return f"{demand.instances} x ({demand.resources})"
+    return " or ".join(map(_units_words, demand.alternatives))
+
+
+def _units_words(units: Units) -> str:
+    return " and ".join(f"{count} x {name}" for name, count in units.items())
+
+
+def _options(demand: Demand, snapshot: Snapshot) -> Iterator[Option]:
+    """What the job lists itself, in its order; then what covers its resources, as the settings choose.
+
+    A job that takes instances of several types together is left to people: it would need several pools at once.
+    """
+    catalogue, asked = snapshot.catalogue, demand.resources
+    for units in demand.alternatives if asked is None else demand.alternatives[: demand.listed]:
+        for name, count in units.items() if len(units) == 1 else ():
+            if (kind := catalogue.type_of(name)) is not None:
+                yield Option(kind, count, name)
+    if asked is not None:
+        rank = _RANKS[snapshot.policy.expansion.choose]
+        covering = sorted(catalogue.covering(asked), key=lambda kind: rank(kind, catalogue))
+        yield from (Option(kind, demand.instances) for kind in covering)
+
+
+Rank = tuple[float | str, ...]
+
+
+def _size(kind: InstanceType) -> Rank:
+    return (kind.accelerators, kind.accelerator_memory_gib, kind.vcpus, kind.memory_gib)
+
+
+def _cheapest(kind: InstanceType, catalogue: Catalogue) -> Rank:
+    """A type without a known price is taken to cost no more than one that has as much of everything."""
+    return (catalogue.price_at_most(kind), *_size(kind), not kind.price, kind.name)
+
+
+def _smallest(kind: InstanceType, _catalogue: Catalogue) -> Rank:
+    return (*_size(kind), kind.price or inf, kind.name)
+
+
+_RANKS = {Choose.CHEAPEST: _cheapest, Choose.SMALLEST: _smallest}

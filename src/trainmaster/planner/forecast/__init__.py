@@ -1,0 +1,1 @@
+"""The planner run forward: estimated starts."""

@@ -1,0 +1,201 @@
+"""A rough course of a long queue: who would start when, told in far less time than the planner takes.
+
+Backfill as the planner does it (a reservation for the first that is blocked; the next few may pass where they do not
+delay it), within what groups, users and shares may hold, without anything that makes way for anybody. Of jobs that wait
+for a budget or a training plan it says nothing. It must not be asked what to do now.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from trainmaster.domain.capacity.units import Kind, Units, total
+from trainmaster.domain.capacity.warm_pools import counting
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy.settings import Order
+from trainmaster.planner.forecast.bounds import Bounds
+from trainmaster.planner.forecast.simulation import Course
+
+LOOKS_BEHIND = 12
+"""How many behind the first that is blocked may pass it."""
+_End = tuple[datetime, int, Units, Job]
+_Pools = tuple[str, ...]
+
+
+def rough_starts(
+    course: Course, ordered: Iterable[Job], wanted: frozenset[str], until: datetime
+) -> dict[str, datetime]:
+    """When wanted jobs would start as the course goes on, as far as that can be said.
+
+    Args:
+        course: as far as the planner has brought it.
+        ordered: its waiting jobs in the order in which they are considered.
+        wanted: names of waiting jobs.
+        until: nothing is looked at beyond.
+    """
+    snapshot = course.snapshot
+    rough = _Rough(
+        course.moment,
+        _free(snapshot),
+        course.run_time,
+        Bounds.of(snapshot),
+        looks=0 if snapshot.policy.order is Order.FIFO else LOOKS_BEHIND,
+    )
+    rough.held = sorted((course.ends[job.name], number, job.units, job) for number, job in enumerate(snapshot.active))
+    closed = frozenset(name for name, pool in snapshot.pools.items() if pool.draining)
+    for place, job in enumerate(_elsewhere(each, closed) for each in ordered):
+        if _foreseeable(job, snapshot):
+            rough.add(job, place)
+    return rough.play(wanted, until)
+
+
+def _elsewhere(job: Job, closed: frozenset[str]) -> Job:
+    """The job with only those alternatives that need none of the closed pools."""
+    if closed.isdisjoint(job.demand.pools):
+        return job
+    alternatives = tuple(units for units in job.demand.alternatives if closed.isdisjoint(units))
+    return replace(job, demand=replace(job.demand, alternatives=alternatives))
+
+
+def _foreseeable(job: Job, snapshot: Snapshot) -> bool:
+    """Whether the job would fit if nothing else ran, and waits for no time that a rule sets."""
+    share = snapshot.policy.shares.get(job.share)
+    plans = any(snapshot.pools[name].kind is Kind.TRAINING_PLAN for name in job.demand.pools if name in snapshot.pools)
+    if plans or (share is not None and share.budget is not None):
+        return False
+    caps = {name: pool.cap - snapshot.foreign.get(name, 0) for name, pool in snapshot.pools.items()}
+    return any(all(caps.get(pool, 0) >= n for pool, n in units.items()) for units in job.demand.alternatives)
+
+
+def _free(snapshot: Snapshot) -> dict[str, int]:
+    warm = (pool.units for pool in counting(snapshot.warm, snapshot.active))
+    used = total([snapshot.foreign, *warm, *(job.units for job in snapshot.active)])
+    return {name: pool.cap - used.get(name, 0) for name, pool in snapshot.pools.items()}
+
+
+@dataclass(slots=True)
+class _Line:
+    """Jobs of one kind in order, with their places in the order of all: what a rule refuses one it refuses all."""
+
+    jobs: list[tuple[int, Job]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Queue:
+    """The lines of one set of pools, and the reservation of the first of their jobs that is blocked."""
+
+    lines: dict[object, _Line] = field(default_factory=dict)
+    blocked: str | None = None
+    until: datetime | None = None
+    spare: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Rough:
+    """The course. Thrown away when it has been told."""
+
+    moment: datetime
+    free: dict[str, int]
+    run_time: Callable[[Job], timedelta]
+    bounds: Bounds
+    looks: int
+    held: list[_End] = field(default_factory=list)
+    queues: dict[_Pools, _Queue] = field(default_factory=dict)
+    starts: dict[str, datetime] = field(default_factory=dict)
+
+    def add(self, job: Job, place: int) -> None:
+        """The job waits, at this place of the order of all."""
+        queue = self.queues.setdefault(job.demand.pools, _Queue())
+        queue.lines.setdefault(self.bounds.kind(job), _Line()).jobs.append((place, job))
+
+    def play(self, wanted: frozenset[str], until: datetime) -> dict[str, datetime]:
+        """Go from end to end until all that is wanted has started, or that time has come."""
+        for queue in self.queues.values():
+            self._start_what_fits(queue)
+        while self.held and self.held[0][0] <= until and wanted - self.starts.keys():
+            freed = self._let_end()
+            for pools, queue in self.queues.items():
+                if not freed.isdisjoint(pools):
+                    self._start_what_fits(queue)
+        return {name: at for name, at in self.starts.items() if name in wanted}
+
+    def _let_end(self) -> set[str]:
+        """The next end, and all of the same time; the pools that have more units then."""
+        self.moment = max(self.held[0][0], self.moment)
+        count = sum(1 for _ in self._until(self.moment))
+        ended, self.held = self.held[:count], self.held[count:]
+        for _, _, units, job in ended:
+            for pool, number in units.items():
+                self.free[pool] = self.free.get(pool, 0) + number
+            self.bounds.give(job, units)
+        return {pool for _, _, units, _ in ended for pool in units}
+
+    def _until(self, moment: datetime) -> Iterator[_End]:
+        for each in self.held:
+            if each[0] > moment:
+                return
+            yield each
+
+    def _start_what_fits(self, queue: _Queue) -> None:
+        """The first while it fits, then those behind it that do not delay it."""
+        turns = [(line.jobs[0][0], 0, id(line), line) for line in queue.lines.values() if line.jobs]
+        heapq.heapify(turns)
+        blocked = 0
+        while turns and blocked <= self.looks:
+            _, index, key, line = heapq.heappop(turns)
+            job = line.jobs[index][1]
+            if self.bounds.refuse(job):
+                continue
+            units = next((units for units in job.demand.alternatives if self._fits(job, units)), None)
+            if units is not None and (not blocked or self._passes(queue, job, units)):
+                self._start(job, units)
+                del line.jobs[index]
+            else:
+                if not blocked:
+                    self._reserve(queue, job)
+                blocked += 1
+                index += 1
+            if index < len(line.jobs):
+                heapq.heappush(turns, (line.jobs[index][0], index, key, line))
+
+    def _fits(self, job: Job, units: Units) -> bool:
+        withheld = self.bounds.withheld
+        return all(self.free.get(pool, 0) - withheld(job, pool) >= count for pool, count in units.items()) and (
+            self.bounds.allow(job, units)
+        )
+
+    def _start(self, job: Job, units: Units) -> None:
+        self.starts[job.name] = self.moment
+        for pool, count in units.items():
+            self.free[pool] -= count
+        self.bounds.take(job, units)
+        insort(self.held, (self.moment + self.run_time(job), -len(self.starts), units, job))
+
+    def _reserve(self, queue: _Queue, job: Job) -> None:
+        """When the first will fit, and what it leaves over then; worked out once for each."""
+        if queue.blocked == job.name and (queue.until is None or queue.until > self.moment):
+            return
+        units, free = job.demand.alternatives[0], dict(self.free)
+        queue.blocked, queue.until = job.name, None
+        for end, _, freed, _ in self.held:
+            for pool, count in freed.items():
+                free[pool] = free.get(pool, 0) + count
+            if all(free.get(pool, 0) >= count for pool, count in units.items()):
+                queue.until = end
+                break
+        queue.spare = {pool: free.get(pool, 0) - count for pool, count in units.items()}
+
+    def _passes(self, queue: _Queue, job: Job, units: Units) -> bool:
+        if queue.until is None or self.moment + self.run_time(job) <= queue.until:
+            return True
+        if any(count > queue.spare.get(pool, count) for pool, count in units.items()):
+            return False
+        for pool, count in units.items():
+            if pool in queue.spare:
+                queue.spare[pool] -= count
+        return True

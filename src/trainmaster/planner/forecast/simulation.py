@@ -1,0 +1,254 @@
+"""One course that the queue may take: plans are carried out as they are made, jobs end when that is expected of them.
+
+Each decision is the planner's and each change the life cycle's own; SageMaker is taken to start at once what it is
+asked for, and nothing new to arrive. Elastic jobs shrink, but do not grow: what they are given besides delays nobody.
+It must not decide anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from trainmaster.domain.capacity.resolve import with_changes
+from trainmaster.domain.capacity.units import reclaimed_at
+from trainmaster.domain.capacity.warm_pools import WarmPool, counting
+from trainmaster.domain.elastic.sizes import Hook
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import WAITING, Job
+from trainmaster.domain.jobs.observation import Observation, Status
+from trainmaster.domain.plan import Plan, Resize, Snapshot, Start
+from trainmaster.domain.policy.settings import Order
+from trainmaster.planner.reservations.expected_ends import MEDIAN, OVERDUE, STOP_TAKES, Expectations
+
+if TYPE_CHECKING:
+    from random import Random
+
+Scheduler = Callable[[Snapshot, datetime, "Random"], Plan]
+
+GRAINS = (0.02, 0.03, 0.05, 0.08, 0.12, 0.18, 0.25)
+"""How coarse time is, as a part of the time gone by: what happens a day from now need not be told to the second."""
+FINE_UP_TO = 2_000
+"""Jobs at which that part would be 1, were it not for the coarsest; with fewer it is finer."""
+
+
+@dataclass(slots=True)
+class Course:
+    """The queue at one moment of a course.
+
+    Attributes:
+        snapshot: what the planner would read then.
+        begun: when the course began.
+        expect: when jobs end.
+        moment: what the planner takes for now; no earlier than anything that has happened.
+        since: when what is decided at this moment happens: in the middle of what is told together.
+        grain: how coarse time is.
+        ends: when active jobs free their units.
+        shrinking: when active jobs that go down to another size have it.
+        left: what preempted jobs still have to run.
+    """
+
+    snapshot: Snapshot
+    begun: datetime
+    expect: Expectations
+    moment: datetime
+    since: datetime
+    grain: float
+    ends: dict[str, datetime] = field(default_factory=dict)
+    shrinking: dict[str, datetime] = field(default_factory=dict)
+    left: dict[str, timedelta] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, now: datetime, quantile: float, grain: float | None = None) -> Course:
+        """The course that begins now, in which jobs run as long as this fraction of their kind at most do.
+
+        Without a grain it is one by which a course over many jobs takes no more time to tell than one over few.
+        """
+        grain = _grain_of(snapshot) if grain is None else grain
+        course = cls(snapshot, now, Expectations(snapshot, now, quantile), now, now, grain)
+        course.ends = {job.name: course._end(job) for job in snapshot.active}
+        course.shrinking = {job.name: _shrunk_at(job, now) for job in snapshot.active if _shrinks(job)}
+        return course
+
+    @property
+    def size(self) -> int:
+        """Jobs that a plan has to look at now."""
+        return len(self.snapshot.active) + len(self.snapshot.waiting)
+
+    def carry_out(self, plan: Plan) -> None:
+        """What the plan has decided, happens."""
+        self.snapshot = with_changes(self.snapshot, plan.of_pools)
+        active = {job.name: job for job in self.snapshot.active}
+        waiting = {job.name: job for job in self.snapshot.waiting}
+        for start in plan.starts:
+            del waiting[start.job.name]
+            active[start.job.name] = self._started(start)
+        for preemption in plan.preemptions:
+            waiting[preemption.job.name] = lifecycle.keep_for(waiting[preemption.job.name], preemption.hold)
+            for victim in preemption.victims:
+                active[victim.name] = self._stepping_aside(active[victim.name], preemption.job.name)
+            for resize in preemption.shrinks:
+                active[resize.job.name] = self._asked_to_shrink(resize)
+        for ended in plan.warm_ends:
+            waiting[ended.job.name] = lifecycle.keep_for(waiting[ended.job.name], ended.hold)
+        warm = self._warm_after(plan) if self.snapshot.warm else ()
+        moved = [self.snapshot.cursors, *(start.cursors for start in plan.starts if start.cursors is not None)]
+        self.snapshot = replace(
+            self.snapshot, active=tuple(active.values()), waiting=tuple(waiting.values()), warm=warm, cursors=moved[-1]
+        )
+
+    def go_on(self, plan: Plan) -> bool:
+        """Let the next thing happen, and what is told together with it; False where nothing will happen any more."""
+        next_ = min(self._upcoming(plan), default=None)
+        if next_ is None:
+            return False
+        self.moment = self._told_at(max(next_, self.moment))
+        happens = (*self.ends.values(), *self.shrinking.values())
+        last = max((each for each in happens if each <= self.moment), default=next_)
+        self.since = max(next_ + (last - next_) / 2, self.since)
+        self._let_shrink()
+        self._let_end()
+        return True
+
+    def run_time(self, job: Job) -> timedelta:
+        """How long a waiting job holds units once it starts."""
+        left = self.left.get(job.name)
+        return self._scaled(job, self.expect.run_time(job)) if left is None else left
+
+    def _upcoming(self, plan: Plan) -> Iterator[datetime]:
+        yield from self.ends.values()
+        yield from self.shrinking.values()
+        yield from (job.retry_at for job in self.snapshot.waiting if job.retry_at and job.retry_at > self.moment)
+        yield from map(_gone, self.snapshot.warm)
+        # A reservation's time is what the planner expects; here it is seen.
+        if plan.look_again is not None and all(plan.look_again != each.at for each in plan.reservations):
+            yield plan.look_again
+
+    def _told_at(self, next_: datetime) -> datetime:
+        """When it is told: times lie the further apart the later they are."""
+        seconds = (next_ - self.begun).total_seconds()
+        if seconds <= 1 or not self.grain:
+            return next_
+        step = math.log1p(self.grain)
+        told = math.exp(math.ceil(math.log(seconds) / step - 1e-9) * step)
+        return max(next_, self.begun + timedelta(seconds=told))
+
+    def _let_shrink(self) -> None:
+        """All shrinks that are done by now."""
+        done = {name for name, at in self.shrinking.items() if at <= self.moment}
+        if done:
+            active = (self._shrunk(job) if job.name in done else job for job in self.snapshot.active)
+            self.snapshot = replace(self.snapshot, active=tuple(active))
+
+    def _let_end(self) -> None:
+        """All ends that have come."""
+        ended = [job for job in self.snapshot.active if self.ends[job.name] <= self.moment]
+        still = [job for job in self.snapshot.active if self.ends[job.name] > self.moment]
+        stopped = ((job, _after(job, Status.STOPPED, self.moment)) for job in ended if job.stopping)
+        back = [after for _, after in stopped if after is not None and after.state in WAITING]
+        self._book(ended)
+        for job in ended:
+            del self.ends[job.name]
+            self.shrinking.pop(job.name, None)
+        warm = tuple(pool for pool in self.snapshot.warm if _gone(pool) > self.moment)
+        waiting = (*self.snapshot.waiting, *back)
+        self.snapshot = replace(self.snapshot, active=tuple(still), waiting=waiting, warm=warm)
+
+    def _book(self, ended: Sequence[Job]) -> None:
+        """What ended attempts have used, where anything depends on it."""
+        policy, records = self.snapshot.policy, self.snapshot.records
+        if policy.order is not Order.FAIR and all(share.budget is None for share in policy.shares.values()):
+            return
+        usage = records.usage
+        for job in ended:
+            after = _after(job, Status.STOPPED if job.stopping else Status.COMPLETED, self.moment)
+            usage = usage if after is None else usage.after(job, after, policy, self.snapshot.pools)
+        self.snapshot = replace(self.snapshot, records=replace(records, usage=usage))
+
+    def _started(self, start: Start) -> Job:
+        back = reclaimed_at(start.units, self.snapshot.pools)
+        units = start.job.demand.alternatives[0] if start.job.elastic is not None else start.units
+        job = lifecycle.start(start.job, units, start.choices, self.since, reclaimed_at=back)
+        self.ends[job.name] = _earlier(self.since + self.run_time(start.job), back)
+        return _after(job, Status.IN_PROGRESS, self.since) or job
+
+    def _stepping_aside(self, job: Job, beneficiary: str) -> Job:
+        if job.checkpointed:
+            self.left[job.name] = max(self.ends[job.name] - self.since, timedelta(0))
+        self.ends[job.name] = self.since + STOP_TAKES
+        self.shrinking.pop(job.name, None)
+        return lifecycle.preempt(job, beneficiary, self.moment)
+
+    def _asked_to_shrink(self, resize: Resize) -> Job:
+        """The job from when it is asked to give something back."""
+        at, until = self.moment, self.moment + STOP_TAKES
+        self.shrinking[resize.job.name] = until
+        return lifecycle.resize(resize.job, resize.size, resize.cause, at, until=until, freed_for=resize.freed_for)
+
+    def _shrunk(self, job: Job) -> Job:
+        """The job once it has given what it was asked for; it runs on the slower for it."""
+        at, attempt, elastic = self.shrinking.pop(job.name), lifecycle.current(job), lifecycle.elastic_of(job)
+        before, after = attempt.size, lifecycle.resizing_of(job).after
+        if elastic.hook is Hook.RESTART:
+            stopped = _after(job, Status.STOPPED, at)
+            job = job if stopped is None else _after(stopped, Status.IN_PROGRESS, at) or stopped
+        elif elastic.hook is Hook.MEMBERS:
+            for member in [member for member in attempt.members if member.leaving]:
+                job = lifecycle.member_ended(job, member.training_job_name, at, "has left", lost=False)
+        else:
+            job = lifecycle.resized(job, at, after)
+        self.ends[job.name] = at + max(self.ends[job.name] - at, timedelta(0)) * (before / after)
+        return job
+
+    def _warm_after(self, plan: Plan) -> tuple[WarmPool, ...]:
+        """A pool that is used is its job's from here on; one that is to end will be gone soon."""
+        used = {start.warm.training_job_name for start in plan.starts if start.warm is not None}
+        ending = {ended.warm.training_job_name for ended in plan.warm_ends}
+        return tuple(
+            replace(pool, ending_since=self.since) if pool.training_job_name in ending else pool
+            for pool in counting(self.snapshot.warm, self.snapshot.active)
+            if pool.training_job_name not in used
+        )
+
+    def _end(self, job: Job) -> datetime:
+        end = self.expect.end(job)
+        if not job.stopping:
+            end = self.begun + self._scaled(job, end - self.begun)
+        return _earlier(end, None if job.attempt is None else job.attempt.reclaimed_at)
+
+    def _scaled(self, job: Job, span: timedelta) -> timedelta:
+        """Where nothing has been learned yet, all that is known is that any part of the limit may be used."""
+        unknown = not self.snapshot.records.history.kinds and job.image_work is None
+        return span * self.expect.quantile if unknown and self.expect.quantile < MEDIAN else span
+
+
+def _grain_of(snapshot: Snapshot) -> float:
+    wanted = (len(snapshot.active) + len(snapshot.waiting)) / FINE_UP_TO
+    return next((grain for grain in GRAINS if grain >= wanted), GRAINS[-1])
+
+
+def _shrunk_at(job: Job, now: datetime) -> datetime:
+    """When a shrink that is under way is expected to be done."""
+    return max(lifecycle.resizing_of(job).asked_at + STOP_TAKES, now + OVERDUE)
+
+
+def _shrinks(job: Job) -> bool:
+    return bool(job.freeing) and not job.stopping
+
+
+def _gone(pool: WarmPool) -> datetime:
+    """When a warm pool has given its units back."""
+    return pool.until if pool.ending_since is None else pool.ending_since + STOP_TAKES
+
+
+def _earlier(one: datetime, other: datetime | None) -> datetime:
+    return one if other is None else min(one, other)
+
+
+def _after(job: Job, status: Status, now: datetime) -> Job | None:
+    name = "" if job.attempt is None else job.attempt.training_job_name
+    secondary = "Training" if status is Status.IN_PROGRESS else ""
+    return lifecycle.observe(job, Observation(training_job_name=name, status=status, secondary=secondary), now)

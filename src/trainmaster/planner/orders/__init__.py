@@ -1,0 +1,1 @@
+"""Orders inside a priority."""

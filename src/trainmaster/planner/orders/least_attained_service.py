@@ -1,0 +1,300 @@
+"""Order and standing by what jobs have received: least attained service, by discrete levels (Tiresias, NSDI 2019).
+
+    patient     waited longer than the policy's patience: runs to its end unless a higher priority needs the units
+    guaranteed  large jobs that have waited longer than nearly all large jobs before them, on up to a third of a pool
+    fresh       has received little; small jobs up to 100 GPU-hours, jobs of 8 accelerators up to an hour
+    served      all others
+    heaviest    the very few large jobs that have received most (7 in 1,000), until they have waited three times as
+                long as any other large job
+
+Levels dominate; inside one the job goes first that has been kept waiting longest in all, so that those who are put
+aside come back. A job at work counts as having waited half as long again, and is not displaced by its equals for
+half an hour: so two jobs change places ever more rarely, and restarts cost little. How the figures were found is in
+docs/explanation/least-attained-service.md. It must not know what is free.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import accumulate
+from typing import ClassVar
+
+from trainmaster.domain.capacity.units import Units
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.run_times import LARGE
+from trainmaster.planner.orders.rank import Standing
+from trainmaster.planner.orders.ranking import Ranking, Turn, gpus_of, in_order
+
+FRESH_SMALL = 360_000.0
+"""GPU-seconds up to which a smaller job is fresh: 100 GPU-hours."""
+FRESH_LARGE = 3_600.0
+"""Seconds for which a job of 8 accelerators is fresh; a wider one for less, by the root of its width."""
+AT_WORK = timedelta(minutes=30)
+"""An attempt is not displaced by its equals before it has worked this long."""
+HEAD_START = 50_000.0
+"""Seconds that every job is taken to have waited already: waits of a few hours make no difference."""
+RUNNING_COUNTS = 1.5
+"""By how much the wait of a job at work is multiplied: who displaces it must have waited that much longer."""
+SMALL_COUNTS = 0.75
+"""The same of a small job that is not fresh any more: displacing it frees little."""
+HOLDS_FROM = timedelta(days=1)
+"""A job that has waited longer has free units held for it while only the half hour of others is in its way."""
+_HOLDS_FROM = HOLDS_FROM.total_seconds()
+LOOKS_AGAIN = timedelta(hours=1)
+"""Waits grow all the time; how often their order is looked at anew where nothing happens."""
+
+HEAVIEST_PART = 0.007
+"""Part of all large jobs that may ever be made to wait longer than all others."""
+HEAVIEST_WAITS = 3.0
+"""The heaviest wait no longer than this times the longest wait of the other large jobs."""
+
+GUARANTEED_PART = 0.35
+"""Part of a pool on which large jobs that have waited long go before fresh ones."""
+GUARANTEED_FROM = 0.95
+"""A large job has waited long once it has waited longer than this part of the large jobs before it."""
+SHORTEST_LONG_WAIT = 3_600.0
+"""Seconds: nobody has waited long before."""
+LONG_WAIT = 86_400.0
+"""Seconds that are a long wait while too few large jobs have ended to tell."""
+
+PATIENT, GUARANTEED, FRESH, SERVED, HEAVIEST = 3, 2, 1, 0, -1
+PINNED = 4
+"""Above all levels: at work for too short a time to be displaced by an equal."""
+
+
+_Account = tuple[float, float, int, float]
+"""Of a job, in seconds: received, waited; its accelerators; seconds at work up to which it is fresh."""
+RECEIVED, WAIT, GPUS, FRESH_FOR = range(4)
+
+
+@dataclass(slots=True)
+class Attained(Ranking):
+    """Order and standing under `least-attained-service`."""
+
+    _standings: dict[str, Standing] = field(default_factory=dict)
+    _accounts: dict[str, _Account] = field(default_factory=dict)
+    _widths: dict[str, tuple[int, float]] = field(default_factory=dict)
+    _medians: dict[Hashable, float] = field(default_factory=dict)
+    _wide: list[tuple[Job, _Account]] | None = None
+    _guaranteed: frozenset[str] | None = None
+    _heaviest: frozenset[str] | None = None
+    _holders: dict[str, tuple[list[Standing], list[int]]] = field(default_factory=dict)
+    _patience: float = 0.0
+
+    reserves: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self._patience = self.snapshot.policy.patience.total_seconds()
+
+    def standing(self, job: Job) -> Standing:
+        """Priority, level, and how long it has waited: who outranks an equal may displace it."""
+        found = self._standings.get(job.name)
+        if found is None:
+            found = self._standings[job.name] = self._standing(job)
+        return found
+
+    def rank(self, job: Job) -> Standing:
+        """The same without the wait."""
+        return (self._standings.get(job.name) or self.standing(job))[:2]
+
+    def in_order(self, jobs: Iterable[Job]) -> list[Job]:
+        """The jobs in the order in which they are considered; the name makes it total."""
+        ordered = in_order(jobs)
+        if any(job.deadline is not None for job in ordered):
+            return sorted(ordered, key=self.turn)
+        standings = list(map(self.standing, ordered))
+        places = sorted(range(len(ordered)), key=standings.__getitem__, reverse=True)
+        return [ordered[place] for place in places]
+
+    def turn(self, job: Job) -> Turn:
+        """Sort key: priority, level, near deadlines, longest wait; then the usual order."""
+        priority, level, wait = self.standing(job)
+        return (-priority, level != PATIENT, *self._urgency(job), -level, -wait, *job.order[1:])
+
+    def holds(self, job: Job, units: Units, free: Units) -> bool:
+        """Whether free units are held for a blocked job: it waits only for the half hour of others to pass.
+
+        Without that, ever new small jobs would start on what is free, and be protected for half an hour each.
+        """
+        if self.standing(job)[1] not in (PATIENT, GUARANTEED) and self._account(job)[WAIT] < _HOLDS_FROM:
+            return False
+        return all(free.get(pool, 0) + self._displaceable(pool, job) >= count for pool, count in units.items())
+
+    def strict(self, job: Job) -> bool:
+        """Whether nobody of its standing may pass the job while it is blocked."""
+        return self.standing(job)[1] == PATIENT
+
+    def _changes(self) -> Iterator[datetime]:
+        if not self.snapshot.waiting:
+            return
+        yield self.now + LOOKS_AGAIN
+        for job in self.snapshot.active:
+            # When it may be displaced by equals, and when it has received too much to be fresh.
+            attempt = job.attempt
+            if attempt is not None and attempt.started_at is not None and not job.stopping:
+                yield attempt.started_at + AT_WORK
+                if (left := self._account(job)[FRESH_FOR] - job.worked) > 0:
+                    yield attempt.started_at + timedelta(seconds=left)
+
+    def _standing(self, job: Job) -> Standing:
+        account = self._accounts.get(job.name) or self._opened(job)
+        received, waited, gpus, fresh_for = account
+        if gpus < LARGE and received < fresh_for and waited <= self._patience and not job.units:
+            return (job.priority, FRESH, int(waited + HEAD_START))
+        level, wait = self._level(job, account), waited + HEAD_START
+        if job.units:
+            wait *= RUNNING_COUNTS
+            level = PINNED if self._pinned(job) and level != PATIENT else level
+        if level == SERVED and gpus < LARGE:
+            wait *= SMALL_COUNTS
+        return (job.priority, level, int(wait))
+
+    def _level(self, job: Job, account: _Account) -> int:
+        received, wait, gpus, fresh_for = account
+        if wait > self._patience:
+            return PATIENT
+        # The guaranteed and the heaviest are large, and nearly all jobs are not.
+        if gpus >= LARGE and job.name in (self.guaranteed() if self._guaranteed is None else self._guaranteed):
+            return GUARANTEED
+        if received < fresh_for:
+            return FRESH
+        return HEAVIEST if gpus >= LARGE and job.name in self.heaviest() else SERVED
+
+    def heaviest(self) -> frozenset[str]:
+        """The few large jobs that run last; worked out once."""
+        if self._heaviest is None:
+            self._heaviest = self._find_heaviest()
+        return self._heaviest
+
+    def guaranteed(self) -> frozenset[str]:
+        """The large jobs that have waited long, as far as the guaranteed part of their pools goes; worked out once."""
+        if self._guaranteed is None:
+            self._guaranteed = frozenset(self._find_guaranteed())
+        return self._guaranteed
+
+    def _find_guaranteed(self) -> Iterator[str]:
+        """By the longest wait; the first of a pool always, since it may be wider than the guaranteed part."""
+        left = {name: GUARANTEED_PART * pool.cap for name, pool in self.snapshot.pools.items()}
+        begun: set[str] = set()
+        for job in sorted(self._waited_long(), key=self._by_wait):
+            units = job.units or next(iter(job.demand.alternatives), {})
+            fits = all(count <= left.get(pool, 0) for pool, count in units.items())
+            for pool, count in units.items():
+                left[pool] = left.get(pool, 0) - count if fits else 0
+            if fits or begun.isdisjoint(units):
+                yield job.name
+            begun.update(units)
+
+    def _waited_long(self) -> list[Job]:
+        known = self.snapshot.records.history.long_wait(GUARANTEED_FROM)
+        least, most = LONG_WAIT if known is None else max(SHORTEST_LONG_WAIT, known), self._patience
+        long = [job for job, account in self._large() if least < account[WAIT] <= most]
+        heaviest = self.heaviest() if long else frozenset()
+        return [job for job in long if job.name not in heaviest]
+
+    def _by_wait(self, job: Job) -> tuple[float, str]:
+        return (-(self._account(job)[WAIT] + HEAD_START) * (RUNNING_COUNTS if job.units else 1.0), job.name)
+
+    def _large(self) -> list[tuple[Job, _Account]]:
+        if self._wide is None:
+            self._wide = [each for each in self._open_all() if each[1][GPUS] >= LARGE]
+        return self._wide
+
+    def _open_all(self) -> Iterator[tuple[Job, _Account]]:
+        """All accounts; those of jobs that have never run, nearly all of a deep queue, in one go."""
+        known, now, width_of = self._accounts, self.now, self._widths.get
+        for job in (*self.snapshot.active, *self.snapshot.waiting):
+            account = known.get(job.name)
+            if account is None and (job.attempt is not None or job.past):
+                account = self._opened(job)
+            elif account is None:
+                gpus, fresh_for = width_of(job.traits or "") or self._width(job)
+                account = known[job.name] = (0.0, (now - job.entry_time).total_seconds(), gpus, fresh_for)
+            yield job, account
+
+    def _find_heaviest(self) -> frozenset[str]:
+        """As many as may be set back, counting those that have been and have ended."""
+        history = self.snapshot.records.history
+        large = self._large()
+        allowed = int(HEAVIEST_PART * (history.large + len(large)))
+        run = [(job, account[RECEIVED]) for job, account in large if account[RECEIVED] > 0] if allowed else []
+        ranked = sorted(
+            (job for job, received in run if received > self._usual(job)),
+            key=lambda job: (-self._weight(job), job.name),
+        )
+        waits = sorted(((account[WAIT], job.name) for job, account in large), reverse=True) if ranked else []
+        for most in range(min(allowed, len(ranked)), 0, -1):
+            names = {job.name for job in ranked[:most]}
+            longest = next((wait for wait, name in waits if name not in names), 0.0)
+            if most + history.waited_longer(longest) <= allowed:
+                bound = HEAVIEST_WAITS * longest
+                return frozenset(job.name for job in ranked[:most] if self._account(job)[WAIT] <= bound)
+        return frozenset()
+
+    def _usual(self, job: Job) -> float:
+        """Seconds that half of the jobs of its kind run; without end where nothing is known."""
+        found = self._medians.get(job.traits)
+        if found is None:
+            kind = (job.share, job.image, tuple(next(iter(job.demand.alternatives), {}).items()))
+            if kind not in self._medians:
+                median = self.snapshot.records.history.run_time(job, 0.0, 0.5)
+                self._medians[kind] = math.inf if median is None else median
+            found = self._medians[kind]
+            if job.traits is not None:
+                self._medians[job.traits] = found
+        return found
+
+    def _weight(self, job: Job) -> float:
+        """GPU-seconds received; one that has been put aside counts double, so that two do not change places often."""
+        account = self._account(job)
+        return account[RECEIVED] * account[GPUS] * (1.0 if job.units else 2.0)
+
+    def _pinned(self, job: Job) -> bool:
+        attempt = job.attempt
+        return attempt is not None and self.now < (attempt.started_at or self.now) + AT_WORK
+
+    def _account(self, job: Job) -> _Account:
+        """What the job has had so far; worked out once."""
+        return self._accounts.get(job.name) or self._opened(job)
+
+    def _opened(self, job: Job) -> _Account:
+        attempt, received, at_work = job.attempt, job.worked, job.at_work
+        if attempt is not None and attempt.started_at is not None and job.units:
+            received = job.worked_by(self.now)
+            at_work += (self.now - attempt.started_at).total_seconds()
+        wait = (self.now - job.entry_time).total_seconds() - at_work
+        gpus, fresh_for = self._widths.get(job.traits or "") or self._width(job)
+        found = self._accounts[job.name] = (received, wait, gpus, fresh_for)
+        return found
+
+    def _width(self, job: Job) -> tuple[int, float]:
+        """The job's accelerators, and for how long one so wide is fresh; worked out once of those that are alike."""
+        gpus = gpus_of(job, self.snapshot.pools)
+        found = (gpus, FRESH_SMALL / gpus if gpus < LARGE else FRESH_LARGE * (LARGE / gpus) ** 0.5)
+        if job.traits is not None:
+            self._widths[job.traits] = found
+        return found
+
+    def _displaceable(self, pool: str, job: Job) -> int:
+        """Units of a pool that jobs hold which the job may displace now or when their half hour has passed."""
+        if pool not in self._holders:
+            held = sorted((self.at_work(each), each.units[pool]) for each in self._preemptible(pool))
+            self._holders[pool] = ([standing for standing, _ in held], [0, *accumulate(count for _, count in held)])
+        standings, sums = self._holders[pool]
+        return sums[bisect_left(standings, self.standing(job))]
+
+    def _preemptible(self, pool: str) -> Iterator[Job]:
+        return (job for job in self.snapshot.active if pool in job.units and job.preemptible and not job.stopping)
+
+    def at_work(self, job: Job) -> Standing:
+        """The job's standing at work once its half hour has passed: who outranks that may displace it."""
+        priority, level, wait = self.standing(job)
+        if level == PINNED:
+            account = self._account(job)
+            level = self._level(job, account)
+            wait = int(wait * SMALL_COUNTS) if level == SERVED and account[GPUS] < LARGE else wait
+        return (priority, level, wait if job.units else int(wait * RUNNING_COUNTS))

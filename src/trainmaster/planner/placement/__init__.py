@@ -1,0 +1,1 @@
+"""The ledger of units, and the choice of a pool."""

@@ -1,0 +1,236 @@
+"""Where a job starts, or waits, of the alternatives that it has: spillover (Liu et al. 2022, algorithms 1 and 2).
+
+What the job names itself goes first, in its order; then what is held for it; then what its share prefers; then the
+placement policy chooses: each among the pools that have not lately turned out to lack instances. It must not preempt,
+nor know what is free but by asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from math import inf
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from trainmaster.domain.capacity.resources import InstanceType, Resources
+from trainmaster.domain.capacity.units import Demand, Units, worst_case
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.plan import Cursors, Snapshot
+from trainmaster.domain.policy.settings import Placement as Policy
+from trainmaster.planner.placement.policies import Contender, choose, choose_queue, initial_weight
+from trainmaster.planner.placement.shortages import Lacking
+
+if TYPE_CHECKING:
+    from random import Random
+
+NOTHING = Resources()
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The units to charge, the types that SageMaker may choose from (empty: no choice), and cursors that moved.
+
+    `instead_of` is the pool that it would have been, and when that turned out to lack instances.
+    """
+
+    units: Units
+    choices: tuple[str, ...] = ()
+    cursors: Cursors | None = None
+    instead_of: tuple[str, datetime] | None = None
+
+
+@dataclass(slots=True)
+class Placer:
+    """Places the jobs of one plan, one after the other.
+
+    Attributes:
+        snapshot: what the pass read.
+        rng: for policies that draw.
+        now: the time of the pass, UTC; None where it does not matter what pools have lately turned out to lack.
+        cursors: where the policies that go round have got to.
+    """
+
+    snapshot: Snapshot
+    rng: Random
+    now: datetime | None = None
+    cursors: Cursors = field(default_factory=Cursors)
+    _kinds: dict[str, InstanceType] = field(default_factory=dict)
+    _queues: dict[tuple[str, ...], str] = field(default_factory=dict)
+    _lacking: Lacking | None = None
+
+    def __post_init__(self) -> None:
+        """Weights of pools that are gone are forgotten: a new pool of that name begins anew."""
+        known, pools = self.snapshot.cursors, self.snapshot.pools
+        self.cursors = replace(known, weights={name: at for name, at in known.weights.items() if name in pools})
+        self._lacking = None if self.now is None else Lacking(self.snapshot, self.now)
+
+    def place(self, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
+        """What a job starts on, of the alternatives that fit at once, which come in the order of its demand.
+
+        Where SageMaker chooses, it gets all of them, and takes the first with EC2 capacity: until it has chosen, the
+        caps carry all that it may choose (`worst_case`).
+
+        Args:
+            job: a waiting job.
+            fitting: at least one of its alternatives.
+            free: units of a pool that the job could have now.
+        """
+        if job.demand.ours:
+            at_hand = self.at_hand(job, fitting)
+            placed = self._placed(job, at_hand, free)
+            return placed if len(at_hand) == len(fitting) else self._instead(placed, job, fitting, free)
+        if len(job.demand.alternatives) == 1:
+            return Placement(dict(fitting[0]))
+        types = {name: pool.instance_type for name, pool in self.snapshot.pools.items()}
+        choices = tuple(types.get(name, name) for units in fitting for name in units)
+        return Placement(worst_case(fitting), choices)
+
+    def queue(self, job: Job, possible: Sequence[Units]) -> list[Units]:
+        """The alternatives with the one in front in which a blocked job waits: chosen as for a start, among all.
+
+        It is chosen by the pools' totals and by what the job asks for, so that it is the same in every pass and for
+        all jobs that ask for the same while no pool turns out to lack instances, and it is not remembered: a job that
+        waits would move the cursors each time.
+        """
+        if not job.demand.ours or len(possible) == 1:
+            return [*possible]
+        at_hand = self.at_hand(job, possible)
+        if job.demand.resources is None:
+            return [*at_hand, *(units for units in possible if units not in at_hand)]
+        by_pool = _by_pool(at_hand)
+        first = by_pool[self._preferred(job, by_pool) or self._queue_of(job, by_pool)]
+        return [first, *(units for units in possible if units is not first)]
+
+    def at_hand(self, job: Job, alternatives: Sequence[Units]) -> Sequence[Units]:
+        """At least one of the alternatives: those that AWS has not lately turned out to lack go before the others."""
+        if self._lacking is None or len(alternatives) == 1:
+            return alternatives
+        return self._lacking.least(job, alternatives)
+
+    def weights(self, names: Iterable[str]) -> dict[str, float]:
+        """W_ini of pools (equation 6), each kind of resource as a part of the most that any of these pools has of it.
+
+        The article gives no units. In GiB, memory would drown all else: a `ml.p5.48xlarge` has 2,048 of them beside 192
+        vCPUs and 8 GPUs, so that the factor of 0.1 would still leave it ten times the weight of the GPUs.
+        """
+        has = {name: self._resources(name) for name in names}
+        cpus, gpus, gib = (max((row[kind] for row in has.values()), default=0) or 1 for kind in range(3))
+        alpha = self.snapshot.policy.cpu_weight
+        return {name: initial_weight(cpu / cpus, gpu / gpus, m / gib, alpha) for name, (cpu, gpu, m) in has.items()}
+
+    def _placed(self, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
+        """The first that is preferred, else what the policy chooses; of named ones just the first."""
+        if job.demand.resources is None:
+            return Placement(dict(fitting[0]))
+        by_pool = _by_pool(fitting)
+        if (name := self._preferred(job, by_pool)) is not None:
+            return Placement(dict(by_pool[name]))
+        chosen = choose(self.snapshot.policy.placement, self._contenders(job, by_pool, free), self.cursors, self.rng)
+        self.cursors = chosen.cursors or self.cursors
+        return Placement(dict(by_pool[chosen.name]), cursors=chosen.cursors)
+
+    def _instead(self, placed: Placement, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
+        """The placement with what it would have been among all that fit, as far as no draw and no turn decides that."""
+        by_pool = _by_pool(fitting)
+        first = self._preferred(job, by_pool)
+        if first is None and self.snapshot.policy.placement is Policy.BEST_FIT:
+            first = choose(Policy.BEST_FIT, self._contenders(job, by_pool, free), self.cursors, self.rng).name
+        if self._lacking is None or first is None or first in placed.units:
+            return placed
+        since = self._lacking.since(job, by_pool[first])
+        return placed if since is None else replace(placed, instead_of=(first, since))
+
+    def _queue_of(self, job: Job, by_pool: dict[str, Units]) -> str:
+        """Where jobs wait that ask for the same: worked out once in a plan, since a deep queue is full of them."""
+        asks = (job.demand.traits, *by_pool)
+        if asks not in self._queues:
+            contenders = self._contenders(job, by_pool, self._total)
+            self._queues[asks] = choose_queue(self.snapshot.policy.placement, contenders, _point(job.demand))
+        return self._queues[asks]
+
+    def _preferred(self, job: Job, among: dict[str, Units]) -> str | None:
+        """The pool that goes before all others: the job's own choice, what was freed for it, its share's preference."""
+        share, hold = self.snapshot.policy.shares.get(job.share), job.hold
+        listed = (name for units in job.demand.named for name in units)
+        held = hold.units if hold is not None else ()
+        return next((name for name in (*listed, *held, *(share.prefers if share else ())) if name in among), None)
+
+    def _contenders(self, job: Job, by_pool: dict[str, Units], free: Callable[[str], int]) -> list[Contender]:
+        weights = self.weights(by_pool) if self.snapshot.policy.placement is Policy.SMOOTH_WEIGHTED_ROUND_ROBIN else {}
+        asked = job.demand.resources or NOTHING
+        surpluses = _surpluses([self._kind(name) for name in by_pool], asked)
+        return [
+            Contender(
+                name=name,
+                total=(each := self._each(name, asked)) * self._total(name),
+                free=each * max(free(name), 0),
+                weight=weights.get(name, 0.0),
+                surplus=surplus,
+                left=free(name) - units[name],
+            )
+            for (name, units), surplus in zip(by_pool.items(), surpluses, strict=True)
+        ]
+
+    def _each(self, name: str, asked: Resources) -> int:
+        """What an instance counts for; of a type of which nothing is known for one, so that it has its part."""
+        kind = self._kind(name)
+        return (kind.accelerators if asked.accelerators else kind.vcpus) or 1
+
+    def _resources(self, name: str) -> tuple[float, float, float]:
+        """vCPUs, accelerators and GiB of main memory of a whole pool."""
+        kind, count = self._kind(name), self._total(name)
+        return kind.vcpus * count, kind.accelerators * count, kind.memory_gib * count
+
+    def _total(self, name: str) -> int:
+        """Instances of a pool, whoever of the queue holds them."""
+        return max(self.snapshot.pools[name].cap - self.snapshot.foreign.get(name, 0), 0)
+
+    def _kind(self, name: str) -> InstanceType:
+        if name not in self._kinds:
+            self._kinds[name] = self.snapshot.catalogue.of_pool(self.snapshot.pools[name])
+        return self._kinds[name]
+
+
+def _point(demand: Demand) -> float:
+    """From 0 on, less than 1: the same for equal demands, in every process, and far apart for those that differ little.
+
+    The high bits of a CRC are alike for texts that differ in one character; Fibonacci hashing spreads its low ones.
+    """
+    return crc32(f"{demand.lane}*{demand.instances}".encode()) * 2_654_435_769 % 2**32 / 2**32
+
+
+def _by_pool(alternatives: Sequence[Units]) -> dict[str, Units]:
+    """Alternatives of a job by resources have one pool each."""
+    return {next(iter(units)): units for units in alternatives}
+
+
+def _surpluses(kinds: Sequence[InstanceType], asked: Resources) -> list[tuple[float, ...]]:
+    """What an instance of each kind has beyond what is asked for, the dearest part first.
+
+    Where several have equally few accelerators to spare, the price tells which of them has least of the rest, but only
+    where it is known of all of these: else a large one whose price nobody knows would seem to cost nothing.
+    """
+    chips = [(kind.accelerators - asked.accelerators, _accelerator_memory(kind, asked)) for kind in kinds]
+    least = min(chips)
+    priced = all(kind.price for kind, spare in zip(kinds, chips, strict=True) if spare == least)
+    return [
+        (
+            *spare,
+            kind.price if priced else 0.0,
+            _beyond(kind.vcpus, asked.vcpus),
+            _beyond(kind.memory_gib, asked.memory_gib),
+        )
+        for kind, spare in zip(kinds, chips, strict=True)
+    ]
+
+
+def _accelerator_memory(kind: InstanceType, asked: Resources) -> float:
+    """Nobody needs to tell that an instance without accelerators has no memory of any."""
+    return _beyond(kind.accelerator_memory_gib, asked.accelerator_memory_gib) if kind.accelerators else 0.0
+
+
+def _beyond(has: float, asked: float) -> float:
+    """What is left over; what nobody has told is taken to be more than all that is known."""
+    return has - asked if has else inf

@@ -1,0 +1,88 @@
+"""Training plans: whether a job may start on a plan's units now, and still save its work before they are taken back.
+
+SageMaker takes a plan's instances back from 30 minutes before the reserved capacity ends. It must not look at what is
+free: that is `fit.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool, Units
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.run_times import History
+from trainmaster.domain.reasons.rules import PlanClosed
+from trainmaster.domain.times import clock
+
+NEARLY_ALL = 0.9
+"""Of how many jobs of its kind one without checkpoints is expected to run no longer: it has one chance only."""
+CHECKPOINT_INTERVAL = timedelta(minutes=10)
+"""How often a job is taken to save its work as long as nobody has seen it."""
+_CLOSED = {
+    None: "SageMaker has not said yet when its training plan is usable",
+    PlanStatus.PENDING: "its training plan is not paid for yet",
+    PlanStatus.FAILED: "its training plan has failed",
+    PlanStatus.EXPIRED: "its training plan has ended",
+}
+
+
+def window_refusal(
+    job: Job, units: Units, pools: Mapping[str, Pool], now: datetime, history: History
+) -> PlanClosed | None:
+    """Why the job may not start on these units now, however free they are; None where nothing is against it.
+
+    Not before the plan is Active, not after its end, and not where what is started could not be kept: a job without
+    checkpoints has to be expected to end before the instances are taken back, one with checkpoints to write one.
+
+    Args:
+        job: a waiting job.
+        units: what it would start on, by pool name.
+        pools: the pools in force.
+        now: UTC.
+        history: how long jobs of its kind run and take to start.
+    """
+    return next((found for pool in _plans(units, pools) if (found := _closed(pool, job, now, history))), None)
+
+
+def checkpoint_interval(job: Job) -> timedelta:
+    """How often the job saves its work, as far as anybody has seen; the least time between two checkpoints."""
+    told = (job.earlier.saves_every, *(attempt.saves_every for attempt in job.attempts))
+    return min((span for span in told if span is not None), default=CHECKPOINT_INTERVAL)
+
+
+def _plans(units: Units, pools: Mapping[str, Pool]) -> Iterator[Pool]:
+    found = (pools[name] for name in units if name in pools)
+    return (pool for pool in found if pool.kind is Kind.TRAINING_PLAN)
+
+
+def _closed(pool: Pool, job: Job, now: datetime, history: History) -> PlanClosed | None:
+    if pool.plan_status in _CLOSED:
+        return PlanClosed(pool.name, None, _CLOSED[pool.plan_status])
+    if pool.starts_at is not None and now < pool.starts_at:
+        return PlanClosed(pool.name, pool.starts_at, "its training plan is not active yet")
+    if pool.ends_at is not None and now >= pool.ends_at:
+        # Where more capacity is reserved, asking SageMaker again will show it.
+        return PlanClosed(pool.name, None, "its training plan has ended")
+    if pool.reclaimed_at is not None and now + _needed(job, history) > pool.reclaimed_at:
+        return PlanClosed(pool.name, None, _too_late(job, pool.reclaimed_at))
+    return None
+
+
+def _needed(job: Job, history: History) -> timedelta:
+    """How long the job holds units before its work there cannot be lost any more."""
+    startup = timedelta(seconds=history.startup(job))
+    if job.checkpointed:
+        return startup + min(checkpoint_interval(job), _run_time(job, history))
+    return startup + _run_time(job, history)
+
+
+def _run_time(job: Job, history: History) -> timedelta:
+    """How long one attempt of it runs from the beginning."""
+    seconds = history.run_time(job, 0.0, NEARLY_ALL)
+    return job.max_runtime if seconds is None else min(timedelta(seconds=seconds), job.max_runtime)
+
+
+def _too_late(job: Job, reclaimed_at: datetime) -> str:
+    what = "it could save its work" if job.checkpointed else "it is expected to end, and it writes no checkpoints"
+    return f"SageMaker takes the plan's instances back from {clock(reclaimed_at)} on, before {what}"

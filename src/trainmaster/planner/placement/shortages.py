@@ -1,0 +1,124 @@
+"""Which pools have lately turned out to lack instances: AWS has none, or grants none, though the caps leave room.
+
+What one job has met counts for others, too, that ask for no less of the same: else each would find out for itself, and
+wait in between. It must not choose among pools, nor know what the caps leave free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from trainmaster.domain.capacity.units import Kind, Pool, Units, source
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy.settings import FailureClass, default_retries
+
+OWN = timedelta(days=1)
+"""How long a job remembers where its tries met nothing: longer than it takes to try all of its pools in turn."""
+_Met = dict[int, datetime]
+"""When so many instances were last not to be had."""
+
+
+@dataclass(slots=True)
+class Lacking:
+    """What the jobs of one snapshot have met. Thrown away with the plan.
+
+    Attributes:
+        snapshot: what the pass read.
+        now: the time of the pass, UTC.
+    """
+
+    snapshot: Snapshot
+    now: datetime
+    _met: dict[str, _Met] | None = None
+    _stocks: dict[str, str] = field(default_factory=dict)
+
+    def least(self, job: Job, alternatives: Sequence[Units]) -> Sequence[Units]:
+        """Those that have not lately been lacking, in their order; where all have, those of which it is longest ago.
+
+        What is held for the job is among them: somebody has just left it.
+        """
+        own, others = self._own(job), self._of_others()
+        if not own and not others:
+            return alternatives
+        times = [self._since(units, own, others) for units in alternatives]
+        known = [at for at in times if at is not None]
+        first = min(known) if len(known) == len(times) else None
+        held = None if job.hold is None else job.hold.units
+        return [units for units, at in zip(alternatives, times, strict=True) if at == first or units == held]
+
+    def since(self, job: Job, units: Units) -> datetime | None:
+        """When such units last turned out not to be there for this job; None where they did not lately."""
+        return self._since(units, self._own(job), self._of_others())
+
+    def _since(self, units: Units, own: Mapping[str, datetime], others: Mapping[str, _Met]) -> datetime | None:
+        """When such units last turned out not to be there; None where nobody was lately refused as much of them."""
+        wanted = [(self._stock(pool), count) for pool, count in units.items()]
+        found = [own[stock] for stock, _ in wanted if stock in own]
+        found += [at for stock, count in wanted for refused, at in others.get(stock, {}).items() if refused <= count]
+        return max(found, default=None)
+
+    def _own(self, job: Job) -> dict[str, datetime]:
+        """Where the job's last tries have met nothing, up to the last that met something else."""
+        found: dict[str, datetime] = {}
+        for attempt in reversed(job.attempts):
+            if not attempt.lacked:
+                break
+            # Several pools of one attempt may have the same instances.
+            newest: dict[str, datetime] = {}
+            for pool, at in attempt.lacking.items():
+                if at > self.now - OWN:
+                    stock = self._stock(pool)
+                    newest[stock] = max(newest.get(stock, at), at)
+            found = newest | found
+        return found
+
+    def _of_others(self) -> dict[str, _Met]:
+        """By where they come from; no older than the longest that a job waits for its next try."""
+        if self._met is None:
+            retries = {**default_retries(), **self.snapshot.policy.retries}
+            after = self.now - retries[FailureClass.CAPACITY].longest
+            self._met = {}
+            for job in (*self.snapshot.active, *self.snapshot.waiting):
+                # Nearly no job of a deep queue has been tried.
+                if job.attempt is not None:
+                    self._note(job, after, self._met)
+        return self._met
+
+    def _note(self, job: Job, after: datetime, met: dict[str, _Met]) -> None:
+        for attempt in reversed(job.attempts):
+            for pool, at in attempt.lacking.items():
+                count = attempt.units.get(pool, 0) if attempt.turned_down.get(pool) != at else _most(job, pool)
+                if at > after and count:
+                    of_stock = met.setdefault(self._stock(pool), {})
+                    of_stock[count] = max(of_stock.get(count, at), at)
+            if attempt.created_at <= after:
+                return
+
+    def _stock(self, pool: str) -> str:
+        """Where AWS takes a pool's instances from: the same for several pools of one type and kind."""
+        if pool not in self._stocks:
+            known = self.snapshot.pools.get(pool)
+            self._stocks[pool] = pool if known is None else _stock_of(known)
+        return self._stocks[pool]
+
+
+def _most(job: Job, pool: str) -> int:
+    """The most that a start of the job may have asked of the pool; 0 where its demand no longer tells.
+
+    A start that left its number to a later one has left no count.
+    """
+    if job.image_work is not None:
+        return 0
+    if job.elastic is not None:
+        return job.elastic.most
+    return max((units[pool] for units in job.demand.alternatives if pool in units), default=job.demand.instances)
+
+
+def _stock_of(pool: Pool) -> str:
+    """That of an endpoint has no instances."""
+    if pool.kind is Kind.ENDPOINT:
+        return pool.name
+    return source(pool.instance_type, spot=pool.kind is Kind.SPOT, plan_arn=pool.plan_arn)

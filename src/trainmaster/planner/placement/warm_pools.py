@@ -1,0 +1,153 @@
+"""Warm pools in a plan: who starts on them, and which are ended for a job that they stand in the way of.
+
+They count against the caps until SageMaker says that they are gone. It must not look at what is free: that is `fit.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from trainmaster.domain.capacity.units import Kind, Pool, Units, total
+from trainmaster.domain.capacity.warm_pools import WarmPool, counting
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.plan import Snapshot
+
+PASSED_FOR = timedelta(hours=1)
+"""How long a job waits until none of its equals passes it any more because of a warm pool."""
+MARGIN = timedelta(seconds=60)
+"""A warm pool that ends sooner than this may be gone when SageMaker gets the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class InTheWay:
+    """What ending warm pools would bring for a job, and what it would still lack after that.
+
+    Attributes:
+        pools: those to end; empty where none would help.
+        missing: units that would still have to be freed, by pool name.
+    """
+
+    pools: tuple[WarmPool, ...] = ()
+    missing: Units = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class WarmPools:
+    """The warm pools of one plan in the making; made by `among`, thrown away with the plan.
+
+    Attributes:
+        kept: units of all warm pools that count against the caps, those that are ending too.
+        ending: warm pools that are on the way to give their units back.
+    """
+
+    now: datetime
+    pools: Mapping[str, Pool]
+    kept: Units
+    ending: tuple[WarmPool, ...]
+    _idle: dict[str, WarmPool]
+
+    @classmethod
+    def among(cls, snapshot: Snapshot, now: datetime) -> WarmPools:
+        """The warm pools of a snapshot."""
+        held = counting(snapshot.warm, snapshot.active)
+        idle = sorted((pool for pool in held if _is_idle(pool, now)), key=_age)
+        return cls(
+            now=now,
+            pools=snapshot.pools,
+            kept=total(pool.units for pool in held),
+            ending=tuple(pool for pool in held if pool.ending_since is not None),
+            _idle={pool.training_job_name: pool for pool in idle},
+        )
+
+    def match(self, job: Job, units: Units) -> WarmPool | None:
+        """The idle warm pool that SageMaker would start the job on, were it started on these units; None for none.
+
+        SageMaker reuses one wherever it can, so a job that matches must not be charged other units.
+        """
+        return self._match(job, units, frozenset())
+
+    def use(self, pool: WarmPool) -> None:
+        """A job starts on it."""
+        self._idle.pop(pool.training_job_name, None)
+
+    def first(self, equals: Sequence[Job]) -> list[Job]:
+        """Jobs of equal standing with those first that match an idle warm pool, one for each; else in the same order.
+
+        Their starts take nothing from the others, and spare a warm pool that would otherwise be ended. They do not pass
+        a job that has waited for `PASSED_FOR`, so that a stream of them starves nobody.
+        """
+        taken: dict[str, str] = {}
+        for job in equals if self._idle else ():
+            if len(taken) < len(self._idle) and (pool := self._match_any(job, taken)) is not None:
+                taken[pool.training_job_name] = job.name
+        warm = set(taken.values())
+        return sorted(equals, key=lambda job: job.name not in warm and self.now - job.entry_time < PASSED_FOR)
+
+    def in_the_way(self, job: Job, missing: Units) -> InTheWay:
+        """Idle warm pools whose end brings the job nearer to what it lacks: no more of them than needed.
+
+        Those of the least priority go first, then those that end soonest by themselves. One that a job of higher
+        priority has left stays: its user has asked for it, and it ends by itself.
+        """
+        wanted = {name: count for name, count in missing.items() if count > 0}
+        taken: list[WarmPool] = []
+        for pool in sorted(self._idle.values(), key=lambda pool: (pool.priority, *_age(pool))):
+            if pool.priority <= job.priority and any(wanted.get(name, 0) > 0 for name in pool.units):
+                taken.append(pool)
+                wanted = {name: count - pool.units.get(name, 0) for name, count in wanted.items()}
+        needed = _without_needless(taken, missing)
+        return InTheWay(needed, _lacking(missing, needed))
+
+    def end(self, pools: Iterable[WarmPool]) -> None:
+        """These are being ended; nobody else may count on them."""
+        for pool in pools:
+            self._idle.pop(pool.training_job_name, None)
+
+    def _match(self, job: Job, units: Units, besides: Container[str]) -> WarmPool | None:
+        if not self._idle or not job.fit or any(self._is_spot(name) for name in units):
+            return None
+        fitting = (pool for pool in self._idle.values() if pool.fit == job.fit and dict(pool.units) == dict(units))
+        return next((pool for pool in fitting if pool.training_job_name not in besides), None)
+
+    def _match_any(self, job: Job, besides: Container[str]) -> WarmPool | None:
+        """The same for whatever the job could run on."""
+        found = (self._match(job, units, besides) for units in job.demand.alternatives)
+        return next((pool for pool in found if pool is not None), None)
+
+    def _is_spot(self, name: str) -> bool:
+        return name in self.pools and self.pools[name].kind is Kind.SPOT
+
+
+def left_over(snapshot: Snapshot) -> tuple[WarmPool, ...]:
+    """Warm pools that nobody may start on any more, since pools that they are of are being drained: to be ended."""
+    draining = {name for name, pool in snapshot.pools.items() if pool.draining}
+    free = (pool for pool in snapshot.warm if pool.used_by is None and pool.ending_since is None)
+    return tuple(pool for pool in free if draining.intersection(pool.units))
+
+
+def _is_idle(pool: WarmPool, now: datetime) -> bool:
+    return pool.used_by is None and pool.ending_since is None and pool.until > now + MARGIN
+
+
+def _age(pool: WarmPool) -> tuple[datetime, str]:
+    """Those that end first come first."""
+    return (pool.until, pool.training_job_name)
+
+
+def _lacking(missing: Units, pools: Iterable[WarmPool]) -> dict[str, int]:
+    brought = total(pool.units for pool in pools)
+    left = {name: count - brought.get(name, 0) for name, count in missing.items()}
+    return {name: count for name, count in left.items() if count > 0}
+
+
+def _without_needless(taken: Sequence[WarmPool], missing: Units) -> tuple[WarmPool, ...]:
+    """Spare each pool without which as much is still brought of what is missing, from the last taken back."""
+    kept = list(taken)
+    least = _lacking(missing, kept)
+    for pool in reversed(taken):
+        without = [other for other in kept if other is not pool]
+        if _lacking(missing, without) == least:
+            kept = without
+    return tuple(kept)

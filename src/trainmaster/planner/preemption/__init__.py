@@ -1,0 +1,1 @@
+"""Preemption: candidates, eligible victims, the cheapest set, and how a blocked job reclaims units."""

@@ -1,0 +1,234 @@
+"""The search for the cheapest set of candidates that frees enough, and for nobody who is not needed.
+
+It must not know the rules: who is a candidate, at what cost and up to which standing is for `preempt.py` to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from trainmaster.domain.capacity.units import Units
+from trainmaster.domain.jobs.job import Job
+from trainmaster.planner.preemption.candidates import Candidate, Permits, useful
+from trainmaster.planner.preemption.eligible import Newcomer, Reach
+
+EXACT_WORK = 20_000
+"""Steps of the exact search: enough for about 100 units of one pool. Beyond it, nearly the cheapest set is found."""
+FEW = 12
+"""Candidates whose every set is looked at, where what is permitted depends on who was taken before."""
+MOST_NODES = 10_000
+"""Steps of that search: all that there can be."""
+MANY, FEWER_NODES = 40, 1_500
+"""Where candidates are more than few: the first that are searched, and the steps of that search (some milliseconds)."""
+
+
+def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The lowest standing first, then the cheapest, then by name."""
+    return sorted(candidates, key=lambda c: c.order)
+
+
+def relevant(candidates: Iterable[Candidate], missing: Units) -> list[Candidate]:
+    """Those that a cheapest set may need, by name: of candidates that free the same only the cheapest few."""
+    counts: dict[tuple[int, ...], int] = {}
+    kept = []
+    for candidate in sorted(candidates, key=lambda c: (c.cost, c.job.name)):
+        freed = tuple(min(candidate.units.get(pool, 0), count) for pool, count in missing.items())
+        counts[freed] = counts.get(freed, 0) + 1
+        if any(freed) and counts[freed] <= useful(candidate, missing):
+            kept.append(candidate)
+    return sorted(kept, key=lambda c: c.job.name)
+
+
+def cheapest(candidates: Iterable[Candidate], missing: Units) -> list[Candidate]:
+    """The set of least cost that frees `missing`, where what each of them frees is all that matters.
+
+    Exact as long as that takes at most `EXACT_WORK`: among sets of equal cost the smallest, then the first by names.
+    Beyond that nearly the cheapest. Empty where all together do not suffice.
+    """
+    items = relevant(candidates, missing)
+    exact = len(items) * prod(count + 1 for count in missing.values()) <= EXACT_WORK
+    return in_order(_exactly(items, missing) if exact else _nearly(items, missing))
+
+
+def _exactly(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
+    """Dynamic programming over what is still missing; items by name."""
+    pools = sorted(missing)
+    done = (0,) * len(pools)
+    best: dict[tuple[int, ...], tuple[float, int, tuple[int, ...]]] = {tuple(missing[p] for p in pools): (0.0, 0, ())}
+    for rank, item in enumerate(items):
+        frees = tuple(item.units.get(pool, 0) for pool in pools)
+        for left, (cost, count, taken) in list(best.items()):
+            after = tuple(max(a - b, 0) for a, b in zip(left, frees, strict=True))
+            new = (cost + item.cost, count + 1, (*taken, rank))
+            if after != left and (after not in best or new < best[after]):
+                best[after] = new
+    return [items[rank] for rank in best[done][2]] if done in best else []
+
+
+def _nearly(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
+    """The cheapest by the unit first; then the dearest that are not needed are spared."""
+    taken = in_turn(sorted(items, key=by_the_unit(missing)), missing)
+    return spared(sorted(taken, key=lambda c: (c.cost, c.job.name)), missing)
+
+
+def by_the_unit(missing: Units) -> Callable[[Candidate], tuple[float, str]]:
+    """What a candidate costs for each unit that it frees."""
+    return lambda c: (c.cost / sum(c.units.get(pool, 0) for pool in missing), c.job.name)
+
+
+def in_turn(ordered: Iterable[Candidate], missing: Units, permits: Permits | None = None) -> list[Candidate]:
+    """The first in order that free something missing and are permitted; empty where they do not free it all."""
+    left = dict(missing)
+    taken: list[Candidate] = []
+    jobs: list[Job] = []
+    for candidate in ordered:
+        helps = any(left.get(pool, 0) > 0 for pool in candidate.units)
+        if helps and (permits is None or permits(candidate.job, jobs)):
+            taken.append(candidate)
+            jobs.append(candidate.job)
+            left = {pool: count - candidate.units.get(pool, 0) for pool, count in left.items()}
+            if all(count <= 0 for count in left.values()):
+                return taken
+    return []
+
+
+def spared(taken: Sequence[Candidate], missing: Units, permits: Permits | None = None) -> list[Candidate]:
+    """The set without those that are not needed, looking from its end; what is left stays permitted in its order."""
+    kept = list(taken)
+    spare = {pool: sum(c.units.get(pool, 0) for c in taken) - count for pool, count in missing.items()}
+    for candidate in reversed(taken):
+        if any(candidate.units.get(pool, 0) > left for pool, left in spare.items()):
+            continue
+        without = [other for other in kept if other is not candidate]
+        if permitted(without, permits):
+            kept = without
+            spare = {pool: left - candidate.units.get(pool, 0) for pool, left in spare.items()}
+    return kept
+
+
+def settled(taken: Sequence[Candidate], candidates: Sequence[Candidate], newcomer: Newcomer) -> list[Candidate]:
+    """The set with those put in whom a victim of better standing would displace in its turn, and that victim spared.
+
+    A job of low standing may be spared because it loses more work than a better one. But where it could take the
+    better one's place here, that one would have it step aside with the next pass: two would stop for one.
+    """
+    missing, permits = newcomer.missing, newcomer.permits
+    for victim in reversed(in_order(taken)):
+        others = [other for other in taken if other is not victim]
+        lower = [c for c in candidates if c.standing < victim.standing and c not in taken and _near(c, victim, permits)]
+        left = {pool: count - sum(c.units.get(pool, 0) for c in others) for pool, count in missing.items()}
+        left = {pool: count for pool, count in left.items() if count > 0}
+        if left and lower and frees(lower, left):
+            swapped = own_first([*others, *cheapest(lower, left)], newcomer)
+            if permitted(swapped, permits):
+                return settled(spared(swapped, missing, permits), candidates, newcomer)
+    return list(taken)
+
+
+def _near(candidate: Candidate, victim: Candidate, permits: Permits | None) -> bool:
+    """Whether standing alone decides between the two."""
+    return permits is None or candidate.job.share == victim.job.share
+
+
+def frees(taken: Sequence[Candidate], missing: Units) -> bool:
+    """Whether these together free what is missing."""
+    return all(sum(c.units.get(pool, 0) for c in taken) >= count for pool, count in missing.items())
+
+
+def permitted(taken: Sequence[Candidate], permits: Permits | None) -> bool:
+    """Whether each of these is permitted after those before it."""
+    if permits is None:
+        return True
+    jobs = [candidate.job for candidate in taken]
+    return all(permits(job, jobs[:index]) for index, job in enumerate(jobs))
+
+
+def best_set(reach: Reach, newcomer: Newcomer) -> list[Candidate]:
+    """The cheapest set that frees all that is missing and in which each is permitted after those before it.
+
+    What is cheapest where each is permitted alone mostly is permitted together. Where it is not, all sets are tried if
+    the candidates are few, else some, and several orders. Every rule is asked again about the set that is left.
+    """
+    missing, permits = newcomer.missing, newcomer.permits
+    candidates = reach.candidates(missing)
+    taken = own_first(cheapest(candidates, missing), newcomer)
+    if permits is not None and not permitted(taken, permits):
+        taken = _in_some_order(reach, newcomer, permits)
+    taken = settled(taken, candidates, newcomer)
+    return taken if permitted(taken, permits) else []
+
+
+def own_first(candidates: Iterable[Candidate], newcomer: Newcomer) -> list[Candidate]:
+    """In the order in which they are asked for: those of the newcomer's share, then as always."""
+    if newcomer.permits is None:
+        return in_order(candidates)
+    return sorted(candidates, key=lambda c: (c.job.share != newcomer.share, *c.order))
+
+
+def _in_some_order(reach: Reach, newcomer: Newcomer, permits: Permits) -> list[Candidate]:
+    """The best of what a search and several orders find."""
+    missing, every = newcomer.missing, own_first(reach.every(), newcomer)
+    few = len(every) <= FEW
+    ordered = every if few else own_first(reach.weak(missing), newcomer)
+    orders = list(_orders(ordered, newcomer))
+    # Some are permitted together in one order of asking alone: where they are few, every order is searched.
+    searched = (
+        Search(each[:MANY], missing, permits, MOST_NODES if few else FEWER_NODES).run()
+        for each in (orders if few else orders[:1])
+    )
+    found = (spared(in_turn(each, missing, permits), missing, permits) for each in orders)
+    legal = [taken for taken in (*searched, *found) if taken and permitted(taken, permits)]
+    return min(legal, key=lambda taken: (max(c.standing for c in taken), sum(c.cost for c in taken)), default=[])
+
+
+def _orders(candidates: Sequence[Candidate], newcomer: Newcomer) -> Iterator[Sequence[Candidate]]:
+    """By standing; the largest first, and last, since either may spoil it for the other; the cheapest by the unit."""
+    missing = newcomer.missing
+    by_unit = by_the_unit(missing)
+    yield candidates
+
+    def size(candidate: Candidate) -> int:
+        return sum(candidate.units.get(pool, 0) for pool in missing)
+
+    yield sorted(candidates, key=lambda c: (c.job.share != newcomer.share, -size(c), c.order))
+    yield sorted(candidates, key=lambda c: (c.job.share != newcomer.share, size(c), c.order))
+    yield sorted(candidates, key=lambda c: (c.job.share != newcomer.share, by_unit(c)))
+
+
+@dataclass(slots=True)
+class Search:
+    """Sets of candidates, tried in their order, so that each is permitted after those before it; all, if few."""
+
+    ordered: Sequence[Candidate]
+    missing: Units
+    permits: Permits
+    nodes: int
+    best: tuple[float, int, list[str]] | None = None
+    found: list[Candidate] = field(default_factory=list)
+
+    def run(self) -> list[Candidate]:
+        """The permitted set of the lowest cutoff that frees enough; among those the cheapest. Empty for none."""
+        for cutoff in sorted({candidate.standing for candidate in self.ordered}):
+            within = [candidate for candidate in self.ordered if candidate.standing <= cutoff]
+            self._try(within, dict(self.missing), [], 0.0)
+            if self.found:
+                break
+        return self.found
+
+    def _try(self, rest: Sequence[Candidate], left: dict[str, int], taken: list[Candidate], cost: float) -> None:
+        if all(count <= 0 for count in left.values()):
+            key = (cost, len(taken), sorted(c.job.name for c in taken))
+            if self.best is None or key < self.best:
+                self.best, self.found = key, taken
+            return
+        if self.nodes <= 0 or not frees(rest, left) or (self.best is not None and cost > self.best[0]):
+            return
+        self.nodes -= 1
+        first, others = rest[0], rest[1:]
+        helps = any(left.get(pool, 0) > 0 for pool in first.units)
+        if helps and self.permits(first.job, [c.job for c in taken]):
+            after = {pool: count - first.units.get(pool, 0) for pool, count in left.items()}
+            self._try(others, after, [*taken, first], cost + first.cost)
+        self._try(others, left, taken, cost)

@@ -1,0 +1,1 @@
+"""Expected ends, reservations and backfill."""

@@ -1,0 +1,59 @@
+"""What a blocked job is told: what is missing, and for whom it is kept where it is there. It must not decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from trainmaster.domain.capacity.units import Pool, Units, covers
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.reasons.capacity import CanNeverFit, Infeasible, KeptForOther, Reason, WaitsForCapacity
+from trainmaster.domain.reasons.rules import Draining, NotInService
+
+Claimant = tuple[str, datetime]
+"""For whom units are kept, and until when."""
+
+
+def never(job: Job, pools: Mapping[str, Pool], caps: Mapping[str, int], expansion: str = "") -> Reason:
+    """Why no pool, even when empty, could hold the job.
+
+    Args:
+        job: one that nothing can hold.
+        pools: the pools in force.
+        caps: what they may hold now; nothing of those that are being drained.
+        expansion: why the manager makes no pool for it; "" where it makes none for anybody.
+    """
+    drained = [name for name in job.demand.pools if name in pools and pools[name].draining]
+    if any(covers({**caps, **{n: pools[n].cap for n in drained}}, units) for units in job.demand.alternatives):
+        out = next((name for name in drained if pools[name].status), None)
+        return Draining(tuple(drained)) if out is None else NotInService(out, pools[out].status)
+    if job.demand.resources is not None:
+        most = max((caps.get(name, 0) for name in job.demand.pools), default=0)
+        at_zero = not most and any(name in pools and not pools[name].cap for name in job.demand.pools)
+        return Infeasible(str(job.demand.resources), job.demand.instances, most, expansion, at_zero)
+    units = job.demand.alternatives[0]
+    pool = next(name for name, count in units.items() if count > caps.get(name, 0))
+    cap = pools[pool].cap if pool in pools else 0
+    return CanNeverFit(pool, units[pool], cap, expansion, at_zero=pool in pools and not cap)
+
+
+def short(
+    units: Units,
+    now: Callable[[str], int],
+    free: Callable[[str], int],
+    claimant: Callable[[str], Claimant | None],
+) -> Reason:
+    """Where units are missing.
+
+    Args:
+        units: what the job needs.
+        now: units of a pool that it could have now.
+        free: units of a pool that nobody holds.
+        claimant: whose claim weighs on a pool.
+    """
+    pool = next((name for name, count in units.items() if count > now(name)), next(iter(units)))
+    needed, there = units[pool], max(now(pool), 0)
+    kept = claimant(pool)
+    if kept is not None and free(pool) >= needed:
+        return KeptForOther(kept[0], pool, kept[1], needed, there)
+    return WaitsForCapacity(pool, needed, there)

@@ -1,0 +1,132 @@
+"""When jobs are expected to end: what history says of their kind, never more than their time limit allows.
+
+Of image jobs, which have no such limit, the regions that are done say more than history.
+
+An expectation is conditional on how long a job has run already, so it moves on when a job outlives it. An elastic job
+is expected to run as long as its kind does at its least size, and the faster the larger it is now. It must not choose
+between jobs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from trainmaster.domain.jobs.attempt import Attempt
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.run_time_classes import kinds_of
+from trainmaster.domain.plan import Snapshot
+from trainmaster.images.domain import pace
+from trainmaster.images.domain.work import ImageWork
+
+MEDIAN = 0.5
+"""Of how many jobs of its kind one is expected to run no longer."""
+STOP_TAKES = timedelta(minutes=3)
+"""SIGTERM, 120 s of grace, upload (SageMaker API, StopTrainingJob): what a stop takes when all goes well."""
+OVERDUE = timedelta(minutes=1)
+"""How soon a job is expected to end that should have ended already."""
+
+
+@dataclass(slots=True)
+class Expectations:
+    """Expected ends, each worked out when it is first asked for. Thrown away with the plan.
+
+    Args:
+        snapshot: the queue as read.
+        now: UTC.
+        quantile: how sure to be that the job has ended by then.
+    """
+
+    snapshot: Snapshot
+    now: datetime
+    quantile: float = MEDIAN
+    _ends: dict[str, datetime] = field(default_factory=dict)
+    _fresh: dict[tuple[object, ...], timedelta] = field(default_factory=dict)
+    _usual: dict[tuple[str, ...], float | None] = field(default_factory=dict)
+
+    def end(self, job: Job) -> datetime:
+        """When an active job frees its units."""
+        found = self._ends.get(job.name)
+        if found is None:
+            found = self._ends[job.name] = self._end(job)
+        return found
+
+    def run_time(self, job: Job) -> timedelta:
+        """How long a waiting job would hold units if it started now."""
+        if job.attempt is not None:
+            return self._run_time(job)
+        tiles = None if job.image_work is None else (job.image_work.tiles, job.image_work.load)
+        kind = (job.share, job.image, job.demand.lane, job.demand.size, job.max_runtime, tiles)
+        found = self._fresh.get(kind)
+        if found is None:
+            found = self._fresh[kind] = self._run_time(job)
+        return found
+
+    def overdue(self, job: Job) -> bool:
+        """Whether an active job has run for longer than was expected of it when it started."""
+        attempt = job.attempt
+        if attempt is None or attempt.started_at is None:
+            return False
+        expected = self._usually(job)
+        return expected is not None and job.worked_by(self.now) > expected
+
+    def _usually(self, job: Job) -> float | None:
+        """Seconds that a job of its kind runs; those of image jobs differ in size."""
+        history = self.snapshot.records.history
+        if job.image_work is not None:
+            return history.run_time(job, 0.0, self.quantile)
+        kinds = kinds_of(job)
+        if kinds not in self._usual:
+            self._usual[kinds] = history.run_time(job, 0.0, self.quantile)
+        return self._usual[kinds]
+
+    def _run_time(self, job: Job) -> timedelta:
+        history, before = self.snapshot.records.history, job.worked
+        total = history.run_time(job, before, self.quantile)
+        if job.image_work is not None and total is not None:
+            return timedelta(seconds=max(total - before, 0.0))
+        startup = timedelta(seconds=history.startup(job))
+        return job.max_runtime if total is None else startup + min(timedelta(seconds=total - before), job.max_runtime)
+
+    def _end(self, job: Job) -> datetime:
+        attempt = job.attempt
+        if attempt is None:
+            return self.now
+        if job.stopping:
+            return self._not_past((attempt.stop_asked_at or attempt.base_ended_at or self.now) + STOP_TAKES)
+        if job.elastic is not None:
+            return self._end_of_elastic(job, job.elastic.least, attempt)
+        if job.image_work is not None:
+            return self._end_of_image(job, job.image_work, attempt)
+        history = self.snapshot.records.history
+        at_work = attempt.started_at or max(attempt.created_at + timedelta(seconds=history.startup(job)), self.now)
+        so_far = max((self.now - at_work).total_seconds(), 0.0)
+        limit = at_work + job.max_runtime
+        before = job.worked
+        total = history.run_time(job, before + so_far, self.quantile)
+        expected = limit if total is None else at_work + timedelta(seconds=total - before)
+        return self._not_past(min(expected, limit))
+
+    def _end_of_elastic(self, job: Job, least: int, attempt: Attempt) -> datetime:
+        """The same at the size that it has now; its run time is counted at its least size."""
+        history = self.snapshot.records.history
+        startup = timedelta(seconds=history.startup(job))
+        at_work = attempt.started_at or max(attempt.created_at + startup, self.now)
+        limit, done = at_work + job.max_runtime, job.worked_by(self.now)
+        total = history.run_time(job, done, self.quantile)
+        if total is None:
+            return self._not_past(limit)
+        left = timedelta(seconds=(total - done) * least / max(attempt.size, 1))
+        return self._not_past(min(max(at_work, self.now) + left, limit))
+
+    def _end_of_image(self, job: Job, work: ImageWork, attempt: Attempt) -> datetime:
+        """By its regions that are done, else by its kind; it has no limit of time."""
+        done = job.worked_by(self.now)
+        left = pace.seconds_left(work, attempt.given, done, self.quantile)
+        if left is None:
+            total = self.snapshot.records.history.run_time(job, done, self.quantile)
+            left = 0.0 if total is None else total - done
+        return self._not_past(self.now + timedelta(seconds=left))
+
+    def _not_past(self, end: datetime) -> datetime:
+        return end if end > self.now else self.now + OVERDUE

@@ -1,0 +1,1 @@
+"""Shares: entitlements, holdings, limits, turns."""

@@ -1,0 +1,148 @@
+"""Bounds that hold however idle the pools are: caps of users, groups, budgets.
+
+What a share may hold is `share.py`, until when a training plan can be used is `windows.py`. It must not look at what
+is free: that is `fit.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from trainmaster.domain.capacity.units import Units
+from trainmaster.domain.jobs.job import Job, held_for
+from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy.settings import Budget, Share
+from trainmaster.domain.reasons.capacity import Reason
+from trainmaster.domain.reasons.rules import BudgetSpent, GroupFull, UserFull
+from trainmaster.domain.shares.usage import Spent, period_end, period_start, spent
+
+Group = tuple[str, str]
+"""Share and name: what one team calls a group binds no other team."""
+SOMEBODY = "an unknown user"
+"""All whose jobs do not say who submitted them are one user."""
+
+
+@dataclass(slots=True)
+class Limits:
+    """The working figures of one plan: what runs, by user, share and group. Thrown away with the plan.
+
+    Attributes:
+        snapshot: what the pass read.
+        now: the time of the pass, UTC.
+    """
+
+    snapshot: Snapshot
+    now: datetime
+    _by_user: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    _members: dict[Group, int] = field(default_factory=dict)
+    _bounds: dict[Group, int] = field(default_factory=dict)
+    _taken: dict[str, Units] = field(default_factory=dict)
+    _spent: dict[str, BudgetSpent | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        active, waiting = self.snapshot.active, self.snapshot.waiting
+        for job in active:
+            self._count(job, job.units)
+        for job in waiting:
+            if job.hold is not None and (units := held_for(job, self.now)) is not None:
+                self.take(job, units)
+        for job in [job for jobs in (active, waiting) for job in jobs if job.group is not None]:
+            if job.group is not None and job.max_concurrent is not None:
+                group = (job.share, job.group)
+                self._bounds[group] = min(self._bounds.get(group, job.max_concurrent), job.max_concurrent)
+
+    def refusal(self, job: Job, units: Units) -> Reason | None:
+        """Why the job may not start on these units now, even if they were free; or None.
+
+        Whoever asks considers the job, so that nothing is kept for it any more.
+        """
+        self.drop(job)
+        return self._budget_spent(job.share) or self._group_full(job) or self._user_full(job, units)
+
+    def take(self, job: Job, units: Units) -> None:
+        """The job starts on these units, or they are kept for it. The last such word about a job counts."""
+        self.drop(job)
+        self._taken[job.name] = units
+        self._count(job, units)
+
+    def add(self, job: Job, units: Units) -> None:
+        """A job that runs, or starts, gets these units besides."""
+        self._count_units(job, units)
+
+    def refuses_more(self, job: Job, units: Units) -> bool:
+        """Whether a bound keeps a job that runs, or starts, from these units besides."""
+        return (self._budget_spent(job.share) or self._user_full(job, units)) is not None
+
+    def drop(self, job: Job) -> None:
+        """Nothing is kept for the job any more (it is being considered itself)."""
+        if job.name in self._taken:
+            self._count(job, self._taken.pop(job.name), sign=-1)
+
+    def _count(self, job: Job, units: Units, *, sign: int = 1) -> None:
+        if job.group is not None:
+            group = (job.share, job.group)
+            self._members[group] = self._members.get(group, 0) + sign
+        self._count_units(job, units, sign=sign)
+
+    def _count_units(self, job: Job, units: Units, *, sign: int = 1) -> None:
+        for pool, count in units.items():
+            key = (job.share, _user(job), pool)
+            self._by_user[key] = self._by_user.get(key, 0) + sign * count
+
+    def _user_full(self, job: Job, units: Units) -> Reason | None:
+        """AWS Batch has no such cap; Slurm calls it `MaxTRESPerUser`."""
+        share = self.snapshot.policy.shares.get(job.share)
+        for pool, count in units.items() if share is not None and share.most_per_user else ():
+            limit = _most_per_user(share, pool)
+            held = self._by_user.get((job.share, _user(job), pool), 0)
+            if limit is not None and held + count > limit:
+                return UserFull(_user(job), pool, limit)
+        return None
+
+    def _group_full(self, job: Job) -> Reason | None:
+        if job.group is None:
+            return None
+        limit = self._bounds.get((job.share, job.group))
+        members = self._members.get((job.share, job.group), 0)
+        return GroupFull(job.group, limit) if limit is not None and members >= limit else None
+
+    def _budget_spent(self, name: str) -> Reason | None:
+        if name not in self._spent:
+            share = self.snapshot.policy.shares.get(name)
+            budget = share.budget if share is not None else None
+            self._spent[name] = None if budget is None else self._overspent(name, budget)
+        return self._spent[name]
+
+    def _overspent(self, name: str, budget: Budget) -> BudgetSpent | None:
+        used = self._used(name, budget)
+        ends = period_end(budget, self.now)
+        if budget.gpu_hours is not None and used.gpu_seconds >= budget.gpu_hours * 3600:
+            return BudgetSpent(name, used.gpu_seconds / 3600, budget.gpu_hours, "GPU-hours", ends)
+        if budget.dollars is not None and used.dollars >= budget.dollars:
+            return BudgetSpent(name, used.dollars, budget.dollars, "dollars", ends)
+        return None
+
+    def _used(self, name: str, budget: Budget) -> Spent:
+        """What ended attempts, and those that are active, have used since the period began."""
+        start = period_start(budget, self.now)
+        ended = self.snapshot.records.usage.in_period(name, budget, self.now)
+        return sum((self._since(job, start) for job in self._active_of(name)), start=ended)
+
+    def _active_of(self, name: str) -> Iterator[Job]:
+        return (job for job in self.snapshot.active if job.share == name)
+
+    def _since(self, job: Job, start: datetime) -> Spent:
+        if job.attempt is None:
+            return Spent()
+        # What it held before it had this size is booked already.
+        return spent(job.units, max(job.attempt.held_since, start), self.now, self.snapshot.pools)
+
+
+def _user(job: Job) -> str:
+    return job.submitted_by or SOMEBODY
+
+
+def _most_per_user(share: Share | None, pool: str) -> int | None:
+    return None if share is None else share.most_per_user.get(pool)

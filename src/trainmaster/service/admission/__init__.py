@@ -1,0 +1,1 @@
+"""Checks before a request becomes a job."""

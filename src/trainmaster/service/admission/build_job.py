@@ -1,0 +1,83 @@
+"""The job that a checked request makes: what of it the queue has to know from then on.
+
+It must not check anything: the door has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import datetime, timedelta
+
+from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.capacity.warm_pools import fit_of
+from trainmaster.domain.elastic.sizes import Elastic, Hook
+from trainmaster.domain.jobs.job import Change, Job, JobState
+from trainmaster.domain.requests import Options
+from trainmaster.domain.requests.fields import part, text, whole
+from trainmaster.ports import Request
+
+DEFAULT_MAX_RUNTIME = timedelta(days=1)
+"""What SageMaker takes where `StoppingCondition.MaxRuntimeInSeconds` is absent (CreateTrainingJob)."""
+
+
+def digest_of(request: Request) -> str:
+    """SHA-256 of the request in canonical JSON; equal for equal bodies, whatever the order of their keys."""
+    canonical = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def newcomer(  # noqa: PLR0913 - all that a job is made of
+    request: Request,
+    options: Options,
+    demand: Demand,
+    caller: str | None,
+    now: datetime,
+    *,
+    elastic: Elastic | None = None,
+) -> Job:
+    """The job that a checked request makes, as it enters."""
+    stopping = part(request, "StoppingCondition")
+    max_runtime = whole(stopping, "MaxRuntimeInSeconds")
+    max_pending = whole(stopping, "MaxPendingTimeInSeconds")
+    return Job(
+        name=str(request["TrainingJobName"]),
+        entry_time=now,
+        priority=options.priority,
+        preemptible=options.preemptible,
+        share=options.share,
+        demand=demand,
+        digest=digest_of(request),
+        max_runtime=DEFAULT_MAX_RUNTIME if max_runtime is None else timedelta(seconds=max_runtime),
+        max_pending=None if max_pending is None else timedelta(seconds=max_pending),
+        keep_alive=bool(whole(part(request, "ResourceConfig"), "KeepAlivePeriodInSeconds")),
+        fit=fit_of(request, ours=demand.ours),
+        image=_image(request),
+        checkpointed=_keeps_its_work(request, elastic),
+        wishes=options.wishes,
+        not_before=options.not_before,
+        deadline=options.deadline,
+        after=options.after,
+        if_parent_fails=options.after_failure,
+        group=options.group,
+        max_concurrent=options.max_concurrent,
+        retries=options.retries,
+        elastic=elastic,
+        submitted_by=caller,
+        history=(Change(now, None, JobState.PENDING, "submitted" if caller is None else f"submitted by {caller}"),),
+    )
+
+
+def _keeps_its_work(request: Request, elastic: Elastic | None) -> bool:
+    """Whether it writes checkpoints.
+
+    Members that come and go write theirs themselves: one prefix of `CheckpointConfig` cannot serve several at once.
+    """
+    by_itself = elastic is not None and elastic.hook is Hook.MEMBERS
+    return by_itself or bool(text(part(request, "CheckpointConfig"), "S3Uri"))
+
+
+def _image(request: Request) -> str:
+    """What the job runs, as far as jobs of one image run alike: its image, or the algorithm's name."""
+    specification = part(request, "AlgorithmSpecification")
+    return text(specification, "TrainingImage") or text(specification, "AlgorithmName") or ""

@@ -1,0 +1,183 @@
+"""What is checked before anything is stored: a request either becomes a job or is refused with the field named.
+
+It must not store anything, nor know HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from trainmaster.domain.capacity.catalogue import AS_SHIPPED, Catalogue
+from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.capacity.units import Demand, Pool
+from trainmaster.domain.elastic.sizes import Elastic
+from trainmaster.domain.errors import InvalidRequest, RoleNotAllowed
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.policy.roles import may_pass
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.requests import (
+    Options,
+    Problem,
+    check_pools,
+    demand_in,
+    elastic_of,
+    elastic_warnings,
+    for_pool,
+    form_problems,
+    limit_problems,
+    meaning_problems,
+    misspelt,
+    named_types,
+    option_field,
+    option_problems,
+    options_of,
+    pool_warnings,
+    sendable,
+    storage_warnings,
+    warnings,
+)
+from trainmaster.ports import Request
+from trainmaster.service.admission.build_job import newcomer
+from trainmaster.service.admission.feasibility import Room
+from trainmaster.service.admission.shares import check_share
+
+_DEFAULT_POLICY = Policy()
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A request that may enter: the job that it makes, and advice that does not stand in its way."""
+
+    job: Job
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The rules of one deployment.
+
+    Attributes:
+        shape_problems: checks a request against SageMaker's service model.
+        allowed_roles: patterns of role ARNs that the queue may pass.
+        role_mapping: caller ARN pattern to role ARN patterns; where it is not empty, callers get only these.
+        may_pass_role: asks IAM whether a caller may pass a role: yes, no, or None where it cannot tell; absent
+            where the deployment does not permit the question.
+        allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
+    """
+
+    shape_problems: Callable[[Request], Sequence[Problem]]
+    allowed_roles: tuple[str, ...] = ()
+    role_mapping: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    may_pass_role: Callable[[str, str], bool | None] | None = None
+    allow_non_preemptible: bool = True
+
+    def admit(  # noqa: PLR0913 - a request, and all that it is held against
+        self,
+        request: Request,
+        caller: str | None,
+        pools: Mapping[str, Pool],
+        now: datetime,
+        policy: Policy = _DEFAULT_POLICY,
+        *,
+        catalogue: Catalogue = AS_SHIPPED,
+    ) -> Admission:
+        """The job that the request makes; whether the jobs that it runs after exist is not looked at.
+
+        Args:
+            request: JSON values as received.
+            caller: the caller's IAM ARN, where the API knows it.
+            pools: the pools in force.
+            now: entry time, UTC.
+            policy: the settings in force.
+            catalogue: what is known of instance types.
+
+        Raises `InvalidRequest`, `UnknownOption`, `RoleNotAllowed`, `ShareNotAllowed`, `NeverFits`.
+        """
+        self._check_form(request, pools)
+        options = options_of(request)
+        self._check_options(request, options)
+        for problem in [*option_problems(request, options), *limit_problems(request, options, policy)]:
+            raise problem.refusal()
+        check_share(request, options.share, caller, policy)
+        self._check_role(str(request["RoleArn"]), caller)
+        elastic = self._elastic(request, options)
+        least = None if elastic is None else elastic.least
+        demand = demand_in(request, options.pools, pools, options.resources, catalogue, instances=least)
+        room = Room(pools, policy.expansion, catalogue).warnings(request, demand)
+        self._check_forms(request, demand, pools, catalogue)
+        job = newcomer(request, options, demand, caller, now, elastic=elastic)
+        advice = [*warnings(request, preemptible=options.preemptible), *pool_warnings(request, demand, pools)]
+        advice += storage_warnings(request, demand, pools, catalogue)
+        if elastic is not None:
+            check_pools(request, elastic, demand, pools)
+            advice += elastic_warnings(request, elastic, demand, pools)
+        return Admission(job, (*room, *advice))
+
+    def _elastic(self, request: Request, options: Options) -> Elastic | None:
+        """How the job may be resized."""
+        elastic = elastic_of(request, options)
+        for problem in form_problems(request, elastic) if elastic is not None else ():
+            raise problem.refusal()
+        return elastic
+
+    def _check_form(self, request: Request, pools: Mapping[str, Pool]) -> None:
+        """A type that some pool has exists, even where the service model is too old to know it."""
+        there, named = {pool.instance_type for pool in pools.values()}, named_types(request)
+        known = {field for field, name in named.items() if name in there}
+        for problem in [*self.shape_problems(sendable(request)), *misspelt(request), *meaning_problems(request)]:
+            if problem.field not in known:
+                raise problem.refusal()
+
+    def _check_forms(self, request: Request, demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue) -> None:
+        """The request as it would be for each of the pools that the queue may choose.
+
+        Where there is none yet, for those that somebody may make: one that can never start must not wait for them.
+        """
+        if not demand.ours:
+            return
+        there = [
+            (pools[name], count) for units in demand.alternatives for name, count in units.items() if name in pools
+        ]
+        asked = demand.resources
+        for pool, count in there or _makeable(catalogue, asked, demand.instances):
+            self._check_form(for_pool(request, pool, count), {**pools, pool.name: pool})
+
+    def _check_options(self, request: Request, options: Options) -> None:
+        if options.preemptible or self.allow_non_preemptible:
+            return
+        raise InvalidRequest(
+            "This queue does not take jobs that may not be preempted.",
+            field=option_field(request, "preemptible"),
+            hint="Leave the tag out, or ask whoever deployed the queue to set AllowNonPreemptible.",
+        )
+
+    def _check_role(self, role: str, caller: str | None) -> None:
+        """Nobody gets a role through the queue that they could not pass themselves."""
+        if not may_pass(caller or "", role, self.allowed_roles, self.role_mapping):
+            raise RoleNotAllowed(
+                f"The queue may not pass the role {role} for {caller or 'an unknown caller'}.",
+                field="RoleArn",
+                hint="Use a role that the deployment's AllowedRoles (and RoleMapping) name, or have it added there.",
+            )
+        if self.may_pass_role is None:
+            return
+        answer = self.may_pass_role(caller or "", role)
+        if not answer:
+            why = "may not pass" if answer is False else "could not be shown to be allowed to pass"
+            raise RoleNotAllowed(
+                f"{caller or 'An unknown caller'} {why} the role {role}.",
+                field="RoleArn",
+                hint="You need iam:PassRole on that role, as for CreateTrainingJob itself.",
+            )
+
+
+def _makeable(catalogue: Catalogue, asked: Resources | None, count: int) -> Iterator[tuple[Pool, int]]:
+    """The pools that a demand by resource could be held in once they are made, each with how many instances it takes.
+
+    One of each type would be the same again: what the request says of itself does not hang on the type.
+    """
+    kind = next(catalogue.covering(asked), None) if asked is not None else None
+    if kind is not None:
+        yield Pool(kind.name, count), count

@@ -1,0 +1,66 @@
+"""Who may submit to which share, and whether its budget lets it take more.
+
+It must not know how shares divide the pools: that is `planner/`.
+"""
+
+from __future__ import annotations
+
+from trainmaster.domain.errors import BudgetExhausted, InvalidRequest, ShareNotAllowed
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.policy.roles import may_use
+from trainmaster.domain.policy.settings import DEFAULT_SHARE, Policy, WhenSpent
+from trainmaster.domain.reasons.rules import BudgetSpent
+from trainmaster.domain.requests import did_you_mean, option_field
+from trainmaster.domain.times import clock
+from trainmaster.planner.sharing.limits import Limits
+from trainmaster.ports import Clock, Request, Store
+
+
+def check_share(request: Request, share: str, caller: str | None, policy: Policy, *, field: str | None = None) -> None:
+    """Raises `InvalidRequest` for a share that does not exist where others do, `ShareNotAllowed` for one of others.
+
+    `field` is where the request says its share; None: in a tag.
+    """
+    found = policy.shares.get(share)
+    if found is None:
+        if policy.shares and share != DEFAULT_SHARE:
+            raise _unknown(field or option_field(request, "share"), share, policy)
+    elif not may_use(caller or "", found.roles):
+        raise ShareNotAllowed(
+            f"{caller or 'An unknown caller'} may not use the share {share}.",
+            field=field or option_field(request, "share"),
+            hint="Use a share of your own, or have your role added to this one's.",
+        )
+
+
+def check_budget(  # noqa: PLR0913 - a request, and all that it is held against
+    store: Store, clock_: Clock, job: Job, request: Request, policy: Policy, *, field: str | None = None
+) -> None:
+    """Raises `BudgetExhausted` where the job's share refuses jobs until its budget renews.
+
+    A job that is in already is asked for again by callers who did not hear the first answer: it has passed.
+    """
+    share = policy.shares.get(job.share)
+    if share is None or share.budget is None or share.budget.when_spent is not WhenSpent.REFUSE:
+        return
+    there = store.find(job.name)
+    if there is not None and there.digest == job.digest:
+        return
+    reason = Limits(store.survey(), clock_.now()).refusal(job, {})
+    if isinstance(reason, BudgetSpent):
+        raise BudgetExhausted(
+            f"The share {job.share} has spent {reason.spent:,.1f} of its {reason.budget:,.1f} {reason.unit}.",
+            field=field or option_field(request, "share"),
+            hint=f"It takes jobs again from {clock(reason.until)} on, when its next period begins.",
+        )
+
+
+def _unknown(field: str, share: str, policy: Policy) -> InvalidRequest:
+    meant = did_you_mean(share, policy.shares)
+    guess = f"Did you mean '{meant}'? " if meant else ""
+    known = ", ".join(sorted({DEFAULT_SHARE, *policy.shares}))
+    return InvalidRequest(
+        f"There is no share {share}.",
+        field=field,
+        hint=f"{guess}The shares are: {known}.",
+    )

@@ -1,0 +1,1 @@
+"""Pools, warm pools, the catalogue and external training jobs."""

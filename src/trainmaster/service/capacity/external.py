@@ -1,0 +1,78 @@
+"""Training jobs that run in the account without having come from the queue, in pools that count them.
+
+Run from the tick: ListTrainingJobs allows two requests a second in an account (facts, 2.2), which others need too.
+It must not touch those jobs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+
+from trainmaster.domain.capacity.units import Units, foreign_units
+from trainmaster.domain.errors import ServiceTrouble
+from trainmaster.domain.jobs.names import STAMP
+from trainmaster.domain.plan import Snapshot
+from trainmaster.service.context import Hands
+
+log = logging.getLogger(__name__)
+
+LONGEST_JOB = timedelta(days=30)
+"""No training job is older than this and still open (28 days of runtime, 30 in all)."""
+PAUSE = 0.5
+"""Seconds between two list calls, so that at most two are made in a second."""
+MOST_PAGES = 40
+MOST_LOOKS = 40
+
+
+def note_foreign(hands: Hands, snapshot: Snapshot) -> Units:
+    """Look for foreign jobs; returns the units that they hold in the pools that count them.
+
+    Trouble at AWS only costs this tick's news: what was known before still counts.
+    """
+    if not any(pool.count_foreign for pool in snapshot.pools.values()):
+        return snapshot.foreign
+    try:
+        return foreign_units(_look_around(hands, snapshot), snapshot.pools)
+    except ServiceTrouble as error:
+        log.warning("could not look for foreign training jobs", extra={"cause": str(error)})
+        return snapshot.foreign
+
+
+def _look_around(hands: Hands, snapshot: Snapshot) -> Mapping[str, Units]:
+    """All known foreign jobs after this tick's look, with their units."""
+    known = hands.store.note_foreign({})
+    open_now, complete = _open_names(hands)
+    attempts = (job.attempt for job in snapshot.active if job.attempt is not None)
+    ours = {name for attempt in attempts for name in attempt.training_job_names}
+    fresh = [name for name in open_now if name not in known and name not in ours and not _from_queue(hands, name)]
+    missing = [name for name in known if name not in open_now]
+    gone = missing if complete else [name for name in missing[:MOST_LOOKS] if not hands.launcher.units_of(name)]
+    present = {name: units for name in fresh[:MOST_LOOKS] if (units := hands.launcher.units_of(name))}
+    return hands.store.note_foreign(present, gone)
+
+
+def _open_names(hands: Hands) -> tuple[list[str], bool]:
+    """Names of the account's open training jobs, and whether these are all."""
+    since = hands.clock.now() - LONGEST_JOB
+    names: list[str] = []
+    token: str | None = None
+    for page_number in range(MOST_PAGES):
+        if page_number:
+            hands.clock.sleep(PAUSE)
+        page = hands.launcher.open_jobs(since, token)
+        names.extend(page.names)
+        token = page.token
+        if token is None:
+            return names, True
+    log.warning("too many training jobs to list in one tick", extra={"pages": MOST_PAGES})
+    return names, False
+
+
+def _from_queue(hands: Hands, name: str) -> bool:
+    """Whether a training job is an attempt of ours that ended, or began, since the pass read its snapshot."""
+    if STAMP in name:
+        return True
+    job = hands.store.find(name)
+    return job is not None and any(attempt.training_job_name == name for attempt in job.attempts)

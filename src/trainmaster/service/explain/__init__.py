@@ -1,0 +1,1 @@
+"""Position, reason and estimated start: readers of a plan."""

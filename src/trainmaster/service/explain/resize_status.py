@@ -1,0 +1,57 @@
+"""What a job that changes its size waits for, in a sentence. It must not ask anybody: all of it is in the job."""
+
+from __future__ import annotations
+
+from trainmaster.domain.elastic.sizes import Elastic, Hook, Member, Resizing
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import Attempt
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.times import clock
+
+
+def waits_for(job: Job) -> str:
+    """What comes next in the resize that is under way. Raises `IllegalTransition` where none is."""
+    attempt, elastic, under_way = lifecycle.current(job), lifecycle.elastic_of(job), lifecycle.resizing_of(job)
+    whom = f", for {under_way.freed_for}" if under_way.freed_for else ""
+    limit = _limit(job, attempt, elastic.hook, under_way)
+    return _next(attempt, elastic, under_way) + whom + (f"; {limit} at {clock(under_way.until)}" if limit else "")
+
+
+def _limit(job: Job, attempt: Attempt, hook: Hook, under_way: Resizing) -> str:
+    """What happens where it has not come by its time; empty where that is past, or nothing will."""
+    if under_way.grows:
+        return "the growth is given up"
+    if hook is Hook.MEMBERS:
+        return "who has not left by then is stopped" if any(map(_drains, attempt.members)) else ""
+    if hook is Hook.CUSTOM:
+        gives_all = under_way.freed_for and job.preemptible
+        return "without an answer it is stopped as a whole" if gives_all else "without an answer it keeps its size"
+    return "" if attempt.stop_asked_at is None else "SageMaker ends it by force"
+
+
+def _next(attempt: Attempt, elastic: Elastic, under_way: Resizing) -> str:
+    if elastic.hook is Hook.MEMBERS:
+        return _members(attempt, under_way)
+    if elastic.hook is Hook.CUSTOM:
+        whom = "whoever hears its event" if elastic.target == "event" else elastic.target
+        return f"waits for the answer of {whom}" if under_way.told else f"is about to ask {whom}"
+    if attempt.stop_asked_at is not None:
+        return f"saves its work and stops, to go on with {under_way.after} instances"
+    place = "SageMaker to provide" if attempt.launched else "a pass that asks SageMaker for"
+    return f"waits for {place} {under_way.after} instances"
+
+
+def _members(attempt: Attempt, under_way: Resizing) -> str:
+    coming = sum(member.started_at is None and not member.leaving for member in attempt.members)
+    draining = sum(map(_drains, attempt.members))
+    stopping = sum(member.left_at is not None for member in attempt.members)
+    parts = [
+        f"{count} of its members to {what}"
+        for count, what in ((coming, "come to work"), (draining, "save their work and leave"), (stopping, "stop"))
+        if count
+    ]
+    return f"waits for {', '.join(parts)}" if parts else f"is about to run with {under_way.after} instances"
+
+
+def _drains(member: Member) -> bool:
+    return member.drain_asked_at is not None and member.left_at is None

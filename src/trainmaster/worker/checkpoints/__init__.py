@@ -1,0 +1,1 @@
+"""Checkpoints that nodes of a world write together."""

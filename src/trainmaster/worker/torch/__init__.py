@@ -1,0 +1,1 @@
+"""The rendezvous below torchrun."""
