@@ -18,6 +18,7 @@ from trainmaster.domain.requests.options import OPTIONS
 from trainmaster.domain.requests.tag_names import OPTION_PREFIX
 
 ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "trainmaster"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])
 README = ROOT / "benchmarks" / "README.md"
 MEASURED = {
@@ -97,8 +98,9 @@ def test_the_constants_that_the_rules_page_names_are_what_it_says():
     rows = row.findall(text_of("docs/explanation/how-it-decides.md"))
     assert len(rows) >= 8
     for said, module, name in rows:
-        layer = "domain" if module == "history" else "planner"
-        value = getattr(import_module(f"trainmaster.{layer}.{module}"), name)
+        (path,) = [path for layer in ("domain", "planner") for path in (SOURCE / layer).rglob(f"{module}.py")]
+        dotted = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+        value = getattr(import_module(dotted), name)
         assert value in {float(said), timedelta(minutes=float(said)), timedelta(hours=float(said))}, name
 
 
