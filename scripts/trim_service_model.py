@@ -1,7 +1,7 @@
 """Cut botocore's SageMaker service model down to the operations that the queue calls.
 
-It writes `src/trainmaster/adapters/sagemaker/models/sagemaker/2017-07-24/service-2.json` (see ADR 0004). With `--check` it
-says whether that file is what the installed botocore gives. It only leaves things out.
+It writes `src/trainmaster/adapters/sagemaker/models/sagemaker/2017-07-24/service-2.json` (see ADR 0004). With
+`--check` it says whether that file is what the installed botocore gives. It only leaves things out.
 """
 
 from __future__ import annotations
