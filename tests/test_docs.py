@@ -206,7 +206,7 @@ def test_every_decision_record_says_what_it_found_and_decided():
     for page in (ROOT / "docs" / "adr").glob("*.md"):
         text = page.read_text()
         assert re.search(r"^Status: ", text, re.MULTILINE), page.name
-        for heading in ("## Found", "## Decided"):
+        for heading in ("## Context", "## Decision"):
             assert heading in text, f"{page.name} lacks {heading}"
 
 
