@@ -28,7 +28,7 @@ from benchmarks.world import EPOCH
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 
 CAPACITY = 80
-MOST_LOADED = 10_000
+MAX_LOADED = 10_000
 _PAGE = 1024 * 1024
 _PART = 2_000
 
@@ -60,7 +60,7 @@ class Scene:
 
 def measure(waiting: int) -> dict[str, Any]:
     """A pass of the article's manager at a depth, with every instance taken: counted, or computed beyond 10,000."""
-    if waiting > MOST_LOADED:
+    if waiting > MAX_LOADED:
         return _computed(waiting)
     with _table(waiting) as client:
         scene = Scene(client)

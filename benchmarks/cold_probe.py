@@ -26,7 +26,7 @@ def api() -> None:
     bootstrap = sys.modules["trainmaster.bootstrap"]
     application = timed("settings", bootstrap.application)
     timed("routes and models", lambda: handler.build_app(application))
-    timed("request model", lambda: application.door.shape_problems(json.loads(os.environ["PROBE_REQUEST"])))
+    timed("request model", lambda: application.admission.shape_problems(json.loads(os.environ["PROBE_REQUEST"])))
     timed("DynamoDB client", lambda: application.store)
     timed("SQS client", lambda: application.publisher)
 

@@ -33,7 +33,7 @@ from trainmaster.adapters.dynamodb.rows import row_of
 from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.jobs.job import Job
-from trainmaster.service.admission.policy import Door
+from trainmaster.service.admission.policy import AdmissionPolicy
 
 Row = dict[str, Any]
 KINDS = (P5, G5)
@@ -129,7 +129,7 @@ def _encoding() -> str:
 
 def _pattern(kind: str) -> Job:
     """A job as the door makes it."""
-    door = Door(shape_problems=problems, allowed_roles=("*",))
+    door = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
     return door.admit(_request(_PATTERN_NAME, kind), CALLER, pools_of(*(Pool(each, 1) for each in KINDS)), EPOCH).job
 
 

@@ -38,8 +38,8 @@ from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator.clock import EPOCH
 from trainmaster.local.virtual_time import VirtualTime, at, instant, launcher_over, seconds_at
 from trainmaster.ports import Store
-from trainmaster.service.admission.policy import Door
-from trainmaster.service.launch import Hands
+from trainmaster.service.admission.policy import AdmissionPolicy
+from trainmaster.service.launch import ManagerContext
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
 
@@ -89,8 +89,8 @@ class Run:
             self._clock, profile=instant(), on_change=self._note, rates={"ListTrainingJobs": None}
         )
         self._launcher = launcher_over(self._simulator)
-        self._hands = Hands(store, self._launcher, VirtualTime(self._clock))
-        self._door = Door(shape_problems=lambda _: (), allowed_roles=(ROLE,))
+        self._hands = ManagerContext(store, self._launcher, VirtualTime(self._clock))
+        self._door = AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=(ROLE,))
         settings = store.settings()
         self._pools, self._policy = settings.pools, settings.policy
         self._arrived, self._look_again, self._more = 0, None, False

@@ -14,7 +14,7 @@ from builders import IMAGE, P5, ROLE
 
 SIZE = 4096
 """Bytes of JSON: the request that the goals speak of."""
-_LONGEST_VALUE = 2300
+_MAX_VALUE_LENGTH = 2300
 _PUNCTUATION = len(',"":""')
 _SHORTEST_ENTRY = 100
 """Bytes that are always enough for one entry more."""
@@ -41,7 +41,7 @@ def request(
     for number in range(100):
         key = f"{rng.choice(_SETTINGS)}_{number}"
         most = room - len(key) - _PUNCTUATION
-        length = min(most, _LONGEST_VALUE if dense else rng.randint(3, max(60, size // 40)))
+        length = min(most, _MAX_VALUE_LENGTH if dense else rng.randint(3, max(60, size // 40)))
         if most - length < _SHORTEST_ENTRY:
             length = most
         made["HyperParameters"][key] = _text(rng, length, dense=dense)

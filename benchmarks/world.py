@@ -71,7 +71,7 @@ class MeteredWorld(_tests_world.World):  # type: ignore[misc, name-defined]
     def hand_in(self, request: dict[str, Any]) -> Job:
         """Submit a request as the API's route does."""
         self.phase = "submit"
-        job: Job = submit(self.desk, self.door, request, CALLER).job
+        job: Job = submit(self.api_context, self.admission, request, CALLER).job
         return job
 
     def invoke(self) -> None:

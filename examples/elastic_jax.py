@@ -26,7 +26,7 @@ from trainmaster.worker.container.processes import die_with_parent
 from trainmaster.worker.container.restart_budget import Budget
 from trainmaster.worker.rendezvous.errors import Closed, Drained
 from trainmaster.worker.rendezvous.state import DONE
-from trainmaster.worker.torch.stop_grace import Reprieve
+from trainmaster.worker.torch.stop_grace import StopGrace
 
 STEPS = int(os.environ.get("SM_HP_STEPS", "200"))
 BATCH = int(os.environ.get("SM_HP_BATCH", "30"))  # samples per step for the whole world, whatever its size
@@ -61,7 +61,7 @@ def own() -> int:
                     notices.end(reason)
                     rendezvous.close(reason)
                     return 1
-                reprieve = Reprieve(notices, time.monotonic)
+                reprieve = StopGrace(notices, time.monotonic)
                 code = run(world, notices, lambda reprieve=reprieve: over(rendezvous, reprieve))
                 if code == 0:
                     rendezvous.close()
@@ -97,7 +97,7 @@ def run(world: World, notices: Notices, is_over: Callable[[], bool]) -> int:
     return process.returncode
 
 
-def over(rendezvous: Rendezvous, reprieve: Reprieve) -> bool:
+def over(rendezvous: Rendezvous, reprieve: StopGrace) -> bool:
     """Return True to end the process: at once if its world is lost; before a resize or a stop, once it has saved."""
     stopped = reprieve.stopped()
     if stopped is not None:

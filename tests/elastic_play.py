@@ -61,7 +61,7 @@ class ElasticPlay(Play):
         member = lifecycle.current(self.job(name)).members[-1]
         self._put(lifecycle.member_ended(self.job(name), member.training_job_name, self.now, "lost", lost=True))
 
-    def make_do(self) -> None:
+    def accept_smaller_size(self) -> None:
         """What the service does with jobs whose lost member has not been replaced in time."""
         for job in list(self._in(ACTIVE)):
             attempt = lifecycle.current(job)
@@ -69,7 +69,7 @@ class ElasticPlay(Play):
                 continue
             over = self.now >= attempt.faulty_since + job.elastic.faulty_scale_down_timeout
             if over and attempt.size in job.elastic.sizes:
-                self._put(lifecycle.make_do(job, self.now))
+                self._put(lifecycle.accept_smaller_size(job, self.now))
 
     # -- time -------------------------------------------------------------------------------------------------------
     def _rate(self, job: Job) -> float:

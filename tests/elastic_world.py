@@ -18,7 +18,7 @@ from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.plan import Plan, Resize
 from trainmaster.domain.policy.settings import Policy, Resizes
 from trainmaster.local.memory.rendezvous import MemoryGroups
-from trainmaster.ports import Asker, Groups, Store
+from trainmaster.ports import Groups, ResizeRequester, Store
 from trainmaster.service.apply_plan import PassReport, carry_out
 from trainmaster.service.resizing.contract import Answer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
@@ -103,7 +103,7 @@ class ElasticWorld(World):
         self.meeting: MemoryGroups = MemoryGroups()
         super().__init__(dynamodb, policy=policy, **arguments)
         self.groups: Groups = Watched(self.meeting, self.faults)
-        asker: Asker = Watched(self.resizer, self.faults)
+        asker: ResizeRequester = Watched(self.resizer, self.faults)
         self.askers = {"function": asker, "event": asker}
 
     def elastic(self, name: str, hook: str, **more: Any) -> Job:
@@ -121,7 +121,7 @@ class ElasticWorld(World):
         end = self.clock.now() + timedelta(seconds=limit)
         while not holds():
             assert self.clock.now() < end, [
-                (job.name, job.state, job.attempt) for job in self.desk.store.survey().active
+                (job.name, job.state, job.attempt) for job in self.api_context.store.survey().active
             ]
             self.run(step, step=step)
 
@@ -131,7 +131,7 @@ class ElasticWorld(World):
             self.resizer.later.remove(question)
             said = self.resizer.answer(question)
             answer = Answer(token=question["token"], outcome=Outcome(said["outcome"]), instances=said.get("instances"))
-            answer_resize(self.desk, question["job"], answer)
+            answer_resize(self.api_context, question["job"], answer)
         super().settle()
 
     def before_pass(self) -> None:
@@ -139,18 +139,18 @@ class ElasticWorld(World):
         wanted = {name: size for name, size in self.decreed.items() if self._to_resize(name, size)}
         if not wanted:
             return
-        hands = self.application().hands
-        snapshot = hands.store.begin_pass()
+        manager_context = self.application().manager_context
+        snapshot = manager_context.store.begin_pass()
         jobs = [job for job in snapshot.active if job.name in wanted and job.state is JobState.RUNNING]
         report = PassReport(snapshot.pass_number)
         report.plan = Plan(tuple(Resize(job, wanted[job.name], _cause(job, wanted[job.name])) for job in jobs))
-        carry_out(hands, report)
+        carry_out(manager_context, report)
         for job in jobs:
             if job.name in report.resized:
                 self.decreed.pop(job.name)
 
     def _to_resize(self, name: str, size: int) -> bool:
-        job = self.desk.store.find(name)
+        job = self.api_context.store.find(name)
         if job is None or job.attempt is None or job.state is not JobState.RUNNING or job.stop_asked:
             return False
         # Of one whose own training job has ended nobody decides any more.

@@ -30,7 +30,7 @@ CUT = Cut(region=(100, 100), tile=(50, 50), overlap=(0, 0))
 DEAD = timedelta(seconds=120)
 
 
-MOST_INVOCATIONS = 2_000
+MAX_INVOCATIONS = 2_000
 
 
 class EndlessError(BaseException):
@@ -146,10 +146,10 @@ class ImageRunsWorld(World):
         part = Window(0, 0, 100 * count, 100)
         work = work_of("ships", "blue", part, CUT, self.each)
         fields = {"priority": 0, "demand": demand_of(work), "image_work": work, "checkpointed": True, **fields}
-        job = self.desk.store.submit(
+        job = self.api_context.store.submit(
             Job(name=name, entry_time=self.now(), digest=name, **fields), {"jobId": name, "ours": "kept"}
         )
-        self.queue.wake(self.desk.store.survey().pass_number)
+        self.queue.wake(self.api_context.store.survey().pass_number)
         return job
 
     def application(self) -> Application:
@@ -185,7 +185,7 @@ class ImageRunsWorld(World):
     def before_pass(self) -> None:
         """A manager that fails for ever fails the test."""
         self.invocations += 1
-        if self.invocations > MOST_INVOCATIONS:
+        if self.invocations > MAX_INVOCATIONS:
             raise EndlessError
 
     def work(self) -> None:

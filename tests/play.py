@@ -23,7 +23,7 @@ from trainmaster.domain.reasons.capacity import Reason
 from trainmaster.domain.records import Records, booked
 from trainmaster.planner.schedule import schedule
 
-MOST_PASSES = 3_000
+MAX_PASSES = 3_000
 
 
 class Swap(NamedTuple):
@@ -86,7 +86,7 @@ class Play:
         """Passes at one moment, until nothing changes any more."""
         while self._pass() or self._happen():
             self.passes += 1
-            assert self.passes < MOST_PASSES, "the passes do not come to an end"
+            assert self.passes < MAX_PASSES, "the passes do not come to an end"
 
     def run(self, seconds: float) -> None:
         """Let time pass; there is a pass whenever something happens, or the plan asks for one."""

@@ -14,7 +14,7 @@ import pytest
 
 from doc_pages import DOCS, plain, table
 from trainmaster.domain.requests.tag_names import ATTEMPT_TAGS, OPTION_PREFIX, PRIORITY_TAG, RESOURCES_TAG
-from trainmaster.domain.text import LONGEST_REASON
+from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.worker.container import run
 
 ROOT = Path(__file__).parent.parent
@@ -240,9 +240,9 @@ def test_a_limit_of_length_has_one_home():
         for target in node.targets
         if isinstance(target, ast.Name) and target.id.startswith("LONGEST_")
     )
-    assert "LONGEST_REASON" in found
+    assert "MAX_REASON_LENGTH" in found
     assert [name for name, times in found.items() if times > 1] == []
-    assert run.LONGEST_REASON == LONGEST_REASON
+    assert run.MAX_REASON_LENGTH == MAX_REASON_LENGTH
 
 
 def test_the_names_of_tags_are_spelled_in_one_module():

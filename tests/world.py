@@ -31,9 +31,9 @@ from trainmaster.local.memory.rendezvous import MemoryGroups
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.memory.table import MemoryTable
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
-from trainmaster.ports import Asker, Groups, Store
-from trainmaster.service.admission.policy import Door
-from trainmaster.service.change import Desk
+from trainmaster.ports import Groups, ResizeRequester, Store
+from trainmaster.service.admission.policy import AdmissionPolicy
+from trainmaster.service.change import ApiContext
 from trainmaster.service.submit import submit
 
 TABLE = "sagemaker-queue"
@@ -234,7 +234,7 @@ class World:
         self.opened: list[str] = []
         self.checkpoints: dict[str, datetime] = {}
         self.groups: Groups = MemoryGroups()
-        self.askers: dict[str, Asker] = {}
+        self.askers: dict[str, ResizeRequester] = {}
         self.simulator = SageMakerSimulator(self.clock, limits=limits, sink=self._on_event, **simulator)
         self.faults = faults or Faults()
         self.faults.overtake = self.second_manager
@@ -254,8 +254,8 @@ class World:
         self.overtaken = 0
         self.peaks: Counter[str] = Counter()
         self.doubles: set[str] = set()
-        self.desk = Desk(self._store(), self.queue, self)
-        self.door = Door(shape_problems=problems, allowed_roles=("*",))
+        self.api_context = ApiContext(self._store(), self.queue, self)
+        self.admission = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
 
     # -- the clock that the application gets ------------------------------------------------------------------------
     def now(self) -> datetime:
@@ -274,10 +274,10 @@ class World:
         return self.submit_request(a_request(name, **request))
 
     def submit_request(self, request: dict[str, Any]) -> Job:
-        return submit(self.desk, self.door, request, "arn:aws:iam::111122223333:user/ada").job
+        return submit(self.api_context, self.admission, request, "arn:aws:iam::111122223333:user/ada").job
 
     def job(self, name: str) -> Job:
-        found = self.desk.store.find(name)
+        found = self.api_context.store.find(name)
         assert found is not None, name
         return found
 

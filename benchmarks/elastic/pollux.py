@@ -30,8 +30,8 @@ IDLE_SECONDS = 3600.0
 """Where nothing comes or ends, only ages change: looking every minute would change little and take hours."""
 STARVED = 0.01
 LEAST_FACTOR = 0.01
-MOST_MOVES = 50
-MOST_WAITING = 30
+MAX_MOVES = 50
+MAX_WAITING = 30
 """Of those that wait, so many are tried to be made room for."""
 STEPS = (1, 2, 4, 8)
 
@@ -107,13 +107,13 @@ class Search:
 
     def make_room(self) -> None:
         """Shrink others for a job that has nothing, where the mean gains by it."""
-        for index in self.yard.waiting[:MOST_WAITING]:
+        for index in self.yard.waiting[:MAX_WAITING]:
             if index not in self.sizes:
                 self._make_room_for(index, self.yard.jobs[index].sizes[0])
 
     def exchange(self) -> None:
         """Move GPUs from whom they help least to whom they help most, as long as the mean gains by it."""
-        for _ in range(MOST_MOVES):
+        for _ in range(MAX_MOVES):
             moves = [move for step in STEPS for move in self._moves(step)]
             if not moves:
                 return

@@ -17,7 +17,7 @@ SERIAL = 0.05
 """The part of a step that more GPUs do not make shorter (Amdahl 1967); 16 GPUs are then 9.1 times as fast as one."""
 PART = Fraction(1, 2)
 """How many of the jobs with several GPUs are elastic."""
-MOST_OF_NOMINAL = 2
+MAX_OF_NOMINAL = 2
 Speed = Callable[[float], float]
 """How many times as fast as on one GPU; below one GPU, in proportion."""
 
@@ -76,7 +76,7 @@ def workload(jobs: Sequence[TraceJob], cap: int, speed: Speed, seed: int = 0) ->
     chosen = set(random.Random(seed).sample(several, int(len(several) * PART)))
     return [
         SizedJob(
-            job, tuple(range(1, min(MOST_OF_NOMINAL * job.gpus, cap) + 1)) if index in chosen else (job.gpus,), speed
+            job, tuple(range(1, min(MAX_OF_NOMINAL * job.gpus, cap) + 1)) if index in chosen else (job.gpus,), speed
         )
         for index, job in enumerate(jobs)
     ]

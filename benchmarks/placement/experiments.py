@@ -18,7 +18,7 @@ POLICIES = tuple(placement.value for placement in Placement)
 REFERENCE = Placement.RANDOM.value
 """What the article's gains are over: Ray's own policy."""
 ARTICLES = tuple(policy for policy in POLICIES if policy != Placement.BEST_FIT.value)
-MOST_ACTIONS = 100_000
+MAX_ACTIONS = 100_000
 """Starts in one pass: as many as fit, since nothing here ends a Lambda."""
 NODES = (4, 40, 400)
 GANG_LOAD = 1.3
@@ -47,7 +47,7 @@ class Cell:
     x: float
     cluster: Cluster
     make: Make
-    policy: Policy = Policy(reservations=0, most_actions=MOST_ACTIONS)  # noqa: RUF009 -- a frozen value
+    policy: Policy = Policy(reservations=0, most_actions=MAX_ACTIONS)  # noqa: RUF009 -- a frozen value
 
     @property
     def key(self) -> str:
@@ -150,7 +150,7 @@ def _table_3(name: str) -> Iterator[Cell]:
     """Three nodes, and whoever submits sits on the first, which goes first as long as it has room."""
     local = Policy(
         reservations=0,
-        most_actions=MOST_ACTIONS,
+        most_actions=MAX_ACTIONS,
         shares={DEFAULT_SHARE: Share(name=DEFAULT_SHARE, prefers=("ml.node-000",))},
     )
     for count in (50, 200):
@@ -184,7 +184,7 @@ def _gangs(name: str) -> Iterator[Cell]:
             make=lambda rng, where, many=count, both=two_types: loads.gangs(  # type: ignore[misc]
                 rng, many, where.slots, GANG_LOAD, two_types=both
             ),
-            policy=Policy(most_actions=MOST_ACTIONS),
+            policy=Policy(most_actions=MAX_ACTIONS),
         )
 
 

@@ -15,7 +15,7 @@ from benchmarks.placement.summary import of
 Figures = dict[str, Any]
 _COLOURS = dict(zip(POLICIES, ("#79706e", "#eeca3b", "#b279a2", "#4c78a8", "#f58518", "#54a24b"), strict=True))
 _DOTS = 110
-_MOST_COLUMNS = 4
+_MAX_COLUMNS = 4
 _ARTICLE = {"figure 4": "throughput", "figure 5": "throughput", "figure 6": "makespan"}
 _LABELS = {
     "throughput": "tasks an hour",
@@ -79,7 +79,7 @@ def _figure(panels: int) -> tuple[Any, list[Any]]:
     """A figure and its panels, row by row. Without pyplot, which keeps every figure and looks for a screen."""
     from matplotlib.figure import Figure
 
-    columns = min(panels, _MOST_COLUMNS)
+    columns = min(panels, _MAX_COLUMNS)
     rows = -(-panels // columns)
     figure = Figure(figsize=(max(6.0, 3.4 * columns), 3.4 * rows + 0.8), layout="constrained")
     places = list(figure.subplots(rows, columns, squeeze=False).flat)

@@ -27,14 +27,14 @@ from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualCloc
 from trainmaster.local.virtual_time import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
 from trainmaster.ports import Launcher
 from trainmaster.service.admission.build_job import newcomer
-from trainmaster.service.launch import Hands
+from trainmaster.service.launch import ManagerContext
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
 
 PASSES_OF_A_SEED = 1_000_000
 """A pass draws by its number: every seed begins at another one."""
 ROLE = "arn:aws:iam::111122223333:role/bench"
-LONGEST_SECONDS = 86_400
+MAX_SECONDS_LENGTH = 86_400
 """What SageMaker takes where a request sets no limit: the queue learns nothing of how long a task will run."""
 
 
@@ -95,7 +95,7 @@ class Run:
         if catalogue is not None:
             self._store.learn(catalogue)
         self._world, launcher = self._made(profile or instant())
-        self._hands = Hands(self._store, launcher, VirtualTime(self._clock))
+        self._hands = ManagerContext(self._store, launcher, VirtualTime(self._clock))
         self._submitted: list[float] = []
         self._demands: dict[tuple[Resources, int], Demand] = {}
         self._ended = 0
@@ -223,7 +223,7 @@ def _request(task: Task, index: int) -> dict[str, Any]:
         "AlgorithmSpecification": {"TrainingImage": "bench/task:latest", "TrainingInputMode": "File"},
         "OutputDataConfig": {"S3OutputPath": "s3://bench/output"},
         "ResourceConfig": {"VolumeSizeInGB": 30},
-        "StoppingCondition": {"MaxRuntimeInSeconds": LONGEST_SECONDS},
+        "StoppingCondition": {"MaxRuntimeInSeconds": MAX_SECONDS_LENGTH},
         "Environment": {WORK: repr(task.work), USE: repr(task.uses or task.units)},
         "Tags": [
             {"Key": "trainmaster:resources", "Value": str(task.resources)},

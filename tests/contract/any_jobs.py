@@ -13,7 +13,7 @@ from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, Member, Resiz
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import Earlier
 from trainmaster.domain.jobs.job import Change, Hold, Job, JobState, ParentRule
-from trainmaster.domain.policy.settings import FailureClass, Wishes
+from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
 from trainmaster.images.domain.tiling import Cut, Window
 from trainmaster.images.domain.work import ImageWork, run_name
 
@@ -126,7 +126,7 @@ EARLIER = dict[str, st.SearchStrategy[Any]](
     full=st.lists(times, max_size=3).map(tuple),
 )
 wishes = st.builds(
-    Wishes,
+    PreemptionOverrides,
     min_runtime=st.none() | spans,
     cooldown=st.none() | spans,
     delay=st.none() | spans,

@@ -19,10 +19,10 @@ from trainmaster.domain.jobs.observation import Status
 HELD = Filter(states=frozenset({JobState.HELD}))
 
 
-def put_off(name, *, seconds=None, after=(), **fields):
+def hold_if_needed(name, *, seconds=None, after=(), **fields):
     """A job that its own times and parents hold."""
     not_before = None if seconds is None else b.at(seconds)
-    return lifecycle.put_off(b.a_job(name, not_before=not_before, after=tuple(after), **fields), b.NOW)
+    return lifecycle.hold_if_needed(b.a_job(name, not_before=not_before, after=tuple(after), **fields), b.NOW)
 
 
 def stored(store, *jobs):
@@ -63,10 +63,10 @@ class DueContract:
     def test_those_whose_time_has_come_are_listed_the_longest_due_first(self, store):
         stored(
             store,
-            put_off("later", seconds=61),
-            put_off("second", seconds=60),
-            put_off("first", seconds=3.000001),
-            put_off("a-third", seconds=60, share="research"),
+            hold_if_needed("later", seconds=61),
+            hold_if_needed("second", seconds=60),
+            hold_if_needed("first", seconds=3.000001),
+            hold_if_needed("a-third", seconds=60, share="research"),
         )
         assert names(store, Filter(due=b.NOW)) == []
         assert names(store, Filter(due=b.at(3))) == []
@@ -76,41 +76,41 @@ class DueContract:
         assert names(store, Filter(due=b.at(1e9))) == ["first", "a-third", "second", "later"]
 
     def test_who_is_held_by_a_person_or_waits_for_a_job_is_never_due(self, store):
-        by_person = lifecycle.hold(put_off("by-person", seconds=1), b.at(0.5), "ada")
+        by_person = lifecycle.hold(hold_if_needed("by-person", seconds=1), b.at(0.5), "ada")
         stored(
             store,
             by_person,
             b.a_held_job("by-person-only"),
-            put_off("by-parent", seconds=1, after=["job1"]),
+            hold_if_needed("by-parent", seconds=1, after=["job1"]),
             replace(b.a_held_job("of-old"), held_by=None),
-            put_off("due", seconds=1),
+            hold_if_needed("due", seconds=1),
             b.a_job("waits", not_before=b.at(-1)),
         )
         assert names(store, Filter(due=b.at(10))) == ["due"]
 
     @pytest.mark.parametrize("limit", [1, 2, 3])
     def test_they_are_walked_page_by_page(self, store, limit):
-        stored(store, *(put_off(f"job{n}", seconds=10 - n) for n in range(9)), b.a_held_job("held"))
+        stored(store, *(hold_if_needed(f"job{n}", seconds=10 - n) for n in range(9)), b.a_held_job("held"))
         assert names(store, Filter(due=b.at(8)), limit) == [f"job{n}" for n in range(8, 1, -1)]
 
     def test_a_cursor_of_another_listing_leads_to_nothing_more(self, store):
-        stored(store, put_off("due", seconds=1), put_off("later", seconds=9), b.a_held_job("held"))
+        stored(store, hold_if_needed("due", seconds=1), hold_if_needed("later", seconds=9), b.a_held_job("held"))
         cursor = store.browse(HELD, limit=2).cursor
         assert store.browse(Filter(due=b.at(2)), limit=2, cursor=cursor).jobs == ()
 
     def test_all_held_jobs_are_listed_those_that_a_time_holds_first(self, store):
         held = stored(
             store,
-            put_off("z-first", seconds=1),
-            put_off("b-second", seconds=2),
+            hold_if_needed("z-first", seconds=1),
+            hold_if_needed("b-second", seconds=2),
             b.a_held_job("a-third"),
-            put_off("b-fourth", after=["job1"]),
+            hold_if_needed("b-fourth", after=["job1"]),
         )
         for limit in (1, 3, 100):
             assert names(store, HELD, limit) == [job.name for job in held]
 
     def test_a_job_is_found_wherever_its_holds_take_it(self, store):
-        (job,) = stored(store, put_off("job1", seconds=50, after=["parent"]))
+        (job,) = stored(store, hold_if_needed("job1", seconds=50, after=["parent"]))
         assert store.find("job1") == job
         parent = b.an_ended_job("parent")
         timed = moved(store, job, lifecycle.parent_ended(job, parent, b.at(1)))
@@ -119,27 +119,27 @@ class DueContract:
         assert names(store, Filter(due=b.at(50))) == []
         timed = moved(store, by_person, lifecycle.release(by_person, b.at(3), "ada"))
         assert names(store, Filter(due=b.at(50))) == ["job1"]
-        waiting = moved(store, timed, lifecycle.let_go(timed, b.at(60)))
+        waiting = moved(store, timed, lifecycle.enqueue_if_due(timed, b.at(60)))
         assert (waiting.state, waiting.entry_time) == (JobState.PENDING, b.at(50))
         assert names(store, HELD) == []
         assert store.begin_pass().waiting == (waiting,)
         moved(store, waiting, lifecycle.hold(waiting, b.at(61), "ada"))
 
     def test_an_entry_time_that_has_moved_orders_the_queue(self, store):
-        early, late = stored(store, put_off("early", seconds=30), b.a_job("late", entry_time=b.at(10)))
-        early = moved(store, early, lifecycle.let_go(early, b.at(31)))
+        early, late = stored(store, hold_if_needed("early", seconds=30), b.a_job("late", entry_time=b.at(10)))
+        early = moved(store, early, lifecycle.enqueue_if_due(early, b.at(31)))
         assert store.begin_pass().waiting == (late, early)
         started = lifecycle.start(early, {b.P5: 1}, (), b.at(32))
         moved(store, early, started)
 
     def test_a_long_history_keeps_its_times_when_the_entry_moves(self, store):
-        (job,) = stored(store, put_off("job1", seconds=500))
+        (job,) = stored(store, hold_if_needed("job1", seconds=500))
         lines = list(job.history)
         for n in range(60):
             after = lifecycle.reprioritise(job, n + 1, b.at(n), "ada")
             lines.append(after.history[-1])
             job = moved(store, job, after)
-        entered = moved(store, job, lifecycle.let_go(job, b.at(500)))
+        entered = moved(store, job, lifecycle.enqueue_if_due(job, b.at(500)))
         for n in range(60):
             entered = moved(store, entered, lifecycle.reprioritise(entered, n, b.at(n), "ada"))
         assert list(store.find("job1").history)[: len(lines)] == lines
@@ -149,10 +149,10 @@ class ParentContract:
     def test_each_parent_finds_its_children_by_name(self, store):
         stored(
             store,
-            put_off("child2", after=["one", "two"]),
-            put_off("child1", after=["two"], share="research"),
-            lifecycle.hold(put_off("child3", after=["two", "three"]), b.NOW, "ada"),
-            put_off("timed", seconds=5),
+            hold_if_needed("child2", after=["one", "two"]),
+            hold_if_needed("child1", after=["two"], share="research"),
+            lifecycle.hold(hold_if_needed("child3", after=["two", "three"]), b.NOW, "ada"),
+            hold_if_needed("timed", seconds=5),
             b.a_held_job("held"),
         )
         assert names(store, Filter(parent="one")) == ["child2"]
@@ -166,11 +166,11 @@ class ParentContract:
     @pytest.mark.parametrize("limit", [1, 2, 5])
     def test_many_children_are_walked_page_by_page(self, store, limit):
         children = [f"child{n:03d}" for n in range(12)]
-        stored(store, *(put_off(name, after=["one"], priority=n) for n, name in enumerate(children)))
+        stored(store, *(hold_if_needed(name, after=["one"], priority=n) for n, name in enumerate(children)))
         assert names(store, Filter(parent="one"), limit) == children
 
     def test_a_parent_that_has_ended_does_not_find_its_children_any_more(self, store):
-        (child,) = stored(store, put_off("child", after=["one", "two"]))
+        (child,) = stored(store, hold_if_needed("child", after=["one", "two"]))
         child = moved(store, child, lifecycle.parent_ended(child, b.an_ended_job("one"), b.at(1)))
         assert (names(store, Filter(parent="one")), names(store, Filter(parent="two"))) == ([], ["child"])
         child = moved(store, child, lifecycle.parent_ended(child, b.an_ended_job("two"), b.at(20)))
@@ -180,20 +180,20 @@ class ParentContract:
 
     @pytest.mark.parametrize("rule", [ParentRule.CANCEL, ParentRule.FAIL])
     def test_a_child_that_ends_is_found_by_no_parent(self, store, rule):
-        (child,) = stored(store, put_off("child", after=["one", "two"], if_parent_fails=rule))
+        (child,) = stored(store, hold_if_needed("child", after=["one", "two"], if_parent_fails=rule))
         failed = b.an_ended_job("one", status=Status.FAILED)
         moved(store, child, lifecycle.parent_ended(child, failed, b.at(1)))
         assert names(store, Filter(parent="one")) == names(store, Filter(parent="two")) == []
 
     def test_a_lost_change_leaves_children_where_they_are(self, store):
-        (child,) = stored(store, put_off("child", after=["one"]))
+        (child,) = stored(store, hold_if_needed("child", after=["one"]))
         held = moved(store, child, lifecycle.hold(child, b.at(1), "ada"))
         assert not store.transition([(child, lifecycle.parent_ended(child, b.an_ended_job("one"), b.at(2)))])
         assert store.browse(Filter(parent="one"), limit=5).jobs == (held,)
 
     def test_the_most_parents_that_a_job_may_have_are_kept(self, store):
         parents = [f"parent{n}" for n in range(16)]
-        (child,) = stored(store, put_off("child", after=parents))
+        (child,) = stored(store, hold_if_needed("child", after=parents))
         assert all(names(store, Filter(parent=name)) == ["child"] for name in parents)
         moved(store, child, lifecycle.cancel(child, b.at(1), "ada"))
         assert all(names(store, Filter(parent=name)) == [] for name in parents)

@@ -25,7 +25,7 @@ READY = 120
 """Seconds after which every job is at work."""
 DONE = 3000
 """Seconds after which every job has ended by itself."""
-MOST_PAGES = 1000
+MAX_PAGES = 1000
 
 
 class Bench(Protocol):
@@ -117,7 +117,7 @@ def open_names(bench: Bench) -> list[str]:
     since = bench.now() - timedelta(days=30)
     names: list[str] = []
     token = None
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         page = bench.launcher.open_jobs(since, token)
         names.extend(page.names)
         token = page.token

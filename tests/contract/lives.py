@@ -12,7 +12,7 @@ from trainmaster.ports import Store
 def a_life(store: Store) -> list[object]:
     """A job's life through every kind of write, and what each call answered."""
     job, long = b.a_job("job1"), b.a_job("job2", history=tuple(b.a_job("job2").history * 41))
-    child = lifecycle.put_off(b.a_job("child", after=("job1", "job2"), not_before=b.at(60)), b.NOW)
+    child = lifecycle.hold_if_needed(b.a_job("child", after=("job1", "job2"), not_before=b.at(60)), b.NOW)
     answers: list[object] = [
         store.submit(job, b.a_request("job1")) is job,
         store.submit(b.a_job("job1", priority=5), b.a_request("job1")) == job,
@@ -41,7 +41,7 @@ def a_life(store: Store) -> list[object]:
         store.browse(Filter(parent="job2"), limit=10).jobs,
         store.transition([(waits, freed)]),
         store.browse(Filter(due=b.at(61)), limit=10).jobs,
-        store.transition([(freed, lifecycle.let_go(freed, b.at(61)))]),
+        store.transition([(freed, lifecycle.enqueue_if_due(freed, b.at(61)))]),
         store.find("child"),
         store.find("job1"),
         store.find("job2"),

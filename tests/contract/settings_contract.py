@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 import builders as b
-from trainmaster.domain.capacity.pool_history import MOST_EVENTS, Deed, PoolEvent
+from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolAction, PoolEvent
 from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool
 from trainmaster.domain.errors import VersionConflict
 from trainmaster.domain.policy.settings import (
@@ -56,7 +56,7 @@ A_POLICY = Policy(
 """Something else than the default in every part."""
 AN_EVENT = PoolEvent(
     at=b.at(0.25),
-    deed=Deed.EXPAND,
+    deed=PoolAction.EXPAND,
     pool="p5.made",
     instance_type=b.P5,
     before=1,
@@ -117,7 +117,7 @@ class SettingsContract:
         assert changed.history == store.settings().history == ()
         assert other_store.settings(history=True) == replace(changed, history=(AN_EVENT,))
         assert other_store.settings(catalogue=False, history=True).history == (AN_EVENT,)
-        gone = replace(AN_EVENT, at=b.at(9), deed=Deed.RETIRE, before=5, after=0, jobs=(), job_count=0)
+        gone = replace(AN_EVENT, at=b.at(9), deed=PoolAction.RETIRE, before=5, after=0, jobs=(), job_count=0)
         store.set_settings(pools=[], noted=[gone])
         assert store.settings(history=True).history == (AN_EVENT, gone)
         store.set_settings(pools=[b.a_pool(cap=1)])
@@ -131,7 +131,7 @@ class SettingsContract:
         assert store.settings(history=True).history == ()
 
     def test_of_the_history_the_newest_are_kept(self, store):
-        many = [replace(AN_EVENT, after=number) for number in range(MOST_EVENTS + 3)]
+        many = [replace(AN_EVENT, after=number) for number in range(MAX_EVENTS + 3)]
         for event in many[:3]:
             store.set_settings(pools=[], noted=[event])
         store.set_settings(pools=[], noted=many[3:])

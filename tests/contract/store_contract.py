@@ -25,7 +25,7 @@ from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, TRANSITIONS, Change, Job, JobState
-from trainmaster.domain.policy.settings import FailureClass, Wishes
+from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
 
 EDGES = [(before, after) for before in JobState for after in (*sorted(TRANSITIONS[before]), before)]
 
@@ -149,7 +149,7 @@ class SubmitContract:
             fit="abc",
             image="image",
             checkpointed=True,
-            wishes=Wishes(min_runtime=b.at(0.5) - b.NOW, most=3),
+            wishes=PreemptionOverrides(min_runtime=b.at(0.5) - b.NOW, most=3),
             deadline=b.at(86_400),
             group="sweep",
             max_concurrent=4,

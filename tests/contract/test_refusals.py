@@ -10,7 +10,7 @@ import pytest
 from api_world import StillClock
 from builders import at
 from trainmaster.adapters.dynamodb.table import Table
-from trainmaster.domain.text import LONGEST_REASON
+from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.images.adapters.refusals import DynamoRefusals, row_of
 from trainmaster.images.domain.refusal import KEPT, Refusal
 from trainmaster.images.local.memory_refusals import MemoryRefusals
@@ -43,7 +43,7 @@ class RefusalsContract:
 
     def test_a_long_reason_is_cut(self, refusals):
         refusals.note(Refusal(job="harbour-7", at=at(0), reason="x" * 500_000))
-        assert refusals.of("harbour-7").reason == "x" * LONGEST_REASON
+        assert refusals.of("harbour-7").reason == "x" * MAX_REASON_LENGTH
 
 
 class TestMemoryRefusals(RefusalsContract):

@@ -155,8 +155,8 @@ def test_a_job_that_is_preempted_and_resumed_costs_a_fixed_amount_more(meter):
 def test_held_jobs_cost_what_of_them_is_asked_for(meter):
     meter, store = meter
     for n in range(40):
-        timed = lifecycle.put_off(b.a_job(f"timed{n}", not_before=b.at(n * 60), submitted_by=BY), b.at(-1))
-        child = lifecycle.put_off(b.a_job(f"child{n}", after=(f"timed{n // 4}", "job9"), submitted_by=BY), b.NOW)
+        timed = lifecycle.hold_if_needed(b.a_job(f"timed{n}", not_before=b.at(n * 60), submitted_by=BY), b.at(-1))
+        child = lifecycle.hold_if_needed(b.a_job(f"child{n}", after=(f"timed{n // 4}", "job9"), submitted_by=BY), b.NOW)
         for job in (timed, child):
             store.submit(job, b.a_request(job.name))
     for which, found, most in [

@@ -13,7 +13,7 @@ import builders as b
 from trainmaster.adapters.dynamodb.rows import row_of
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
-from trainmaster.domain.jobs.listing import MOST_EXAMINED, Filter
+from trainmaster.domain.jobs.listing import MAX_EXAMINED, Filter
 from trainmaster.local.memory.sorted_keys import Ordered
 
 RARE = b.a_preempted_job("rare", entry_time=b.at(100_000))
@@ -43,7 +43,7 @@ def deep(request):
 def test_a_rare_match_is_found_over_several_short_pages(deep):
     pages = walk(deep, Filter(states=frozenset({JobState.PREEMPTED})), 10)
     assert [list(page) for page in pages] == [[], [], [RARE]]
-    assert MOST_EXAMINED == 1_000
+    assert MAX_EXAMINED == 1_000
 
 
 def test_a_page_looks_no_further_than_it_needs_to(deep):

@@ -15,7 +15,7 @@ from image_builders import a_running_image, an_endpoint
 from trainmaster.adapters.dynamodb.rows import job_text, row_of, warm_row
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.jobs.job import Change, JobState, ParentRule
-from trainmaster.domain.policy.settings import FailureClass, Wishes
+from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
 from trainmaster.images.adapters.endpoint_rows import endpoint_row
 
 
@@ -64,7 +64,7 @@ def test_every_attribute_and_member_is_in_the_page(dynoxide_engine):
         fit="fit",
         image="image",
         checkpointed=True,
-        wishes=Wishes(most=1),
+        wishes=PreemptionOverrides(most=1),
         not_before=b.at(1),
         deadline=b.at(2),
         after=("job0",),

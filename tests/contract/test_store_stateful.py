@@ -47,7 +47,7 @@ MOVES = [
     lambda job, now: lifecycle.reprioritise(job, job.priority + 1, now, "ada"),
     lambda job, now: lifecycle.reprioritise(job, -3, now, "ada"),
     lambda job, now: lifecycle.give_back(job, now, "no room"),
-    lifecycle.let_go,
+    lifecycle.enqueue_if_due,
     lambda job, now: lifecycle.parent_ended(job, b.an_ended_job("job0"), now),
     lambda job, now: lifecycle.parent_ended(job, b.an_ended_job("job1"), now),
     seen(Status.IN_PROGRESS, secondary="Training"),
@@ -112,7 +112,7 @@ class StoreMachine(RuleBasedStateMachine):
     )
     def submit(self, n, priority, entry, **fields):
         job = b.a_job(f"job{n}", priority=priority, entry_time=b.at(entry), **fields)
-        self.submit_job(lifecycle.put_off(job, b.at(100)))
+        self.submit_job(lifecycle.hold_if_needed(job, b.at(100)))
 
     def submit_job(self, job):
         stored = self.both(lambda store: store.submit(job, {"n": job.name}))

@@ -18,7 +18,7 @@ from builders import (
     at,
     pools_of,
 )
-from trainmaster.service.explain.explain import MOST_OF_A_LANE
+from trainmaster.service.explain.explain import MAX_OF_A_LANE
 
 DEEP = 80
 READ_OF_A_LANE = 32
@@ -120,16 +120,16 @@ def deepest():
     """A lane so deep that not even an answer reads all of it."""
     world = ApiWorld(pools=pools_of(a_pool(P5, 1), a_pool(G5, 1)))
     world.seed(a_running_job("running", priority=9))
-    world.seed(*(a_job(f"deep-{n:04}", priority=5, entry_time=at(n)) for n in range(MOST_OF_A_LANE + 50)))
+    world.seed(*(a_job(f"deep-{n:04}", priority=5, entry_time=at(n)) for n in range(MAX_OF_A_LANE + 50)))
     world.seed(*(a_job(f"low-{n}", priority=1, units={G5: 1}, entry_time=at(n)) for n in range(2)))
     return world
 
 
-@pytest.mark.parametrize("name", [f"deep-{MOST_OF_A_LANE + 49:04}", "low-1"])
+@pytest.mark.parametrize("name", [f"deep-{MAX_OF_A_LANE + 49:04}", "low-1"])
 def test_a_job_deeper_than_that_is_told_the_least_that_its_position_can_be(deepest, name):
     job = deepest.get(f"/jobs/{name}").body
     assert job["position"] is None
-    assert job["positionAtLeast"] > MOST_OF_A_LANE
+    assert job["positionAtLeast"] > MAX_OF_A_LANE
     assert job["estimatedStart"] is None
 
 

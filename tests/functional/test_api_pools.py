@@ -8,7 +8,7 @@ import pytest
 
 from api_world import ApiWorld
 from builders import G5, NOW, P5, a_job, a_pool, a_running_job, pools_of
-from trainmaster.domain.capacity.pool_history import Deed, PoolEvent
+from trainmaster.domain.capacity.pool_history import PoolAction, PoolEvent
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
@@ -33,8 +33,12 @@ def shown(world, name):
 
 
 def test_what_the_manager_did_is_told_where_it_is_asked_for_newest_first(world):
-    made = PoolEvent(NOW, Deed.EXPAND, "g6", "ml.g6.2xlarge", 0, 2, 1.95, "2 x (vcpus=4)", ("job1",), 3, "jobs wait")
-    world.memory.set_settings(noted=[made, replace(made, deed=Deed.RETIRE, before=2, after=0, dollars_per_hour=0.0)])
+    made = PoolEvent(
+        NOW, PoolAction.EXPAND, "g6", "ml.g6.2xlarge", 0, 2, 1.95, "2 x (vcpus=4)", ("job1",), 3, "jobs wait"
+    )
+    world.memory.set_settings(
+        noted=[made, replace(made, deed=PoolAction.RETIRE, before=2, after=0, dollars_per_hour=0.0)]
+    )
     assert world.get("/pools").body["history"] is None
     body = world.get("/pools", history="true").body
     assert [each["change"] for each in body["history"]] == ["retire", "expand"]

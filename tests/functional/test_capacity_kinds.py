@@ -21,7 +21,7 @@ from trainmaster.local.virtual_time import launcher_over
 from trainmaster.service.attempt_request import base_request
 from trainmaster.service.capacity.pool_use import pool_usage
 from trainmaster.service.capacity.pools import set_pools
-from trainmaster.service.context import Hands
+from trainmaster.service.context import ManagerContext
 from trainmaster.service.explain.explain import dry_run, explain_in
 from world import EPOCH, Faults, World, a_request, kills
 
@@ -32,7 +32,7 @@ CALM = {"rates": {"DescribeTrainingJob": None, "CreateTrainingJob": None}}
 
 def a_world(*pools, **settings):
     world = World(**CALM, **settings)
-    set_pools(world.desk, pools or [Pool(P5, 1), SPOT])
+    set_pools(world.api_context, pools or [Pool(P5, 1), SPOT])
     return world
 
 
@@ -63,7 +63,7 @@ def described(world, name):
 
 def reason(world, name):
     """Why a waiting job waits."""
-    snapshot = world.desk.store.survey()
+    snapshot = world.api_context.store.survey()
     return explain_in(snapshot, world.now(), [world.job(name)])[name].reason
 
 
@@ -72,7 +72,7 @@ def outcomes(world, name):
 
 
 def usage(world, name=P5):
-    return pool_usage(world.desk.store.survey(), world.now())[name]
+    return pool_usage(world.api_context.store.survey(), world.now())[name]
 
 
 # ---------------------------------------------------------------- a choice among pools
@@ -109,7 +109,7 @@ def test_a_start_whose_pool_is_gone_before_sagemaker_was_asked_goes_back():
     world.simulator.faults.inject("CreateTrainingJob", "ServiceUnavailable", times=3)
     world.settle()
     assert world.job("job1").state is JobState.STARTING
-    set_pools(world.desk, [Pool(P5, 1)])
+    set_pools(world.api_context, [Pool(P5, 1)])
     world.run_until_ended("job1")
     assert outcomes(world, "job1") == [("completed", P5)]
     assert "no pool p5-spot any more" in " ".join(line.reason for line in world.job("job1").history)
@@ -121,10 +121,10 @@ def test_a_start_that_sagemaker_has_is_asked_for_with_its_type_again_though_its_
     submit(world, "job1", "lab", training_seconds=600)
     world.run(30)
     job = world.job("job1")
-    set_pools(world.desk, [Pool(G5, 1)])
-    left = world.desk.store.settings().pools
-    hands = Hands(world.desk.store, launcher_over(world.simulator), world, pools=left)
-    config = base_request(hands, job, job.attempt)["ResourceConfig"]
+    set_pools(world.api_context, [Pool(G5, 1)])
+    left = world.api_context.store.settings().pools
+    manager_context = ManagerContext(world.api_context.store, launcher_over(world.simulator), world, pools=left)
+    config = base_request(manager_context, job, job.attempt)["ResourceConfig"]
     assert "lab" not in left
     assert (config["InstanceType"], config["InstanceCount"]) == (P5, 1)
 
@@ -134,7 +134,7 @@ def test_one_that_sagemaker_had_already_goes_on_though_its_pool_is_gone():
     submit(world, "job1", "p5-spot", training_seconds=600)
     world.simulator.faults.inject("CreateTrainingJob", "ServiceUnavailable", times=3, done=True)
     world.settle()
-    set_pools(world.desk, [Pool(P5, 1)])
+    set_pools(world.api_context, [Pool(P5, 1)])
     world.run_until_ended("job1")
     assert (world.job("job1").state, world.opened) == (JobState.COMPLETED, ["job1"])
 
@@ -145,7 +145,7 @@ def test_one_that_sagemaker_had_already_goes_on_though_its_pool_is_gone():
 def test_a_job_waits_until_its_plan_is_active():
     world = World(**CALM)
     plan = a_plan(world, (2, 12))
-    set_pools(world.desk, [plan])
+    set_pools(world.api_context, [plan])
     submit(world, "job1", plan=plan.plan_arn, training_seconds=600)
     world.run(120)
     why = reason(world, "job1")
@@ -154,7 +154,7 @@ def test_a_job_waits_until_its_plan_is_active():
     world.run(2 * HOUR, step=30)
     assert world.job("job1").state is JobState.RUNNING
     assert described(world, "job1")["ResourceConfig"]["TrainingPlanArn"] == plan.plan_arn
-    assert world.desk.store.settings().pools["spring"].plan_status is PlanStatus.ACTIVE
+    assert world.api_context.store.settings().pools["spring"].plan_status is PlanStatus.ACTIVE
     world.run_until_ended("job1")
     assert outcomes(world, "job1") == [("completed", "spring")]
 
@@ -162,7 +162,7 @@ def test_a_job_waits_until_its_plan_is_active():
 def test_what_runs_when_the_plan_ends_waits_again_and_goes_on_elsewhere():
     world = World(**CALM)
     plan = a_plan(world, (0, 2))
-    set_pools(world.desk, [plan, Pool(P5, 1)])
+    set_pools(world.api_context, [plan, Pool(P5, 1)])
     submit(world, "job1", f"spring {P5}", training_seconds=2 * HOUR)
     world.run(1.4 * HOUR, step=30)
     assert list(world.job("job1").units) == ["spring"]
@@ -177,7 +177,7 @@ def test_what_runs_when_the_plan_ends_waits_again_and_goes_on_elsewhere():
 def test_a_user_who_stops_a_job_on_a_plan_stops_it():
     world = World(**CALM)
     plan = a_plan(world, (0, 8))
-    set_pools(world.desk, [plan])
+    set_pools(world.api_context, [plan])
     submit(world, "job1", "spring", training_seconds=20_000)
     world.run(600)
     world.simulator.call("StopTrainingJob", TrainingJobName="job1")
@@ -188,7 +188,7 @@ def test_a_user_who_stops_a_job_on_a_plan_stops_it():
 def test_nothing_is_started_that_could_not_save_its_work():
     world = World(**CALM)
     plan = a_plan(world, (0, 2))
-    set_pools(world.desk, [plan])
+    set_pools(world.api_context, [plan])
     world.run(60)
     submit(world, "long", "spring", checkpoint=False, runtime=2 * HOUR)
     submit(world, "short", "spring", checkpoint=False, runtime=HOUR, training_seconds=3300)
@@ -208,7 +208,7 @@ def test_nothing_is_started_that_could_not_save_its_work():
 def test_a_plan_of_two_reserved_capacities_keeps_its_jobs():
     world = World(**CALM)
     plan = a_plan(world, (0, 2), (4, 10))
-    set_pools(world.desk, [plan])
+    set_pools(world.api_context, [plan])
     submit(world, "job1", "spring", training_seconds=2.5 * HOUR)
     world.run(1.3 * HOUR, step=60)
     assert world.job("job1").attempt.reclaimed_at == EPOCH + timedelta(hours=1.5)
@@ -224,7 +224,7 @@ def test_a_plan_of_two_reserved_capacities_keeps_its_jobs():
 def test_a_plan_that_sagemaker_will_not_tell_of_keeps_its_jobs_waiting_and_nobody_else():
     world = World(**CALM)
     plan = a_plan(world, (0, 8))
-    set_pools(world.desk, [plan, Pool(P5, 1)])
+    set_pools(world.api_context, [plan, Pool(P5, 1)])
     world.simulator.faults.inject("DescribeTrainingPlan", "AccessDeniedException", times=10_000)
     submit(world, "job1", "spring")
     submit(world, "job2", training_seconds=60)
@@ -235,12 +235,12 @@ def test_a_plan_that_sagemaker_will_not_tell_of_keeps_its_jobs_waiting_and_nobod
 def test_a_submission_is_told_when_its_plan_begins():
     world = World(**CALM)
     plan = a_plan(world, (2, 12))
-    set_pools(world.desk, [plan])
+    set_pools(world.api_context, [plan])
     world.run(60)
     made = a_request("job1")
     made["ResourceConfig"]["TrainingPlanArn"] = plan.plan_arn
-    job = world.door.admit(made, None, world.desk.store.settings().pools, world.now()).job
-    assert isinstance(dry_run(world.desk.store, world, job).reason, PlanClosed)
+    job = world.admission.admit(made, None, world.api_context.store.settings().pools, world.now()).job
+    assert isinstance(dry_run(world.api_context.store, world, job).reason, PlanClosed)
 
 
 # ---------------------------------------------------------------- spot
@@ -302,7 +302,7 @@ def test_checkpoints_tell_how_often_they_are_written():
 
 
 def warm_of(world):
-    return [(pool.training_job_name, pool.used_by) for pool in world.desk.store.survey().warm]
+    return [(pool.training_job_name, pool.used_by) for pool in world.api_context.store.survey().warm]
 
 
 def left(world, name="job1", *, kind=P5, keep_alive=3000, **request):
@@ -432,7 +432,7 @@ def test_a_pool_that_sagemaker_did_not_give_to_the_job_counts_again():
     """Its own words decide, whatever we take to be compared."""
     world = a_world(Pool(P5, 2))
     left(world)
-    snapshot = world.desk.store.begin_pass()
+    snapshot = world.api_context.store.begin_pass()
     job = submit(world, "job2", training_seconds=3000)
     world.simulator.call(
         "CreateTrainingJob", **{k: v for k, v in a_request("thief", training_seconds=3000).items() if k != "Tags"}

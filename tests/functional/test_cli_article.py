@@ -31,7 +31,7 @@ def _transport_to(world: World) -> httpx.MockTransport:
     """The shipped API over the world's store, called as API Gateway calls it."""
     application = Application(Settings(queue=QUEUE, table=TABLE, pools=world.pools, allowed_roles=("*",)))
     application.clock = world
-    application.__dict__ |= {"store": world.desk.store, "publisher": world.queue}
+    application.__dict__ |= {"store": world.api_context.store, "publisher": world.queue}
     app = build_app(application)
 
     def handle(request: httpx.Request) -> httpx.Response:

@@ -18,7 +18,7 @@ from benchmarks.world import MeteredWorld, make_table
 from builders import G5, P5
 from trainmaster.adapters.sagemaker.request_model import problems
 
-MOST_UNITS = 25
+MAX_UNITS = 25
 STORIES = [
     Life("alone", {P5: 2}),
     Life("alone, text that does not compress", {P5: 2}, asked={"dense": True}),
@@ -30,8 +30,8 @@ STORIES = [
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_the_life_of_a_job_of_4_kb_costs_at_most_25_write_and_25_read_units(story):
     job = lived(story)["job"]
-    assert 15 <= job["write_units"] <= MOST_UNITS
-    assert 10 <= job["read_units"] <= MOST_UNITS
+    assert 15 <= job["write_units"] <= MAX_UNITS
+    assert 10 <= job["read_units"] <= MAX_UNITS
     assert job["refused"] == 0
 
 

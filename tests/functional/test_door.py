@@ -14,14 +14,22 @@ from trainmaster.domain.errors import BudgetExhausted, InvalidRequest, ShareNotA
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState, ParentRule
 from trainmaster.domain.jobs.observation import Status
-from trainmaster.domain.policy.settings import Budget, FailureClass, Limits, Policy, Share, WhenSpent, Wishes
+from trainmaster.domain.policy.settings import (
+    Budget,
+    FailureClass,
+    Limits,
+    Policy,
+    PreemptionOverrides,
+    Share,
+    WhenSpent,
+)
 from trainmaster.domain.shares.usage import period_end
 from trainmaster.local.memory.store import MemoryStore
-from trainmaster.service.admission.policy import Door
-from trainmaster.service.change import Desk
+from trainmaster.service.admission.policy import AdmissionPolicy
+from trainmaster.service.change import ApiContext
 from trainmaster.service.submit import Submission, plan, submit
 
-DOOR = Door(shape_problems=problems, allowed_roles=("*",))
+DOOR = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
 HOUR = timedelta(hours=1)
 
 
@@ -31,10 +39,10 @@ class Entrance:
     def __init__(self, policy: Policy | None = None) -> None:
         self.clock = StillClock()
         self.store = MemoryStore(default_pools=pools_of(), policy=policy)
-        self.desk = Desk(self.store, Recorder(), self.clock)
+        self.api_context = ApiContext(self.store, Recorder(), self.clock)
 
     def submit(self, name: str = "job1", caller: str | None = ALICE, **options: str) -> Submission:
-        return submit(self.desk, DOOR, asking(name, **options), caller)
+        return submit(self.api_context, DOOR, asking(name, **options), caller)
 
     def ran(self, share: str, hours: float) -> None:
         """A job of the share has held its one instance, of eight accelerators, for so long, and has just ended."""
@@ -75,7 +83,7 @@ class TestTheJob:
         )
         eight = datetime(2026, 11, 22, 8, tzinfo=UTC)
         assert (job.share, job.not_before, job.deadline) == ("vision", eight, eight + 24 * HOUR)
-        assert job.wishes == Wishes(min_runtime=HOUR / 2, cooldown=HOUR / 3, delay=HOUR / 6, most=3)
+        assert job.wishes == PreemptionOverrides(min_runtime=HOUR / 2, cooldown=HOUR / 3, delay=HOUR / 6, most=3)
         assert (job.after, job.if_parent_fails) == (("a", "b"), ParentRule.RUN)
         assert (job.group, job.max_concurrent, job.retries) == ("sweep", 20, {FailureClass.ALGORITHM: 2})
 
@@ -159,7 +167,7 @@ class TestShares:
     def test_a_dry_run_asks_the_same(self):
         entrance = Entrance(SHARES)
         with pytest.raises(ShareNotAllowed):
-            plan(entrance.desk, DOOR, asking("job1", share="speech"), ALICE)
+            plan(entrance.api_context, DOOR, asking("job1", share="speech"), ALICE)
 
 
 def with_budget(**fields: Any) -> Policy:
@@ -213,7 +221,7 @@ class TestBudgets:
         entrance = Entrance(with_budget())
         entrance.ran("vision", hours=2)
         with pytest.raises(BudgetExhausted):
-            plan(entrance.desk, DOOR, asking("job1", share="vision"), ALICE)
+            plan(entrance.api_context, DOOR, asking("job1", share="vision"), ALICE)
 
 
 class TestDeadlines:
@@ -232,7 +240,7 @@ class TestDeadlines:
     )
     def test_what_to_beware_of(self, options, said):
         entrance = Entrance()
-        _, planned, _ = plan(entrance.desk, DOOR, asking("job1", **options), ALICE)
+        _, planned, _ = plan(entrance.api_context, DOOR, asking("job1", **options), ALICE)
         submitted = entrance.submit(**options).warnings
         assert planned == submitted
         told = [text for text in submitted if text.startswith("This job ")]

@@ -24,7 +24,7 @@ OTHER = Pool("other", 1, type_=G5)
 
 def a_world(*pools):
     world = World(**CALM)
-    set_pools(world.desk, pools or [Pool(P5, 2), OTHER])
+    set_pools(world.api_context, pools or [Pool(P5, 2), OTHER])
     return world
 
 
@@ -38,17 +38,17 @@ def submit(world, name, pools="", *, keep_alive=0, **request):
 
 
 def reason(world, name):
-    snapshot = world.desk.store.survey()
+    snapshot = world.api_context.store.survey()
     return explain_in(snapshot, world.now(), [world.job(name)])[name].reason
 
 
 def state(world, name=P5):
-    snapshot = world.desk.store.survey()
+    snapshot = world.api_context.store.survey()
     return state_of(snapshot.pools[name], pool_usage(snapshot, world.now())[name])
 
 
 def drain(world, name=P5, *, draining=True):
-    change_pool(world.desk, name, {"draining": draining})
+    change_pool(world.api_context, name, {"draining": draining})
 
 
 def test_a_pool_drains_while_its_jobs_end_and_others_wait_or_go_elsewhere():
@@ -79,14 +79,14 @@ def test_warm_pools_of_a_pool_that_drains_are_ended_and_none_is_left_after():
     submit(world, "runs", keep_alive=3000, training_seconds=900)
     world.run_until_ended("idle")
     world.run(30)
-    assert [pool.training_job_name for pool in world.desk.store.survey().warm] == ["idle"]
+    assert [pool.training_job_name for pool in world.api_context.store.survey().warm] == ["idle"]
     drain(world)
     world.run(180)
-    assert world.desk.store.survey().warm == ()
+    assert world.api_context.store.survey().warm == ()
     assert state(world) is State.DRAINING
     world.run_until_ended("runs")
     world.run(240)
-    assert (world.desk.store.survey().warm, state(world)) == ((), State.DRAINED)
+    assert (world.api_context.store.survey().warm, state(world)) == ((), State.DRAINED)
     assert world.simulator.quotas.used(P5) == 0
 
 
@@ -101,7 +101,7 @@ def test_jobs_that_wait_for_a_pool_that_goes_run_in_another():
     drain(world)
     world.run_until_ended("job1", "job2", "first")
     submit(world, "late", f"{P5} other", training_seconds=60)
-    done = remove_pool(world.desk, P5)
+    done = remove_pool(world.api_context, P5)
     assert [job.name for job in done.leaving.stranded] == []
     assert sorted(done.settings.pools) == ["other"]
     world.run_until_ended("either", "late")
@@ -119,16 +119,16 @@ def test_a_job_that_was_preempted_counts_as_one_that_waits():
     world.run(240)
     assert world.states("low", "high") == {"low": "preempted", "high": "running"}
     with pytest.raises(PoolInUse, match="high holds 1"):
-        remove_pool(world.desk, P5)
+        remove_pool(world.api_context, P5)
     drain(world)
     world.run_until_ended("high")
     world.run(60)
     with pytest.raises(PoolInUse, match=r"1 waiting job could run nowhere else than in .*: low"):
-        remove_pool(world.desk, P5)
-    assert [job.name for job in remove_pool(world.desk, P5, force=True).leaving.stranded] == ["low"]
+        remove_pool(world.api_context, P5)
+    assert [job.name for job in remove_pool(world.api_context, P5, force=True).leaving.stranded] == ["low"]
     world.run(120)
     assert world.job("low").state is JobState.PREEMPTED
-    set_pools(world.desk, [Pool(P5, 1)])
+    set_pools(world.api_context, [Pool(P5, 1)])
     world.run_until_ended("low")
     assert world.job("low").state is JobState.COMPLETED
     assert dict(world.peaks) == {P5: 1}
@@ -139,11 +139,11 @@ INTO_ANOTHER = [Pool("lab", 2, type_=G5), Pool("lab", 2, type_=P5, kind=Kind.SPO
 
 
 def put(world, pool):
-    return put_pool(world.desk, pool)
+    return put_pool(world.api_context, pool)
 
 
 def put_all(world, pool):
-    return set_pools(world.desk, [pool, OTHER])
+    return set_pools(world.api_context, [pool, OTHER])
 
 
 @pytest.mark.parametrize("setting", [put, put_all])
@@ -155,11 +155,11 @@ def test_a_pool_becomes_no_other_one_while_jobs_hold_instances_of_it(setting, ch
     with pytest.raises(PoolInUse) as refused:
         setting(world, changed)
     assert (refused.value.field, "job1" in refused.value.message) == ("instanceType", True)
-    assert world.desk.store.settings().pools["lab"] == LAB
+    assert world.api_context.store.settings().pools["lab"] == LAB
     setting(world, Pool("lab", 1, type_=P5))
     world.run_until_ended("job1")
     setting(world, changed)
-    assert world.desk.store.settings().pools["lab"] == changed
+    assert world.api_context.store.settings().pools["lab"] == changed
 
 
 def test_nor_while_a_warm_pool_keeps_some():
@@ -167,7 +167,7 @@ def test_nor_while_a_warm_pool_keeps_some():
     submit(world, "job1", "lab", keep_alive=3000, training_seconds=30)
     world.run_until_ended("job1")
     with pytest.raises(PoolInUse, match="warm pool of job1"):
-        put_pool(world.desk, INTO_ANOTHER[0])
+        put_pool(world.api_context, INTO_ANOTHER[0])
 
 
 class Queue(tuple):
@@ -188,11 +188,11 @@ class Deep(MemoryStore):
 
 def test_whether_it_may_does_not_depend_on_who_waits_however_deep_the_queue():
     store = Deep(default_pools={"lab": LAB, "other": OTHER})
-    desk = replace(a_world(LAB, OTHER).desk, store=store)
+    api_context = replace(a_world(LAB, OTHER).api_context, store=store)
     store.submit(
         a_job("job1", demand=Demand((), ours=True, resources=Resources(vcpus=1), instances=1)), a_request("job1")
     )
-    set_pools(desk, [replace(LAB, type_=G5), OTHER, Pool("new", 1, type_=P5)])
+    set_pools(api_context, [replace(LAB, type_=G5), OTHER, Pool("new", 1, type_=P5)])
     assert sorted(store.settings().pools) == ["lab", "new", "other"]
 
 
@@ -200,8 +200,8 @@ def test_jobs_of_a_pool_that_was_removed_count_again_in_one_of_its_name_which_is
     world = a_world(LAB, OTHER)
     submit(world, "job1", "lab", training_seconds=600)
     world.run(60)
-    remove_pool(world.desk, "lab", force=True)
+    remove_pool(world.api_context, "lab", force=True)
     with pytest.raises(PoolInUse, match="job1"):
-        put_pool(world.desk, INTO_ANOTHER[0])
-    put_pool(world.desk, LAB)
-    assert pool_usage(world.desk.store.survey(), world.now())["lab"].used == 1
+        put_pool(world.api_context, INTO_ANOTHER[0])
+    put_pool(world.api_context, LAB)
+    assert pool_usage(world.api_context.store.survey(), world.now())["lab"].used == 1

@@ -14,9 +14,9 @@ from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.elastic.sizes import Elastic, Hook
 from trainmaster.domain.errors import InvalidRequest, NeverFits
-from trainmaster.service.admission.policy import Admission, Door
+from trainmaster.service.admission.policy import Admission, AdmissionPolicy
 
-DOOR = Door(shape_problems=problems, allowed_roles=("*",))
+DOOR = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
 ALICE = "arn:aws:iam::111122223333:user/alice"
 POOLS = pools_of(Pool(P5, 8), Pool(G5, 4), Pool("spot", 8, type_=P5, kind=Kind.SPOT))
 VPC = {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}

@@ -18,7 +18,7 @@ from api_world import CountingStore
 from builders import P5
 from tables import new_table
 from trainmaster.domain.capacity.instance_table import SHIPPED
-from trainmaster.domain.capacity.pool_history import Deed
+from trainmaster.domain.capacity.pool_history import PoolAction
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
 from trainmaster.domain.policy.settings import Expansion, Share
@@ -47,7 +47,7 @@ class Queue:
 
     def __init__(self, world: World, expansion: Expansion = ON) -> None:
         self.world = world
-        self.store = world.desk.store
+        self.store = world.api_context.store
         self.expand(expansion)
 
     def expand(self, expansion: Expansion) -> None:
@@ -148,32 +148,32 @@ def test_pools_that_cannot_be_changed_now_hold_up_nothing_else(queue, error):
     queue.world.submit("other", kind="ml.m5.large")
     store = CountingStore(queue.store)
     store.failing["set_settings"] = error
-    report = run_pass(replace(queue.world.application().hands, store=store))
+    report = run_pass(replace(queue.world.application().manager_context, store=store))
     assert (report.made, report.lost, report.started) == ([], 1, ["other"])
-    assert run_pass(queue.world.application().hands).made == [G5]
+    assert run_pass(queue.world.application().manager_context).made == [G5]
 
 
 def test_a_pass_that_was_overtaken_starts_nothing_though_its_pool_may_be_there(queue):
     queue.ask("job1")
-    hands = queue.world.application().hands
+    manager_context = queue.world.application().manager_context
 
     class Overtaken(CountingStore):
         def set_settings(self, **given: Any) -> Any:
             self._store.begin_pass()
             return self._store.set_settings(**given)
 
-    report = run_pass(replace(hands, store=Overtaken(queue.store)))
+    report = run_pass(replace(manager_context, store=Overtaken(queue.store)))
     assert (report.fenced, report.started, report.made, queue.made) == (True, [], [G5], {G5: 1})
-    assert run_pass(hands).started == ["job1"]
+    assert run_pass(manager_context).started == ["job1"]
 
 
 def test_a_pass_tells_what_it_has_made_and_retired(queue):
     queue.ask("job1", training_seconds=5)
-    report = run_pass(queue.world.application().hands)
+    report = run_pass(queue.world.application().manager_context)
     assert (report.made, report.started) == ([G5], ["job1"])
     queue.world.run_until_ended("job1")
     queue.world.simulator.advance((IDLE + timedelta(minutes=1)).total_seconds())
-    report = run_pass(queue.world.application().hands)
+    report = run_pass(queue.world.application().manager_context)
     assert (report.made, report.retired) == ([], [G5])
 
 
@@ -181,7 +181,7 @@ def test_a_pool_that_a_share_has_come_to_name_while_a_pass_decides_stays(queue):
     queue.ask("job1", training_seconds=5)
     queue.world.run_until_ended("job1")
     queue.world.simulator.advance((IDLE + timedelta(minutes=1)).total_seconds())
-    hands, store = queue.world.application().hands, queue.store
+    manager_context, store = queue.world.application().manager_context, queue.store
 
     class Overtaken(CountingStore):
         def begin_pass(self) -> Any:
@@ -190,9 +190,9 @@ def test_a_pool_that_a_share_has_come_to_name_while_a_pass_decides_stays(queue):
             store.set_settings(policy=replace(policy, shares=shares))
             return snapshot
 
-    report = run_pass(replace(hands, store=Overtaken(store)))
+    report = run_pass(replace(manager_context, store=Overtaken(store)))
     assert (report.retired, report.lost, queue.made) == ([], 1, {G5: 1})
-    assert run_pass(hands).retired == []
+    assert run_pass(manager_context).retired == []
 
 
 def test_the_history_tells_what_was_done_for_whom_what_it_costs_and_why(queue):
@@ -204,12 +204,12 @@ def test_the_history_tells_what_was_done_for_whom_what_it_costs_and_why(queue):
     queue.world.run(60)
     made, other, given = queue.store.settings(history=True).history
     price = SHIPPED[G6].price
-    assert (made.deed, made.pool, made.instance_type, made.before, made.after) == (Deed.EXPAND, G6, G6, 0, 4)
+    assert (made.deed, made.pool, made.instance_type, made.before, made.after) == (PoolAction.EXPAND, G6, G6, 0, 4)
     assert (made.jobs, made.job_count, made.made_for) == (("job1", "job2"), 2, "3 x (accelerators=1)")
     assert made.dollars_per_hour == pytest.approx(4 * price)
-    assert (given.deed, given.pool, given.before, given.after, given.jobs) == (Deed.SHRINK, G6, 4, 1, ("other",))
+    assert (given.deed, given.pool, given.before, given.after, given.jobs) == (PoolAction.SHRINK, G6, 4, 1, ("other",))
     assert given.dollars_per_hour == pytest.approx(-3 * price)
-    assert (other.deed, other.pool, other.after) == (Deed.EXPAND, G5, 3)
+    assert (other.deed, other.pool, other.after) == (PoolAction.EXPAND, G5, 3)
     assert made.at < given.at == other.at
     assert "guard rail" in given.why
 
@@ -224,8 +224,8 @@ def test_what_people_set_while_a_pass_decides_wins_and_nothing_starts_in_what_wa
             theirs = [Pool("ml.m5.large", 3), Pool(P5, 0)]
 
             def others(world: World = world, theirs: list[Pool] = theirs) -> None:
-                mine = [pool for pool in world.desk.store.settings().pools.values() if pool.made_for]
-                world.desk.store.set_settings(pools=[*theirs, *mine])
+                mine = [pool for pool in world.api_context.store.settings().pools.values() if pool.made_for]
+                world.api_context.store.set_settings(pools=[*theirs, *mine])
                 world.overtaken += 1
 
             world.faults.overtake = others
@@ -302,11 +302,11 @@ def test_a_deployment_with_other_pools_puts_made_ones_aside_and_the_next_pass_ma
         world.run(60)
         assert queue.made == {G5: 1}
         world.pools = "ml.m5.large=5"
-        world.desk.store.__dict__.update(world._store().__dict__)
-        assert world.desk.store.settings().pools == {"ml.m5.large": Pool("ml.m5.large", 5)}
+        world.api_context.store.__dict__.update(world._store().__dict__)
+        assert world.api_context.store.settings().pools == {"ml.m5.large": Pool("ml.m5.large", 5)}
         queue.ask("job2", training_seconds=60)
         world.run(60)
-        pools = world.desk.store.settings().pools
+        pools = world.api_context.store.settings().pools
         assert pools["ml.m5.large"].cap == 5
         assert queue.made == {G5: 2}, "what runs there counts"
         world.run_until_ended("job1", "job2")

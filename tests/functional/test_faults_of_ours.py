@@ -20,8 +20,8 @@ from trainmaster.domain.jobs.job import ENDED, JobState
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.handlers.manager import consume, metrics
 from trainmaster.service.change import cancel
-from trainmaster.service.dependencies import follow
-from trainmaster.service.faults import contained
+from trainmaster.service.dependencies import release_dependents
+from trainmaster.service.faults import isolate_fault
 from trainmaster.service.reconcile import GIVEN_BACK_AFTER
 from trainmaster.service.run_pass import run_pass
 from world import BRISK, Context, Killed, World, a_request
@@ -81,7 +81,7 @@ def test_all_other_jobs_start_and_end(engine, step):
         for name in ("one", "two", "three"):
             world.submit(name, kind=G5, training_seconds=20)
         world.run(20)
-        cancel(world.desk, "bad", "ada")
+        cancel(world.api_context, "bad", "ada")
         world.run_until_ended("one", "two", "three", limit=600)
         assert {world.job(name).state for name in ("one", "two", "three")} == {JobState.COMPLETED}
 
@@ -92,8 +92,8 @@ def test_so_where_what_was_decided_for_one_cannot_be_committed(engine):
         world.meets(set(), "create")
         for name in ("bad", "one", "two"):
             world.submit(name, training_seconds=20)
-        hands = world.application().hands
-        report = run_pass(replace(hands, store=FaultyStore(hands.store, "bad")))
+        manager_context = world.application().manager_context
+        report = run_pass(replace(manager_context, store=FaultyStore(manager_context.store, "bad")))
         assert (report.faults, sorted(report.started)) == (["bad"], ["one"])
 
 
@@ -105,9 +105,9 @@ def test_a_job_that_a_fault_keeps_out_of_the_queue_is_noted_and_the_others_enter
         due = (world.now() + timedelta(seconds=30)).isoformat()
         for name in ("late-bad", "late"):
             world.submit_request(tagged(name, "not-before", due))
-        hands = world.application().hands
+        manager_context = world.application().manager_context
         world.simulator.advance(60)
-        report = run_pass(replace(hands, store=FaultyStore(hands.store, "late-bad")), tick=True)
+        report = run_pass(replace(manager_context, store=FaultyStore(manager_context.store, "late-bad")), tick=True)
         assert (report.faults, world.job("late-bad").state) == (["late-bad"], JobState.HELD)
         assert report.started == ["late"]
 
@@ -115,8 +115,8 @@ def test_a_job_that_a_fault_keeps_out_of_the_queue_is_noted_and_the_others_enter
         for name in ("child-bad", "child"):
             world.submit_request(tagged(name, "after", "late"))
         noted = []
-        store = FaultyStore(hands.store, "child-bad")
-        follow(store, replace(parent, state=JobState.COMPLETED), world.now(), noted)
+        store = FaultyStore(manager_context.store, "child-bad")
+        release_dependents(store, replace(parent, state=JobState.COMPLETED), world.now(), noted)
         assert (noted, world.job("child").state) == (["child-bad"], JobState.PENDING)
 
 
@@ -214,7 +214,7 @@ def test_a_pass_tells_of_whom_it_met_and_not_what(caplog):
     world.meets({"bad"}, "create")
     world.submit("bad")
     with caplog.at_level("INFO"):
-        report = run_pass(world.application().hands)
+        report = run_pass(world.application().manager_context)
     assert report.faults == ["bad"]
     (line,) = [each for each in caplog.records if "fault of the queue" in each.message]
     assert (line.job, line.error_type) == ("bad", "KeyError")
@@ -249,5 +249,5 @@ def test_an_event_that_meets_one_is_set_aside_and_those_behind_it_are_heard():
 
 @pytest.mark.parametrize("error", [Fenced("later"), Killed(), KeyboardInterrupt()])
 def test_what_is_meant_to_end_a_pass_still_ends_it(error):
-    with pytest.raises(type(error)), contained("job1"):
+    with pytest.raises(type(error)), isolate_fault("job1"):
         raise error

@@ -19,7 +19,7 @@ GOING_ROUND = (Placement.ROUND_ROBIN, Placement.SMOOTH_WEIGHTED_ROUND_ROBIN)
 
 def a_world(placement, *pools, prefers=()):
     world = World(**CALM)
-    store = world.desk.store
+    store = world.api_context.store
     store.set_settings(pools=pools or [Pool(name, 8, type_=P5) for name in ("a", "b", "c")])
     share = Share(name="default", prefers=prefers)
     policy = replace(store.settings().policy, placement=placement, shares={"default": share} if prefers else {})
@@ -42,7 +42,7 @@ def place_of(world, name):
 
 
 def cursors_of(world):
-    return world.desk.store.survey().cursors
+    return world.api_context.store.survey().cursors
 
 
 @pytest.mark.parametrize("placement", GOING_ROUND)
@@ -66,7 +66,7 @@ def test_a_pool_that_is_removed_and_comes_back_begins_anew_in_the_smooth_round()
     world = a_world(Placement.SMOOTH_WEIGHTED_ROUND_ROBIN)
     submit(world, "job0")
     assert cursors_of(world).weights == pytest.approx({"a": -2, "b": 1, "c": 1})
-    world.desk.store.set_settings(pools=[Pool(name, 8, type_=P5) for name in ("a", "b")])
+    world.api_context.store.set_settings(pools=[Pool(name, 8, type_=P5) for name in ("a", "b")])
     submit(world, "job1")
     assert (place_of(world, "job1"), set(cursors_of(world).weights)) == ("b", {"a", "b"})
 
@@ -74,7 +74,7 @@ def test_a_pool_that_is_removed_and_comes_back_begins_anew_in_the_smooth_round()
 def test_the_round_goes_on_by_name_among_pools_that_came_later():
     world = a_world(Placement.ROUND_ROBIN, Pool("b", 8, type_=P5), Pool("d", 8, type_=P5))
     submit(world, "job0")
-    world.desk.store.set_settings(pools=[Pool(name, 8, type_=P5) for name in ("a", "c", "d")])
+    world.api_context.store.set_settings(pools=[Pool(name, 8, type_=P5) for name in ("a", "c", "d")])
     submit(world, "job1")
     assert (place_of(world, "job0"), place_of(world, "job1")) == ("b", "c")
 

@@ -85,42 +85,42 @@ class TestNotBefore:
         assert hand_in(world, "job1", not_before=in_(-60)).state is JobState.PENDING
 
     def test_what_is_said_before_it_is_submitted(self, world):
-        said, *_ = plan(world.desk, world.door, asking("job1", not_before=in_(300)), ADA)
+        said, *_ = plan(world.api_context, world.admission, asking("job1", not_before=in_(300)), ADA)
         assert (said.position, said.starts, said.reason) == (None, False, NotBefore(EPOCH + timedelta(seconds=300)))
 
     def test_the_same_request_again_gets_the_same_answer(self, world):
         request = asking("job1", not_before=in_(300))
-        assert submit_to(world.desk, world.door, request, ADA).new
-        again = submit_to(world.desk, world.door, request, ADA)
+        assert submit_to(world.api_context, world.admission, request, ADA).new
+        again = submit_to(world.api_context, world.admission, request, ADA)
         assert (again.new, again.job.state) == (False, JobState.HELD)
         world.run_until_ended("job1")
-        assert submit_to(world.desk, world.door, request, ADA).job.state is JobState.COMPLETED
+        assert submit_to(world.api_context, world.admission, request, ADA).job.state is JobState.COMPLETED
 
     def test_a_person_cannot_release_what_nobody_holds(self, world):
         hand_in(world, "job1", not_before=in_(300))
         with pytest.raises(IllegalTransition, match="nobody holds job job1: it is not before 2026-11-21T12:05:00Z"):
-            change(world.desk, "job1", "ada", hold=False)
+            change(world.api_context, "job1", "ada", hold=False)
 
     def test_a_hold_by_a_person_stays_when_the_time_has_come(self, world):
         hand_in(world, "job1", not_before=in_(300))
-        change(world.desk, "job1", "ada", hold=True)
+        change(world.api_context, "job1", "ada", hold=True)
         world.run(400)
         assert world.job("job1").state is JobState.HELD
-        assert change(world.desk, "job1", "ada", hold=False).state is JobState.PENDING
+        assert change(world.api_context, "job1", "ada", hold=False).state is JobState.PENDING
         world.run_until_ended("job1")
 
     def test_a_person_lets_go_before_the_time_has_come(self, world):
         hand_in(world, "job1", not_before=in_(300))
-        change(world.desk, "job1", "ada", hold=True)
-        job = change(world.desk, "job1", "ada", hold=False)
+        change(world.api_context, "job1", "ada", hold=True)
+        job = change(world.api_context, "job1", "ada", hold=False)
         assert (job.state, job.held_by) == (JobState.HELD, None)
         assert not world.opened
         world.run_until_ended("job1")
 
     def test_its_priority_can_be_changed_and_it_can_be_cancelled(self, world):
         hand_in(world, "job1", not_before=in_(300))
-        assert change(world.desk, "job1", "ada", priority=7).priority == 7
-        assert cancel(world.desk, "job1", "ada").state is JobState.CANCELLED
+        assert change(world.api_context, "job1", "ada", priority=7).priority == 7
+        assert cancel(world.api_context, "job1", "ada").state is JobState.CANCELLED
         world.run(400)
         assert not world.opened
 
@@ -153,7 +153,7 @@ class TestAfter:
         with pytest.raises(InvalidRequest, match="no job ghost") as refused:
             hand_in(world, "job1", after="ghost")
         assert refused.value.field == "Tags[1].Value"
-        assert world.desk.store.find("job1") is None
+        assert world.api_context.store.find("job1") is None
 
     @pytest.mark.parametrize(
         ("rule", "state"),
@@ -183,7 +183,7 @@ class TestAfter:
         hand_in(world, "parent")
         hand_in(world, "child", after="parent")
         hand_in(world, "grandchild", after="child")
-        cancel(world.desk, "parent", "ada")
+        cancel(world.api_context, "parent", "ada")
         assert world.states("child", "grandchild") == {"child": "cancelled", "grandchild": "cancelled"}
         assert world.job("child").failure == "runs after parent, which was cancelled"
 
@@ -191,14 +191,14 @@ class TestAfter:
         hand_in(world, "parent", seconds=6000)
         hand_in(world, "child", after="parent")
         world.run(60)
-        cancel(world.desk, "parent", "ada")
+        cancel(world.api_context, "parent", "ada")
         world.run_until_ended("parent", "child")
         assert world.job("child").failure == "runs after parent, which was stopped"
 
     def test_a_parent_that_failed_long_ago(self, world):
         hand_in(world, "parent", outcome="failed")
         world.run_until_ended("parent")
-        said, advice, *_ = plan(world.desk, world.door, asking("child", after="parent"), ADA)
+        said, advice, *_ = plan(world.api_context, world.admission, asking("child", after="parent"), ADA)
         assert (said.reason, advice[-1]) == (
             WaitsForJobs(("parent",)),
             "This job runs after parent, which is failed, so it does not run.",
@@ -228,27 +228,29 @@ class TestAfter:
     def test_a_hold_by_a_person_stays_when_the_parents_have_completed(self, world):
         hand_in(world, "parent")
         hand_in(world, "child", after="parent")
-        change(world.desk, "child", "ada", hold=True)
+        change(world.api_context, "child", "ada", hold=True)
         world.run_until_ended("parent")
         world.run(700)
         child = world.job("child")
         assert (child.state, child.after, child.held_by) == (JobState.HELD, (), "ada")
-        change(world.desk, "child", "ada", hold=False)
+        change(world.api_context, "child", "ada", hold=False)
         world.run_until_ended("child")
 
     def test_a_hold_by_a_person_does_not_keep_it_from_ending_with_its_parent(self, world):
         hand_in(world, "parent", outcome="failed")
         hand_in(world, "child", after="parent")
-        change(world.desk, "child", "ada", hold=True)
+        change(world.api_context, "child", "ada", hold=True)
         world.run_until_ended("parent", "child")
         assert world.job("child").held_by is None
 
     def test_a_parent_that_ends_while_its_child_is_being_stored(self, world):
         """The parent's end finds no child yet; the child's submission finds the parent's end."""
         hand_in(world, "parent", seconds=30)
-        store = world.desk.store
+        store = world.api_context.store
         late = Interrupted(store, "submit", lambda: world.run_until_ended("parent"))
-        stored = submit_to(replace(world.desk, store=late), world.door, asking("child", after="parent"), ADA).job
+        stored = submit_to(
+            replace(world.api_context, store=late), world.admission, asking("child", after="parent"), ADA
+        ).job
         assert (stored.state, stored.after) == (JobState.PENDING, ())
 
 
@@ -296,17 +298,17 @@ class TestMany:
         hand_in(world, "waiting")
         for number, parent in enumerate(("running", "waiting", "child-0")):
             hand_in(world, f"child-{number}", after=parent)
-        counting = CountingStore(world.desk.store)
+        counting = CountingStore(world.api_context.store)
         assert not dependencies.sweep(counting, counting.survey(), world.now())
         assert counting.calls["find"] == 0
 
     def test_a_sweep_takes_many_parents_in_turns(self):
         """A thousand pipelines behind one another, and nobody has told any of them: five sweeps do."""
         world = World(profile=BRISK)
-        store = world.desk.store
+        store = world.api_context.store
         for number in range(1000):
             parent = replace(an_ended_job(f"p-{number:03d}", status=Status.FAILED), entry_time=EPOCH)
-            child = lifecycle.put_off(a_job(f"c-{number:03d}", after=(parent.name,)), EPOCH)
+            child = lifecycle.hold_if_needed(a_job(f"c-{number:03d}", after=(parent.name,)), EPOCH)
             store.submit(parent, {})
             store.submit(child, {})
         told = []
@@ -315,7 +317,7 @@ class TestMany:
             now = EPOCH + timedelta(minutes=10 * number)
             assert dependencies.sweep(counting, store.survey(), now)
             told.append(counting.calls["find"])
-        assert max(told) <= dependencies.MOST_LOOKS
+        assert max(told) <= dependencies.MAX_LOOKS
         assert not store.browse(Filter(states=frozenset({JobState.HELD})), limit=10).jobs
 
 
@@ -367,7 +369,7 @@ class TestRetries:
     def test_the_queue_s_own_rules_hold_for_reports_and_for_passes(self, world):
         quick = Retry(most=1, first=timedelta(seconds=5), longest=timedelta(seconds=5))
         policy = Policy(retries={FailureClass.ALGORITHM: quick, FailureClass.CAPACITY: quick})
-        world.desk.store.set_settings(policy=policy)
+        world.api_context.store.set_settings(policy=policy)
         world.simulator.quotas.set_limit(P5, 0)
         hand_in(world, "nowhere")
         world.run_until_ended("nowhere", limit=300)
@@ -419,7 +421,7 @@ def long(world: World) -> list[str]:
     hand_in(world, "f", after="e+d", after_failure="run", seconds=20)
     world.run(150, step=10)
     with suppress(IllegalTransition):
-        cancel(world.desk, "e", "ada")
+        cancel(world.api_context, "e", "ada")
     world.run_until_ended("a", "b", "c", "d", "e", "f", "t", limit=4000)
     return ["a", "b", "c", "d", "e", "f", "t"]
 
@@ -501,9 +503,11 @@ def test_a_person_whose_cancelling_dies_before_the_children_are_told(verb):
     hand_in(world, "parent")
     hand_in(world, "child", after="parent")
     hand_in(world, "grandchild", after="child")
-    desk = replace(world.desk, store=Dying(world.desk.store, verb, after=0 if verb == "browse" else 1))
+    api_context = replace(
+        world.api_context, store=Dying(world.api_context.store, verb, after=0 if verb == "browse" else 1)
+    )
     with pytest.raises(Killed):
-        cancel(desk, "parent", "ada")
+        cancel(api_context, "parent", "ada")
     assert world.states("parent", "child") == {"parent": "cancelled", "child": "held"}
     world.run(600)
     assert world.states("child", "grandchild") == {"child": "cancelled", "grandchild": "cancelled"}

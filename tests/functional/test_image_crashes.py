@@ -326,7 +326,7 @@ def test_a_job_stopped_by_its_user_gives_its_capacity_back_once_its_workers_have
         world.run(10)
         world.faults.calls.clear()
         world.faults.kill_after = number
-        cancel(world.desk, "unwanted", "ada")
+        cancel(world.api_context, "unwanted", "ada")
         world.enter("next", 2)
         world.run(150)
         assert world.job("unwanted").state is JobState.STOPPED

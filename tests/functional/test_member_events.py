@@ -14,7 +14,7 @@ from trainmaster.domain.jobs.lifecycle import resizing
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.ports import OpenJobs
 from trainmaster.service.capacity.external import note_foreign
-from trainmaster.service.context import Hands
+from trainmaster.service.context import ManagerContext
 from trainmaster.service.observe import observe
 
 QUEUE = "sagemaker-queue"
@@ -51,7 +51,7 @@ def growing(name=NAME):
 def hands_with(job, *, pools=None, launcher=None):
     store = MemoryStore(default_pools=pools or b.pools_of())
     store.submit(job, b.a_request(job.name))
-    return Hands(store, launcher or Listing(), StillClock(b.at(200)))
+    return ManagerContext(store, launcher or Listing(), StillClock(b.at(200)))
 
 
 def tags_of(name):
@@ -61,10 +61,10 @@ def tags_of(name):
 @pytest.mark.parametrize("tagged", [True, False])
 def test_a_member_at_work_completes_the_growth(tagged):
     job, member = growing()
-    hands = hands_with(job)
+    manager_context = hands_with(job)
     event = an_event(member, "InProgress", "Training", tags_of(NAME) if tagged else None)
-    assert not observe(hands, observation_of_event(event, QUEUE)), "nothing has become free"
-    stored = hands.store.find(NAME)
+    assert not observe(manager_context, observation_of_event(event, QUEUE)), "nothing has become free"
+    stored = manager_context.store.find(NAME)
     assert (stored.state, stored.units) == (JobState.RUNNING, {b.P5: 2})
 
 
@@ -72,28 +72,30 @@ def test_a_member_of_a_job_with_the_longest_name_is_found_by_its_tags():
     name = "j" * 63
     job, member = growing(name)
     assert len(member) <= 63
-    hands = hands_with(job)
-    observe(hands, observation_of_event(an_event(member, "InProgress", "Training", tags_of(name)), QUEUE))
-    assert hands.store.find(name).state is JobState.RUNNING
+    manager_context = hands_with(job)
+    observe(manager_context, observation_of_event(an_event(member, "InProgress", "Training", tags_of(name)), QUEUE))
+    assert manager_context.store.find(name).state is JobState.RUNNING
 
 
 def test_a_members_end_frees_its_instance_and_leaves_the_job_alone():
     job, member = growing()
-    hands = hands_with(resizing.member_at_work(job, member, b.at(150), b.at(150)))
-    assert observe(hands, observation_of_event(an_event(member, "Failed", tags=tags_of(NAME)), QUEUE))
-    stored = hands.store.find(NAME)
+    manager_context = hands_with(resizing.member_at_work(job, member, b.at(150), b.at(150)))
+    assert observe(manager_context, observation_of_event(an_event(member, "Failed", tags=tags_of(NAME)), QUEUE))
+    stored = manager_context.store.find(NAME)
     assert (stored.state, stored.units, stored.attempt.wanted) == (JobState.RUNNING, {b.P5: 1}, 2)
-    assert not observe(hands, observation_of_event(an_event(member, "Failed", tags=tags_of(NAME)), QUEUE)), "told twice"
-    assert hands.store.find(NAME) == stored
+    assert not observe(manager_context, observation_of_event(an_event(member, "Failed", tags=tags_of(NAME)), QUEUE)), (
+        "told twice"
+    )
+    assert manager_context.store.find(NAME) == stored
 
 
 def test_a_members_late_end_does_not_touch_a_job_that_has_ended():
     job, member = growing()
     ended = lifecycle.fail(job, b.at(150), "it broke")
-    hands = hands_with(job)
-    assert hands.store.transition([(job, ended)])
-    assert not observe(hands, observation_of_event(an_event(member, "Stopped", tags=tags_of(NAME)), QUEUE))
-    assert hands.store.find(NAME) == ended
+    manager_context = hands_with(job)
+    assert manager_context.store.transition([(job, ended)])
+    assert not observe(manager_context, observation_of_event(an_event(member, "Stopped", tags=tags_of(NAME)), QUEUE))
+    assert manager_context.store.find(NAME) == ended
 
 
 def test_a_member_of_another_queue_is_not_ours():
@@ -106,6 +108,6 @@ def test_members_are_no_strangers_in_pools_that_count_those():
     pools = b.pools_of(b.a_pool(cap=4, count_foreign=True))
     gone_member = "job1-qstamp-1-m9"
     launcher = Listing(NAME, member, gone_member, "stranger")
-    hands = hands_with(job, pools=pools, launcher=launcher)
-    assert note_foreign(hands, hands.store.begin_pass()) == {b.P5: 1}
+    manager_context = hands_with(job, pools=pools, launcher=launcher)
+    assert note_foreign(manager_context, manager_context.store.begin_pass()) == {b.P5: 1}
     assert launcher.asked == ["stranger"]

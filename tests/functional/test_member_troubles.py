@@ -40,7 +40,7 @@ def test_a_member_that_cannot_be_created_now_ends_no_pass(trouble):
     world.submit("after", priority=-1, training_seconds=600)
     application = world.application()
     application.__dict__["launcher"] = Refusing(application.launcher, trouble)
-    report = run_pass(application.hands)
+    report = run_pass(application.manager_context)
     assert report.throttled is (trouble is Throttled)
     assert report.started == (["elastic"] if trouble is Throttled else ["elastic", "after"])
     assert not any(member.launched for member in world.job("elastic").attempt.members)
@@ -68,9 +68,9 @@ def test_a_slow_manager_leaves_members_alone_that_another_has_buried():
     world.run_until(lambda: world.job("elastic").state is JobState.RUNNING and len(world.names("elastic")) == 3)
     running, now = world.job("elastic"), world.now()
     job = lifecycle.resize(running, 1, Cause.SHRINK, now, until=now + timedelta(minutes=5))
-    assert world.desk.store.transition([(running, job)])
-    hands = world.application().hands
-    buried = replace(hands, groups=Slow(world.groups, lambda: world.run_until(lambda: not members_of(world))))
+    assert world.api_context.store.transition([(running, job)])
+    manager_context = world.application().manager_context
+    buried = replace(manager_context, groups=Slow(world.groups, lambda: world.run_until(lambda: not members_of(world))))
     assert resizing.advance(buried, job) == world.job("elastic")
     assert members_of(world) == ()
 
@@ -82,18 +82,18 @@ def test_who_has_left_stays_asked_to_until_its_training_job_has_ended():
     world.run_until(lambda: world.job("elastic").state is JobState.RUNNING and len(world.names("elastic")) == 3)
     running, now = world.job("elastic"), world.now()
     job = lifecycle.resize(running, 1, Cause.SHRINK, now, until=now + timedelta(minutes=5))
-    assert world.desk.store.transition([(running, job)])
+    assert world.api_context.store.transition([(running, job)])
     base, gone, stays = job.attempt.training_job_names
     nodes = [Node(training_job_name=name, host="algo-1", role=Role.MEMBER, rank=0) for name in (base, stays)]
     world.meeting.stands("elastic", Group(round=2, complete=True, nodes=tuple(nodes)))
-    hands = world.application().hands
+    manager_context = world.application().manager_context
     for _ in range(2):
-        job = resizing.advance(hands, job)
+        job = resizing.advance(manager_context, job)
         assert set(world.meeting.controls["elastic"].drain) == {gone, stays}
     assert [member.stop_sent for member in job.attempt.members] == [True, False]
     # What SageMaker says of its end takes it off the list.
-    job = launch.take_over(hands, job, launch.gone(gone))
-    resizing.advance(hands, job)
+    job = launch.apply_observation(manager_context, job, launch.gone(gone))
+    resizing.advance(manager_context, job)
     assert world.meeting.controls["elastic"].drain == (stays,)
 
 

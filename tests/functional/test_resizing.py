@@ -154,7 +154,7 @@ def test_its_user_may_stop_it_whatever_its_size_is_doing(hook, when):
     world.run_until(lambda: runs_with(world, 1))
     world.decreed["elastic"] = 3
     world.run(60 + when)
-    cancel(world.desk, "elastic", "ada")
+    cancel(world.api_context, "elastic", "ada")
     world.run_until_ended("elastic")
     assert (world.job("elastic").state, world.in_use()) == (JobState.STOPPED, {})
 
@@ -187,10 +187,10 @@ def test_members_are_no_foreign_training_jobs():
     world = a_world(policy=BY_DECREE)
     world.elastic("elastic", "members", training_seconds=1000)
     decreed(world, 3)
-    pool = world.desk.store.settings().pools[P5]
-    world.desk.store.set_settings(pools=[type(pool)(pool.name, pool.cap, count_foreign=True)], version=0)
+    pool = world.api_context.store.settings().pools[P5]
+    world.api_context.store.set_settings(pools=[type(pool)(pool.name, pool.cap, count_foreign=True)], version=0)
     world.run(180)
-    assert world.desk.store.survey().foreign == {}
+    assert world.api_context.store.survey().foreign == {}
 
 
 class TestSomebodyElse:
@@ -232,15 +232,15 @@ class TestSomebodyElse:
     def test_answers_later_and_may_repeat_himself(self, world):
         question = self.asked(world)
         done = Answer(token=question["token"], outcome=Answers.DONE, instances=2)
-        assert answer_resize(world.desk, "elastic", done).units == {P5: 2}
-        again = answer_resize(world.desk, "elastic", done)
+        assert answer_resize(world.api_context, "elastic", done).units == {P5: 2}
+        again = answer_resize(world.api_context, "elastic", done)
         assert (again.state, again.units) == (JobState.RUNNING, {P5: 2})
 
     def test_may_refuse_and_the_job_keeps_its_size(self, world):
         question = self.asked(world)
         no = Answer(token=question["token"], outcome=Answers.REFUSED, reason="not now")
-        assert answer_resize(world.desk, "elastic", no).units == {P5: 1}
-        assert answer_resize(world.desk, "elastic", no).units == {P5: 1}
+        assert answer_resize(world.api_context, "elastic", no).units == {P5: 1}
+        assert answer_resize(world.api_context, "elastic", no).units == {P5: 1}
         assert reasons(world)[-1] == "gives up 3 instances: refused: not now"
 
     @pytest.mark.parametrize("instances", [None, 1, 4, 0])
@@ -248,7 +248,7 @@ class TestSomebodyElse:
         question = self.asked(world)
         wrong = Answer(token=question["token"], outcome=Answers.DONE, instances=instances)
         with pytest.raises(InvalidRequest):
-            answer_resize(world.desk, "elastic", wrong)
+            answer_resize(world.api_context, "elastic", wrong)
         assert world.job("elastic").state is JobState.RESIZING
 
     def test_is_not_waited_for_beyond_his_time_and_is_told_so_then(self, world):
@@ -256,53 +256,55 @@ class TestSomebodyElse:
         world.run_until(lambda: runs_with(world, 1))
         assert "nobody has done it in time" in reasons(world)[-1]
         with pytest.raises(IllegalTransition, match="is over"):
-            answer_resize(world.desk, "elastic", Answer(token=question["token"], outcome=Answers.DONE, instances=3))
+            answer_resize(
+                world.api_context, "elastic", Answer(token=question["token"], outcome=Answers.DONE, instances=3)
+            )
 
     def test_cannot_take_back_what_he_has_said(self, world):
         token = self.asked(world)["token"]
-        answer_resize(world.desk, "elastic", Answer(token=token, outcome=Answers.DONE, instances=2))
+        answer_resize(world.api_context, "elastic", Answer(token=token, outcome=Answers.DONE, instances=2))
         stands = world.job("elastic")
         for other in (
             Answer(token=token, outcome=Answers.REFUSED),
             Answer(token=token, outcome=Answers.DONE, instances=3),
         ):
             with pytest.raises(IllegalTransition, match="is done, with 2 instances") as caught:
-                answer_resize(world.desk, "elastic", other)
+                answer_resize(world.api_context, "elastic", other)
             assert (caught.value.field, world.job("elastic")) == ("token", stands)
 
     def test_may_refuse_late_what_was_not_done(self, world):
         token = self.asked(world)["token"]
         world.run_until(lambda: runs_with(world, 1))
         stands = world.job("elastic")
-        assert answer_resize(world.desk, "elastic", Answer(token=token, outcome=Answers.REFUSED)) == stands
+        assert answer_resize(world.api_context, "elastic", Answer(token=token, outcome=Answers.REFUSED)) == stands
 
     def test_may_repeat_himself_when_he_has_been_asked_for_more_since(self, world):
         token = self.asked(world)["token"]
         done = Answer(token=token, outcome=Answers.DONE, instances=2)
-        answer_resize(world.desk, "elastic", done)
+        answer_resize(world.api_context, "elastic", done)
         world.decreed["elastic"] = 3
         world.run_until(lambda: world.job("elastic").state is JobState.RESIZING)
         stands = world.job("elastic")
-        assert answer_resize(world.desk, "elastic", done) == stands
+        assert answer_resize(world.api_context, "elastic", done) == stands
         with pytest.raises(IllegalTransition, match="is done, with 2 instances"):
-            answer_resize(world.desk, "elastic", Answer(token=token, outcome=Answers.REFUSED))
+            answer_resize(world.api_context, "elastic", Answer(token=token, outcome=Answers.REFUSED))
 
     def test_comes_too_late_for_a_job_that_is_to_stop_or_has_stopped(self, world):
         token = self.asked(world)["token"]
         done = Answer(token=token, outcome=Answers.DONE, instances=3)
-        cancel(world.desk, "elastic", "ada")
+        cancel(world.api_context, "elastic", "ada")
         with pytest.raises(IllegalTransition, match="is over: job elastic is to stop"):
-            answer_resize(world.desk, "elastic", done)
+            answer_resize(world.api_context, "elastic", done)
         world.run_until_ended("elastic")
         with pytest.raises(IllegalTransition, match="is over: stopped by its user"):
-            answer_resize(world.desk, "elastic", done)
+            answer_resize(world.api_context, "elastic", done)
         no = Answer(token=token, outcome=Answers.REFUSED)
-        assert answer_resize(world.desk, "elastic", no).state is JobState.STOPPED
+        assert answer_resize(world.api_context, "elastic", no).state is JobState.STOPPED
 
     def test_nobody_answers_for_a_resize_that_never_was(self, world):
         self.asked(world)
         with pytest.raises(IllegalTransition, match="none of this job's"):
-            answer_resize(world.desk, "elastic", Answer(token="guessed", outcome=Answers.DONE, instances=3))
+            answer_resize(world.api_context, "elastic", Answer(token="guessed", outcome=Answers.DONE, instances=3))
 
     def test_who_does_not_give_way_steps_aside(self, world):
         world = a_world()

@@ -17,7 +17,7 @@ from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.policy.settings import Expansion, Policy
 from trainmaster.domain.reasons.capacity import Infeasible
 from trainmaster.domain.reasons.rules import Draining
-from trainmaster.service.admission.policy import Door
+from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.capacity.pools import set_pools
 from trainmaster.service.explain.explain import dry_run, explain_in
 from world import World
@@ -27,7 +27,7 @@ P4, CPU, TRN = "ml.p4d.24xlarge", "ml.c5.xlarge", "ml.trn1.32xlarge"
 EIGHT = "accelerators=8,vcpus=96,memory_gib=768,accelerator=nvidia"
 HUGE = "accelerators=8,accelerator_memory_gib=640"
 POOLS = pools_of(Pool(P4, 4), Pool(G5, 8), Pool("big", 2, type_=P5), Pool("p5-spot", 8, type_=P5, kind=Kind.SPOT))
-DOOR = Door(shape_problems=problems, allowed_roles=("*",))
+DOOR = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
 NO_TYPE = {"VolumeSizeInGB": 30}
 
 
@@ -87,7 +87,7 @@ class TestTheDemand:
 
     def test_of_a_type_that_the_catalogue_does_not_know_is_what_its_pools_settings_say(self):
         odd = Pool("odd", 2, type_="ml.zz9.large", vcpus=128, memory_gib=1024, accelerators_per_unit=8)
-        odd_door = Door(shape_problems=lambda _: (), allowed_roles=("*",))
+        odd_door = AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=("*",))
         job = odd_door.admit(asking("accelerators=8,vcpus=96,memory_gib=768"), ALICE, pools_of(odd), NOW).job
         assert job.demand.alternatives == ({"odd": 1},)
 
@@ -207,7 +207,11 @@ def test_whatever_a_request_says_it_is_refused_or_all_its_pools_cover_what_it_as
     request = asking(asked, instances, config=config, pools=pools)
     found, field = None, None
     try:
-        found = Door(shape_problems=lambda _: (), allowed_roles=("*",)).admit(request, ALICE, POOLS, NOW).job.demand
+        found = (
+            AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=("*",))
+            .admit(request, ALICE, POOLS, NOW)
+            .job.demand
+        )
     except Refused as refused:
         field = refused.field
     if found is None:
@@ -297,7 +301,7 @@ CALM = {"rates": {"DescribeTrainingJob": None, "CreateTrainingJob": None}}
 
 def a_world(*pools, **settings):
     world = World(**CALM, **settings)
-    set_pools(world.desk, pools)
+    set_pools(world.api_context, pools)
     return world
 
 
@@ -314,7 +318,7 @@ def described(world, name):
 
 
 def reason(world, name):
-    snapshot = world.desk.store.survey()
+    snapshot = world.api_context.store.survey()
     return explain_in(snapshot, world.now(), [world.job(name)])[name].reason
 
 
@@ -364,7 +368,7 @@ def test_an_infeasible_job_waits_blocks_nobody_and_runs_once_there_is_a_pool():
     world.run_until_ended("plain")
     why = reason(world, "huge")
     assert (type(why), why.needed, why.most, world.job("huge").state) == (Infeasible, 1, 0, JobState.PENDING)
-    set_pools(world.desk, [Pool(P4, 1), Pool("new", 1, type_=P5)])
+    set_pools(world.api_context, [Pool(P4, 1), Pool("new", 1, type_=P5)])
     world.run_until_ended("huge")
     assert (world.job("huge").state, described(world, "huge")["ResourceConfig"]["InstanceType"]) == (
         JobState.COMPLETED,
@@ -378,7 +382,7 @@ def test_a_job_whose_pool_goes_before_it_starts_waits_for_another():
     world.simulator.faults.inject("CreateTrainingJob", "ServiceUnavailable", times=3)
     world.settle()
     assert world.job("job1").state is JobState.STARTING
-    set_pools(world.desk, [Pool("other", 1, type_=P5)])
+    set_pools(world.api_context, [Pool("other", 1, type_=P5)])
     world.run_until_ended("job1")
     assert [dict(attempt.units) for attempt in world.job("job1").attempts] == [{"other": 1}]
 
@@ -396,8 +400,8 @@ def test_what_waits_has_a_place_and_an_estimate_with_the_pools_of_now():
     world.settle()
     submit(world, "second", training_seconds=600)
     submit(world, "huge", HUGE)
-    set_pools(world.desk, [Pool("renamed", 1, type_=P4), Pool(P4, 1)])
-    snapshot = world.desk.store.survey()
+    set_pools(world.api_context, [Pool("renamed", 1, type_=P4), Pool(P4, 1)])
+    snapshot = world.api_context.store.survey()
     told = explain_in(snapshot, world.now(), [world.job("second"), world.job("huge")])
     assert told["second"].starts
     assert (told["huge"].position, told["huge"].estimated_start) == (1, None)
@@ -406,10 +410,10 @@ def test_what_waits_has_a_place_and_an_estimate_with_the_pools_of_now():
 @pytest.mark.parametrize("order", ["fifo", "backfill", "least-attained-service", "fair"])
 def test_no_order_trips_over_a_job_that_no_pool_could_hold(order):
     world = a_world(Pool(P4, 1))
-    world.desk.store.set_settings(policy=Policy(order=order))
+    world.api_context.store.set_settings(policy=Policy(order=order))
     for name, asked in (("huge", HUGE), ("one", EIGHT), ("two", EIGHT), ("many", EIGHT)):
         submit(world, name, asked, 5 if name == "many" else 1, training_seconds=60)
     job = admit(asking(HUGE)).job
-    assert dry_run(world.desk.store, world.desk.clock, job).reason is not None
+    assert dry_run(world.api_context.store, world.api_context.clock, job).reason is not None
     world.run_until_ended("one", "two")
     assert {type(reason(world, name)) for name in ("huge", "many")} == {Infeasible}

@@ -15,7 +15,7 @@ from trainmaster.domain.jobs.observation import Status
 from trainmaster.local.memory.rendezvous import MemoryGroups
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.service.attempt_request import base_request, request_of_member
-from trainmaster.service.context import Hands
+from trainmaster.service.context import ManagerContext
 from trainmaster.service.observe import observe
 from trainmaster.worker.container.restart_budget import FULL, Budget, Verdict
 
@@ -28,7 +28,9 @@ class Life:
     def __init__(self, budget=TOTAL):
         elastic = Elastic(least=1, most=4, hook=Hook.MEMBERS, budget=budget)
         self.groups, self.store = MemoryGroups(), MemoryStore(default_pools=b.pools_of())
-        self.hands = Hands(self.store, None, StillClock(b.at(100)), groups=self.groups, table="queue")
+        self.manager_context = ManagerContext(
+            self.store, None, StillClock(b.at(100)), groups=self.groups, table="queue"
+        )
         self.store.submit(b.a_job(elastic=elastic), b.a_request("job1"))
 
     @property
@@ -43,8 +45,8 @@ class Life:
         job = lifecycle.member_launched(job, member.training_job_name)
         job = lifecycle.observe(job, b.an_observation(job, secondary="Training", started_at=b.at(100)), b.at(100))
         assert self.store.transition([(before, job)])
-        told = base_request(self.hands, job, job.attempt)["Environment"]
-        assert told == request_of_member(self.hands, job, job.attempt)["Environment"]
+        told = base_request(self.manager_context, job, job.attempt)["Environment"]
+        assert told == request_of_member(self.manager_context, job, job.attempt)["Environment"]
         return Budget.of(told)
 
     def ends(self, restarts, reason="ClientError: no", status=Status.FAILED):
@@ -54,10 +56,10 @@ class Life:
             stands = Group(round=9, complete=True, restarts=restarts) if isinstance(restarts, int) else restarts
             self.groups.stands(attempt.training_job_name, stands)
         own = b.an_observation(self.job, status=status, failure_reason=reason)
-        observe(self.hands, own)
+        observe(self.manager_context, own)
         for member in attempt.members:
-            observe(self.hands, b.an_observation(status=status, training_job_name=member.training_job_name))
-        observe(self.hands, own)
+            observe(self.manager_context, b.an_observation(status=status, training_job_name=member.training_job_name))
+        observe(self.manager_context, own)
         return self.job
 
 
@@ -107,11 +109,14 @@ def test_an_end_whose_count_cannot_be_asked_for_now_is_taken_over_later():
         def group(self, run):
             raise Throttled("too many requests")
 
-    calm, life.hands = life.hands, Hands(life.store, None, life.hands.clock, groups=Busy())
+    calm, life.manager_context = (
+        life.manager_context,
+        ManagerContext(life.store, None, life.manager_context.clock, groups=Busy()),
+    )
     with pytest.raises(Throttled):
         life.ends(3, IN_FULL)
     assert life.job.state is JobState.RUNNING
-    life.hands = calm
+    life.manager_context = calm
     life.ends(3, IN_FULL)
     assert life.start().used == 3
 

@@ -10,7 +10,7 @@ import pytest
 from image_runs_world import ImageRunsWorld
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.planner.schedule import schedule
-from trainmaster.service.apply_plan import MOST_TOGETHER, PassReport, carry_out
+from trainmaster.service.apply_plan import MAX_TOGETHER, PassReport, carry_out
 from trainmaster.service.change import cancel
 from world import Faults
 
@@ -43,19 +43,19 @@ def calls_until_they_run():
 
 def carried(world, before=lambda: None):
     """What comes of a pass's plan where something has happened since it was made."""
-    hands = world.application().hands
-    snapshot = hands.store.begin_pass()
+    manager_context = world.application().manager_context
+    snapshot = manager_context.store.begin_pass()
     report = PassReport(snapshot.pass_number, plan=schedule(snapshot, world.now(), random.Random(1)))
     before()
     world.faults.armed = True
-    carry_out(hands, report)
+    carry_out(manager_context, report)
     world.faults.armed = False
     return report
 
 
 def test_they_start_by_two_transactions_up_to_ten():
-    world = ImageRunsWorld(takes=4 * (MOST_TOGETHER + 2))
-    names = [f"image{number:02}" for number in range(MOST_TOGETHER + 2)]
+    world = ImageRunsWorld(takes=4 * (MAX_TOGETHER + 2))
+    names = [f"image{number:02}" for number in range(MAX_TOGETHER + 2)]
     for name in names:
         world.enter(name)
     assert carried(world).started == names
@@ -68,7 +68,7 @@ def test_one_that_has_changed_meanwhile_keeps_no_other_from_starting():
     world = ImageRunsWorld(takes=TAKES)
     for name in NAMES:
         world.enter(name)
-    report = carried(world, lambda: cancel(world.desk, "one", "ada"))
+    report = carried(world, lambda: cancel(world.api_context, "one", "ada"))
     # They have come at once, so that they start by name.
     assert (report.started, report.lost) == (["four", "three"], 1)
     assert not world.job("one").attempts

@@ -36,7 +36,7 @@ def test_a_running_job_that_its_user_cancels_through_the_queue_is_not_resumed():
     world = World()
     world.submit("job1", training_seconds=5000)
     world.run(200)
-    assert cancel(world.desk, "job1", "ada").stop_requested
+    assert cancel(world.api_context, "job1", "ada").stop_requested
     world.run_until_ended("job1")
     assert world.job("job1").state is JobState.STOPPED
     assert world.opened == ["job1"]
@@ -46,7 +46,7 @@ def test_a_job_cancelled_while_it_starts_never_trains():
     world = World()
     world.submit("job1")
     world.settle()
-    cancel(world.desk, "job1", "ada")
+    cancel(world.api_context, "job1", "ada")
     world.run_until_ended("job1")
     assert world.job("job1").state is JobState.STOPPED
     assert world.training_jobs["job1"].get("TrainingStartTime") is None
@@ -56,7 +56,7 @@ def test_a_waiting_job_that_is_cancelled_reaches_nobody():
     world = World(pools=f"{P5}=1")
     world.submit("job1", training_seconds=500)
     world.submit("job2")
-    cancel(world.desk, "job2", "ada")
+    cancel(world.api_context, "job2", "ada")
     world.run_until_ended("job1")
     assert (world.job("job2").state, world.opened) == (JobState.CANCELLED, ["job1"])
 
@@ -65,11 +65,11 @@ def test_held_jobs_wait_until_they_are_released():
     world = World()
     world.submit("blocker", count=2, training_seconds=100)
     world.submit("job1")
-    change(world.desk, "job1", "ada", hold=True)
+    change(world.api_context, "job1", "ada", hold=True)
     world.run_until_ended("blocker")
     world.run(300)
     assert world.job("job1").state is JobState.HELD
-    change(world.desk, "job1", "ada", hold=False)
+    change(world.api_context, "job1", "ada", hold=False)
     world.run_until_ended("job1")
     assert world.job("job1").state is JobState.COMPLETED
 
@@ -79,7 +79,7 @@ def test_a_priority_raised_while_waiting_changes_the_order():
     for name in ("job1", "job2", "job3"):
         world.submit(name, training_seconds=200, priority=1)
         world.run(10)
-    change(world.desk, "job3", "ada", priority=2)
+    change(world.api_context, "job3", "ada", priority=2)
     world.run_until_ended("job1", "job2", "job3")
     assert [name for name in world.opened if name != "job1-qstamp-2"] == ["job1", "job3", "job2"]
 
@@ -152,7 +152,7 @@ def test_a_name_that_a_stranger_has_ends_the_job_and_leaves_the_stranger_alone()
 
 def test_training_jobs_from_outside_count_where_the_pool_says_so():
     world = World(pools=f"{P5}=2")
-    set_pools(world.desk, [Pool(P5, 2, count_foreign=True)])
+    set_pools(world.api_context, [Pool(P5, 2, count_foreign=True)])
     call(world, "CreateTrainingJob", **a_request("outsider", training_seconds=400))
     world.run(70)
     world.submit("job1", training_seconds=900)
@@ -173,19 +173,19 @@ def test_training_jobs_from_outside_do_not_count_elsewhere():
 
 def test_the_queues_own_attempts_are_never_taken_for_foreign():
     world = World(pools=f"{P5}=1")
-    set_pools(world.desk, [Pool(P5, 1, count_foreign=True)])
+    set_pools(world.api_context, [Pool(P5, 1, count_foreign=True)])
     world.submit("job1", training_seconds=600)
     world.run(300)
     world.submit("job2", priority=5, training_seconds=60)
     world.run_until_ended("job1", "job2")
     assert outcomes(world, "job1") == ["preempted", "completed"]
-    assert world.desk.store.survey().foreign == {}
+    assert world.api_context.store.survey().foreign == {}
 
 
 def test_listing_keeps_to_two_requests_a_second():
     """The simulator throttles the third call of a second, and the virtual clock moves only when the manager sleeps."""
     world = World(pools=f"{P5}=500")
-    set_pools(world.desk, [Pool(P5, 500, count_foreign=True)])
+    set_pools(world.api_context, [Pool(P5, 500, count_foreign=True)])
     for index in range(450):
         call(world, "CreateTrainingJob", **a_request(f"outsider-{index}", training_seconds=9000))
     world.faults.calls.clear()
@@ -195,7 +195,7 @@ def test_listing_keeps_to_two_requests_a_second():
     assert lists >= 6
     assert (world.clock.now() - before).total_seconds() >= 60 + (lists - 1) * 0.5 - 1
     world.run(900, step=60)
-    assert world.desk.store.survey().foreign == {P5: 450}
+    assert world.api_context.store.survey().foreign == {P5: 450}
 
 
 def test_a_cap_can_change_while_jobs_run():
@@ -203,10 +203,10 @@ def test_a_cap_can_change_while_jobs_run():
     for name in ("job1", "job2", "job3"):
         world.submit(name, training_seconds=400)
     world.run(100)
-    set_pools(world.desk, [Pool(P5, 2)])
+    set_pools(world.api_context, [Pool(P5, 2)])
     world.run(100)
     assert world.in_use() == {P5: 2}
-    set_pools(world.desk, [Pool(P5, 1)])
+    set_pools(world.api_context, [Pool(P5, 1)])
     world.run_until_ended("job1", "job2")
     assert world.states("job1", "job2", "job3")["job3"] in ("starting", "running", "pending")
     world.run_until_ended("job3")
@@ -280,7 +280,7 @@ def test_a_full_pool_is_not_looked_at_again_at_once():
     for index in range(60):
         world.submit(f"job{index:03}", training_seconds=3000)
     world.settle()
-    assert world.desk.store.survey().pass_number == 1
+    assert world.api_context.store.survey().pass_number == 1
 
 
 def test_groups_of_several_types_hold_all_their_pools_at_once():
@@ -313,7 +313,7 @@ def test_a_waiting_job_starts_within_the_range_that_it_was_told():
     for name in ("next", "last"):
         world.submit(name, training_seconds=150)
         world.run(5)
-    told = explain(world.desk.store, world.now(), [world.job("next"), world.job("last")])
+    told = explain(world.api_context.store, world.now(), [world.job("next"), world.job("last")])
     world.run_until_ended("next", "last")
     for name, said in told.items():
         started = world.job(name).attempts[0].created_at
@@ -328,8 +328,8 @@ def test_what_would_help_helps():
     world.run(60)
     world.submit("job2", training_seconds=60)
     world.run(60)
-    help_ = story(world.desk.store.survey(), world.now(), world.job("job2")).advice
+    help_ = story(world.api_context.store.survey(), world.now(), world.job("job2")).advice
     assert [(advice.priority, advice.pool) for advice in help_] == [(4, None), (None, G5)]
-    change(world.desk, "job2", "ada", priority=help_[0].priority)
+    change(world.api_context, "job2", "ada", priority=help_[0].priority)
     world.run_until_ended("job2", limit=2000)
     assert outcomes(world, "job1")[0] == "preempted"

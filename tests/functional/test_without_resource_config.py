@@ -10,12 +10,12 @@ from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest, UnknownOption
 from trainmaster.domain.jobs.job import JobState
-from trainmaster.service.admission.policy import Door
+from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.capacity.pools import put_pool
 from world import BRISK, World
 from world import a_request as world_request
 
-DOOR = Door(shape_problems=problems, allowed_roles=("*",))
+DOOR = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
 EIGHT = {"resources": "accelerators=8"}
 SMALL, LARGE = pools_of(Pool(G5, 4)), pools_of(Pool(G5, 4), Pool(P5, 4))
 ELASTIC = {**EIGHT, "min-instances": "1", "max-instances": "2"}
@@ -60,7 +60,7 @@ def test_a_misspelt_tag_is_told_as_that_and_not_as_a_missing_type(key):
 
 def test_what_no_pool_covers_yet_is_held_against_the_rules_for_the_instances_that_it_would_get():
     seen = []
-    door = Door(shape_problems=lambda request: seen.append(request) or [], allowed_roles=("*",))
+    door = AdmissionPolicy(shape_problems=lambda request: seen.append(request) or [], allowed_roles=("*",))
     door.admit(bare(), ALICE, SMALL, NOW)
     assert seen[-1]["ResourceConfig"]["InstanceCount"] == 1
     assert seen[-1]["ResourceConfig"]["InstanceType"].startswith("ml.")
@@ -80,7 +80,7 @@ def test_run_once_there_is_a_pool_and_hold_up_nobody(options):
     del request["ResourceConfig"]
     request["Tags"] += [{"Key": f"trainmaster:{name}", "Value": text} for name, text in options.items()]
     assert world.submit_request(request).state is JobState.PENDING
-    put_pool(world.desk, Pool(P5, 1))
+    put_pool(world.api_context, Pool(P5, 1))
     world.submit("later", kind=G5, training_seconds=30)
     world.run_until_ended("early", "later")
     assert {world.job(name).state for name in ("early", "later")} == {JobState.COMPLETED}

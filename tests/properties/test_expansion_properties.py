@@ -21,7 +21,7 @@ from trainmaster.domain.policy.settings import Budget, Choose, Expansion, Lendin
 from trainmaster.domain.records import Records
 from trainmaster.planner.expansion.expand import changes
 from trainmaster.planner.schedule import schedule
-from trainmaster.planner.state import Figures
+from trainmaster.planner.state import PlanState
 
 NAMES = [f"ml.t{number}.large" for number in range(5)]
 OTHERS = ["pool-a", "pool-b"]
@@ -213,7 +213,7 @@ def test_pools_are_made_for_jobs_that_no_rule_keeps_from_starting_there(snapshot
     snapshot = lived(snapshot, passes)
     result = changes(snapshot, now)
     done = with_changes(snapshot, result.decisions)
-    figures, waiting = Figures.of(done, now), {job.name: job for job in done.waiting}
+    figures, waiting = PlanState.of(done, now), {job.name: job for job in done.waiting}
     for each in result.decisions:
         for job in [waiting[name] for name in each.jobs] if isinstance(each, Expand) else ():
             units = next(units for units in job.demand.alternatives if each.pool.name in units)

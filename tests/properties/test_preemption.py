@@ -16,7 +16,7 @@ from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.run_time_classes import types_of
 from trainmaster.domain.jobs.run_times import History
-from trainmaster.domain.policy.settings import Policy, Preemption, Wishes
+from trainmaster.domain.policy.settings import Policy, Preemption, PreemptionOverrides
 from trainmaster.domain.records import Records
 from trainmaster.planner.preemption.preempt import Candidates
 
@@ -32,7 +32,7 @@ spans = st.sampled_from((0, 60, 600)).map(lambda seconds: timedelta(seconds=seco
 maybe_spans = st.none() | spans
 mosts = st.none() | st.integers(1, 3)
 rules = st.just(Preemption()) | st.builds(Preemption, min_runtime=spans, cooldown=spans, most=mosts)
-wishes = st.builds(Wishes, min_runtime=maybe_spans, cooldown=maybe_spans, most=mosts)
+wishes = st.builds(PreemptionOverrides, min_runtime=maybe_spans, cooldown=maybe_spans, most=mosts)
 
 
 @st.composite
@@ -44,7 +44,7 @@ def active_jobs(draw, name):
         "priority": draw(st.integers(0, 3)),
         "share": draw(st.sampled_from("abc")),
         "preemptible": draw(st.integers(0, 14)) > 0,
-        "wishes": draw(st.just(Wishes()) | wishes),
+        "wishes": draw(st.just(PreemptionOverrides()) | wishes),
         "checkpointed": draw(st.booleans()),
     }
     if draw(st.integers(0, 9)) == 0:

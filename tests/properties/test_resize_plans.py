@@ -192,7 +192,7 @@ def test_whoever_loses_members_runs_on_with_a_legal_size_and_all_come_to_their_e
             play.lose_member(min(with_members, key=lambda job: job.name).name)
             event("one was lost")
     play.run(3_000)
-    play.make_do()
+    play.accept_smaller_size()
     settled = [job for job in play.jobs.values() if job.elastic and job.state is JobState.RUNNING]
     assert all(job.attempt.size in job.elastic.sizes for job in settled)
     play.run_until_ended()

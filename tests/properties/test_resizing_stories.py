@@ -218,9 +218,9 @@ class Story(RuleBasedStateMachine):
 
     @precondition(lambda self: self.job.state is JobState.RUNNING and self.job.attempt.faulty_since is not None)
     @rule()
-    def make_do(self):
+    def accept_smaller_size(self):
         if self.job.attempt.size in self.job.elastic.sizes and not self.job.stopping:
-            self.become(lifecycle.make_do(self.job, self.now))
+            self.become(lifecycle.accept_smaller_size(self.job, self.now))
 
     # What SageMaker does.
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from builders import G5, P5, a_job, a_pool, at
-from course import Course
+from course import QueueSimulation
 from share_cases import PATIENT, POOLS, UNPROTECTED, best_within, entitlements_of, fields_of, policies
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job
@@ -93,7 +93,7 @@ def test_on_any_list_of_arrivals_preemptions_end_and_all_jobs_come_to_their_end(
     caps, policy, jobs = course
     watch = Reclaims()
     pools = {pool: a_pool(pool, cap) for pool, cap in caps.items()}
-    played = Course(pools, policy, watch=watch).run(jobs)
+    played = QueueSimulation(pools, policy, watch=watch).run(jobs)
     assert all(played.peaks.get(pool, 0) <= cap for pool, cap in caps.items())
     assert watch.preemptions <= len(jobs) ** 2
 
@@ -131,7 +131,7 @@ team_arrivals = st.lists(
 def test_so_they_do_while_stops_take_their_time_and_everything_is_stored(quiet, jobs):
     """The whole manager against the simulated SageMaker: what is freed for an owner is still its own a minute later."""
     world = World(pools=f"{P5}=4,{G5}=4", profile=BRISK)
-    store = world.desk.store
+    store = world.api_context.store
     store.set_settings(policy=Policy(shares=TEAMS, preemption=UNPROTECTED, patience=PATIENT))
     most = {("y", P5): 1, ("y", G5): 2, ("z", G5): 1}
     names = []

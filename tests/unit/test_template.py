@@ -401,7 +401,7 @@ class Quiet:
     settings = Settings(queue="sagemaker-queue", table="sagemaker-queue")
 
     @property
-    def hands(self):
+    def manager_context(self):
         raise self.Seen
 
 

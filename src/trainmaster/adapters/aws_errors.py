@@ -30,7 +30,7 @@ AWS_ERRORS = (ClientError, BotoCoreError)
 """Everything that a call of a botocore client raises: AWS said no, or there was no answer to read."""
 AwsError = ClientError | BotoCoreError
 
-LONGEST_MESSAGE = 1024
+MAX_MESSAGE_LENGTH = 1024
 """As long as SageMaker's own `FailureReason`; a reason is stored with its job."""
 
 _THROTTLES = frozenset(
@@ -118,7 +118,7 @@ def trouble(error: AwsError) -> ServiceTrouble:
     """
     code = code_of(error)
     text = f"{code}: {message_of(error)}" if code else f"{type(error).__name__}: {error}"
-    return _kind(error, code)(text[:LONGEST_MESSAGE])
+    return _kind(error, code)(text[:MAX_MESSAGE_LENGTH])
 
 
 def passing(error: AwsError) -> ServiceTrouble:

@@ -1,4 +1,4 @@
-"""Events that ask whoever hears them to change the size of a job, as `ports.Asker`.
+"""Events that ask whoever hears them to change the size of a job, as `ports.ResizeRequester`.
 
 They go to the default event bus of the account. It must not wait for an answer: an event has none.
 """
@@ -33,7 +33,7 @@ class EventAsker:
         self._new_client = new_client
 
     def ask(self, target: str, question: Mapping[str, Any]) -> None:  # noqa: ARG002 -- whoever hears it
-        """Put the question as the detail of an event; see `ports.Asker.ask`. `target` says no more than that."""
+        """Put the question as the detail of an event; see `ports.ResizeRequester.ask`."""
         client = self._new_client()
         detail = json.dumps(question, separators=(",", ":"))
         with translated():

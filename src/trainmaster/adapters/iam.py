@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _KEPT = timedelta(minutes=5)
-_MOST_KEPT = 1024
+_MAX_KEPT = 1024
 _USER = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[0-9]{12}):user/\S+", re.ASCII)
 _SESSION = re.compile(
     r"(?P<owner>arn:aws[a-z-]*:sts::(?P<account>[0-9]{12}):assumed-role/(?P<name>[\w+=,.@-]{1,64}))/[^/\s]+", re.ASCII
@@ -109,7 +109,7 @@ class PassRoleChecker:
 
     def _remember(self, key: tuple[str, str], *, answer: bool) -> None:
         self._answers.pop(key, None)
-        if len(self._answers) >= _MOST_KEPT:
+        if len(self._answers) >= _MAX_KEPT:
             self._answers.pop(next(iter(self._answers)))
         self._answers[key] = (self._clock.now() + self._kept, answer)
 

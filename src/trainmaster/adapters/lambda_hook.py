@@ -1,4 +1,4 @@
-"""Lambda functions that change the sizes of jobs, as `ports.Asker`.
+"""Lambda functions that change the sizes of jobs, as `ports.ResizeRequester`.
 
 A function is called and waited for, a few seconds; what it returns is its answer, as far as it has one. It must not
 read what the answer says.
@@ -15,7 +15,7 @@ from botocore.exceptions import ReadTimeoutError
 from trainmaster.adapters.aws_errors import AWS_ERRORS, passing
 from trainmaster.domain.errors import Unavailable
 
-MOST_BYTES = 65_536
+MAX_BYTES = 65_536
 """Of an answer; one is a few words."""
 
 
@@ -31,7 +31,7 @@ class FunctionAsker:
         self._new_client = new_client
 
     def ask(self, target: str, question: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Call the function; see `ports.Asker.ask`.
+        """Call the function; see `ports.ResizeRequester.ask`.
 
         One that takes longer than the client waits has been asked, and answers later. Raises `Unavailable` where the
         function has failed, too.
@@ -39,7 +39,7 @@ class FunctionAsker:
         client, payload = self._new_client(), json.dumps(question).encode()
         try:
             answer = client.invoke(FunctionName=target, InvocationType="RequestResponse", Payload=payload)
-            said = answer["Payload"].read(MOST_BYTES)
+            said = answer["Payload"].read(MAX_BYTES)
         except ReadTimeoutError:
             return None
         except AWS_ERRORS as error:

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MOST_PAGES = 5
+MAX_PAGES = 5
 """Pages of a thousand objects that are looked at: S3 lists by name, so the newest may be beyond them."""
-_MOST_WARNED = 1_000
+_MAX_WARNED = 1_000
 # S3 user guide, "General purpose bucket naming rules".
 _BUCKET = re.compile(r"(?=[a-z0-9.-]{3,63}\Z)[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)*[a-z0-9]", re.ASCII)
-_LONGEST_KEY = 1024
+_MAX_KEY_LENGTH = 1024
 
 
 class S3Checkpoints:
@@ -44,7 +44,7 @@ class S3Checkpoints:
     def newest(self, uri: str) -> datetime | None:
         """When the newest object under this URI was written, UTC; see `ports.Checkpoints.newest`.
 
-        Of more than `MOST_PAGES` pages of objects, the newest of those that come first by name. Raises `Throttled`,
+        Of more than `MAX_PAGES` pages of objects, the newest of those that come first by name. Raises `Throttled`,
         `Unavailable`.
         """
         place = place_of(uri)
@@ -62,7 +62,7 @@ class S3Checkpoints:
     def _times(self, bucket: str, prefix: str) -> Iterator[datetime]:
         client = self._client()
         asked: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             answer = client.list_objects_v2(**asked)
             # A key that ends with a slash is what consoles make of a folder.
             found = (each for each in answer.get("Contents", []) if not each["Key"].endswith("/"))
@@ -78,7 +78,7 @@ class S3Checkpoints:
 
     def _warn(self, bucket: str, code: str) -> None:
         """Once for each bucket and reason: it is asked about every few minutes, for every job."""
-        if (bucket, code) not in self._warned and len(self._warned) < _MOST_WARNED:
+        if (bucket, code) not in self._warned and len(self._warned) < _MAX_WARNED:
             self._warned.add((bucket, code))
             cause = {"bucket": bucket, "cause": code}
             log.warning("cannot look for checkpoints; see CheckpointBucketArns", extra=cause)
@@ -92,6 +92,6 @@ def place_of(uri: str) -> tuple[str, str] | None:
     scheme, separator, rest = uri.partition("://")
     bucket, _, prefix = rest.partition("/")
     prefix = prefix.strip("/")
-    if scheme != "s3" or not separator or not _BUCKET.fullmatch(bucket) or len(prefix.encode()) > _LONGEST_KEY:
+    if scheme != "s3" or not separator or not _BUCKET.fullmatch(bucket) or len(prefix.encode()) > _MAX_KEY_LENGTH:
         return None
     return bucket, f"{prefix}/" if prefix else ""

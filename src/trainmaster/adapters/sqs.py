@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.adapters.aws_errors import translated
-from trainmaster.domain.text import LONGEST_REASON
+from trainmaster.domain.text import MAX_REASON_LENGTH
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -76,5 +76,5 @@ def _attributes(message: str, reason: str) -> dict[str, Any]:
     """The reason as far as there is room beside the message; none where there is no room at all."""
     room = LARGEST_MESSAGE - len(message.encode(errors="replace")) - _ATTRIBUTE_OVERHEAD
     clean = NOT_SQS.sub("?", reason) or "unknown"
-    cut = clean.encode()[: min(LONGEST_REASON, max(0, room))].decode(errors="ignore")
+    cut = clean.encode()[: min(MAX_REASON_LENGTH, max(0, room))].decode(errors="ignore")
     return {REASON: {"DataType": "String", "StringValue": cut}} if cut else {}

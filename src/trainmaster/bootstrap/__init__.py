@@ -18,10 +18,10 @@ from trainmaster.bootstrap.settings import PREFIX, Settings, parse_pools
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.images.domain.endpoint_set import caps_of
 from trainmaster.images.service.metrics import Meter
-from trainmaster.ports import Asker, Checkpoints, Clock, Groups, Launcher, Publisher
-from trainmaster.service.admission.policy import Door
-from trainmaster.service.change import Desk
-from trainmaster.service.context import EVENT, FUNCTION, Hands
+from trainmaster.ports import Checkpoints, Clock, Groups, Launcher, Publisher, ResizeRequester
+from trainmaster.service.admission.policy import AdmissionPolicy
+from trainmaster.service.change import ApiContext
+from trainmaster.service.context import EVENT, FUNCTION, ManagerContext
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from trainmaster.images.pixels.work.task import Queue as WorkerQueue
     from trainmaster.images.ports import Endpoints, ImageIntake, Refusals, RegionQueue, Runs
     from trainmaster.images.service.endpoints import Refresher
-    from trainmaster.images.service.external_load import Neighbours
+    from trainmaster.images.service.external_load import ExternalLoadMonitor
     from trainmaster.images.service.intake import Intake
     from trainmaster.images.service.launcher import ImageLauncher
-    from trainmaster.service.capacity.catalogue import Learner
+    from trainmaster.service.capacity.catalogue import CatalogueRefresher
 
 __all__ = ["PREFIX", "Application", "Settings", "application", "parse_pools"]
 
@@ -57,22 +57,24 @@ class Application:
         self._clients = Clients(session, self.clock)
 
     @cached_property
-    def desk(self) -> Desk:
+    def api_context(self) -> ApiContext:
         """What the API's use cases need."""
-        return Desk(self.store, self.publisher, self.clock)
+        return ApiContext(self.store, self.publisher, self.clock)
 
     @cached_property
-    def hands(self) -> Hands:
+    def manager_context(self) -> ManagerContext:
         """What the manager's use cases need."""
-        hands = Hands(self.store, self.launcher, self.clock, table=self.settings.table)
-        return replace(hands, checkpoints=self.checkpoints, groups=self.groups, askers=self.askers, images=self.images)
+        manager_context = ManagerContext(self.store, self.launcher, self.clock, table=self.settings.table)
+        return replace(
+            manager_context, checkpoints=self.checkpoints, groups=self.groups, askers=self.askers, images=self.images
+        )
 
     @cached_property
-    def door(self) -> Door:
+    def admission(self) -> AdmissionPolicy:
         """The deployment's rules for requests."""
         from trainmaster.adapters.sagemaker.request_model import problems
 
-        return Door(
+        return AdmissionPolicy(
             shape_problems=problems,
             allowed_roles=self.settings.allowed_roles,
             role_mapping=self.settings.role_mapping,
@@ -81,21 +83,21 @@ class Application:
         )
 
     @cached_property
-    def learner(self) -> Learner | None:
+    def learner(self) -> CatalogueRefresher | None:
         """What asks AWS about instance types; None where the deployment does not want that."""
         if not self.settings.learn_instance_types:
             return None
         from trainmaster.adapters.catalogue.ec2 import Ec2InstanceTypes
         from trainmaster.adapters.catalogue.pricing import PriceList, endpoint_region
         from trainmaster.adapters.catalogue.service_quotas import ServiceQuotas
-        from trainmaster.service.capacity.catalogue import Learner, Sources
+        from trainmaster.service.capacity.catalogue import CatalogueRefresher, Sources
 
         # Once each: where there is no way to them, waiting for a second time would cost the Lambda its time.
         types = Ec2InstanceTypes(lambda: self._clients.of("ec2", tries=1))
         quotas = ServiceQuotas(lambda: self._clients.of("service-quotas", tries=1))
         region = self._clients.session.region_name or ""
         prices = PriceList(lambda: self._clients.of("pricing", tries=1, region=endpoint_region(region)), region)
-        return Learner(self.store, self.store, Sources(types, quotas, prices), self.clock)
+        return CatalogueRefresher(self.store, self.store, Sources(types, quotas, prices), self.clock)
 
     @cached_property
     def store(self) -> DynamoStore:
@@ -196,15 +198,17 @@ class Application:
 
         return Refresher(self.store, self.endpoints, self.clock, self.settings.limits, self._neighbours())
 
-    def _neighbours(self) -> Neighbours | None:
+    def _neighbours(self) -> ExternalLoadMonitor | None:
         """What looks after endpoints' other callers; None where nobody is to, or where capacity is not checked."""
         if not (self.settings.limits.watch_others and self.settings.limits.throttling):
             return None
         from trainmaster.images.adapters.cloudwatch import CloudWatchConcurrency
-        from trainmaster.images.service.external_load import Neighbours
+        from trainmaster.images.service.external_load import ExternalLoadMonitor
 
         # Once each: where there is no way to it, waiting for a second time would cost the manager its time.
-        return Neighbours(self.store, CloudWatchConcurrency(self._clients.under("cloudwatch", tries=1)), self.clock)
+        return ExternalLoadMonitor(
+            self.store, CloudWatchConcurrency(self._clients.under("cloudwatch", tries=1)), self.clock
+        )
 
     @cached_property
     def endpoints(self) -> Endpoints:
@@ -233,7 +237,7 @@ class Application:
         return DynamoGroups(self._table, self.clock)
 
     @cached_property
-    def askers(self) -> Mapping[str, Asker]:
+    def askers(self) -> Mapping[str, ResizeRequester]:
         """Those who ask others to resize jobs; a client is made when one first does."""
         from trainmaster.adapters.eventbridge import EventAsker
         from trainmaster.adapters.lambda_hook import FunctionAsker

@@ -11,25 +11,25 @@ from collections.abc import Mapping, Sequence
 from trainmaster.domain.errors import TooLarge
 from trainmaster.domain.jobs.job import Job
 
-MOST_CHANGES = 90
+MAX_CHANGES = 90
 """Changes of one transition: a transaction may write 100 items (DynamoDB API reference, `TransactWriteItems`)."""
-MOST_REQUEST_BYTES = 3_700_000
+MAX_REQUEST_BYTES = 3_700_000
 """Bytes of a compressed request; a transaction may write 4 MB (DynamoDB developer guide, "Service quotas")."""
 
 
 def check_changes(changes: Sequence[tuple[Job, Job]]) -> None:
     """Raises ValueError for more changes than one transition may have, and for two of one job."""
-    if len(changes) > MOST_CHANGES or len({before.name for before, _ in changes}) < len(changes):
-        raise ValueError(f"a transition has at most {MOST_CHANGES} changes, one of each job")
+    if len(changes) > MAX_CHANGES or len({before.name for before, _ in changes}) < len(changes):
+        raise ValueError(f"a transition has at most {MAX_CHANGES} changes, one of each job")
 
 
 def check_request(request: Mapping[str, object], size: int) -> None:
     """Raises `TooLarge`, with the largest part as its field, for a request of so many bytes when compressed."""
-    if size <= MOST_REQUEST_BYTES:
+    if size <= MAX_REQUEST_BYTES:
         return
     largest = max(request, key=lambda member: len(json.dumps(request[member])))
     raise TooLarge(
-        f"The request has {size:,} bytes even when compressed; the queue can keep {MOST_REQUEST_BYTES:,}.",
+        f"The request has {size:,} bytes even when compressed; the queue can keep {MAX_REQUEST_BYTES:,}.",
         field=largest,
         hint=f"{largest} is its largest part: keep that in S3 and pass its address.",
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 
-LONGEST_REASON = 1024
+MAX_REASON_LENGTH = 1024
 """Of a reason, so much is kept: as much as SageMaker keeps of why a job failed (`FailureReason`), in characters; in a
 message of SQS, where it shares the room with the message, in bytes."""
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})

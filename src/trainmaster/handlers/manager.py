@@ -19,7 +19,7 @@ from trainmaster.images.domain.work import is_run
 from trainmaster.images.handlers.metrics import tell_errors, tell_figures
 from trainmaster.images.service.variants import settle_variants
 from trainmaster.service.apply_plan import PassReport
-from trainmaster.service.faults import told_of, types_of
+from trainmaster.service.faults import log_fields, types_of
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
 from trainmaster.service.wake import wake
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 logger = Logger(service="manager")
 metrics = Metrics(namespace="Trainmaster", service="manager")
 
-MOST_PASSES = 5
+MAX_PASSES = 5
 """Passes of one invocation, where each found more to do at once; after that a wake goes on with it."""
 
 
@@ -106,7 +106,7 @@ def _take_over_or_set_aside(application: bootstrap.Application, record: dict[str
         _set_aside(application, record, error.message)
     except Exception as error:  # noqa: BLE001 -- a fault of ours, which must not keep everybody else's news
         work.faults.append(str(record.get("messageId")))
-        _set_aside(application, record, f"a fault of the queue's: {types_of(error)}", **told_of(error))
+        _set_aside(application, record, f"a fault of the queue's: {types_of(error)}", **log_fields(error))
 
 
 def _set_aside(application: bootstrap.Application, record: dict[str, Any], cause: str, **told: object) -> None:
@@ -142,15 +142,15 @@ def _take_over(application: bootstrap.Application, message: dict[str, Any], work
 
 def _observe(application: bootstrap.Application, seen: Observation | None, work: Work) -> None:
     """Take over what was seen of a training job, or of an image job's run."""
-    if seen is not None and observe(replace(application.hands, faults=work.faults), seen):
+    if seen is not None and observe(replace(application.manager_context, faults=work.faults), seen):
         work.wanted = True
 
 
 def _run_passes(application: bootstrap.Application, context: LambdaContext, *, tick: bool) -> None:
-    hands = application.hands
-    for number in range(MOST_PASSES):
-        began = hands.clock.now()
-        report = run_pass(hands, tick=tick and number == 0)
+    manager_context = application.manager_context
+    for number in range(MAX_PASSES):
+        began = manager_context.clock.now()
+        report = run_pass(manager_context, tick=tick and number == 0)
         _tell(report)
         _tell_of_images(application, report, began)
         if tick and number == 0:
@@ -159,7 +159,7 @@ def _run_passes(application: bootstrap.Application, context: LambdaContext, *, t
             return
         if context.get_remaining_time_in_millis() < _ENOUGH_TIME:
             break
-    wake(hands.store, application.publisher)
+    wake(manager_context.store, application.publisher)
 
 
 _ENOUGH_TIME = 30_000

@@ -15,7 +15,7 @@ from trainmaster.images.domain.refusal import Refusal
 from trainmaster.images.domain.tiling import Region, Window
 from trainmaster.images.domain.work import Claim, RegionRecord, Rest, Run
 
-MOST_TRIES = 5
+MAX_TRIES = 5
 """Who has been overtaken so often gives up: it is told again soon, and others have told theirs."""
 
 
@@ -106,7 +106,7 @@ def amend(
 
     Raises `Throttled`, `Unavailable`, `NotPermitted` where the memory does not answer.
     """
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         after = change(before)
         if after is None or after == before or known.remember(after, before):
             return

@@ -19,7 +19,7 @@ _LASTING = WaitsForCapacity | KeptForOther | Behind | Infeasible | ShareFull | U
 
 
 @dataclass(slots=True)
-class Alike:
+class BlockedReasonCache:
     """Why kinds of jobs wait in the plan in the making.
 
     Attributes:

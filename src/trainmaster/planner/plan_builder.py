@@ -28,23 +28,23 @@ from trainmaster.domain.reasons.capacity import (
     WaitsForRelease,
 )
 from trainmaster.domain.times import clock
-from trainmaster.planner.elastic.scale_down import Gift
+from trainmaster.planner.elastic.scale_down import ShrinkChoice
 from trainmaster.planner.placement.placer import Placer
 from trainmaster.planner.preemption.preempt import Choice
-from trainmaster.planner.preemption.reclaim import Way, Ways
+from trainmaster.planner.preemption.reclaim import ReclaimOption, ReclaimOptions
 from trainmaster.planner.reservations.blocked_reason import never
-from trainmaster.planner.state import Figures
+from trainmaster.planner.state import PlanState
 
 ABSOLUTE: tuple[int, ...] = ()
 """A standing below all others: who bars the rest with it is passed by nobody."""
 IMAGE_STARTS = 4
 """Starts of image jobs that count as one action: they ask nothing of SageMaker, and take a fraction of the time."""
-MOST_VICTIMS = 80
+MAX_VICTIMS = 80
 """Jobs that one Preempt decision stops or shrinks: it is committed as one transaction, which holds 100 items."""
 
 
 @dataclass(slots=True)
-class Deciding:
+class PlanBuilder:
     """The decisions of a plan in the making. Thrown away with it.
 
     Attributes:
@@ -63,31 +63,31 @@ class Deciding:
 
     snapshot: Snapshot
     now: datetime
-    figures: Figures
+    state: PlanState
     placer: Placer
     refused: Mapping[str, str] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
     untils: list[datetime] = field(default_factory=list)
     actions: int = 0
     image_starts: int = 0
-    ways: Ways = field(init=False)
+    ways: ReclaimOptions = field(init=False)
     sizable: list[int] = field(default_factory=list)
     _shrunk_by: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.ways = Ways(self.figures)
+        self.ways = ReclaimOptions(self.state)
 
     def consider(self, job: Job) -> None:
         """Decide about one waiting job; its own Start or Wait comes last."""
-        figures = self.figures
-        figures.look_as(job)
-        possible = [units for units in job.demand.alternatives if figures.ledger.could_ever(units)]
+        state = self.state
+        state.look_as(job)
+        possible = [units for units in job.demand.alternatives if state.ledger.could_ever(units)]
         if not possible:
-            self._wait(job, never(job, self.snapshot.pools, figures.ledger.caps, self.refused.get(job.name, "")))
+            self._wait(job, never(job, self.snapshot.pools, state.ledger.caps, self.refused.get(job.name, "")))
         elif backing_off(job, self.now):
             self._wait(job, BackingOff(job.retry_at or self.now, _cause(job)))
         else:
-            refused = [figures.refusal(job, units) for units in possible]
+            refused = [state.refusal(job, units) for units in possible]
             open_ = [units for units, reason in zip(possible, refused, strict=True) if reason is None]
             if open_:
                 self._consider_open(job, open_)
@@ -96,8 +96,8 @@ class Deciding:
 
     def _consider_refused(self, job: Job, possible: list[Units], reason: Reason) -> None:
         """A share at its bound may still have lower jobs of its own step aside; every other rule just has to be met."""
-        crowded = [units for units in possible if self.figures.crowded(job, units)]
-        soon = [units for units in crowded if not self.figures.missing(job, units)]
+        crowded = [units for units in possible if self.state.crowded(job, units)]
+        soon = [units for units in crowded if not self.state.missing(job, units)]
         if soon:
             self._wait_for_release(job, self.placer.queue(job, soon)[0])
         elif crowded:
@@ -107,30 +107,30 @@ class Deciding:
 
     def _consider_open(self, job: Job, open_: list[Units]) -> None:
         """Decide about a job that no rule keeps from starting."""
-        figures = self.figures
+        state = self.state
         if self.snapshot.warm and self._start_warm(job, open_):
             return
-        behind = [figures.behind(job, units) for units in open_]
+        behind = [state.behind(job, units) for units in open_]
         passing = [units for units, reason in zip(open_, behind, strict=True) if reason is None]
         if not passing:
             self._block(job, open_, next(reason for reason in behind if reason is not None))
-        elif fitting := [units for units in passing if figures.fits_now(job, units)]:
+        elif fitting := [units for units in passing if state.fits_now(job, units)]:
             self._start(job, fitting)
-        elif soon := [units for units in passing if figures.fits_soon(job, units)]:
+        elif soon := [units for units in passing if state.fits_soon(job, units)]:
             self._wait_for_release(job, self.placer.queue(job, soon)[0])
         else:
             self._make_way(job, passing)
 
     def _start_warm(self, job: Job, open_: list[Units]) -> bool:
         """Start the job on a warm pool that matches it, which takes nothing from anybody; whether there was one."""
-        figures = self.figures
+        state = self.state
         found = self._warm_match(job, open_)
         if found is None or self.spent():
             return False
         units, pool = found
         self.actions += 1
-        figures.warm.use(pool)
-        figures.take(job, units)
+        state.warm.use(pool)
+        state.take(job, units)
         self.decisions.append(Start(job, units, warm=pool))
         return True
 
@@ -140,23 +140,23 @@ class Deciding:
         Pools that only cover its resources are all alike to it. Whichever of them the placement policy chose, SageMaker
         would start it on a warm pool there, so that none may be passed over.
         """
-        figures, at_hand = self.figures, self.placer.at_hand(job, open_)
+        state, at_hand = self.state, self.placer.at_hand(job, open_)
         named = [units for units in job.demand.named if units in at_hand]
         for units in open_:
-            if (pool := figures.warm.match(job, units)) is not None:
+            if (pool := state.warm.match(job, units)) is not None:
                 return units, pool
-            if units in named and figures.fits_now(job, units) and figures.behind(job, units) is None:
+            if units in named and state.fits_now(job, units) and state.behind(job, units) is None:
                 return None
         return None
 
     def _start(self, job: Job, fitting: list[Units]) -> None:
         if self.spent():
-            self.figures.keep(job, fitting[0], self.now)
+            self.state.keep(job, fitting[0], self.now)
             self._wait(job, NextPass())
             return
         self._count(job)
-        placement = self.placer.place(job, fitting, lambda pool: self.figures.now_there(job, pool))
-        self.figures.start(job, placement.units)
+        placement = self.placer.place(job, fitting, lambda pool: self.state.now_there(job, pool))
+        self.state.start(job, placement.units)
         if job.elastic is not None:
             self.sizable.append(len(self.decisions))
         taken, instead = (placement.units, placement.choices), placement.instead_of
@@ -171,12 +171,12 @@ class Deciding:
             self.actions += self.image_starts % IMAGE_STARTS == 0
 
     def _wait_for_release(self, job: Job, units: Units) -> None:
-        figures = self.figures
-        short = (pool for pool, count in units.items() if count > figures.now_there(job, pool))
+        state = self.state
+        short = (pool for pool, count in units.items() if count > state.now_there(job, pool))
         pools = tuple(sorted(short)) or tuple(sorted(units))
-        lapses = [figures.ledger.lapse[pool] for pool in pools if pool in figures.ledger.lapse]
+        lapses = [state.ledger.lapse[pool] for pool in pools if pool in state.ledger.lapse]
         until = min(lapses, default=self._lapse())
-        figures.keep(job, units, until)
+        state.keep(job, units, until)
         self._wait(job, WaitsForRelease(pools, until))
 
     def _make_way(self, job: Job, open_: list[Units], otherwise: Reason | None = None) -> None:
@@ -188,48 +188,48 @@ class Deciding:
             self._wait(job, otherwise)
         elif not able:
             self._wait_for_protected(job, open_, next((way for way in ways if way.choice.protected), None))
-        elif (since := self.figures.may_preempt_since(job)) > self.now:
+        elif (since := self.state.may_preempt_since(job)) > self.now:
             self._block(job, open_, PreemptsLater(since))
         elif self.spent():
-            self.figures.ledger.bar(job, self.figures.ranking.standing(job))
+            self.state.ledger.bar(job, self.state.ranking.standing(job))
             self._wait(job, NextPass())
         else:
             self._take(job, ways[min(able)[2]])
 
-    def _wait_for_protected(self, job: Job, open_: list[Units], way: Way | None) -> None:
+    def _wait_for_protected(self, job: Job, open_: list[Units], way: ReclaimOption | None) -> None:
         """Nobody may step aside now; where that is only a matter of time, that time is reserved."""
-        figures = self.figures
-        if way is not None and way.choice.until is not None and figures.reservations.room([way.units]):
-            figures.reservations.promise(job, way.units, way.choice.until, figures.expect.run_time(job))
+        state = self.state
+        if way is not None and way.choice.until is not None and state.reservations.room([way.units]):
+            state.reservations.promise(job, way.units, way.choice.until, state.expect.run_time(job))
             self._wait(job, _protected(way.choice))
         else:
             self._block(job, open_, None if way is None else _protected(way.choice))
 
-    def _take(self, job: Job, way: Way) -> None:
+    def _take(self, job: Job, way: ReclaimOption) -> None:
         """End the warm pools, have jobs shrink and the victims step aside, and keep what they free."""
-        figures, until = self.figures, self._lapse()
+        state, until = self.state, self._lapse()
         hold, victims, pools = Hold(way.units, until), way.choice.victims, way.warm.pools
         self.actions += len(victims) + len(pools) + len(way.shrinks)
-        figures.warm.end(pools)
+        state.warm.end(pools)
         for pool in pools:
-            figures.ledger.free_soon(pool.units, until)
+            state.ledger.free_soon(pool.units, until)
             self.decisions.append(EndWarm(job, pool, hold))
         fresh = [resize for gift in way.shrinks if (resize := self._shrink(job, gift, until)) is not None]
-        figures.free(victims, until)
+        state.free(victims, until)
         self.ways.remove(victims)
-        figures.keep(job, way.units, until)
+        state.keep(job, way.units, until)
         items = [*fresh, *victims]
-        for first in range(0, len(items), MOST_VICTIMS):
-            some = items[first : first + MOST_VICTIMS]
+        for first in range(0, len(items), MAX_VICTIMS):
+            some = items[first : first + MAX_VICTIMS]
             stop = tuple(item for item in some if isinstance(item, Job))
             self._note_shrunk(shrink := tuple(item for item in some if isinstance(item, Resize)))
             self.decisions.append(Preempt(job, stop, hold, shrink))
         self._wait(job, _taken(way, until))
 
-    def _shrink(self, job: Job, gift: Gift, until: datetime) -> Resize | None:
+    def _shrink(self, job: Job, gift: ShrinkChoice, until: datetime) -> Resize | None:
         """Have a job give; None where it gives for an earlier one of this plan already, and just gives more."""
         slack, name = gift.slack, gift.slack.job.name
-        self.figures.shrink(slack.job, {slack.pool: gift.freed}, until)
+        self.state.shrink(slack.job, {slack.pool: gift.freed}, until)
         self.ways.shrink(gift)
         if (index := self._shrunk_by.get(name)) is None:
             return Resize(slack.job, gift.size, Cause.SHRINK, freed_for=job.name)
@@ -245,15 +245,15 @@ class Deciding:
 
     def _block(self, job: Job, alternatives: list[Units], reason: Reason | None) -> None:
         """The job cannot go on now: it bars its equals, or is reserved for, as the order wants it."""
-        figures, reserved = self.figures, None
+        state, reserved = self.state, None
         alternatives = self.placer.queue(job, alternatives)
-        if figures.held_for(job, alternatives):
-            figures.ledger.bar(job, ABSOLUTE)
-        elif figures.ranking.strict(job):
-            figures.ledger.bar(job, figures.ranking.standing(job))
-        elif figures.ranking.reserves and (with_room := figures.reservations.room(alternatives)):
-            reserved = figures.reserve(job, with_room)
-        self._wait(job, reason or figures.short(job, alternatives[0], reserved))
+        if state.held_for(job, alternatives):
+            state.ledger.bar(job, ABSOLUTE)
+        elif state.ranking.strict(job):
+            state.ledger.bar(job, state.ranking.standing(job))
+        elif state.ranking.reserves and (with_room := state.reservations.room(alternatives)):
+            reserved = state.reserve(job, with_room)
+        self._wait(job, reason or state.short(job, alternatives[0], reserved))
 
     def _wait(self, job: Job, reason: Reason) -> None:
         self.decisions.append(Wait(job, reason))
@@ -273,7 +273,7 @@ def backing_off(job: Job, now: datetime) -> bool:
     return job.retry_at is not None and job.retry_at > now
 
 
-def _taken(way: Way, until: datetime) -> Reason:
+def _taken(way: ReclaimOption, until: datetime) -> Reason:
     """What is under way for a job that takes what it lacks."""
     victims = tuple(victim.name for victim in way.choice.victims)
     shrinks = tuple(gift.slack.job.name for gift in way.shrinks)

@@ -1,6 +1,6 @@
 """What a pass decides: the one public function of the planner.
 
-Jobs are considered in turn, each once (`deciding.py` says what becomes of it); those that are like one that is
+Jobs are considered in turn, each once (`builder.py` says what becomes of it); those that are like one that is
 blocked wait for the same reason. It must not read a clock or remember anything: all it needs is in the snapshot, all
 it wants remembered is in the plan.
 """
@@ -17,15 +17,15 @@ from trainmaster.domain.capacity.resolve import resolve, with_changes
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Plan, Reservation, Snapshot, Wait
 from trainmaster.domain.policy.settings import Order
-from trainmaster.planner.blocked_cache import Alike
-from trainmaster.planner.elastic.scale_up import Growing
+from trainmaster.planner.blocked_cache import BlockedReasonCache
+from trainmaster.planner.elastic.scale_up import ScaleUp
 from trainmaster.planner.expansion.expand import changes
 from trainmaster.planner.orders.ranking import in_order
 from trainmaster.planner.placement.endpoint_loads import least_loaded_first
 from trainmaster.planner.placement.placer import Placer
-from trainmaster.planner.plan_builder import Deciding, backing_off
+from trainmaster.planner.plan_builder import PlanBuilder, backing_off
 from trainmaster.planner.sharing.turns import turns
-from trainmaster.planner.state import Figures
+from trainmaster.planner.state import PlanState
 
 if TYPE_CHECKING:
     from random import Random
@@ -44,9 +44,9 @@ def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:
     snapshot = resolve(snapshot)
     changed = changes(snapshot, now)
     snapshot = with_changes(snapshot, changed.decisions)
-    figures, placer = Figures.of(snapshot, now), Placer(snapshot, rng, now)
-    deciding = Deciding(snapshot, now, figures, placer, changed.refused, [*changed.decisions])
-    planning = _Planning(snapshot, now, figures, deciding, Alike(snapshot, by_past=figures.ranking.reserves))
+    state, placer = PlanState.of(snapshot, now), Placer(snapshot, rng, now)
+    builder = PlanBuilder(snapshot, now, state, placer, changed.refused, [*changed.decisions])
+    planning = _Planning(snapshot, now, state, builder, BlockedReasonCache(snapshot, by_past=state.ranking.reserves))
     planning.respect_holds()
     planning.consider(planning.turns())
     planning.grow()
@@ -59,15 +59,15 @@ class _Planning:
 
     snapshot: Snapshot
     now: datetime
-    figures: Figures
-    deciding: Deciding
-    alike: Alike
+    state: PlanState
+    builder: PlanBuilder
+    alike: BlockedReasonCache
 
     def plan(self) -> Plan:
         """What has been decided, and when it could change by itself."""
-        decisions = self.deciding.decisions
-        reserved = tuple(Reservation(each.job.name, each.units, each.at) for each in self.figures.reservations.made)
-        moments = (*self.deciding.untils, *(each.at for each in reserved), self.figures.ranking.changes_at())
+        decisions = self.builder.decisions
+        reserved = tuple(Reservation(each.job.name, each.units, each.at) for each in self.state.reservations.made)
+        moments = (*self.builder.untils, *(each.at for each in reserved), self.state.ranking.changes_at())
         later = (moment for moment in moments if moment is not None and moment > self.now)
         return Plan(tuple(decisions), min(later, default=None), reserved)
 
@@ -75,26 +75,24 @@ class _Planning:
         """What was freed for a job is kept for it."""
         # In queue order, whatever they were read in. Nearly no job has a hold, and a deep queue has many jobs.
         for job in in_order(job for job in self.snapshot.waiting if job.hold is not None):
-            if (hold := self.figures.hold_of(job)) is not None and not backing_off(job, self.now):
-                self.figures.respect(job, hold)
+            if (hold := self.state.hold_of(job)) is not None and not backing_off(job, self.now):
+                self.state.respect(job, hold)
 
     def turns(self) -> Iterator[Job]:
         """The waiting jobs in the order in which they are considered."""
-        figures = self.figures
-        ordered = figures.ranking.in_order(self.snapshot.waiting)
+        state = self.state
+        ordered = state.ranking.in_order(self.snapshot.waiting)
         if self.snapshot.warm:
-            runs = (list(run) for _, run in groupby(ordered, key=figures.ranking.standing))
-            ordered = [
-                job for run in runs for job in (run if figures.ranking.strict(run[0]) else figures.warm.first(run))
-            ]
+            runs = (list(run) for _, run in groupby(ordered, key=state.ranking.standing))
+            ordered = [job for run in runs for job in (run if state.ranking.strict(run[0]) else state.warm.first(run))]
         if self.snapshot.policy.order is not Order.FIFO:
-            ordered = least_loaded_first(ordered, self.snapshot, figures.ranking.tier)
-        return turns(ordered, figures.shares)
+            ordered = least_loaded_first(ordered, self.snapshot, state.ranking.tier)
+        return turns(ordered, state.shares)
 
     def consider(self, jobs: Iterable[Job]) -> None:
         """Decide about these waiting jobs in turn; those that are like one that is blocked are not looked at."""
-        alike, rank, claims = self.alike, self.figures.ranking.rank, self.figures.ledger.claims
-        kind_of, known, waits = alike.kind, alike.reason, self.deciding.decisions.append
+        alike, rank, claims = self.alike, self.state.ranking.rank, self.state.ledger.claims
+        kind_of, known, waits = alike.kind, alike.reason, self.builder.decisions.append
         for job in jobs:
             if job.name in claims:
                 # What was kept for this job may be there for others that found nothing before.
@@ -107,12 +105,12 @@ class _Planning:
 
     def grow(self) -> None:
         """What is idle now is for elastic jobs; nothing to do for nearly all queues."""
-        deciding = self.deciding
-        if (deciding.sizable or self.figures.elastic) and self.snapshot.policy.resizes.enabled:
-            Growing(self.snapshot, self.now, self.figures, deciding).run()
+        builder = self.builder
+        if (builder.sizable or self.state.elastic) and self.snapshot.policy.resizes.enabled:
+            ScaleUp(self.snapshot, self.now, self.state, builder).run()
 
     def _look_at(self, job: Job, kind: Hashable) -> None:
-        reserved = len(self.figures.reservations.made)
-        self.deciding.consider(job)
-        if reserved == len(self.figures.reservations.made):
-            self.alike.note(kind, getattr(self.deciding.decisions[-1], "reason", None))
+        reserved = len(self.state.reservations.made)
+        self.builder.consider(job)
+        if reserved == len(self.state.reservations.made):
+            self.alike.note(kind, getattr(self.builder.decisions[-1], "reason", None))

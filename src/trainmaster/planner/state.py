@@ -35,7 +35,7 @@ def ranking_of(snapshot: Snapshot, now: datetime) -> Ranking:
 
 
 @dataclass(slots=True)
-class Figures:
+class PlanState:
     """What is free, promised, expected and allowed while a plan is made. Thrown away with it.
 
     `windows`: whether any pool is a training plan, which can be used only for a time. `elastic`: active jobs
@@ -57,7 +57,7 @@ class Figures:
     _respected: dict[str, datetime] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, now: datetime) -> Figures:
+    def of(cls, snapshot: Snapshot, now: datetime) -> PlanState:
         """The figures before anything is decided."""
         ranking, expect = ranking_of(snapshot, now), Expectations(snapshot, now)
 

@@ -130,7 +130,7 @@ class Store(Protocol):
         ...
 
 
-class Knowledge(Protocol):
+class CatalogueStore(Protocol):
     """What is known of instance types, kept with the queue; snapshots and settings bring it along."""
 
     def learn(self, catalogue: Catalogue) -> None:
@@ -259,7 +259,7 @@ class ResizeHook(Protocol):
         ...
 
 
-class Asker(Protocol):
+class ResizeRequester(Protocol):
     """Asks somebody outside of the queue to change a job's size (`elastic.Hook.CUSTOM`)."""
 
     def ask(self, target: str, question: Mapping[str, Any]) -> Mapping[str, Any] | None:

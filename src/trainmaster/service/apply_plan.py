@@ -21,15 +21,15 @@ from trainmaster.domain.plan import EndWarm, Plan, Preempt, Resize, Snapshot, St
 from trainmaster.ports import Created
 from trainmaster.service import resizing
 from trainmaster.service.capacity import expansion, warm_pools
-from trainmaster.service.context import Hands
-from trainmaster.service.faults import contained
+from trainmaster.service.context import ManagerContext
+from trainmaster.service.faults import isolate_fault
 from trainmaster.service.launch import create, know, launch, stop
 from trainmaster.service.reconcile import go_on
 
 log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
-MOST_TOGETHER = 10
+MAX_TOGETHER = 10
 """Starts of one transaction: what others change meanwhile costs one try more, so it is not as large as it could be."""
 
 
@@ -68,7 +68,7 @@ class PassReport:
     faults: list[str] = field(default_factory=list)
 
 
-def carry_out(hands: Hands, report: PassReport) -> None:
+def carry_out(context: ManagerContext, report: PassReport) -> None:
     """Commit and act, decision by decision; a pool that is full, or was not made, is left alone for this pass.
 
     Raises `Fenced`.
@@ -77,25 +77,25 @@ def carry_out(hands: Hands, report: PassReport) -> None:
     # Stops first: what they free takes minutes to come.
     kept: dict[str, Job] = {}
     for ending in report.plan.warm_ends:
-        with contained(ending.job.name, hands.faults):
-            _end_warm(hands, ending, kept, report)
+        with isolate_fault(ending.job.name, context.faults):
+            _end_warm(context, ending, kept, report)
     for preemption in report.plan.preemptions:
-        with contained(preemption.job.name, hands.faults):
-            _preempt(hands, preemption, kept, report)
+        with isolate_fault(preemption.job.name, context.faults):
+            _preempt(context, preemption, kept, report)
     shrinks: list[Resize] = []
     growths: list[Resize] = []
     for resize in report.plan.resizes:
         (growths if resize.size > lifecycle.current(resize.job).size else shrinks).append(resize)
     for shrink in shrinks:
-        _resize(hands, shrink, report)
+        _resize(context, shrink, report)
     for decisions in _together(report.plan.starts):
         if report.throttled:
             break
-        full.update(_start(hands, [each for each in decisions if full.isdisjoint(each.units)], report))
+        full.update(_start(context, [each for each in decisions if full.isdisjoint(each.units)], report))
     # Jobs that wait come before those that only want more.
     for growth in growths:
         if not report.throttled and full.isdisjoint(growth.job.units):
-            _resize(hands, growth, report)
+            _resize(context, growth, report)
 
 
 def _together(starts: Iterable[Start]) -> Iterator[Sequence[Start]]:
@@ -107,7 +107,7 @@ def _together(starts: Iterable[Start]) -> Iterator[Sequence[Start]]:
     group: list[Start] = []
     for start in starts:
         alone = start.job.image_work is None or start.warm is not None or start.cursors is not None
-        if group and (alone or len(group) == MOST_TOGETHER):
+        if group and (alone or len(group) == MAX_TOGETHER):
             yield group
             group = []
         if alone:
@@ -118,93 +118,93 @@ def _together(starts: Iterable[Start]) -> Iterator[Sequence[Start]]:
         yield group
 
 
-def _start(hands: Hands, decisions: Sequence[Start], report: PassReport) -> Iterable[str]:
+def _start(context: ManagerContext, decisions: Sequence[Start], report: PassReport) -> Iterable[str]:
     """Start jobs, all committed before the first is launched; returns the pools that SageMaker had no room in."""
-    starts = _committed(hands, decisions, report)
+    starts = _committed(context, decisions, report)
     launch_them = _launch_one if len(starts) == 1 else _launch_several
-    back = [job.name for job in launch_them(hands, [after for _, after in starts], report) if job.state in WAITING]
+    back = [job.name for job in launch_them(context, [after for _, after in starts], report) if job.state in WAITING]
     report.returned += back
     return {pool for decision, after in starts if after.name in back for pool in decision.units}
 
 
-def _launch_one(hands: Hands, jobs: Sequence[Job], report: PassReport) -> list[Job]:
+def _launch_one(context: ManagerContext, jobs: Sequence[Job], report: PassReport) -> list[Job]:
     """Launch a job; as it stands, where that is known."""
-    stands = _act(hands, jobs[0], report, lambda hands, job: resizing.advance(hands, launch(hands, job)))
+    stands = _act(context, jobs[0], report, lambda context, job: resizing.advance(context, launch(context, job)))
     return [] if stands is None else [stands]
 
 
-def _launch_several(hands: Hands, jobs: Sequence[Job], report: PassReport) -> list[Job]:
+def _launch_several(context: ManagerContext, jobs: Sequence[Job], report: PassReport) -> list[Job]:
     """Launch image jobs, and note of all at once that they are; those of which it is known, as they stand."""
     failed: list[Job] = []
     new: list[Job] = []
     there_first: list[Job] = []
     for job in jobs:
-        created = _act(hands, job, report, create)
+        created = _act(context, job, report, create)
         if isinstance(created, Job):
             failed.append(created)
         elif created is Created.NEW:
             new.append(job)
         elif created is Created.ALREADY_THERE:
             there_first.append(job)
-    if _noted_as_launched(hands, new, report):
+    if _noted_as_launched(context, new, report):
         new = []
-    known = [_act(hands, job, report, partial(know, created=Created.NEW)) for job in new]
-    known += [_act(hands, job, report, partial(know, created=Created.ALREADY_THERE)) for job in there_first]
+    known = [_act(context, job, report, partial(know, created=Created.NEW)) for job in new]
+    known += [_act(context, job, report, partial(know, created=Created.ALREADY_THERE)) for job in there_first]
     return [*failed, *(job for job in known if job is not None)]
 
 
-def _noted_as_launched(hands: Hands, new: Sequence[Job], report: PassReport) -> bool:
+def _noted_as_launched(context: ManagerContext, new: Sequence[Job], report: PassReport) -> bool:
     """Note of several jobs at once that they are launched; False where each is to be noted alone."""
     if len(new) < 2:
         return False
     changes = [(job, lifecycle.launched(job)) for job in new]
-    return bool(_act(hands, new[0], report, lambda hands, _: hands.store.transition(changes)))
+    return bool(_act(context, new[0], report, lambda context, _: context.store.transition(changes)))
 
 
-def _committed(hands: Hands, decisions: Sequence[Start], report: PassReport) -> Sequence[tuple[Start, Job]]:
+def _committed(context: ManagerContext, decisions: Sequence[Start], report: PassReport) -> Sequence[tuple[Start, Job]]:
     """The decisions that stand, each with its job as it is then.
 
     One job that has changed meanwhile keeps the others with it from being committed: then each is tried alone.
     """
     starts, won = [], []
     for decision in decisions:
-        with contained(decision.job.name, hands.faults):
-            starts.append((decision, _started(hands, decision)))
-    if _committed_at_once(hands, starts, report):
+        with isolate_fault(decision.job.name, context.faults):
+            starts.append((decision, _started(context, decision)))
+    if _committed_at_once(context, starts, report):
         return starts
     for start in starts:
-        with contained(start[0].job.name, hands.faults):
-            if _commit(hands, *start, report):
+        with isolate_fault(start[0].job.name, context.faults):
+            if _commit(context, *start, report):
                 won.append(start)
     return won
 
 
-def _committed_at_once(hands: Hands, starts: Sequence[tuple[Start, Job]], report: PassReport) -> bool:
+def _committed_at_once(context: ManagerContext, starts: Sequence[tuple[Start, Job]], report: PassReport) -> bool:
     """Commit several starts as one; False where each is to be tried alone."""
     if len(starts) < 2:
         return False
-    with contained(", ".join(after.name for _, after in starts), hands.faults):
-        if hands.store.transition([(decision.job, after) for decision, after in starts], fence=report.pass_number):
+    with isolate_fault(", ".join(after.name for _, after in starts), context.faults):
+        if context.store.transition([(decision.job, after) for decision, after in starts], fence=report.pass_number):
             report.started += [after.name for _, after in starts]
             return True
     return False
 
 
-def _started(hands: Hands, decision: Start) -> Job:
+def _started(context: ManagerContext, decision: Start) -> Job:
     """The job as it is once it starts."""
-    now, units, chosen = hands.clock.now(), decision.units, _chosen_type(hands, decision)
-    reclaimed, instead = reclaimed_at(units, hands.pools), decision.instead_of
-    noted = expansion.with_note(decision.job, units, hands.pools, now)
+    now, units, chosen = context.clock.now(), decision.units, _chosen_type(context, decision)
+    reclaimed, instead = reclaimed_at(units, context.pools), decision.instead_of
+    noted = expansion.with_note(decision.job, units, context.pools, now)
     return lifecycle.start(
         noted, units, decision.choices, now, reclaimed_at=reclaimed, instance_type=chosen, instead_of=instead
     )
 
 
-def _commit(hands: Hands, decision: Start, after: Job, report: PassReport) -> bool:
+def _commit(context: ManagerContext, decision: Start, after: Job, report: PassReport) -> bool:
     """Commit one start; whether it won."""
     runs_on = [warm_pools.used(decision.warm, after)] if decision.warm is not None else []
     change, cursors = [(decision.job, after)], decision.cursors
-    won = hands.store.transition(change, fence=report.pass_number, warm=runs_on, cursors=cursors)
+    won = context.store.transition(change, fence=report.pass_number, warm=runs_on, cursors=cursors)
     if won:
         report.started.append(after.name)
     else:
@@ -212,44 +212,44 @@ def _commit(hands: Hands, decision: Start, after: Job, report: PassReport) -> bo
     return won
 
 
-def _chosen_type(hands: Hands, decision: Start) -> str:
+def _chosen_type(context: ManagerContext, decision: Start) -> str:
     """The instance type that the queue has chosen; "" where the request says it, or SageMaker chooses."""
-    pool = hands.pools.get(next(iter(decision.units))) if decision.job.demand.ours else None
+    pool = context.pools.get(next(iter(decision.units))) if decision.job.demand.ours else None
     return "" if pool is None else pool.instance_type
 
 
-def _preempt(hands: Hands, decision: Preempt, kept: dict[str, Job], report: PassReport) -> None:
+def _preempt(context: ManagerContext, decision: Preempt, kept: dict[str, Job], report: PassReport) -> None:
     """Commit the victims, the jobs that shrink, and the hold as one, then ask each to stop, or to let instances go.
 
     `kept` has the jobs that got a hold in this pass: a large gang needs several decisions, and its version has moved
     on with the first.
     """
-    now = hands.clock.now()
+    now = context.clock.now()
     waiting = kept.get(decision.job.name, decision.job)
     holder = lifecycle.keep_for(waiting, decision.hold)
     victims = [(victim, lifecycle.preempt(victim, holder.name, now)) for victim in decision.victims]
     shrinks = [(shrink.job, _sized(shrink, now, shrink.freed_for or holder.name)) for shrink in decision.shrinks]
-    if not hands.store.transition([*victims, *shrinks, (waiting, holder)], fence=report.pass_number):
+    if not context.store.transition([*victims, *shrinks, (waiting, holder)], fence=report.pass_number):
         report.lost += 1
         return
     kept[holder.name] = holder
     for _, victim in victims:
         report.preempted.append(victim.name)
-        _act(hands, victim, report, stop)
+        _act(context, victim, report, stop)
     for _, shrinking in shrinks:
         report.resized.append(shrinking.name)
-        _act(hands, shrinking, report, go_on)
+        _act(context, shrinking, report, go_on)
 
 
-def _resize(hands: Hands, decision: Resize, report: PassReport) -> None:
+def _resize(context: ManagerContext, decision: Resize, report: PassReport) -> None:
     """Commit another size of a running job, then begin with what it takes."""
-    with contained(decision.job.name, hands.faults):
-        after = _sized(decision, hands.clock.now(), decision.freed_for or None)
-        if not hands.store.transition([(decision.job, after)], fence=report.pass_number):
+    with isolate_fault(decision.job.name, context.faults):
+        after = _sized(decision, context.clock.now(), decision.freed_for or None)
+        if not context.store.transition([(decision.job, after)], fence=report.pass_number):
             report.lost += 1
             return
         report.resized.append(after.name)
-        _act(hands, after, report, go_on)
+        _act(context, after, report, go_on)
 
 
 def _sized(decision: Resize, now: datetime, freed_for: str | None) -> Job:
@@ -259,15 +259,15 @@ def _sized(decision: Resize, now: datetime, freed_for: str | None) -> Job:
     return lifecycle.resize(job, size, decision.cause, now, until=until, freed_for=freed_for)
 
 
-def _end_warm(hands: Hands, decision: EndWarm, kept: dict[str, Job], report: PassReport) -> None:
+def _end_warm(context: ManagerContext, decision: EndWarm, kept: dict[str, Job], report: PassReport) -> None:
     """Commit the end of a warm pool and the hold as one, then have it ended.
 
     Where SageMaker tells at once that it is gone, the job that it was ended for starts with the next pass.
     """
     waiting = kept.get(decision.job.name, decision.job)
     holder = lifecycle.keep_for(waiting, decision.hold)
-    ending = replace(decision.warm, ending_since=hands.clock.now())
-    if not hands.store.transition([(waiting, holder)], fence=report.pass_number, warm=[ending]):
+    ending = replace(decision.warm, ending_since=context.clock.now())
+    if not context.store.transition([(waiting, holder)], fence=report.pass_number, warm=[ending]):
         report.lost += 1
         return
     kept[holder.name] = holder
@@ -275,8 +275,8 @@ def _end_warm(hands: Hands, decision: EndWarm, kept: dict[str, Job], report: Pas
     if report.throttled:
         return
     try:
-        if warm_pools.end(hands, ending):
-            hands.store.transition([], fence=report.pass_number, cold=[ending.training_job_name])
+        if warm_pools.end(context, ending):
+            context.store.transition([], fence=report.pass_number, cold=[ending.training_job_name])
             report.gone = True
     except Throttled:
         report.throttled = True
@@ -285,13 +285,13 @@ def _end_warm(hands: Hands, decision: EndWarm, kept: dict[str, Job], report: Pas
         log.warning("could not end a warm pool; the next pass tries again", extra=cause)
 
 
-def _act(hands: Hands, job: Job, report: PassReport, act: Callable[[Hands, Job], _T]) -> _T | None:
+def _act(context: ManagerContext, job: Job, report: PassReport, act: Callable[[ManagerContext, Job], _T]) -> _T | None:
     """What comes of it; None where it did not come about, so that the next pass tries again."""
     if report.throttled:
         return None
     try:
-        with contained(job.name, hands.faults):
-            return act(hands, job)
+        with isolate_fault(job.name, context.faults):
+            return act(context, job)
     except Throttled:
         report.throttled = True
     except Fenced:

@@ -15,14 +15,14 @@ from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.requests import for_pool, member_request, with_instances
 from trainmaster.ports import Request
-from trainmaster.service.context import Hands
+from trainmaster.service.context import ManagerContext
 
 
 class PoolGoneError(Exception):
     """The pool that an attempt was to start in is there no more."""
 
 
-def base_request(hands: Hands, job: Job, attempt: Attempt) -> Request:
+def base_request(context: ManagerContext, job: Job, attempt: Attempt) -> Request:
     """The request of the attempt's own training job, as it has to be for the pool that the queue has chosen.
 
     Where that pool is gone and SageMaker does not have the attempt either, there is nothing to create. An image job's
@@ -31,12 +31,12 @@ def base_request(hands: Hands, job: Job, attempt: Attempt) -> Request:
     """
     if job.image_work is not None:
         return {}
-    return _made(hands, job, attempt, attempt.size - len(attempt.members))
+    return _made(context, job, attempt, attempt.size - len(attempt.members))
 
 
-def request_of_member(hands: Hands, job: Job, attempt: Attempt) -> Request:
+def request_of_member(context: ManagerContext, job: Job, attempt: Attempt) -> Request:
     """The request of one member of the attempt. Raises like `base_request`."""
-    return member_request(_made(hands, job, attempt, 1))
+    return member_request(_made(context, job, attempt, 1))
 
 
 def environment(elastic: Elastic, run: str, table: str, *, used: int = 0) -> dict[str, str]:
@@ -62,17 +62,17 @@ def environment(elastic: Elastic, run: str, table: str, *, used: int = 0) -> dic
     return {f"TRAINMASTER_{name}": value for name, value in told.items() if value}
 
 
-def _made(hands: Hands, job: Job, attempt: Attempt, instances: int) -> Request:
-    request = hands.store.request_of(job.name)
+def _made(context: ManagerContext, job: Job, attempt: Attempt, instances: int) -> Request:
+    request = context.store.request_of(job.name)
     if job.elastic is not None:
-        told = environment(job.elastic, attempt.training_job_name, hands.table, used=job.restarts)
+        told = environment(job.elastic, attempt.training_job_name, context.table, used=job.restarts)
         request = with_instances({**request, "Environment": {**_environment(request), **told}}, instances)
     if not job.demand.ours:
         return request
     name = next(iter(attempt.units))
-    if name in hands.pools:
-        return for_pool(request, hands.pools[name], instances)
-    if hands.launcher.describe(attempt.training_job_name) is None:
+    if name in context.pools:
+        return for_pool(request, context.pools[name], instances)
+    if context.launcher.describe(attempt.training_job_name) is None:
         raise PoolGoneError(f"there is no pool {name} any more")
     # SageMaker has it, and says so to the same request once more; one without a type it would refuse, and end the job.
     return for_pool(request, Pool(name, 0, type_=attempt.instance_type), instances)

@@ -21,11 +21,11 @@ from trainmaster.ports import Clock, Publisher, QueueSettings, Store
 from trainmaster.service import dependencies
 from trainmaster.service.wake import wake
 
-MOST_TRIES = 8
+MAX_TRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class ApiContext:
     """What the use cases behind the API need."""
 
     store: Store
@@ -33,15 +33,15 @@ class Desk:
     clock: Clock
 
 
-def cancel(desk: Desk, name: str, who: str) -> Job:
+def cancel(context: ApiContext, name: str, who: str) -> Job:
     """Take a waiting job off the queue, or have an active one stopped for good.
 
     Raises `JobNotFound`; `IllegalTransition` where it has ended.
     """
-    return change_job(desk, name, lambda job: _cancelled(desk, job, who))
+    return change_job(context, name, lambda job: _cancelled(context, job, who))
 
 
-def change(desk: Desk, name: str, who: str, *, priority: int | None = None, hold: bool | None = None) -> Job:
+def change(context: ApiContext, name: str, who: str, *, priority: int | None = None, hold: bool | None = None) -> Job:
     """Give a job another priority, hold it, or (hold=False) release it; both at once is one change.
 
     Raises `JobNotFound`, `InvalidRequest`, `IllegalTransition`.
@@ -54,60 +54,62 @@ def change(desk: Desk, name: str, who: str, *, priority: int | None = None, hold
             field="priority",
             hint=f"use an integer from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}",
         )
-    return change_job(desk, name, lambda job: _changed(desk, job, who, priority=priority, hold=hold))
+    return change_job(context, name, lambda job: _changed(context, job, who, priority=priority, hold=hold))
 
 
-def set_policy(desk: Desk, document: Mapping[str, Any], *, version: int | None = None) -> QueueSettings:
+def set_policy(context: ApiContext, document: Mapping[str, Any], *, version: int | None = None) -> QueueSettings:
     """Replace the policy by that of a settings document; what it does not say is as by default.
 
     Raises `InvalidRequest` for the first thing that is wrong with it, `VersionConflict`; the policy then stays.
     """
 
-    def changed(now: QueueSettings) -> Wanted:
+    def changed(now: QueueSettings) -> UnmetDemand:
         policy = policy_of(document, now.deployed)
         for problem in policy_problems(policy, now.pools, now.catalogue):
             raise problem.refusal()
         return None, policy
 
-    return change_settings(desk, changed, version)
+    return change_settings(context, changed, version)
 
 
-Wanted = tuple[Sequence[Pool] | None, Policy | None]
+UnmetDemand = tuple[Sequence[Pool] | None, Policy | None]
 """The pools and the policy as they are to be; None for what stays."""
 
 
-def change_settings(desk: Desk, change: Callable[[QueueSettings], Wanted], version: int | None) -> QueueSettings:
+def change_settings(
+    context: ApiContext, change: Callable[[QueueSettings], UnmetDemand], version: int | None
+) -> QueueSettings:
     """Commit what `change` makes of the settings in force, and wake the manager; tried again where others were faster.
 
     Raises what `change` raises; `VersionConflict` where `version` is given and no longer in force.
     """
-    for _ in range(MOST_TRIES):
-        now = desk.store.settings()
+    for _ in range(MAX_TRIES):
+        now = context.store.settings()
         pools, policy = change(now)
         try:
             # Checked against these settings, so it must not meet others.
-            done = desk.store.set_settings(
+            done = context.store.set_settings(
                 pools=pools, policy=policy, version=now.version if version is None else version
             )
         except VersionConflict:
             if version is not None:
                 raise
             continue
-        wake(desk.store, desk.publisher)
+        wake(context.store, context.publisher)
         return done
     raise Throttled("the settings are changing too fast; try again")
 
 
-def _cancelled(desk: Desk, job: Job, who: str) -> Job:
+def _cancelled(context: ApiContext, job: Job, who: str) -> Job:
     if job.state in WAITING or job.state is JobState.HELD:
-        return lifecycle.cancel(job, desk.clock.now(), who)
+        return lifecycle.cancel(job, context.clock.now(), who)
     if job.stop_requested and job.state not in ENDED:
         return job
-    return lifecycle.ask_stop(job, desk.clock.now(), who)
+    return lifecycle.ask_stop(job, context.clock.now(), who)
 
 
-def _changed(desk: Desk, job: Job, who: str, *, priority: int | None, hold: bool | None) -> Job:
-    now = desk.clock.now()
+def _changed(context: ApiContext, job: Job, who: str, *, priority: int | None, hold: bool | None) -> Job:
+    now = context.clock.now()
     if job.state in ENDED:
         raise IllegalTransition(f"job {job.name} is {job.state}: it cannot change any more", field="jobState")
     if priority is not None and priority != job.priority:
@@ -119,21 +121,21 @@ def _changed(desk: Desk, job: Job, who: str, *, priority: int | None, hold: bool
     return job
 
 
-def change_job(desk: Desk, name: str, changed: Callable[[Job], Job]) -> Job:
+def change_job(context: ApiContext, name: str, changed: Callable[[Job], Job]) -> Job:
     """Commit what `changed` makes of the job, and wake the manager; tried again where others were faster.
 
     Raises what `changed` raises, `JobNotFound`, and `Throttled` where others always were.
     """
-    for _ in range(MOST_TRIES):
-        before = desk.store.find(name)
+    for _ in range(MAX_TRIES):
+        before = context.store.find(name)
         if before is None:
             raise JobNotFound(f"the queue knows no job {name}", field="name", hint="see GET /jobs for the names")
         after = changed(before)
         if after == before:
             return before
-        if desk.store.transition([(before, after)]):
+        if context.store.transition([(before, after)]):
             if after.state in ENDED:
-                dependencies.follow(desk.store, after, desk.clock.now())
-            wake(desk.store, desk.publisher)
+                dependencies.release_dependents(context.store, after, context.clock.now())
+            wake(context.store, context.publisher)
             return after
     raise Throttled(f"job {name} is changing too fast; try again")

@@ -15,9 +15,9 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.images.service.launcher import ImageLauncher
-from trainmaster.ports import Asker, Checkpoints, Clock, Groups, Launcher, Store
+from trainmaster.ports import Checkpoints, Clock, Groups, Launcher, ResizeRequester, Store
 from trainmaster.service import dependencies
-from trainmaster.service.faults import contained
+from trainmaster.service.faults import isolate_fault
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ FUNCTION, EVENT = "function", "event"
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
+class ManagerContext:
     """What acting needs: the memory, SageMaker, and the time.
 
     Attributes:
@@ -47,7 +47,7 @@ class Hands:
     pools: Mapping[str, Pool] = field(default_factory=dict)
     checkpoints: Checkpoints | None = None
     groups: Groups | None = None
-    askers: Mapping[str, Asker] = field(default_factory=dict)
+    askers: Mapping[str, ResizeRequester] = field(default_factory=dict)
     table: str = ""
     images: ImageLauncher | None = None
     faults: list[str] | None = None
@@ -58,30 +58,30 @@ class Hands:
         return (self.policy or self.store.settings().policy).retries
 
 
-def commit(hands: Hands, before: Job, after: Job) -> Job:
+def commit(context: ManagerContext, before: Job, after: Job) -> Job:
     """Commit a change that needs no fence; the stored job where somebody else was faster.
 
     Raises `Throttled`, `Unavailable`: then nothing has changed, or it is not known whether it has.
     """
-    images = hands.images if after.image_work is not None and after.state in ENDED else None
+    images = context.images if after.image_work is not None and after.state in ENDED else None
     if images is not None:
         images.ending(after)
-    if not hands.store.transition([(before, after)]):
-        return hands.store.find(before.name) or before
+    if not context.store.transition([(before, after)]):
+        return context.store.find(before.name) or before
     if after.state in ENDED:
-        dependencies.follow(hands.store, after, hands.clock.now(), hands.faults)
+        dependencies.release_dependents(context.store, after, context.clock.now(), context.faults)
         if images is not None:
             images.ended(after)
     return after
 
 
-def each(hands: Hands, jobs: tuple[Job, ...], step: Callable[[Hands, Job], Job]) -> tuple[Job, ...]:
+def each(context: ManagerContext, jobs: tuple[Job, ...], step: Callable[[ManagerContext, Job], Job]) -> tuple[Job, ...]:
     """One bad job never blocks the rest; throttling ends the round, since asking on would make it worse."""
     result = list(jobs)
     for index, job in enumerate(jobs):
         try:
-            with contained(job.name, hands.faults):
-                result[index] = step(hands, job)
+            with isolate_fault(job.name, context.faults):
+                result[index] = step(context, job)
         except Throttled as error:
             log.warning("AWS throttles; the next pass goes on", extra={"job": job.name, "cause": str(error)})
             break

@@ -20,22 +20,22 @@ from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.requests import option_field
 from trainmaster.ports import Request, Store
-from trainmaster.service.faults import contained
+from trainmaster.service.faults import isolate_fault
 
 log = logging.getLogger(__name__)
 
-MOST_MOVED = 1_000
+MAX_MOVED = 1_000
 """Jobs that one end, or one tick, moves at most: a Lambda call has to end in time. A later tick goes on."""
-MOST_TRIES = 8
+MAX_TRIES = 8
 SWEEP_MINUTES = 10
-MOST_SWEPT = 20_000
+MAX_SWEPT = 20_000
 """Held jobs that one sweep looks at."""
-MOST_LOOKS = 200
+MAX_LOOKS = 200
 """Parents that one sweep asks for."""
 _PAGE = 100
 
 
-def enrolled(store: Store, job: Job, request: Request, now: datetime) -> tuple[Job, tuple[str, ...]]:
+def resolve_parents(store: Store, job: Job, request: Request, now: datetime) -> tuple[Job, tuple[str, ...]]:
     """The job as it is to be stored: held where its times or parents say so, without parents that have completed.
 
     Beside it what to beware of. Raises `InvalidRequest` where a parent does not exist.
@@ -53,7 +53,7 @@ def enrolled(store: Store, job: Job, request: Request, now: datetime) -> tuple[J
             waits_for.append(name)
         if parent.state in ENDED - {JobState.COMPLETED} and job.if_parent_fails is not ParentRule.RUN:
             advice.append(f"This job runs after {name}, which is {parent.state}, so it does not run.")
-    return lifecycle.put_off(replace(job, after=tuple(waits_for)), now), tuple(advice)
+    return lifecycle.hold_if_needed(replace(job, after=tuple(waits_for)), now), tuple(advice)
 
 
 def settle(store: Store, job: Job, now: datetime) -> Job:
@@ -65,34 +65,34 @@ def settle(store: Store, job: Job, now: datetime) -> Job:
     return job
 
 
-def follow(store: Store, ended: Job, now: datetime, faults: list[str] | None = None) -> bool:
+def release_dependents(store: Store, ended: Job, now: datetime, faults: list[str] | None = None) -> bool:
     """Tell the jobs that run after one that has ended, and those that run after these; whether any was told.
 
     Trouble at AWS costs nothing but time: a later tick goes on with it. `faults` gets the names of jobs that a fault of
     ours kept from being told.
     """
     try:
-        return _follow(store, ended, now, faults) > 0
+        return _release(store, ended, now, faults) > 0
     except ServiceTrouble as error:
         log.warning("could not tell the jobs that run after one", extra={"job": ended.name, "cause": str(error)})
         return False
 
 
 def enter_due(store: Store, now: datetime, faults: list[str] | None = None) -> None:
-    """Jobs whose time has come enter the queue, the longest due first. `faults` is that of `follow`."""
+    """Jobs whose time has come enter the queue, the longest due first. `faults` is that of `release_dependents`."""
     entered = 0
     try:
         for job in _listed(store, Filter(due=now)):
-            with contained(job.name, faults):
-                entered += _moved(store, job, lambda held: lifecycle.let_go(held, now)) is not None
-            if entered >= MOST_MOVED:
+            with isolate_fault(job.name, faults):
+                entered += _moved(store, job, lambda held: lifecycle.enqueue_if_due(held, now)) is not None
+            if entered >= MAX_MOVED:
                 return
     except ServiceTrouble as error:
         log.warning("could not let all jobs in whose time has come", extra={"cause": str(error)})
 
 
 def sweep(store: Store, snapshot: Snapshot, now: datetime, faults: list[str] | None = None) -> bool:
-    """Tell jobs of parents whose end they have missed; whether any was told. `faults` is that of `follow`.
+    """Tell jobs of parents whose end they have missed; whether any was told. `faults` is that of `release_dependents`.
 
     An end and the telling are two steps, and between them a crash may fall. A parent that is active, waiting or held
     has not ended; only those that are none of these are asked for, in turns where they are many.
@@ -105,7 +105,7 @@ def sweep(store: Store, snapshot: Snapshot, now: datetime, faults: list[str] | N
 
 
 def _sweep(store: Store, snapshot: Snapshot, now: datetime, faults: list[str] | None) -> int:
-    held = _listed(store, Filter(states=frozenset({JobState.HELD})), MOST_SWEPT)
+    held = _listed(store, Filter(states=frozenset({JobState.HELD})), MAX_SWEPT)
     after = {job.name: job.after for job in held}
     alive = {job.name for job in (*snapshot.active, *snapshot.waiting)} | after.keys()
     unknown = sorted({parent for parents in after.values() for parent in parents} - alive)
@@ -113,7 +113,7 @@ def _sweep(store: Store, snapshot: Snapshot, now: datetime, faults: list[str] | 
     for name in _in_turn(unknown, now):
         parent = store.find(name)
         if parent is not None and parent.state in ENDED:
-            told += _follow(store, parent, now, faults)
+            told += _release(store, parent, now, faults)
     return told
 
 
@@ -124,17 +124,17 @@ def sweep_is_due(now: datetime) -> bool:
 
 def _in_turn(names: list[str], now: datetime) -> list[str]:
     """Those whose turn it is, as the time alone tells, so that nothing needs to be written down."""
-    rounds = -(-len(names) // MOST_LOOKS) or 1
+    rounds = -(-len(names) // MAX_LOOKS) or 1
     number = int(now.timestamp()) // 60 // SWEEP_MINUTES % rounds
     return names[number::rounds]
 
 
-def _follow(store: Store, ended: Job, now: datetime, faults: list[str] | None) -> int:
+def _release(store: Store, ended: Job, now: datetime, faults: list[str] | None) -> int:
     told, parents = 0, deque([ended])
-    while parents and told < MOST_MOVED:
+    while parents and told < MAX_MOVED:
         parent = parents.popleft()
         for child in _listed(store, Filter(parent=parent.name)):
-            with contained(child.name, faults):
+            with isolate_fault(child.name, faults):
                 after = _moved(store, child, _told(parent, now))
                 told += after is not None
                 if after is not None and after.state in ENDED:
@@ -148,7 +148,7 @@ def _told(parent: Job, now: datetime) -> Callable[[Job], Job | None]:
 
 def _moved(store: Store, job: Job, change: Callable[[Job], Job | None]) -> Job | None:
     """The job as changed, from how it stands where somebody was faster; None where there is nothing to change."""
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         after = change(job)
         if after is None or store.transition([(job, after)]):
             return after
@@ -159,7 +159,7 @@ def _moved(store: Store, job: Job, change: Callable[[Job], Job | None]) -> Job |
     return None
 
 
-def _listed(store: Store, which: Filter, most: int = MOST_MOVED) -> Iterator[Job]:
+def _listed(store: Store, which: Filter, most: int = MAX_MOVED) -> Iterator[Job]:
     """Jobs of a listing, page by page: moving those of one page does not disturb the next."""
     cursor: str | None = None
     for _ in range(0, most, _PAGE):

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def contained(name: str, faults: list[str] | None = None) -> Iterator[None]:
+def isolate_fault(name: str, faults: list[str] | None = None) -> Iterator[None]:
     """Whatever should not have been raised in here is told, and ends here.
 
     Args:
@@ -35,13 +35,13 @@ def contained(name: str, faults: list[str] | None = None) -> Iterator[None]:
 
 
 def note(error: Exception, name: str, faults: list[str] | None = None) -> None:
-    """Tell of a fault of ours. Arguments are those of `contained`."""
-    log.error("a fault of the queue's; others go on", extra={"job": name, **told_of(error)})
+    """Tell of a fault of ours. Arguments are those of `isolate_fault`."""
+    log.error("a fault of the queue's; others go on", extra={"job": name, **log_fields(error)})
     if faults is not None:
         faults.append(name)
 
 
-def told_of(error: Exception) -> dict[str, object]:
+def log_fields(error: Exception) -> dict[str, object]:
     """What the log gets of an error: types and places. Its text may repeat what it choked on, and with it a secret."""
     frames = traceback.extract_tb(error.__traceback__)
     return {

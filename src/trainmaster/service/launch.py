@@ -16,84 +16,84 @@ from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.policy.settings import FailureClass
 from trainmaster.ports import Created
 from trainmaster.service.attempt_request import PoolGoneError, base_request
-from trainmaster.service.context import Hands, commit
+from trainmaster.service.context import ManagerContext, commit
 
 log = logging.getLogger(__name__)
 
 
-def launch(hands: Hands, job: Job) -> Job:
+def launch(context: ManagerContext, job: Job) -> Job:
     """Create the attempt's training job; returns the job as it stands then.
 
     Missing capacity puts the job back, or to the size that it had before it was to grow; a refused request ends it.
     Throttling and trouble leave it not launched: it keeps its capacity and the next pass tries again. Raises
     `Throttled`, `Unavailable`.
     """
-    created = create(hands, job)
-    return created if isinstance(created, Job) else know(hands, job, created)
+    created = create(context, job)
+    return created if isinstance(created, Job) else know(context, job, created)
 
 
-def create(hands: Hands, job: Job) -> Created | Job:
+def create(context: ManagerContext, job: Job) -> Created | Job:
     """The first half of `launch`: what became of the training job, or the job as it stands where there is none."""
     attempt = lifecycle.current(job)
     try:
-        created = hands.launcher.create(job, attempt, base_request(hands, job, attempt))
+        created = context.launcher.create(job, attempt, base_request(context, job, attempt))
     except PoolGoneError as gone:
-        return commit(hands, job, lifecycle.give_back(job, hands.clock.now(), str(gone), hands.retries))
+        return commit(context, job, lifecycle.give_back(job, context.clock.now(), str(gone), context.retries))
     except CapacityExhausted as error:
-        return _without_capacity(hands, job, str(error))
+        return _without_capacity(context, job, str(error))
     except NotPermitted as error:
         # An administrator can mend a missing permission; ending the whole queue's jobs for it could not be mended.
-        back = lifecycle.give_back(job, hands.clock.now(), f"{NOT_PERMITTED}{error}", hands.retries)
-        return commit(hands, job, back)
+        back = lifecycle.give_back(job, context.clock.now(), f"{NOT_PERMITTED}{error}", context.retries)
+        return commit(context, job, back)
     except RequestRefused as error:
-        return commit(hands, job, lifecycle.fail(job, hands.clock.now(), str(error)))
+        return commit(context, job, lifecycle.fail(job, context.clock.now(), str(error)))
     if created is Created.NAME_TAKEN:
         reason = f"the name {attempt.training_job_name} belongs to a training job that the queue did not start"
-        return commit(hands, job, lifecycle.fail(job, hands.clock.now(), reason))
+        return commit(context, job, lifecycle.fail(job, context.clock.now(), reason))
     return created
 
 
-def know(hands: Hands, job: Job, created: Created) -> Job:
+def know(context: ManagerContext, job: Job, created: Created) -> Job:
     """The second half of `launch`: commit that there is a training job; the job as it stands then."""
-    known = known_to_stand(hands, job, lifecycle.launched(job), lifecycle.current(job).training_job_name)
+    known = confirm_or_stop(context, job, lifecycle.launched(job), lifecycle.current(job).training_job_name)
     # An earlier pass had created it, so it may have gone on, or ended, without us.
-    return look(hands, known) if created is Created.ALREADY_THERE else known
+    return look(context, known) if created is Created.ALREADY_THERE else known
 
 
-def known_to_stand(hands: Hands, before: Job, after: Job, created: str) -> Job:
+def confirm_or_stop(context: ManagerContext, before: Job, after: Job, created: str) -> Job:
     """Commit that SageMaker has a training job; where nobody wants it any more, it is stopped. The job as it stands.
 
     Whoever dropped it since had asked SageMaker for it too early to find it. Raises like `stop`.
     """
-    stands = commit(hands, before, after)
+    stands = commit(context, before, after)
     wanted = stands.attempt.training_job_names if stands.attempt is not None and stands.units else ()
     if created not in wanted:
-        hands.launcher.stop(created, end_warm_pool=before.keep_alive)
+        context.launcher.stop(created, end_warm_pool=before.keep_alive)
     return stands
 
 
-def stop(hands: Hands, job: Job) -> Job:
+def stop(context: ManagerContext, job: Job) -> Job:
     """Ask SageMaker to stop the attempt; its warm pool would eat the cap, so it goes too.
 
     Raises `Throttled`, `Unavailable`, `NotPermitted`: the next pass tries again.
     """
-    if hands.launcher.stop(lifecycle.current(job).training_job_name, end_warm_pool=job.keep_alive):
-        return commit(hands, job, lifecycle.stop_sent(job))
-    return look(hands, job)
+    if context.launcher.stop(lifecycle.current(job).training_job_name, end_warm_pool=job.keep_alive):
+        return commit(context, job, lifecycle.stop_sent(job))
+    return look(context, job)
 
 
-def look(hands: Hands, job: Job) -> Job:
+def look(context: ManagerContext, job: Job) -> Job:
     """Ask SageMaker how the job's attempt stands, and take it over."""
-    return job if job.attempt is None else look_at(hands, job, job.attempt.training_job_name)
+    return job if job.attempt is None else look_at(context, job, job.attempt.training_job_name)
 
 
-def look_at(hands: Hands, job: Job, training_job_name: str) -> Job:
+def look_at(context: ManagerContext, job: Job, training_job_name: str) -> Job:
     """Ask SageMaker how one of the attempt's training jobs stands, and take it over."""
     if not job.units:
         return job
     # Unknown to SageMaker although it was there: somebody deleted it.
-    seen = hands.launcher.describe(training_job_name) or gone(training_job_name)
-    return take_over(hands, job, seen)
+    seen = context.launcher.describe(training_job_name) or gone(training_job_name)
+    return apply_observation(context, job, seen)
 
 
 def gone(training_job_name: str) -> Observation:
@@ -101,45 +101,45 @@ def gone(training_job_name: str) -> Observation:
     return Observation(training_job_name=training_job_name, status=Status.DELETING)
 
 
-def take_over(hands: Hands, job: Job, seen: Observation) -> Job:
+def apply_observation(context: ManagerContext, job: Job, seen: Observation) -> Job:
     """Turn a report about the job's newest attempt into one guarded transition."""
-    retries = hands.retries if seen.ends_badly else None
-    after = lifecycle.observe(_with_restarts(hands, job, seen), seen, hands.clock.now(), retries)
-    return job if after is None else commit(hands, job, after)
+    retries = context.retries if seen.ends_badly else None
+    after = lifecycle.observe(_with_restarts(context, job, seen), seen, context.clock.now(), retries)
+    return job if after is None else commit(context, job, after)
 
 
-def _with_restarts(hands: Hands, job: Job, seen: Observation) -> Job:
+def _with_restarts(context: ManagerContext, job: Job, seen: Observation) -> Job:
     """The job with what its nodes have used of its restarts in all, where their rendezvous has come to its end.
 
     Raises `Throttled`, `Unavailable`: then the end is taken over by whoever asks next.
     """
     counts = job.elastic is not None and job.elastic.budget.total is not None
-    if hands.groups is None or not counts or not lifecycle.ends(job, seen):
+    if context.groups is None or not counts or not lifecycle.ends(job, seen):
         return job
     try:
-        group = hands.groups.group(seen.training_job_name)
+        group = context.groups.group(seen.training_job_name)
     except UnreadableGroup as error:
         log.warning("cannot read how often a job was restarted", extra={"job": job.name, "cause": str(error)})
         return job
     return job if group is None else lifecycle.restarted(job, group.restarts)
 
 
-def never_started(hands: Hands, job: Job) -> Job:
+def never_started(context: ManagerContext, job: Job) -> Job:
     """Its user stopped it before we knew whether SageMaker has it. Raises like `stop`."""
     name = lifecycle.current(job).training_job_name
-    if hands.launcher.describe(name) is None:
-        return take_over(hands, job, Observation(training_job_name=name, status=Status.STOPPED))
-    known = commit(hands, job, lifecycle.launched(job))
+    if context.launcher.describe(name) is None:
+        return apply_observation(context, job, Observation(training_job_name=name, status=Status.STOPPED))
+    known = commit(context, job, lifecycle.launched(job))
     # It may have ended while we asked; then there is nothing to stop.
-    return stop(hands, known) if known.units else known
+    return stop(context, known) if known.units else known
 
 
-def _without_capacity(hands: Hands, job: Job, reason: str) -> Job:
+def _without_capacity(context: ManagerContext, job: Job, reason: str) -> Job:
     """SageMaker has no room: a job that grows falls back to the size that it had, any other waits again."""
-    now, under_way = hands.clock.now(), lifecycle.current(job).resizing
+    now, under_way = context.clock.now(), lifecycle.current(job).resizing
     if under_way is None or not under_way.grows:
-        lacking = lifecycle.failed_as(job, FailureClass.CAPACITY, now, reason, hands.retries)
-        return commit(hands, job, lacking)
+        lacking = lifecycle.failed_as(job, FailureClass.CAPACITY, now, reason, context.retries)
+        return commit(context, job, lacking)
     smaller = lifecycle.give_up(job, now, reason)
-    stands = commit(hands, job, smaller)
-    return launch(hands, stands) if stands == smaller else stands
+    stands = commit(context, job, smaller)
+    return launch(context, stands) if stands == smaller else stands

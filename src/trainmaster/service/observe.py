@@ -9,27 +9,27 @@ from trainmaster.domain.jobs.job import ENDED, WAITING, Job
 from trainmaster.domain.jobs.names import STAMP
 from trainmaster.domain.jobs.observation import Observation
 from trainmaster.service import dependencies
-from trainmaster.service.context import Hands
-from trainmaster.service.launch import take_over
+from trainmaster.service.context import ManagerContext
+from trainmaster.service.launch import apply_observation
 
-MOST_TRIES = 5
+MAX_TRIES = 5
 
 
-def observe(hands: Hands, seen: Observation) -> bool:
+def observe(context: ManagerContext, seen: Observation) -> bool:
     """Take over a report; whether a pass is worth while: capacity may have become free, or a resize can go on.
 
     A report that lost a race is taken over again from the job as it stands then, so that a terminal event is
     never dropped because something else changed the job in the same moment.
     """
     name = seen.job_name or seen.training_job_name.split(STAMP)[0]
-    for _ in range(MOST_TRIES):
-        job = hands.store.find(name)
+    for _ in range(MAX_TRIES):
+        job = context.store.find(name)
         if job is not None and _ended_by(job, seen):
             # Told twice: whoever heard it first may not have come to tell the jobs that run after this one.
-            return dependencies.follow(hands.store, job, hands.clock.now(), hands.faults)
+            return dependencies.release_dependents(context.store, job, context.clock.now(), context.faults)
         if job is None or not job.units or _may_be_a_stranger(job, seen):
             return False
-        after = take_over(hands, job, seen)
+        after = apply_observation(context, job, seen)
         if after == job:
             return False
         if _is_told(after, seen):

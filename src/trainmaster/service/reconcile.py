@@ -12,12 +12,12 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import OUR_FAULT
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.images.domain.demand import pool_of
-from trainmaster.service.context import Hands, commit, each
+from trainmaster.service.context import ManagerContext, commit, each
 from trainmaster.service.faults import note, types_of
 from trainmaster.service.launch import launch, look_at, never_started, stop
 from trainmaster.service.resizing import advance
 
-MOST_CHECKS = 100
+MAX_CHECKS = 100
 """About as many DescribeTrainingJob calls as one tick makes at most (its rate is not published)."""
 GIVEN_BACK_AFTER = timedelta(minutes=2)
 """An attempt that a fault of ours keeps from being created for so long holds its capacity no longer."""
@@ -25,26 +25,26 @@ _QUIET_MINUTES = 10
 _BUSY_MINUTES = 2
 
 
-def finish_unfinished(hands: Hands, active: tuple[Job, ...]) -> tuple[Job, ...]:
+def finish_unfinished(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job, ...]:
     """Do what an earlier pass committed and did not get done; returns the active jobs as they stand then."""
-    return each(hands, active, go_on)
+    return each(context, active, go_on)
 
 
-def check_silent(hands: Hands, active: tuple[Job, ...]) -> tuple[Job, ...]:
+def check_silent(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job, ...]:
     """Ask SageMaker about the jobs whose turn it is: events may have been lost.
 
     Whose turn it is follows from the minute and the name alone, so that nothing needs to be written down. Image jobs'
     always is: nobody else tells of workers that have died.
     """
-    now = hands.clock.now()
+    now = context.clock.now()
     minute = int(now.timestamp()) // 60
     asked_of = (job.attempt for job in active if job.image_work is None)
     training_jobs = sum(len(attempt.training_job_names) for attempt in asked_of if attempt is not None)
-    rounds = max(1, training_jobs // MOST_CHECKS)
-    return each(hands, active, lambda h, job: _look_at_all(h, job) if _is_due(job, minute, rounds) else job)
+    rounds = max(1, training_jobs // MAX_CHECKS)
+    return each(context, active, lambda h, job: _look_at_all(h, job) if _is_due(job, minute, rounds) else job)
 
 
-def go_on(hands: Hands, job: Job) -> Job:
+def go_on(context: ManagerContext, job: Job) -> Job:
     """Do what was committed for this job and is not known to be done; the job as it stands then.
 
     Raises `Throttled`, `Unavailable`, `NotPermitted`.
@@ -53,29 +53,29 @@ def go_on(hands: Hands, job: Job) -> Job:
     if attempt is None:
         return job
     if not attempt.launched:
-        job = never_started(hands, job) if job.stop_asked else _launched(hands, job)
+        job = never_started(context, job) if job.stop_asked else _launched(context, job)
     elif job.stop_asked and not attempt.stop_sent and attempt.base_ended_at is None:
-        job = stop(hands, job)
-    return advance(hands, job)
+        job = stop(context, job)
+    return advance(context, job)
 
 
-def _launched(hands: Hands, job: Job) -> Job:
+def _launched(context: ManagerContext, job: Job) -> Job:
     """Launch what an earlier pass has committed; where a fault of ours keeps it from that, it waits with back-off.
 
     It would hold its capacity for ever. Nor is it ended: a fault that every job meets would end the whole queue's, and
     a new release mends it. Raises like `launch`.
     """
     try:
-        return launch(hands, job)
+        return launch(context, job)
     except ServiceTrouble:
         raise
     except Exception as error:
-        attempt, now = lifecycle.current(job), hands.clock.now()
+        attempt, now = lifecycle.current(job), context.clock.now()
         since = attempt.created_at + GIVEN_BACK_AFTER
-        if now < since or hands.launcher.describe(attempt.training_job_name) is not None:
+        if now < since or context.launcher.describe(attempt.training_job_name) is not None:
             raise
-        note(error, job.name, hands.faults)
-        return commit(hands, job, lifecycle.give_back(job, now, f"{OUR_FAULT}{types_of(error)}", hands.retries))
+        note(error, job.name, context.faults)
+        return commit(context, job, lifecycle.give_back(job, now, f"{OUR_FAULT}{types_of(error)}", context.retries))
 
 
 def _is_due(job: Job, minute: int, rounds: int) -> bool:
@@ -88,15 +88,15 @@ def _is_due(job: Job, minute: int, rounds: int) -> bool:
     return (minute + sum(job.name.encode())) % period == 0
 
 
-def _look_at_all(hands: Hands, job: Job) -> Job:
+def _look_at_all(context: ManagerContext, job: Job) -> Job:
     """Ask after the attempt's own training job and those of its members."""
     attempt = job.attempt
     if attempt is None:
         return job
-    if job.image_work is not None and hands.images is not None:
-        pool = hands.pools.get(pool_of(job.image_work))
-        hands.images.tend(job, None if pool is None else pool.cap)
+    if job.image_work is not None and context.images is not None:
+        pool = context.pools.get(pool_of(job.image_work))
+        context.images.tend(job, None if pool is None else pool.cap)
     launched = [member.training_job_name for member in attempt.members if member.launched]
     for name in (attempt.training_job_name, *launched):
-        job = look_at(hands, job, name)
+        job = look_at(context, job, name)
     return job

@@ -24,52 +24,52 @@ from trainmaster.service.apply_plan import PassReport, carry_out
 from trainmaster.service.capacity import expansion, warm_pools
 from trainmaster.service.capacity.external import note_foreign
 from trainmaster.service.capacity.refresh import keep_time, look_for_checkpoints, refresh_plans
-from trainmaster.service.context import Hands
+from trainmaster.service.context import ManagerContext
 from trainmaster.service.reconcile import check_silent, finish_unfinished
 
 log = logging.getLogger(__name__)
 
 
-def run_pass(hands: Hands, *, tick: bool = False) -> PassReport:
+def run_pass(context: ManagerContext, *, tick: bool = False) -> PassReport:
     """Read, plan, act.
 
     Args:
-        hands: store, launcher, clock.
+        context: store, launcher, clock.
         tick: whether the minute's checks are due: silent jobs and foreign jobs.
 
     Raises `ServiceTrouble` where even reading failed; then nothing was decided.
     """
     faults: list[str] = []
     if tick:
-        dependencies.enter_due(hands.store, hands.clock.now(), faults)
-    snapshot = hands.store.begin_pass()
+        dependencies.enter_due(context.store, context.clock.now(), faults)
+    snapshot = context.store.begin_pass()
     report = PassReport(snapshot.pass_number, faults=faults)
-    hands = replace(hands, policy=snapshot.policy, pools=snapshot.pools, faults=faults)
+    context = replace(context, policy=snapshot.policy, pools=snapshot.pools, faults=faults)
     try:
-        snapshot = report.snapshot = _looked(hands, snapshot, tick=tick)
-        report.plan = schedule(snapshot, hands.clock.now(), random.Random(snapshot.pass_number))  # noqa: S311 -- spreads choices, guards nothing
-        snapshot = _change_pools(hands, snapshot, report)
-        carry_out(replace(hands, pools=snapshot.pools), report)
+        snapshot = report.snapshot = _reconciled(context, snapshot, tick=tick)
+        report.plan = schedule(snapshot, context.clock.now(), random.Random(snapshot.pass_number))  # noqa: S311 -- spreads choices, guards nothing
+        snapshot = _change_pools(context, snapshot, report)
+        carry_out(replace(context, pools=snapshot.pools), report)
     except Fenced:
         report.fenced = True
         log.info("a later pass has begun", extra={"pass": report.pass_number})
     report.again = _more_to_do(snapshot, report)
-    if tick and dependencies.sweep_is_due(hands.clock.now()):
-        report.again |= dependencies.sweep(hands.store, snapshot, hands.clock.now(), faults)
+    if tick and dependencies.sweep_is_due(context.clock.now()):
+        report.again |= dependencies.sweep(context.store, snapshot, context.clock.now(), faults)
     return report
 
 
-def _looked(hands: Hands, snapshot: Snapshot, *, tick: bool) -> Snapshot:
+def _reconciled(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Snapshot:
     """The snapshot after what earlier passes left undone, and after the minute's looks. Raises `Fenced`."""
-    snapshot = replace(snapshot, pools=refresh_plans(hands, snapshot.pools, tick=tick))
+    snapshot = replace(snapshot, pools=refresh_plans(context, snapshot.pools, tick=tick))
     if tick:
-        snapshot = replace(snapshot, foreign=note_foreign(hands, snapshot))
-    snapshot = _up_to_date(snapshot, finish_unfinished(hands, snapshot.active))
+        snapshot = replace(snapshot, foreign=note_foreign(context, snapshot))
+    snapshot = _up_to_date(snapshot, finish_unfinished(context, snapshot.active))
     if tick:
-        snapshot = _up_to_date(snapshot, keep_time(hands, snapshot))
-        snapshot = _up_to_date(snapshot, check_silent(hands, snapshot.active))
-        snapshot = _up_to_date(snapshot, look_for_checkpoints(hands, snapshot.active))
-    return warm_pools.settle(hands, snapshot, tick=tick)
+        snapshot = _up_to_date(snapshot, keep_time(context, snapshot))
+        snapshot = _up_to_date(snapshot, check_silent(context, snapshot.active))
+        snapshot = _up_to_date(snapshot, look_for_checkpoints(context, snapshot.active))
+    return warm_pools.settle(context, snapshot, tick=tick)
 
 
 def _up_to_date(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
@@ -91,9 +91,9 @@ def _up_to_date(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
     )
 
 
-def _change_pools(hands: Hands, snapshot: Snapshot, report: PassReport) -> Snapshot:
+def _change_pools(context: ManagerContext, snapshot: Snapshot, report: PassReport) -> Snapshot:
     """Make and remove the manager's own pools; the snapshot with the pools as they are then."""
-    if not expansion.carry_out(hands, snapshot, report.plan):
+    if not expansion.carry_out(context, snapshot, report.plan):
         report.lost += 1
         return snapshot
     report.made = [each.pool.name for each in report.plan.expansions]

@@ -13,9 +13,9 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.requests.tags import gives
 from trainmaster.ports import QueueSettings, Request
 from trainmaster.service import dependencies
-from trainmaster.service.admission.policy import Door
+from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.admission.shares import check_budget
-from trainmaster.service.change import Desk
+from trainmaster.service.change import ApiContext
 from trainmaster.service.explain.consequences import Consequences, consequences
 from trainmaster.service.explain.explain import Explanation, explain, explain_in
 from trainmaster.service.wake import wake
@@ -38,61 +38,63 @@ class Submission:
     warnings: tuple[str, ...]
 
 
-def submit(desk: Desk, door: Door, request: Request, caller: str | None) -> Submission:
+def submit(context: ApiContext, admission: AdmissionPolicy, request: Request, caller: str | None) -> Submission:
     """Store the job that the request makes, wake the manager, and say what will come of it.
 
     The same name and body again give the same answer. Raises the door's refusals, `BudgetExhausted`, `NameTaken` where
     the name belongs to another body, `TooLarge`, `ServiceTrouble` (then nothing was stored, or the same call again
     finds it).
     """
-    job, advice = _admitted(desk, door, request, caller)
-    stored = desk.store.submit(job, request)
+    job, advice = _admitted(context, admission, request, caller)
+    stored = context.store.submit(job, request)
     if stored.digest != job.digest:
         raise _taken(stored.name)
     new = stored is job
-    stored = dependencies.settle(desk.store, stored, desk.clock.now())
-    snapshot = wake(desk.store, desk.publisher)
+    stored = dependencies.settle(context.store, stored, context.clock.now())
+    snapshot = wake(context.store, context.publisher)
     explanation = None
     if stored.state in WAITING:
-        explanation = explain_in(snapshot, desk.clock.now(), [stored])[stored.name]
-    return Submission(stored, new, explanation, (*advice, *_deadline_advice(stored, snapshot, desk.clock.now())))
+        explanation = explain_in(snapshot, context.clock.now(), [stored])[stored.name]
+    return Submission(stored, new, explanation, (*advice, *_deadline_advice(stored, snapshot, context.clock.now())))
 
 
 def plan(
-    desk: Desk, door: Door, request: Request, caller: str | None
+    context: ApiContext, admission: AdmissionPolicy, request: Request, caller: str | None
 ) -> tuple[Explanation, tuple[str, ...], Consequences]:
     """What would happen if this request were submitted now, to it and to others; nothing is stored.
 
     Raises what `submit` raises.
     """
-    job, advice = _admitted(desk, door, request, caller)
-    there = desk.store.find(job.name)
+    job, advice = _admitted(context, admission, request, caller)
+    there = context.store.find(job.name)
     if there is not None and there.digest != job.digest:
         raise _taken(there.name)
-    now, snapshot = desk.clock.now(), desk.store.survey()
+    now, snapshot = context.clock.now(), context.store.survey()
     advice = (*advice, *_deadline_advice(job, snapshot, now))
     if job.state is JobState.HELD:
         deadline = outlook(job, snapshot.records.history, now)
         held_back = Explanation(None, None, starts=False, reason=lifecycle.held_reason(job), outlook=deadline)
         return held_back, advice, Consequences()
-    explanation = explain(desk.store, now, [job], snapshot)[job.name]
+    explanation = explain(context.store, now, [job], snapshot)[job.name]
     return explanation, advice, consequences(snapshot, now, job) if there is None else Consequences()
 
 
-def _admitted(desk: Desk, door: Door, request: Request, caller: str | None) -> tuple[Job, tuple[str, ...]]:
+def _admitted(
+    context: ApiContext, admission: AdmissionPolicy, request: Request, caller: str | None
+) -> tuple[Job, tuple[str, ...]]:
     """The job as it is to be stored, and what to beware of. Raises the door's refusals."""
-    now, settings = desk.clock.now(), _settings_for(desk, request)
-    admission = door.admit(request, caller, settings.pools, now, settings.policy, catalogue=settings.catalogue)
-    check_budget(desk.store, desk.clock, admission.job, request, settings.policy)
-    job, advice = dependencies.enrolled(desk.store, admission.job, request, now)
-    return job, (*admission.warnings, *advice)
+    now, settings = context.clock.now(), _settings_for(context, request)
+    admitted = admission.admit(request, caller, settings.pools, now, settings.policy, catalogue=settings.catalogue)
+    check_budget(context.store, context.clock, admitted.job, request, settings.policy)
+    job, advice = dependencies.resolve_parents(context.store, admitted.job, request, now)
+    return job, (*admitted.warnings, *advice)
 
 
-def _settings_for(desk: Desk, request: Request) -> QueueSettings:
+def _settings_for(context: ApiContext, request: Request) -> QueueSettings:
     """The settings in force; what is known of types is read only for requests to which it makes a difference."""
     by_resource = gives(request, "resources")
-    settings = desk.store.settings(catalogue=by_resource)
-    return desk.store.settings() if settings.policy.expansion.enabled and not by_resource else settings
+    settings = context.store.settings(catalogue=by_resource)
+    return context.store.settings() if settings.policy.expansion.enabled and not by_resource else settings
 
 
 def _deadline_advice(job: Job, snapshot: Snapshot, now: datetime) -> tuple[str, ...]:

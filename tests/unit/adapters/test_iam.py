@@ -28,7 +28,7 @@ SESSION = f"arn:aws:sts::{ACCOUNT}:assumed-role/TeamA/alice"
 OWNER = f"arn:aws:iam::{ACCOUNT}:role/people/TeamA"
 
 
-class Hands:
+class ManagerContext:
     """A clock that the test moves."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class World:
     """A checker whose IAM gives the answers that a test lines up."""
 
     def __init__(self) -> None:
-        self.clock = Hands()
+        self.clock = ManagerContext()
         iam: Any = aws_client("iam")
         self.stub = Stubber(iam)
         self.checker = PassRoleChecker(iam, self.clock)
@@ -141,7 +141,7 @@ def test_no_result_means_cannot_tell(world: World) -> None:
 
 def test_no_connection_means_cannot_tell() -> None:
     iam = aws_client("iam", endpoint_url="http://127.0.0.1:1", config=Config(retries={"total_max_attempts": 1}))
-    assert PassRoleChecker(iam, Hands()).may_pass(ALICE, ROLE) is None
+    assert PassRoleChecker(iam, ManagerContext()).may_pass(ALICE, ROLE) is None
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_the_path_of_a_sessions_role_comes_from_iam() -> None:
         arn = iam.create_role(RoleName="TeamA", Path="/people/", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
         account = arn.split(":")[4]
         iam.meta.events.register("before-call.iam.SimulatePrincipalPolicy", simulate)
-        checker = PassRoleChecker(iam, Hands())
+        checker = PassRoleChecker(iam, ManagerContext())
         assert checker.may_pass(SESSION.replace(ACCOUNT, account), ROLE.replace(ACCOUNT, account)) is True
     assert asked == [arn]
     assert arn.endswith(":role/people/TeamA")

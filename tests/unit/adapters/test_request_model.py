@@ -16,8 +16,8 @@ from botocore.validate import ParamValidator
 from builders import IMAGE, P5, a_request
 from trainmaster.adapters.sagemaker.request_model import (
     _CHECKS,
-    _LONGEST_MATCHED,
-    MOST_PROBLEMS,
+    _MAX_MATCHED_LENGTH,
+    MAX_PROBLEMS,
     _check,
     _compiled,
     _matches,
@@ -180,7 +180,7 @@ class TestHostile:
     def test_endless_nonsense_costs_no_more_than_the_first_problems(self) -> None:
         request = a_request() | {f"Training{number:06d}": {} for number in range(200_000)}
         began = time.process_time()
-        assert len(problems(request)) == MOST_PROBLEMS
+        assert len(problems(request)) == MAX_PROBLEMS
         assert time.process_time() - began < 1
 
     @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ class TestHostile:
     @pytest.mark.parametrize("pattern", patterns())
     def test_no_pattern_can_be_made_to_backtrack_for_long(self, pattern: str) -> None:
         longest = max(
-            shape.metadata.get("max", _LONGEST_MATCHED)
+            shape.metadata.get("max", _MAX_MATCHED_LENGTH)
             for shape in shapes(INPUT)
             if shape.metadata.get("pattern") == pattern
         )

@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from aws_clients import aws_client
 from builders import NOW, at
-from trainmaster.adapters.s3 import MOST_PAGES, S3Checkpoints, place_of
+from trainmaster.adapters.s3 import MAX_PAGES, S3Checkpoints, place_of
 from trainmaster.domain.errors import Throttled, Unavailable
 
 
@@ -56,8 +56,8 @@ def test_a_folder_is_no_checkpoint():
 
 
 def test_all_pages_are_read_up_to_a_bound():
-    bucket = Bucket(*[[("a", at(page))] for page in range(MOST_PAGES + 3)])
-    assert newest(bucket) == at(MOST_PAGES - 1)
+    bucket = Bucket(*[[("a", at(page))] for page in range(MAX_PAGES + 3)])
+    assert newest(bucket) == at(MAX_PAGES - 1)
     assert [each.get("ContinuationToken") for each in bucket.asked] == [None, "t0", "t1", "t2", "t3"]
 
 

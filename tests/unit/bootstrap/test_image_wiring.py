@@ -22,7 +22,13 @@ def session():
 def test_without_image_queues_nothing_of_image_jobs_is_made(session):
     application = Application(Settings(queue="q", table="t"), session)
     assert isinstance(application.launcher, SageMakerLauncher)
-    assert application.hands.images is application.images is application.refresher is application.image_queue is None
+    assert (
+        application.manager_context.images
+        is application.images
+        is application.refresher
+        is application.image_queue
+        is None
+    )
 
 
 def test_with_them_attempts_of_image_jobs_go_to_their_regions(session):
@@ -31,7 +37,7 @@ def test_with_them_attempts_of_image_jobs_go_to_their_regions(session):
     settings = Settings(queue="q", table="t", region_queue_url=f"{SQS}regions", limits=limits, **urls)
     application = Application(settings, session)
     assert isinstance(application.launcher, RoutedLauncher)
-    assert application.launcher.images is application.hands.images is application.images
+    assert application.launcher.images is application.manager_context.images is application.images
     assert application.images.limits is limits
     assert application.refresher.endpoints is application.endpoints
     assert application.images.intake is application.image_queue

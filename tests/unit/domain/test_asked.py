@@ -14,8 +14,8 @@ from trainmaster.domain.capacity.resources import InstanceType, Resources
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.requests import options_of, sendable
 from trainmaster.domain.requests.resource_text import (
-    MOST_ACCELERATORS,
-    MOST_VCPUS,
+    MAX_ACCELERATORS,
+    MAX_VCPUS,
     resources_in,
     shortfalls,
     wrong_with,
@@ -25,9 +25,9 @@ LARGE = Resources(accelerators=8, accelerator_memory_gib=640, vcpus=96, memory_g
 GIB = st.integers(0, 999_999).map(lambda tenths: tenths / 10)
 ANY = st.builds(
     Resources,
-    accelerators=st.integers(0, MOST_ACCELERATORS),
+    accelerators=st.integers(0, MAX_ACCELERATORS),
     accelerator_memory_gib=GIB,
-    vcpus=st.integers(0, MOST_VCPUS),
+    vcpus=st.integers(0, MAX_VCPUS),
     memory_gib=GIB,
     accelerator=st.sampled_from(["", "nvidia", "aws", "amd", "habana"]),
 )

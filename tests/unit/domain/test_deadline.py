@@ -85,8 +85,8 @@ class TestUrgency:
 
     def test_the_time_to_wait_counts_from_the_entry_into_the_queue(self):
         """A job announced early, to be run late, has not waited with its equals."""
-        held = lifecycle.put_off(due(10, not_before=at(9 * HOUR)), NOW)
-        entered = lifecycle.let_go(held, at(9 * HOUR))
+        held = lifecycle.hold_if_needed(due(10, not_before=at(9 * HOUR)), NOW)
+        entered = lifecycle.enqueue_if_due(held, at(9 * HOUR))
         assert urgent_from(entered, NOTHING) is None
 
     def test_a_lost_deadline_moves_nobody_any_more(self):

@@ -6,14 +6,14 @@ import pytest
 
 from builders import P5, a_job, a_pool, a_preempting_job, a_running_job, pools_of
 from trainmaster.domain.capacity.catalogue import Catalogue
-from trainmaster.domain.capacity.read_limits import FIRST, SPARE, heads_wanted
+from trainmaster.domain.capacity.read_limits import FIRST, SPARE, read_limit_for_query
 
 CAP = 80
 
 
 def wanted(*active, foreign=0, priority=0):
     head = a_job("head", units={P5: 1}, priority=priority)
-    return heads_wanted(head, pools_of(a_pool(P5, CAP)), active, {P5: foreign}, Catalogue())
+    return read_limit_for_query(head, pools_of(a_pool(P5, CAP)), active, {P5: foreign}, Catalogue())
 
 
 def running(count, **fields):

@@ -11,7 +11,7 @@ from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.jobs.run_time_classes import IMAGES, kinds_of
-from trainmaster.domain.jobs.run_times import MOST_IMAGE_KINDS, MOST_KINDS, History
+from trainmaster.domain.jobs.run_times import MAX_IMAGE_KINDS, MAX_KINDS, History
 from trainmaster.domain.policy.settings import FailureClass, Policy
 from trainmaster.domain.records import Records, booked
 from trainmaster.domain.shares.charging import books
@@ -142,7 +142,7 @@ def test_regions_are_not_booked_and_the_end_is_not_charged():
 
 def test_image_jobs_teach_nothing_about_training_jobs_and_push_none_of_them_out():
     history = History()
-    for number in range(MOST_KINDS + 10):
+    for number in range(MAX_KINDS + 10):
         ended = b.an_ended_job(f"job{number}", now=b.at(-100), units={f"ml.x{number}.large": 1})
         history = history.after(replace(ended, attempt=replace(ended.attempt, ended_at=b.at(0))))
     before = [kind for kind in history.kinds if not kind.startswith(IMAGES)]
@@ -150,7 +150,7 @@ def test_image_jobs_teach_nothing_about_training_jobs_and_push_none_of_them_out(
         job = a_running_image(f"image{number}", endpoint=f"e{number}", now=b.at(-30))
         history = history.after(must(lifecycle.observe(job, a_report(job, status=Status.COMPLETED, done=2), b.at(0))))
     assert [kind for kind in history.kinds if not kind.startswith(IMAGES)] == before
-    assert len(history.kinds) == len(before) + MOST_IMAGE_KINDS
+    assert len(history.kinds) == len(before) + MAX_IMAGE_KINDS
     assert history.run_time(an_image_job(endpoint="new"), 0.0, 0.5) <= 43
     assert set(kinds_of(an_image_job())).isdisjoint(kinds_of(b.a_job()))
 

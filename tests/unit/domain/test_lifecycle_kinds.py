@@ -21,7 +21,7 @@ from builders import (
     an_observation,
     at,
 )
-from trainmaster.domain.capacity.warm_pools import LONGEST_KEEP_ALIVE, WarmPool, left_by
+from trainmaster.domain.capacity.warm_pools import MAX_KEEP_ALIVE, WarmPool, left_by
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
@@ -44,7 +44,7 @@ def on_a_plan(job):
 def test_a_start_remembers_when_its_units_are_taken_back():
     job = lifecycle.start(a_job(), {P5: 1}, (), NOW, reclaimed_at=END)
     assert job.attempt.reclaimed_at == END
-    assert lifecycle.reclaims(job, UNTIL).attempt.reclaimed_at == UNTIL
+    assert lifecycle.set_reclaim_time(job, UNTIL).attempt.reclaimed_at == UNTIL
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_job_with_keep_alive_leaves_a_warm_pool():
 @pytest.mark.parametrize("state", [None, Warm.AVAILABLE, Warm.IN_USE])
 @pytest.mark.parametrize("status", [Status.COMPLETED, Status.FAILED, Status.STOPPED])
 def test_it_is_there_until_sagemaker_says_otherwise(status, state):
-    assert warm(a_running_job(keep_alive=True), status, warm=state).until == END + LONGEST_KEEP_ALIVE
+    assert warm(a_running_job(keep_alive=True), status, warm=state).until == END + MAX_KEEP_ALIVE
 
 
 @pytest.mark.parametrize("state", [Warm.NONE, Warm.TERMINATED, Warm.REUSED])
@@ -143,23 +143,23 @@ def test_only_the_change_that_ends_the_attempt_leaves_it():
 
 
 def test_two_checkpoints_tell_how_often_it_writes_them():
-    one = lifecycle.saved(a_running_job(), at(700))
+    one = lifecycle.record_checkpoint(a_running_job(), at(700))
     assert (one.attempt.saved_at, one.attempt.saves_every) == (at(700), None)
-    two = lifecycle.saved(one, at(1900))
+    two = lifecycle.record_checkpoint(one, at(1900))
     assert (two.attempt.saved_at, two.attempt.saves_every) == (at(1900), timedelta(seconds=1200))
-    three = lifecycle.saved(two, at(2200))
+    three = lifecycle.record_checkpoint(two, at(2200))
     assert three.attempt.saves_every == timedelta(seconds=300)
-    assert lifecycle.saved(three, at(3400)).attempt.saves_every == timedelta(seconds=300)
+    assert lifecycle.record_checkpoint(three, at(3400)).attempt.saves_every == timedelta(seconds=300)
 
 
 def test_one_that_is_not_newer_tells_nothing():
-    job = lifecycle.saved(a_running_job(), at(700))
-    assert lifecycle.saved(job, at(700)) is lifecycle.saved(job, at(600)) is None
+    job = lifecycle.record_checkpoint(a_running_job(), at(700))
+    assert lifecycle.record_checkpoint(job, at(700)) is lifecycle.record_checkpoint(job, at(600)) is None
 
 
 def test_what_an_earlier_attempt_wrote_tells_nothing_of_the_time_between():
-    job = lifecycle.saved(a_running_job(past=(a_past_attempt(),)), at(-5000))
-    assert lifecycle.saved(job, at(900)).attempt.saves_every is None
+    job = lifecycle.record_checkpoint(a_running_job(past=(a_past_attempt(),)), at(-5000))
+    assert lifecycle.record_checkpoint(job, at(900)).attempt.saves_every is None
 
 
 # ---------------------------------------------------------------- a choice among pools

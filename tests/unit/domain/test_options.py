@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from builders import a_request
 from trainmaster.domain.errors import InvalidRequest, UnknownOption
 from trainmaster.domain.jobs.job import ParentRule
-from trainmaster.domain.policy.settings import FailureClass, Limits, Policy, Preemption, Wishes
+from trainmaster.domain.policy.settings import FailureClass, Limits, Policy, Preemption, PreemptionOverrides
 from trainmaster.domain.requests import OPTIONS, Options, limit_problems, option_problems, options_of, tag_problems
 from trainmaster.domain.requests.values import LONGEST, duration, moment
 
@@ -85,9 +85,9 @@ class TestReading:
         )
 
     def test_wishes_are_those_of_the_tags(self) -> None:
-        assert read().wishes == Wishes()
+        assert read().wishes == PreemptionOverrides()
         wishes = read(min_runtime="1h", cooldown="2h", preemption_delay="3h", max_preemptions="4").wishes
-        assert wishes == Wishes(min_runtime=hours(1), cooldown=hours(2), delay=hours(3), most=4)
+        assert wishes == PreemptionOverrides(min_runtime=hours(1), cooldown=hours(2), delay=hours(3), most=4)
 
     @pytest.mark.parametrize(
         ("text", "seconds"),

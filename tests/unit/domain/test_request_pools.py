@@ -12,7 +12,7 @@ from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.domain.capacity.units import Demand, Kind, PlanStatus, Pool
 from trainmaster.domain.errors import InvalidRequest, NeverFits
 from trainmaster.domain.requests import demand_in, for_pool, meaning_problems, pool_warnings
-from trainmaster.service.admission.policy import Door
+from trainmaster.service.admission.policy import AdmissionPolicy
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"
 OTHER = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/autumn"
@@ -203,7 +203,7 @@ class TestWarnings:
 
 
 class TestAtTheDoor:
-    DOOR = Door(shape_problems=problems, allowed_roles=("*",))
+    DOOR = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
 
     def admit(self, request, pools=POOLS):
         return self.DOOR.admit(request, None, pools, NOW)

@@ -357,7 +357,7 @@ class TestMembers:
         replacing = resize(member_told(job, names(job)[0], Status.FAILED, 50), 3, Cause.REPLACE)
         still = member_told(replacing, names(replacing)[-1], Status.FAILED, 200)
         assert (still.state, still.units, still.attempt.faulty_since) == (JobState.RUNNING, {b.P5: 2}, b.at(50))
-        making_do = resizing.make_do(still, b.at(210))
+        making_do = resizing.accept_smaller_size(still, b.at(210))
         assert (making_do.attempt.faulty_since, making_do.attempt.wanted) == (None, 0)
         assert lines(making_do)[-1] == "goes on with 2 of 3 instances"
 

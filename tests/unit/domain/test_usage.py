@@ -15,7 +15,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, Budget, Policy, Share
 from trainmaster.domain.shares.usage import (
-    MOST_STRANGERS,
+    MAX_STRANGERS,
     UNIX_EPOCH,
     Spent,
     Usage,
@@ -143,10 +143,10 @@ def test_an_attempt_that_has_not_ended_changes_nothing():
 def test_accounts_of_unknown_shares_are_bounded_and_those_of_known_ones_stay():
     policy = budgeted()
     usage = ended(ended(Usage(), 0, 1, policy), 0, 2, policy, share=DEFAULT_SHARE)
-    for number in range(MOST_STRANGERS + 5):
+    for number in range(MAX_STRANGERS + 5):
         usage = ended(usage, 0, 10 + number, policy, share=f"stranger{number}")
-    assert len(usage.accounts) == MOST_STRANGERS + 2
-    assert {"vision", DEFAULT_SHARE, f"stranger{MOST_STRANGERS + 4}"} <= usage.accounts.keys()
+    assert len(usage.accounts) == MAX_STRANGERS + 2
+    assert {"vision", DEFAULT_SHARE, f"stranger{MAX_STRANGERS + 4}"} <= usage.accounts.keys()
     assert "stranger0" not in usage.accounts
 
 

@@ -24,32 +24,32 @@ ENDS = {
 
 
 def waiting_for(*parents: str, **fields) -> Job:
-    return lifecycle.put_off(a_job(after=parents, **fields), NOW)
+    return lifecycle.hold_if_needed(a_job(after=parents, **fields), NOW)
 
 
 class TestPuttingOff:
     def test_a_job_that_nothing_holds_is_left_alone(self):
         job = a_job(not_before=at(-1))
-        assert lifecycle.put_off(job, NOW) is job
+        assert lifecycle.hold_if_needed(job, NOW) is job
 
     @pytest.mark.parametrize("fields", [{"not_before": at(1)}, {"after": ("parent",)}])
     def test_a_job_is_stored_as_held(self, fields):
-        job = lifecycle.put_off(a_job(**fields), NOW)
+        job = lifecycle.hold_if_needed(a_job(**fields), NOW)
         assert (job.state, job.version, [line.after for line in job.history]) == (JobState.HELD, 1, [JobState.HELD])
 
 
 class TestLettingGo:
     def test_only_when_the_time_has_come(self):
-        job = lifecycle.put_off(a_job(not_before=at(60)), NOW)
-        assert lifecycle.let_go(job, at(59)) is None
-        entered = lifecycle.let_go(job, at(75))
+        job = lifecycle.hold_if_needed(a_job(not_before=at(60)), NOW)
+        assert lifecycle.enqueue_if_due(job, at(59)) is None
+        entered = lifecycle.enqueue_if_due(job, at(75))
         assert (entered.state, entered.entry_time, entered.version) == (JobState.PENDING, at(60), 2)
-        assert lifecycle.let_go(entered, at(90)) is None
+        assert lifecycle.enqueue_if_due(entered, at(90)) is None
 
     def test_never_what_a_person_holds_or_what_has_parents(self):
-        held = lifecycle.hold(lifecycle.put_off(a_job(not_before=at(60)), NOW), NOW, "ada")
-        assert lifecycle.let_go(held, at(99)) is None
-        assert lifecycle.let_go(waiting_for("parent", not_before=at(60)), at(99)) is None
+        held = lifecycle.hold(lifecycle.hold_if_needed(a_job(not_before=at(60)), NOW), NOW, "ada")
+        assert lifecycle.enqueue_if_due(held, at(99)) is None
+        assert lifecycle.enqueue_if_due(waiting_for("parent", not_before=at(60)), at(99)) is None
 
     def test_a_job_that_has_run_keeps_its_entry_time(self):
         job = lifecycle.hold(a_preempted_job(not_before=at(-50), entry_time=at(-99)), NOW, "ada")
@@ -113,10 +113,10 @@ class TestPeople:
         with pytest.raises(IllegalTransition, match="nobody holds job job1: it runs after parent"):
             lifecycle.release(waiting_for("parent"), NOW, "ada")
         with pytest.raises(IllegalTransition, match="it is not before"):
-            lifecycle.release(lifecycle.put_off(a_job(not_before=at(60)), NOW), NOW, "ada")
+            lifecycle.release(lifecycle.hold_if_needed(a_job(not_before=at(60)), NOW), NOW, "ada")
 
     def test_a_time_that_has_come_since_lets_a_person_release(self):
-        job = lifecycle.put_off(a_job(not_before=at(60)), NOW)
+        job = lifecycle.hold_if_needed(a_job(not_before=at(60)), NOW)
         assert lifecycle.release(job, at(61), "ada").state is JobState.PENDING
 
     def test_every_change_is_told(self):
@@ -137,7 +137,7 @@ class TestPeople:
         (a_job(), None, None),
         (waiting_for("a", "b", not_before=at(60)), WaitsForJobs(("a", "b")), "runs after a, b"),
         (
-            lifecycle.put_off(a_job(not_before=at(60)), NOW),
+            lifecycle.hold_if_needed(a_job(not_before=at(60)), NOW),
             NotBefore(at(60)),
             "not before 2026-11-21T12:01:00Z, as its user wants",
         ),

@@ -22,7 +22,7 @@ from trainmaster.domain.errors import (
     Unavailable,
 )
 from trainmaster.images.pixels.work.models import (
-    LONGEST_ANSWER,
+    MAX_ANSWER_LENGTH,
     HttpModel,
     Patient,
     SageMakerModel,
@@ -227,7 +227,7 @@ def test_what_is_no_collection_of_features_is_refused(said):
 
 
 def test_an_answer_without_end_is_read_to_a_limit_and_refused(browser, runtime, endpoint):
-    endpoint.answers = [(200, None, b" " * (LONGEST_ANSWER + 1))] * 2
+    endpoint.answers = [(200, None, b" " * (MAX_ANSWER_LENGTH + 1))] * 2
     for model in (
         HttpModel(browser, endpoint.url, content_type="image/png"),
         SageMakerModel(runtime, "ships", {}, variant="", content_type="image/png"),

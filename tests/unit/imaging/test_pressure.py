@@ -10,7 +10,7 @@ from imaging_stage import Known, Messages, Ticking
 from trainmaster.domain.errors import RequestRefused, Throttled, Unavailable
 from trainmaster.images.local.memory_runs import MemoryRuns
 from trainmaster.images.pixels.work.pressure import Watch
-from trainmaster.images.pixels.work.request_stats import Heard
+from trainmaster.images.pixels.work.request_stats import RequestStats
 from trainmaster.images.pixels.work.task import Queue
 
 TASK = SimpleNamespace(endpoint="ships", variant="blue")
@@ -18,7 +18,7 @@ TASK = SimpleNamespace(endpoint="ships", variant="blue")
 
 class Scene:
     def __init__(self):
-        self.known, self.heard, self.clock = Known(), Heard(), Ticking(step=0)
+        self.known, self.heard, self.clock = Known(), RequestStats(), Ticking(step=0)
         queue = Queue(
             runs=MemoryRuns(), regions=Messages(), endpoints=self.known, tell=lambda run, number: None, clock=self.clock
         )

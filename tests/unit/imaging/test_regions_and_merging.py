@@ -16,14 +16,14 @@ from image_builders import an_image_work
 from spots import NORTH, SIDE, STEP, UTM, WEST, boxes_of, geotiff, picture, scattered, squares
 from trainmaster.domain.errors import Throttled
 from trainmaster.images.domain.concurrency import abreast_of, requests_of
-from trainmaster.images.domain.leases import MOST_PAUSES
+from trainmaster.images.domain.leases import MAX_PAUSES
 from trainmaster.images.domain.progress import dispatchable
 from trainmaster.images.domain.request import Compression, Distillation, Output, Suppression, TileFormat
 from trainmaster.images.domain.tiling import Cut, Window, regions
 from trainmaster.images.domain.work import MERGE, Claim, RegionState, run_of
 from trainmaster.images.pixels.work.models import HttpModel, Patient
 from trainmaster.images.pixels.work.region_outcome import NO_TIME, Outcome
-from trainmaster.images.pixels.work.request_stats import Heard
+from trainmaster.images.pixels.work.request_stats import RequestStats
 
 CUT = Cut(region=(260, 260), tile=(120, 120), overlap=(24, 24))
 SIZE = (460, 380)
@@ -193,7 +193,7 @@ class Counted:
         image.close()
         self._image = SimpleNamespace(read=lambda _: chip, driver=image.driver, georeference=None, close=int)
         self.now = self.most = self.asked = 0
-        self.heard = Heard()
+        self.heard = RequestStats()
 
     def __getattr__(self, name):
         return getattr(self._workshop, name)
@@ -387,7 +387,7 @@ def test_an_endpoint_that_never_takes_anything_fails_the_region_in_the_end(play,
     web.trouble = lambda number: 429
     now = play.queue.clock.now()
     play.runs.begin(_claim(play), now, dead_before=now)
-    play.runs.leave(_claim(play), now, reason="busy", final=False, pauses=MOST_PAUSES - 1)
+    play.runs.leave(_claim(play), now, reason="busy", final=False, pauses=MAX_PAUSES - 1)
     play.queue.clock.sleep(900)
     assert play.turn(0) is Outcome.AGAIN
     assert play.messages.sent[-1] == (JOB, 1, 0, 900.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainmaster.domain.errors import InvalidRequest, Throttled
-from trainmaster.images.domain.leases import MOST_PAUSES, pause
+from trainmaster.images.domain.leases import MAX_PAUSES, pause
 from trainmaster.images.domain.tiling import Region, Window
 from trainmaster.images.domain.work import RegionRecord
 from trainmaster.images.pixels.work.region_outcome import TimeUp, verdict
@@ -39,4 +39,4 @@ def test_short_time_spends_a_try_only_where_nothing_was_done_in_it():
 def test_who_is_told_to_slow_down_pauses_whatever_the_tries_but_not_for_ever():
     assert after(SLOW, tries=9, pauses=1) == (False, 2, pause(2).total_seconds())
     assert after(SLOW, tries=9, pauses=7, progress=True) == (False, 1, pause(1).total_seconds())
-    assert after(SLOW, tries=1, pauses=MOST_PAUSES) == (True, 0, 0.0)
+    assert after(SLOW, tries=1, pauses=MAX_PAUSES) == (True, 0, 0.0)

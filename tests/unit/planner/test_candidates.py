@@ -21,7 +21,7 @@ from trainmaster.domain.reasons.capacity import (
     WaitsForCapacity,
     WaitsForRelease,
 )
-from trainmaster.planner.forecast.simulation import Course
+from trainmaster.planner.forecast.simulation import QueueSimulation
 from trainmaster.planner.schedule import schedule
 
 HOUR = timedelta(hours=1)
@@ -254,6 +254,6 @@ def test_a_forecast_goes_round_from_start_to_start():
         waiting=[asking()],
         policy=Policy(placement=Placement.SMOOTH_WEIGHTED_ROUND_ROBIN),
     )
-    course, plan = Course.of(snapshot, NOW, 0.5), schedule(snapshot, NOW, random.Random(1))
+    course, plan = QueueSimulation.of(snapshot, NOW, 0.5), schedule(snapshot, NOW, random.Random(1))
     course.carry_out(plan)
     assert course.snapshot.cursors == plan.starts[0].cursors != snapshot.cursors

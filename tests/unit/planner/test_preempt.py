@@ -26,7 +26,7 @@ from builders import (
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.run_times import History
-from trainmaster.domain.policy.settings import Policy, Preemption, Wishes
+from trainmaster.domain.policy.settings import Policy, Preemption, PreemptionOverrides
 from trainmaster.domain.records import Records
 from trainmaster.planner.preemption.candidates import Candidate
 from trainmaster.planner.preemption.preempt import Candidates, Choice, lost_work, may_step_aside, protected_until
@@ -222,11 +222,11 @@ def test_the_longer_of_the_two_binds():
 
 def test_a_jobs_own_wishes_go_before_the_queues_rules():
     rules = Preemption(min_runtime=10 * MINUTE, most=1)
-    eager = running("eager", ago=60, wishes=Wishes(min_runtime=timedelta(0)))
+    eager = running("eager", ago=60, wishes=PreemptionOverrides(min_runtime=timedelta(0)))
     assert protected_until(eager, rules, 0, NOW) is None
-    wary = running("wary", ago=60, wishes=Wishes(min_runtime=20 * MINUTE))
+    wary = running("wary", ago=60, wishes=PreemptionOverrides(min_runtime=20 * MINUTE))
     assert protected_until(wary, rules, 0, NOW) == at(1_140)
-    hardy = resumed(running("hardy", wishes=Wishes(most=2)))
+    hardy = resumed(running("hardy", wishes=PreemptionOverrides(most=2)))
     assert protected_until(hardy, Preemption(most=1), 0, NOW) is None
 
 
@@ -276,7 +276,7 @@ def test_whether_a_job_that_starts_now_could_be_put_aside_by_then():
     assert found.would_yield(a_job("a"), at(600))
     assert not found.would_yield(a_job("a"), at(599))
     assert not found.would_yield(a_job("a", preemptible=False), at(9_000))
-    assert found.would_yield(a_job("a", wishes=Wishes(min_runtime=timedelta(0))), NOW)
+    assert found.would_yield(a_job("a", wishes=PreemptionOverrides(min_runtime=timedelta(0))), NOW)
     back = replace(a_job("a"), attempt=a_past_attempt())
     assert not found.would_yield(back, at(1_799))
     assert found.would_yield(back, at(1_800))

@@ -28,12 +28,12 @@ from trainmaster.domain.policy.settings import Budget, Policy, Preemption, Resiz
 from trainmaster.domain.reasons.capacity import Preempts, Shrinks, WaitsForCapacity, WaitsForRelease
 from trainmaster.domain.records import Records
 from trainmaster.planner.elastic.resize import cost_of, gain_of, pause_of, ready_at, time_left
-from trainmaster.planner.elastic.scale_up import Growing
+from trainmaster.planner.elastic.scale_up import ScaleUp
 from trainmaster.planner.placement.placer import Placer
-from trainmaster.planner.plan_builder import Deciding
+from trainmaster.planner.plan_builder import PlanBuilder
 from trainmaster.planner.reservations.expected_ends import Expectations
 from trainmaster.planner.schedule import schedule
-from trainmaster.planner.state import Figures
+from trainmaster.planner.state import PlanState
 
 HOUR = 3_600
 
@@ -442,15 +442,15 @@ def test_what_is_left_may_be_a_legal_size():
 
 
 def test_whom_a_job_would_have_to_give_back_to_is_worked_out_once_for_each_that_may_grow():
-    class Counting(Growing):
+    class Counting(ScaleUp):
         def _gives_back_at(self, job, pool):
             asked.append(job.name)
             return super()._gives_back_at(job, pool)
 
     asked = []
     snapshot = a_snapshot(pools=[a_pool(P5, 8)], active=[running("one", 2), running("two", 2)])
-    figures = Figures.of(snapshot, NOW)
-    deciding = Deciding(snapshot, NOW, figures, Placer(snapshot, random.Random(1)))
+    figures = PlanState.of(snapshot, NOW)
+    deciding = PlanBuilder(snapshot, NOW, figures, Placer(snapshot, random.Random(1)))
     Counting(snapshot, NOW, figures, deciding).run()
     assert [(each.job.name, each.size) for each in deciding.decisions] == [("one", 6)]
     assert asked == ["one"], "for the other nothing is idle any more"

@@ -26,7 +26,7 @@ from builders import (
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Hold
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy.settings import Order, Policy, Preemption, Wishes
+from trainmaster.domain.policy.settings import Order, Policy, Preemption, PreemptionOverrides
 from trainmaster.domain.reasons.capacity import (
     BackingOff,
     Behind,
@@ -325,7 +325,7 @@ def test_a_newcomer_waits_before_it_preempts():
 
 
 def test_a_job_may_ask_to_wait_longer_before_it_preempts():
-    waiting = [a_job("high", priority=5, wishes=Wishes(delay=timedelta(seconds=30)))]
+    waiting = [a_job("high", priority=5, wishes=PreemptionOverrides(delay=timedelta(seconds=30)))]
     made = plan(active=[a_running_job("x", units={P5: 2})], waiting=waiting)
     assert reason(made, "high") == PreemptsLater(at(30))
 

@@ -28,7 +28,15 @@ from builders import (
 )
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.policy.document import policy_of
-from trainmaster.domain.policy.settings import DEFAULT_SHARE, Lending, Order, Policy, Preemption, Share, Wishes
+from trainmaster.domain.policy.settings import (
+    DEFAULT_SHARE,
+    Lending,
+    Order,
+    Policy,
+    Preemption,
+    PreemptionOverrides,
+    Share,
+)
 from trainmaster.domain.reasons.capacity import WaitsForRelease
 from trainmaster.domain.reasons.rules import ShareFull
 from trainmaster.domain.records import Records
@@ -282,7 +290,7 @@ class TestMayTake:
         tired = replace(
             old("tired", "speech", 4),
             past=(replace(old("x", "x").attempt, outcome=Outcome.PREEMPTED),),
-            wishes=Wishes(most=1),
+            wishes=PreemptionOverrides(most=1),
         )
         held = [tired, old("other", "speech", 1, priority=5)]
         shares = shares_of(self.owner, self.borrower, active=held)

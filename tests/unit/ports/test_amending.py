@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import builders as b
 from trainmaster.images.domain.endpoint import Endpoint, Variant
-from trainmaster.images.ports import MOST_TRIES, amend
+from trainmaster.images.ports import MAX_TRIES, amend
 
 
 class Busy:
@@ -33,15 +33,15 @@ def with_a_variant(endpoint):
 
 
 def test_what_others_have_kept_meanwhile_stays():
-    memory = Busy(others=MOST_TRIES - 1)
+    memory = Busy(others=MAX_TRIES - 1)
     amend(memory, "ships", with_a_variant, memory.kept)
-    assert memory.kept == Endpoint(key="ships", variants=(Variant(name="blue"),), instance_concurrency=MOST_TRIES - 1)
+    assert memory.kept == Endpoint(key="ships", variants=(Variant(name="blue"),), instance_concurrency=MAX_TRIES - 1)
 
 
 def test_who_is_overtaken_again_and_again_gives_up():
     memory = Busy(others=1_000)
     amend(memory, "ships", with_a_variant, memory.kept)
-    assert (memory.tries, memory.kept.variants) == (MOST_TRIES, ())
+    assert (memory.tries, memory.kept.variants) == (MAX_TRIES, ())
 
 
 def test_what_changes_nothing_is_not_written():

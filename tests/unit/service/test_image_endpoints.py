@@ -12,7 +12,7 @@ from image_builders import an_image_job
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable
 from trainmaster.images.domain.capacity import capacity_of
 from trainmaster.images.domain.endpoint import Endpoint, Limits, Pressure, Variant
-from trainmaster.images.service.endpoints import MOST_ASKED, Refresher
+from trainmaster.images.service.endpoints import MAX_ASKED, Refresher
 from trainmaster.local.memory.store import MemoryStore
 
 LIMITS = Limits(fresh_for=300)
@@ -132,9 +132,9 @@ def test_models_behind_urls_are_not_asked_after(refresher, aws):
 
 
 def test_a_tick_asks_after_a_few_and_the_others_follow(refresher, aws, clock):
-    names = [f"e{n:02d}" for n in range(MOST_ASKED + 3)]
+    names = [f"e{n:02d}" for n in range(MAX_ASKED + 3)]
     refresher.refresh(jobs(*names))
-    assert len(aws.asked) == MOST_ASKED
+    assert len(aws.asked) == MAX_ASKED
     clock.seconds = 60
     refresher.refresh(jobs(*names))
     assert sorted(key for key, _ in aws.asked) == names
@@ -152,8 +152,8 @@ def test_w17_an_endpoint_that_is_not_serving_is_asked_after_with_every_tick(refr
 
 
 def test_those_that_fail_do_not_keep_the_others_from_their_turn(refresher, aws, clock):
-    names = [f"e{n:02d}" for n in range(MOST_ASKED + 3)]
-    aws.answers = {name: Unavailable("down") for name in names[:MOST_ASKED]}
+    names = [f"e{n:02d}" for n in range(MAX_ASKED + 3)]
+    aws.answers = {name: Unavailable("down") for name in names[:MAX_ASKED]}
     refresher.refresh(jobs(*names))
     clock.seconds = 60
     refresher.refresh(jobs(*names))

@@ -22,7 +22,7 @@ from trainmaster.images.service.launcher import ImageLauncher
 from trainmaster.images.service.routing import RoutedLauncher
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.ports import Created
-from trainmaster.service.context import Hands, commit
+from trainmaster.service.context import ManagerContext, commit
 from trainmaster.service.reconcile import check_silent
 
 NAME = "image:scene"
@@ -142,12 +142,14 @@ def tick(scene, cap, seconds=60):
     scene.clock.seconds += seconds
     scene.regions.messages.clear()
     pool = a_pool_of(scene.job, cap)
-    hands = Hands(scene.store, RoutedLauncher(None, scene.images), scene.clock, pools={pool.name: pool})
+    manager_context = ManagerContext(
+        scene.store, RoutedLauncher(None, scene.images), scene.clock, pools={pool.name: pool}
+    )
     job = scene.store.find("scene")
     if not job.attempt.launched:
         before, job = job, lifecycle.launched(job)
         assert scene.store.transition([(before, job)])
-    check_silent(replace(hands, images=scene.images), (scene.store.find("scene"),))
+    check_silent(replace(manager_context, images=scene.images), (scene.store.find("scene"),))
     return [number for _, _, number in scene.regions.messages]
 
 
@@ -355,25 +357,27 @@ def a_failing(scene, trouble):
     scene.create()
     aside = Down(trouble)
     images = ImageLauncher(scene.store, scene.runs, scene.regions, aside, scene.clock, Limits())
-    hands = Hands(store=scene.store, launcher=RoutedLauncher(Training(), images), clock=scene.clock, images=images)
-    return hands, aside, lifecycle.fail(scene.job, b.NOW, "no")
+    manager_context = ManagerContext(
+        store=scene.store, launcher=RoutedLauncher(Training(), images), clock=scene.clock, images=images
+    )
+    return manager_context, aside, lifecycle.fail(scene.job, b.NOW, "no")
 
 
 def test_a_job_has_not_failed_before_its_request_is_set_aside(scene):
-    hands, aside, failed = a_failing(scene, Unavailable("down"))
+    manager_context, aside, failed = a_failing(scene, Unavailable("down"))
     with pytest.raises(Unavailable):
-        commit(hands, scene.job, failed)
+        commit(manager_context, scene.job, failed)
     assert scene.store.find("scene").state is JobState.STARTING
     assert scene.runs.run("scene") is not None
     aside.trouble = None
-    assert commit(hands, scene.job, failed).state is JobState.FAILED
+    assert commit(manager_context, scene.job, failed).state is JobState.FAILED
     assert len(aside.letters) == 1
 
 
 @pytest.mark.parametrize("trouble", [NotPermitted("no"), RequestRefused("InvalidMessageContents")])
 def test_what_will_never_be_sent_to_the_dead_letters_keeps_no_job_from_its_end(scene, trouble):
-    hands, _, failed = a_failing(scene, trouble)
-    assert commit(hands, scene.job, failed).state is JobState.FAILED
+    manager_context, _, failed = a_failing(scene, trouble)
+    assert commit(manager_context, scene.job, failed).state is JobState.FAILED
     assert scene.store.find("scene").state is JobState.FAILED
 
 

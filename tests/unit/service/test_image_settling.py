@@ -62,7 +62,7 @@ def test_a_job_at_a_url_has_no_variant_to_be_chosen():
 
 def test_the_managers_tick_describes_the_endpoint_and_gives_those_that_wait_their_variant():
     world = ImageRunsWorld(takes=8, seconds=300)
-    store = world.desk.store
+    store = world.api_context.store
     before = store.known(["ships"])["ships"]
     unknown = replace(before, variants=(), described_at=None)
     assert store.remember(unknown, before)

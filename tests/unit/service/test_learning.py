@@ -22,7 +22,7 @@ from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
 from trainmaster.domain.policy.settings import Expansion, Policy
 from trainmaster.handlers.manager import consume, metrics
 from trainmaster.local.memory.store import MemoryStore
-from trainmaster.service.capacity.catalogue import AGE, PAUSE, Learner, Sources, merged
+from trainmaster.service.capacity.catalogue import AGE, PAUSE, CatalogueRefresher, Sources, merged
 
 SECOND = timedelta(seconds=1)
 NEW = InstanceType(name="ml.new.large", vcpus=4, memory_gib=16, network_gbps=10)
@@ -94,7 +94,7 @@ def store():
 
 @pytest.fixture
 def learner(store, aws):
-    return Learner(store, store, Sources(aws, aws, aws), aws)
+    return CatalogueRefresher(store, store, Sources(aws, aws, aws), aws)
 
 
 def known(store):
@@ -122,7 +122,7 @@ class TestWhen:
     def test_a_new_process_does_not_ask_again_what_was_learned_lately(self, store, aws, learner):
         learner.learn()
         aws.time += timedelta(hours=2)
-        assert not Learner(store, store, Sources(aws, aws, aws), aws).learn()
+        assert not CatalogueRefresher(store, store, Sources(aws, aws, aws), aws).learn()
         assert aws.asked_since() == ["types"]
 
     def test_a_failure_rests_for_an_hour(self, store, aws, learner):

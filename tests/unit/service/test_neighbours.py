@@ -12,7 +12,7 @@ from trainmaster.domain.errors import NotPermitted, Unavailable
 from trainmaster.images.domain.capacity import cap_of
 from trainmaster.images.domain.endpoint import Endpoint, Limits, Pressure, Variant
 from trainmaster.images.service.endpoints import Refresher
-from trainmaster.images.service.external_load import MOST_ROLES, MOST_WATCHED, Neighbours
+from trainmaster.images.service.external_load import MAX_ROLES, MAX_WATCHED, ExternalLoadMonitor
 from trainmaster.local.memory.store import MemoryStore
 
 LIMITS = Limits(instance_concurrency=5)
@@ -43,7 +43,7 @@ class Scene:
     def __init__(self):
         self.store = MemoryStore(default_pools=b.pools_of())
         self.clock, self.figures = Clock(), Figures()
-        self.neighbours = Neighbours(self.store, self.figures, self.clock)
+        self.neighbours = ExternalLoadMonitor(self.store, self.figures, self.clock)
         variants = (Variant(name="blue", instances=4), Variant(name="free", max_concurrency=9))
         self.remember(Endpoint(key="ships", variants=variants, described_at=b.NOW))
 
@@ -146,12 +146,12 @@ def test_one_call_asks_for_all_under_a_role_and_for_none_without_instances(scene
 
 def test_a_tick_asks_for_no_more_than_it_may(scene):
     jobs = []
-    for number in range(MOST_WATCHED + 1):
+    for number in range(MAX_WATCHED + 1):
         scene.remember(Endpoint(key=f"e{number}", variants=(Variant(name="blue", instances=1),)))
         jobs.append(an_image_job(f"job{number}", endpoint=f"e{number}"))
     scene.look(*jobs)
     ((_, asked),) = scene.figures.asked
-    assert len(asked) == MOST_WATCHED
+    assert len(asked) == MAX_WATCHED
 
 
 def accounts(scene, count):
@@ -166,12 +166,12 @@ def accounts(scene, count):
 @pytest.mark.parametrize("count", [4, 5, 6, 12, 25])
 def test_under_many_roles_all_get_their_turn_a_few_with_each_tick(scene, count):
     jobs = [an_image_job(f"job{key}", endpoint=key) for key in ("ships", *accounts(scene, count))]
-    roles, ticks = set(), -(-(count + 1) // MOST_ROLES)
+    roles, ticks = set(), -(-(count + 1) // MAX_ROLES)
     for _ in range(ticks):
         scene.figures.asked.clear()
         scene.look(*jobs, minutes=1)
         now = [role for role, _ in scene.figures.asked]
-        assert len(now) == len(set(now)) == min(MOST_ROLES, count + 1)
+        assert len(now) == len(set(now)) == min(MAX_ROLES, count + 1)
         roles.update(now)
     assert len(roles) == count + 1
 
@@ -179,11 +179,11 @@ def test_under_many_roles_all_get_their_turn_a_few_with_each_tick(scene, count):
 def test_a_failure_is_told_only_of_those_whose_turn_it_is(scene):
     jobs = [an_image_job(f"job{key}", endpoint=key) for key in accounts(scene, 7)]
     scene.figures.says = Unavailable("down")
-    assert len(scene.look(*jobs)) == MOST_ROLES
+    assert len(scene.look(*jobs)) == MAX_ROLES
 
 
 def test_our_own_load_is_never_taken_for_others_where_it_came_and_went_between_two_turns(scene):
-    keys = accounts(scene, 2 * MOST_ROLES)
+    keys = accounts(scene, 2 * MAX_ROLES)
     waiting = [an_image_job(f"job{key}", endpoint=key) for key in keys]
     scene.look(*waiting)
     scene.look(*(a_running_image(f"mine{key}", load=16, endpoint=key) for key in keys), minutes=1)
@@ -191,7 +191,7 @@ def test_our_own_load_is_never_taken_for_others_where_it_came_and_went_between_t
     scene.figures.asked.clear()
     scene.look(*waiting, minutes=1)
     asked = [key for _, places in scene.figures.asked for key, _ in places]
-    assert len(asked) == MOST_ROLES
+    assert len(asked) == MAX_ROLES
     assert {cap_of(scene.store.known([key])[key], "blue", LIMITS, scene.clock.now()) for key in asked} == {20}
 
 
@@ -203,7 +203,7 @@ def test_what_workers_note_meanwhile_is_kept(scene):
             scene.remember(replace(scene.known(), pressure=pressure))
             return {("ships", "blue"): 2.0}
 
-    Neighbours(scene.store, Slow(), scene.clock).look([an_image_job()])
+    ExternalLoadMonitor(scene.store, Slow(), scene.clock).look([an_image_job()])
     assert (scene.known().pressure, scene.cap()) == (pressure, 2)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from trainmaster.worker.checkpoints.notices import Notices, Reason
-from trainmaster.worker.torch.stop_grace import Reprieve
+from trainmaster.worker.torch.stop_grace import StopGrace
 
 
 class Workers(Notices):
@@ -35,7 +35,7 @@ def clock():
 
 @pytest.fixture
 def reprieve(notices, clock):
-    return Reprieve(notices, clock)
+    return StopGrace(notices, clock)
 
 
 def test_workers_are_asked_once_and_waited_for(reprieve, notices):
@@ -62,7 +62,7 @@ def test_after_a_reset_the_next_resize_asks_anew(reprieve, notices):
 
 
 def test_nobody_is_waited_for_where_nobody_would_answer(clock):
-    reprieve = Reprieve(None, clock)
+    reprieve = StopGrace(None, clock)
     assert reprieve.over(Reason.RESIZE, 60.0)
     assert reprieve.stopped() is None
     reprieve.end("for nobody")

@@ -14,7 +14,7 @@ from trainmaster.adapters.aws_errors import translated
 from trainmaster.domain.capacity.resources import InstanceType
 
 PREFIX = "ml."
-_MOST_VALUES = 200
+_MAX_VALUES = 200
 """Values of one filter (EC2 user guide, "Filter your resources")."""
 _PAGE = 100
 _MIB = 1024
@@ -50,8 +50,8 @@ class Ec2InstanceTypes:
     def _pages(self, patterns: list[str]) -> Iterator[Mapping[str, Any]]:
         client = self._new_client()
         pages = client.get_paginator("describe_instance_types")
-        for start in range(0, len(patterns), _MOST_VALUES):
-            filters = [{"Name": "instance-type", "Values": patterns[start : start + _MOST_VALUES]}]
+        for start in range(0, len(patterns), _MAX_VALUES):
+            filters = [{"Name": "instance-type", "Values": patterns[start : start + _MAX_VALUES]}]
             for page in pages.paginate(Filters=filters, PaginationConfig={"PageSize": _PAGE}):
                 yield from page["InstanceTypes"]
 

@@ -26,9 +26,9 @@ from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.document import document, value_of
 from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.jobs.attempt import Attempt
-from trainmaster.domain.jobs.attempt_totals import Earlier
+from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.job import Change, Hold, Job, JobState, ParentRule
-from trainmaster.domain.policy.settings import DEFAULT_SHARE, FailureClass, Wishes
+from trainmaster.domain.policy.settings import DEFAULT_SHARE, FailureClass, PreemptionOverrides
 from trainmaster.images.adapters.codec import image_of, image_values
 from trainmaster.images.domain.work import ImageWork
 
@@ -36,7 +36,7 @@ STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
 """Several times as quick as calling the enumeration, which matters for a thousand rows."""
 _FAILURES: Mapping[str, FailureClass] = {failure.value: failure for failure in FailureClass}
 _DAY = timedelta(days=1)
-_NO_WISHES = Wishes()
+_NO_WISHES = PreemptionOverrides()
 
 
 def packed(job: Job, lines: Iterable[Change]) -> str:
@@ -156,10 +156,10 @@ def _asks_of(value: Sequence[Any] | None) -> dict[str, Any]:
     return {"resources": value_of(Resources, asked), "instances": instances, "listed": listed}
 
 
-def _read_wishes(value: list[Any], _name: str, _entry: datetime) -> Wishes:
+def _read_wishes(value: list[Any], _name: str, _entry: datetime) -> PreemptionOverrides:
     *spans, most = value
     min_runtime, cooldown, delay = map(optional_span, spans)
-    return Wishes(min_runtime=min_runtime, cooldown=cooldown, delay=delay, most=most)
+    return PreemptionOverrides(min_runtime=min_runtime, cooldown=cooldown, delay=delay, most=most)
 
 
 def _read_elastic(value: Mapping[str, Any], _name: str, _entry: datetime) -> Elastic:
@@ -190,8 +190,8 @@ def _read_attempts(value: list[Any], name: str, entry: datetime) -> tuple[Attemp
     return tuple(attempt_of(one, name, entry) for one in value)
 
 
-def _read_earlier(value: Mapping[str, Any], _name: str, _entry: datetime) -> Earlier:
-    return value_of(Earlier, value)
+def _read_earlier(value: Mapping[str, Any], _name: str, _entry: datetime) -> AttemptTotals:
+    return value_of(AttemptTotals, value)
 
 
 def _read_history(value: list[Any], _name: str, entry: datetime) -> tuple[Change, ...]:

@@ -22,7 +22,7 @@ from trainmaster.adapters.dynamodb.rows import (
     span,
     waiting_key,
 )
-from trainmaster.adapters.dynamodb.table import MOST_GOT, Table
+from trainmaster.adapters.dynamodb.table import MAX_GOT, Table
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.listing import (
     Cursor,
@@ -99,7 +99,7 @@ def _held(table: Table, which: Filter, size: int, start: HeldPlace | None) -> It
 def _children(table: Table, parent: str, size: int, after: str) -> Iterator[Job]:
     """Held jobs that run after this one, by name: whoever waits for another job is held under its bare name."""
     rows = pages(lambda after, room: table.query(AFTER + parent, after=after, limit=room), "sk", after, size)
-    while names := [row["sk"]["S"] for row in islice(rows, min(size, MOST_GOT))]:
+    while names := [row["sk"]["S"] for row in islice(rows, min(size, MAX_GOT))]:
         children = table.get_all([(HELD, name) for name in names])
         yield from sorted(map(job_of, children), key=lambda job: job.name)
 

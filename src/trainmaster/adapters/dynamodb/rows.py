@@ -39,7 +39,7 @@ FINISHED_INDEX, FINISHED = "finished", "ended"
 
 _READABLE = 700
 """Bytes of a job's text that leave its row, with the longest name, within a kilobyte, which is what is charged for."""
-_LONGEST_LANE = 700
+_MAX_LANE_LENGTH = 700
 """Bytes: a sort key may have 1,024, and priority, time and name follow the lane."""
 
 
@@ -65,7 +65,7 @@ def lane_key(lane: str) -> str:
     Raises `TooLarge`.
     """
     key = lane.replace("%", "%25").replace("#", "%23")
-    if len(key.encode()) > _LONGEST_LANE:
+    if len(key.encode()) > _MAX_LANE_LENGTH:
         field = "imageProcessor.name" if f"/{POOL_PREFIX}" in lane else "ResourceConfig"
         raise TooLarge("The names of the job's share and pools are too long.", field=field)
     return key

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from trainmaster.adapters.dynamodb.rows import STATE, Key, Row, keyed
 from trainmaster.adapters.dynamodb.table import ABSENT, Guard, Table
-from trainmaster.domain.capacity.pool_history import MOST_EVENTS, PoolEvent
+from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.document import document, value_of
 from trainmaster.domain.errors import Throttled, VersionConflict
@@ -117,7 +117,7 @@ def _noted(table: Table, row: Row, guard: Guard, noted: Sequence[PoolEvent]) -> 
 
     Whoever writes the history counts up the version of the settings, so that one guard is enough: it was read after it.
     """
-    events = (*history_of(table.get(EVENTS)), *noted)[-MOST_EVENTS:]
+    events = (*history_of(table.get(EVENTS)), *noted)[-MAX_EVENTS:]
     text = _text([document(event, sparse=True) for event in events])
     history = keyed(EVENTS, events=zlib.compress(text.encode(), level=9))
     return not table.commit([table.putting(row, guard), table.putting(history)])

@@ -43,11 +43,11 @@ from trainmaster.adapters.dynamodb.rows import (
     warm_row,
 )
 from trainmaster.adapters.dynamodb.settings import EVENTS, SETTINGS, Deployed, history_of
-from trainmaster.adapters.dynamodb.table import ABSENT, MOST_ACTIONS, Action, Guard, Table
+from trainmaster.adapters.dynamodb.table import ABSENT, MAX_ACTIONS, Action, Guard, Table
 from trainmaster.adapters.dynamodb.transitions import moves
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.pool_history import PoolEvent
-from trainmaster.domain.capacity.read_limits import first_guess, first_of, heads_needed, heads_wanted
+from trainmaster.domain.capacity.read_limits import first_guess, first_of, read_limit_for_pass, read_limit_for_query
 from trainmaster.domain.capacity.units import Pool, Units, foreign_units
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import Fenced, Throttled, Unavailable
@@ -63,7 +63,7 @@ from trainmaster.images.domain.endpoint_set import Caps, default_caps
 from trainmaster.ports import Page, QueueSettings, Request
 
 _ROUNDS = 10
-_MOST_SPILLING = 18
+_MAX_SPILLING = 18
 """Changes of one transition up to which each may need five writes: then old history is put apart with them."""
 
 
@@ -132,7 +132,7 @@ class DynamoStore:
     ) -> bool:
         """Commit changes, all or none; see `ports.Store`. Raises `ValueError` beyond 100 writes."""
         check_changes(changes)
-        may_spill = len(changes) <= _MOST_SPILLING
+        may_spill = len(changes) <= _MAX_SPILLING
         writes = [write for change in changes for write in moves(self._table, *change, may_spill=may_spill)]
         writes += [self._table.putting(warm_row(pool)) for pool in warm]
         writes += [self._table.deleting(warm_key(name)) for name in cold]
@@ -149,8 +149,8 @@ class DynamoStore:
         """Whether it won; None where nothing was wrong but that others' bookings came between."""
         fences = [] if fence is None else [self._table.checking(CONTROL, Guard("pass", fence))]
         actions = [*fences, *writes, *bookings]
-        if len(actions) > MOST_ACTIONS:
-            raise ValueError(f"these changes need more than {MOST_ACTIONS} writes")
+        if len(actions) > MAX_ACTIONS:
+            raise ValueError(f"these changes need more than {MAX_ACTIONS} writes")
         failed = self._table.commit(actions) if writes else frozenset[int]()
         if fences and 0 in failed:
             raise Fenced(f"pass {fence} has been overtaken")
@@ -181,7 +181,7 @@ class DynamoStore:
         )
 
     def learn(self, catalogue: Catalogue) -> None:
-        """Replace what was learned of instance types; see `ports.Knowledge`."""
+        """Replace what was learned of instance types; see `ports.CatalogueStore`."""
         self._table.put(catalogue_row(catalogue))
 
     def set_settings(
@@ -225,7 +225,7 @@ class DynamoStore:
         active = [job_of(row) for row in _beginning(rows, ACTIVE_ROWS)]
         endpoints = EndpointPools(self.known, self._caps)
         guess = first_guess(endpoints.of(active), active, settings.policy.order) if deciding else first_of
-        wanted = partial(heads_needed, order=settings.policy.order) if deciding else heads_wanted
+        wanted = partial(read_limit_for_pass, order=settings.policy.order) if deciding else read_limit_for_query
         lanes = heads(self._table, guess, consistent=deciding)
         first = {lane.key: job_of(lane.rows[0]) for lane in lanes}
         # All jobs of a lane need the same pools, which its key names.

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 Action: TypeAlias = dict[str, Any]
 """One write of a transaction, as the client takes it."""
-MOST_ACTIONS = 100
+MAX_ACTIONS = 100
 """Writes and checks of one transaction (DynamoDB developer guide, TransactWriteItems)."""
-MOST_GOT = 100
+MAX_GOT = 100
 """Rows of one BatchGetItem (DynamoDB developer guide, "Service quotas")."""
 _T = TypeVar("_T")
 
 _TRIES = 6
 _FIRST_PAUSE = 0.02
-_LONGEST_PAUSE = 1.0
+_MAX_PAUSE_LENGTH = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ class Table:
     def _pauses(self) -> Iterator[float]:
         """How long to wait between tries: exponential, drawn from the whole span so that two do not meet again."""
         for number in range(_TRIES - 1):
-            yield self.rng.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**number))
+            yield self.rng.uniform(0, min(_MAX_PAUSE_LENGTH, _FIRST_PAUSE * 2**number))
 
 
 def _range(after: str, until: str) -> str:

@@ -22,7 +22,7 @@ from trainmaster.adapters.dynamodb.table import Action, Guard, Table
 from trainmaster.domain.capacity.warm_pools import left_by
 from trainmaster.domain.jobs.job import ENDED, Change, Job
 
-MOST_LINES = 40
+MAX_LINES = 40
 """Lines of history in a live row; a longer one makes every write of it dearer."""
 KEPT_LINES = 20
 """Lines that stay in the row when older ones are put apart."""
@@ -58,7 +58,7 @@ def _rows(table: Table, before: Job, after: Job, *, may_spill: bool) -> tuple[Ro
     """The live row, and the row of what is newly kept apart from it."""
     kept, apart = _kept(table, before)
     lines = (*kept, *after.history[len(before.history) :])
-    if len(lines) <= MOST_LINES or not may_spill:
+    if len(lines) <= MAX_LINES or not may_spill:
         return row_of(after, lines, apart), None
     old, lines = lines[:-KEPT_LINES], lines[-KEPT_LINES:]
     return row_of(after, lines, apart + len(old)), history_row(after, apart, old)

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 PAGE = 100
 """Most training jobs in an answer (ListTrainingJobs, `MaxResults`)."""
-MOST_TAG_PAGES = 10
+MAX_TAG_PAGES = 10
 CLOCK_TOLERANCE = timedelta(minutes=1)
 """How far SageMaker's clock may be behind ours."""
 _AFTER = {"InProgress": "Stopping"}
@@ -173,7 +173,7 @@ class SageMakerLauncher:
         tags: dict[str, str] = {}
         asked: dict[str, Any] = {}
         try:
-            for _ in range(MOST_TAG_PAGES):
+            for _ in range(MAX_TAG_PAGES):
                 answer = self._client.list_tags(ResourceArn=arn, **asked)
                 with _reading():
                     tags.update((tag["Key"], tag["Value"]) for tag in answer["Tags"])

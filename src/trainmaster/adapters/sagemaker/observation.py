@@ -14,12 +14,12 @@ from datetime import UTC, datetime, timedelta
 
 from trainmaster.adapters.sagemaker.request import JOB_TAG, QUEUE_TAG, tag_value
 from trainmaster.domain.capacity.units import Units, source, total, worst_case
-from trainmaster.domain.capacity.warm_pools import LONGEST_KEEP_ALIVE
+from trainmaster.domain.capacity.warm_pools import MAX_KEEP_ALIVE
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.jobs.names import MAX_NAME
 from trainmaster.domain.jobs.observation import TERMINAL, Observation, Status, Warm
 from trainmaster.domain.requests.fields import entries, part, shown, text, whole
-from trainmaster.domain.text import LONGEST_REASON
+from trainmaster.domain.text import MAX_REASON_LENGTH
 
 DETAIL_TYPE = "SageMaker Training Job State Change"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -129,7 +129,7 @@ def _status(detail: Object, path: str) -> Status:
 
 def _reason(detail: Object, path: str) -> str | None:
     """The failure reason as it can be stored: not too long, and without halves of surrogate pairs."""
-    said = (_text(detail, "FailureReason", path) or "")[:LONGEST_REASON]
+    said = (_text(detail, "FailureReason", path) or "")[:MAX_REASON_LENGTH]
     return said.encode(errors="replace").decode() or None
 
 
@@ -159,7 +159,7 @@ def _warm_until(detail: Object, path: str) -> datetime | None:
     """When a warm pool ends by itself, where the job has ended and keeps one."""
     kept = whole(part(detail, "ResourceConfig"), "KeepAlivePeriodInSeconds")
     ended = _time(detail.get("TrainingEndTime"), f"{path}TrainingEndTime")
-    return None if ended is None or not kept else ended + min(timedelta(seconds=kept), LONGEST_KEEP_ALIVE)
+    return None if ended is None or not kept else ended + min(timedelta(seconds=kept), MAX_KEEP_ALIVE)
 
 
 def _name(value: object, field: str) -> str:

@@ -17,7 +17,7 @@ from trainmaster.domain.requests import sendable
 from trainmaster.domain.requests.tag_names import ATTEMPT_TAGS
 
 QUEUE_TAG, JOB_TAG, ATTEMPT_TAG = ATTEMPT_TAGS
-LONGEST_TAG_VALUE = 256
+MAX_TAG_VALUE_LENGTH = 256
 _TAG_SIGNS = frozenset("_.:/=+-@")
 _TAG_KINDS = frozenset("LNZ")
 """First letters of the Unicode categories of letters, numbers and separators."""
@@ -51,7 +51,7 @@ def own_tags(job: Job, attempt: Attempt, queue: str) -> dict[str, str]:
 
 def tag_value(text: str) -> str:
     """The text as a tag can carry it (SageMaker API, `Tag`): other characters become `_`, at most 256 of them."""
-    return "".join(each if _fits(each) else "_" for each in text[:LONGEST_TAG_VALUE])
+    return "".join(each if _fits(each) else "_" for each in text[:MAX_TAG_VALUE_LENGTH])
 
 
 def _fits(character: str) -> bool:

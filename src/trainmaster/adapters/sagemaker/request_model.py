@@ -17,14 +17,14 @@ from typing import Any
 from trainmaster.adapters.sagemaker.service_model import shape
 from trainmaster.domain.requests import Problem, did_you_mean, shown
 
-MOST_PROBLEMS = 100
+MAX_PROBLEMS = 100
 """The walk stops there: a body of megabytes must not cost more than a few problems' worth of work."""
 _INPUT = "CreateTrainingJobRequest"
 # What SageMaker's serialisers hold; the model itself bounds few numbers.
 _BITS = {"integer": 31, "long": 63}
-_LONGEST_MATCHED = 8192
-_MOST_NAMED = 12
-_LONGEST_NAME = 64
+_MAX_MATCHED_LENGTH = 8192
+_MAX_NAMED = 12
+_MAX_NAME_LENGTH = 64
 
 Found = Iterator[Problem]
 
@@ -32,11 +32,11 @@ Found = Iterator[Problem]
 def problems(request: object) -> list[Problem]:
     """What in a CreateTrainingJob request, any JSON value, is not as SageMaker's service model says.
 
-    At most `MOST_PROBLEMS`, in the request's own order, an object's missing members first. That is more than
+    At most `MAX_PROBLEMS`, in the request's own order, an object's missing members first. That is more than
     botocore checks before it sends: also greatest lengths and values, patterns, allowed values, numbers that
     SageMaker cannot hold, and text that is not Unicode. `field` ends in ` (key)` where the key of a map is wrong.
     """
-    return list(islice(_check(shape(_INPUT), request, ""), MOST_PROBLEMS))
+    return list(islice(_check(shape(_INPUT), request, ""), MAX_PROBLEMS))
 
 
 def _check(rule: Any, value: object, path: str) -> Found:
@@ -145,8 +145,8 @@ def _size(rule: Any, length: int, path: str, unit: str) -> Found:
 
 def _pattern(pattern: str, value: str, path: str) -> Found:
     # No string of the model is near this, but one has no greatest length, and a match takes time.
-    if len(value) > _LONGEST_MATCHED:
-        yield _problem(path, f"has {len(value)} characters.", f"At most {_LONGEST_MATCHED} are possible.")
+    if len(value) > _MAX_MATCHED_LENGTH:
+        yield _problem(path, f"has {len(value)} characters.", f"At most {_MAX_MATCHED_LENGTH} are possible.")
     elif not _matches(pattern, value):
         broken = _matches(pattern, _LINE_END.sub("", value))
         hint = "Leave out the line breaks." if broken else f"It has to match the pattern {pattern}"
@@ -202,7 +202,7 @@ def _encodable(text: str) -> bool:
 
 
 def _join(path: str, name: object) -> str:
-    plain = isinstance(name, str) and name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME
+    plain = isinstance(name, str) and name.isidentifier() and name.isascii() and len(name) <= _MAX_NAME_LENGTH
     if not plain:
         return f"{path}[{shown(name)}]"
     return f"{path}.{name}" if path else str(name)
@@ -237,5 +237,5 @@ def _common_start(one: str, other: str) -> int:
 
 def _named(names: Any) -> str:
     listed = list(names)
-    more = len(listed) - _MOST_NAMED
-    return ", ".join(listed[:_MOST_NAMED]) + (f", and {more} more" if more > 0 else "")
+    more = len(listed) - _MAX_NAMED
+    return ", ".join(listed[:_MAX_NAMED]) + (f", and {more} more" if more > 0 else "")

@@ -69,8 +69,8 @@ def _page(tools: Tools, job: JobDetail, nodes: RendezvousView | None) -> str:
     parts = [facts(_facts(job, paint, tools.now()))]
     if elastic is not None and elastic["members"]:
         parts.append(members_table(elastic))
-    if nodes is not None and (told_of := rendezvous_table(nodes)):
-        parts.append(told_of)
+    if nodes is not None and (log_fields := rendezvous_table(nodes)):
+        parts.append(log_fields)
     if job["attempts"]:
         parts.append(attempts_table(job["attempts"], tools.now()))
     parts.append(history_table(job["history"], paint))

@@ -48,8 +48,10 @@ def _telling(columns: Sequence[_Column], pools: Sequence[PoolView]) -> list[_Col
 
 def _in_width(columns: list[_Column], pools: Sequence[PoolView], width: int) -> list[_Column]:
     """Fewer columns where lines would be too long: those of nothing but zeros first."""
-    spared = sorted((each for each in columns if each.heading in _SPARED), key=lambda each: _SPARED.index(each.heading))
-    for column in sorted(spared, key=lambda each: any(each.shows(pool) != 0 for pool in pools)):
+    drop_redundant = sorted(
+        (each for each in columns if each.heading in _SPARED), key=lambda each: _SPARED.index(each.heading)
+    )
+    for column in sorted(drop_redundant, key=lambda each: any(each.shows(pool) != 0 for pool in pools)):
         if sum(_widths(_cells(columns, pools))) + _GAP * (len(columns) - 1) > width:
             columns = [each for each in columns if each is not column]
     return columns

@@ -15,13 +15,13 @@ from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.plan import Expand, PoolDecision, Retire
 from trainmaster.domain.times import clock
 
-MOST_EVENTS = 50
+MAX_EVENTS = 50
 """The newest, which are remembered."""
-MOST_NAMED = 5
+MAX_NAMED = 5
 """Jobs that an event names; it counts the others."""
 
 
-class Deed(StrEnum):
+class PoolAction(StrEnum):
     """What was done: a pool made or made larger, made smaller, or removed."""
 
     EXPAND = "expand"
@@ -49,7 +49,7 @@ class PoolEvent:
     """
 
     at: datetime
-    deed: Deed
+    deed: PoolAction
     pool: str
     instance_type: str
     before: int
@@ -85,7 +85,7 @@ def events(
             after=after,
             dollars_per_hour=round((after - before) * price, 4),
             made_for=pool.made_for,
-            jobs=jobs[:MOST_NAMED],
+            jobs=jobs[:MAX_NAMED],
             job_count=len(jobs),
             why=_why(each),
         )
@@ -96,10 +96,10 @@ def made_dollars(pools: Mapping[str, Pool], catalogue: Catalogue) -> float:
     return round(sum(pool.cap * catalogue.of_pool(pool).price for pool in pools.values() if pool.made_for), 4)
 
 
-def _deed(decided: PoolDecision) -> Deed:
+def _deed(decided: PoolDecision) -> PoolAction:
     if isinstance(decided, Expand):
-        return Deed.EXPAND
-    return Deed.RETIRE if isinstance(decided, Retire) else Deed.SHRINK
+        return PoolAction.EXPAND
+    return PoolAction.RETIRE if isinstance(decided, Retire) else PoolAction.SHRINK
 
 
 def _why(decided: PoolDecision) -> str:

@@ -15,12 +15,12 @@ from trainmaster.domain.requests.fields import Problem, shown
 from trainmaster.images.domain.endpoint import is_endpoint_pool
 
 LARGEST_CAP = 1_000_000
-MOST_ACCELERATORS = 1_024
-MOST_VCPUS = 100_000
-MOST_GIB = 1_000_000
+MAX_ACCELERATORS = 1_024
+MAX_VCPUS = 100_000
+MAX_GIB = 1_000_000
 """Of memory; more than any instance has, so that a wrong unit is noticed."""
 HIGHEST_PRICE = 1_000_000
-LONGEST_NAME = 63
+MAX_NAME_LENGTH = 63
 
 # Names of pools stand in tags, in keys of the table and in URLs.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
@@ -122,32 +122,32 @@ def _own_problems(pool: Pool, path: str) -> Iterator[Problem]:
     if not (math.isfinite(pool.price) and 0 <= pool.price <= HIGHEST_PRICE):
         wrong = f"The price {shown(pool.price)} is out of range."
         yield Problem(f"{path}price", wrong, "Give dollars for an hour of one instance, or 0 for none.")
-    if not 0 <= pool.accelerators_per_unit <= MOST_ACCELERATORS:
+    if not 0 <= pool.accelerators_per_unit <= MAX_ACCELERATORS:
         wrong = f"{shown(pool.accelerators_per_unit)} accelerators are out of range."
-        yield Problem(f"{path}accelerators", wrong, f"Use 1 to {MOST_ACCELERATORS}, or 0 for what the type has.")
+        yield Problem(f"{path}accelerators", wrong, f"Use 1 to {MAX_ACCELERATORS}, or 0 for what the type has.")
     yield from _resource_problems(pool, path)
 
 
 def _resource_problems(pool: Pool, path: str) -> Iterator[Problem]:
-    if not 0 <= pool.vcpus <= MOST_VCPUS:
+    if not 0 <= pool.vcpus <= MAX_VCPUS:
         wrong = f"{shown(pool.vcpus)} vCPUs are out of range."
-        yield Problem(f"{path}vcpus", wrong, f"Use 1 to {MOST_VCPUS}, or 0 for what the type has.")
+        yield Problem(f"{path}vcpus", wrong, f"Use 1 to {MAX_VCPUS}, or 0 for what the type has.")
     sizes = (("memoryGib", pool.memory_gib), ("acceleratorMemoryGib", pool.accelerator_memory_gib))
     for member, size in sizes:
-        if not (math.isfinite(size) and 0 <= size <= MOST_GIB):
+        if not (math.isfinite(size) and 0 <= size <= MAX_GIB):
             wrong = f"{shown(size)} GiB are out of range."
-            yield Problem(f"{path}{member}", wrong, f"Give GiB of one instance, at most {MOST_GIB}, or 0.")
+            yield Problem(f"{path}{member}", wrong, f"Give GiB of one instance, at most {MAX_GIB}, or 0.")
     if pool.accelerator and not _MAKER.fullmatch(pool.accelerator):
         wrong = f"{shown(pool.accelerator)} is no maker of accelerators."
         yield Problem(f"{path}accelerator", wrong, "Give one in small letters: nvidia, aws, amd or habana.")
 
 
 def _name_problems(pool: Pool, path: str) -> Iterator[Problem]:
-    if len(pool.name) > LONGEST_NAME or not _NAME.fullmatch(pool.name):
+    if len(pool.name) > MAX_NAME_LENGTH or not _NAME.fullmatch(pool.name):
         yield Problem(
             f"{path}name",
             f"The name is {shown(pool.name)}.",
-            f"Use letters, digits, '-', '_' and '.', at most {LONGEST_NAME}, the first a letter or digit.",
+            f"Use letters, digits, '-', '_' and '.', at most {MAX_NAME_LENGTH}, the first a letter or digit.",
         )
     elif _TYPE.fullmatch(pool.name) and (pool.name != pool.instance_type or pool.kind is not Kind.ON_DEMAND):
         yield Problem(

@@ -47,7 +47,7 @@ def first_of(lane: str, *, sparing: bool = False) -> int:
 def first_guess(pools: Mapping[str, Pool], active: Iterable[Job], order: Order) -> Callable[[str], int]:
     """How many jobs of a lane a sparing reader probably wants, given its name, before anything of it is read.
 
-    Who follows it reads few lanes twice; what is read in the end is for `heads_needed` to say.
+    Who follows it reads few lanes twice; what is read in the end is for `read_limit_for_pass` to say.
 
     Args:
         pools: those that are known by then.
@@ -77,16 +77,16 @@ def first_guess(pools: Mapping[str, Pool], active: Iterable[Job], order: Order) 
     return first
 
 
-def heads_needed(  # noqa: PLR0913 -- a snapshot's parts, which is not made yet
+def read_limit_for_pass(  # noqa: PLR0913 -- a snapshot's parts, which is not made yet
     head: Job, pools: Mapping[str, Pool], active: Sequence[Job], foreign: Units, catalogue: Catalogue, *, order: Order
 ) -> int:
-    """How many jobs of a lane a pass reads, given its first one: as `heads_wanted`, but few of a full endpoint's."""
+    """Return how many jobs of a lane a pass reads: as `read_limit_for_query`, but few of a full endpoint's."""
     if head.image_work is not None and _is_full(order, head, head.image_work, pools, active):
         return FIRST_OF_FULL
-    return heads_wanted(head, pools, active, foreign, catalogue)
+    return read_limit_for_query(head, pools, active, foreign, catalogue)
 
 
-def heads_wanted(
+def read_limit_for_query(
     head: Job, pools: Mapping[str, Pool], active: Iterable[Job], foreign: Units, catalogue: Catalogue
 ) -> int:
     """How many jobs of a lane are worth reading, given its first one.

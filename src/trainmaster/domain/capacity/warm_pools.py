@@ -19,7 +19,7 @@ from trainmaster.domain.shares.charging import ended_by
 
 Object = Mapping[str, object]
 
-LONGEST_KEEP_ALIVE = timedelta(hours=6)
+MAX_KEEP_ALIVE = timedelta(hours=6)
 """The most that `KeepAlivePeriodInSeconds` takes (ResourceConfig, API reference)."""
 _CONFIG = ("VolumeSizeInGB", "VolumeKmsKeyId")
 _SWITCHES = ("EnableInterContainerTrafficEncryption", "EnableNetworkIsolation")

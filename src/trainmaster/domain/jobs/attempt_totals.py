@@ -18,7 +18,7 @@ KEPT = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Earlier:
+class AttemptTotals:
     """Sums over attempts that have ended.
 
     Attributes:
@@ -50,12 +50,12 @@ class Earlier:
         """How many have ended in one of these ways."""
         return sum(self.outcomes.get(outcome, 0) for outcome in outcomes)
 
-    def after(self, attempt: Attempt, most_full: int) -> Earlier:
+    def after(self, attempt: Attempt, most_full: int) -> AttemptTotals:
         """The sums with the attempt that came next; of full restarts so many are known at most."""
         saves = [span for span in (self.saves_every, attempt.saves_every) if span is not None]
         asked = (attempt.ended_at,) if attempt.asked_in_full and attempt.ended_at is not None else ()
         full = (*self.full, *asked)
-        return Earlier(
+        return AttemptTotals(
             outcomes={**self.outcomes, attempt.outcome: self.ended(attempt.outcome) + 1},
             began_at=self.began_at or attempt.created_at,
             at_work=self.at_work + attempt.ran,
@@ -67,4 +67,4 @@ class Earlier:
         )
 
 
-NONE_EARLIER = Earlier()
+NONE_EARLIER = AttemptTotals()

@@ -16,9 +16,9 @@ from functools import cached_property
 from trainmaster.domain.capacity.units import Demand, Units
 from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
-from trainmaster.domain.jobs.attempt_totals import NONE_EARLIER, Earlier
+from trainmaster.domain.jobs.attempt_totals import NONE_EARLIER, AttemptTotals
 from trainmaster.domain.jobs.lane import LaneParts, lane_name
-from trainmaster.domain.policy.settings import FailureClass, Wishes
+from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
 from trainmaster.images.domain.demand import wanted
 from trainmaster.images.domain.work import ImageWork
 
@@ -150,7 +150,7 @@ class Job:
     submitted_by: str | None = None
     attempt: Attempt | None = None
     past: tuple[Attempt, ...] = ()
-    earlier: Earlier = NONE_EARLIER
+    earlier: AttemptTotals = NONE_EARLIER
     hold: Hold | None = None
     retry_at: datetime | None = None
     returns: int = 0
@@ -160,7 +160,7 @@ class Job:
     history: tuple[Change, ...] = ()
     image: str = ""
     checkpointed: bool = False
-    wishes: Wishes = field(default_factory=Wishes)
+    wishes: PreemptionOverrides = field(default_factory=PreemptionOverrides)
     not_before: datetime | None = None
     deadline: datetime | None = None
     after: tuple[str, ...] = ()

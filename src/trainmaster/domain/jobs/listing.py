@@ -21,9 +21,9 @@ from trainmaster.domain.jobs.job import ACTIVE, ENDED, PRIORITY_LIMIT, WAITING, 
 from trainmaster.domain.jobs.names import MAX_NAME
 from trainmaster.domain.times import NEVER
 
-MOST_EXAMINED = 1_000
+MAX_EXAMINED = 1_000
 """Most jobs that one call of a listing looks at, so that a rare match costs several calls and not one long one."""
-MOST_LISTED = 1_000
+MAX_LISTED = 1_000
 """Longest page."""
 
 INFEASIBLE = "infeasible"
@@ -31,7 +31,7 @@ INFEASIBLE = "infeasible"
 NEVER_FIT = frozenset({"Infeasible", "CanNeverFit"})
 """Reasons of such jobs, as their types are called: those that ask for resources, and those that name pools."""
 
-_LONGEST_CURSOR = 2_000
+_MAX_CURSOR_LENGTH = 2_000
 
 
 class Part(StrEnum):
@@ -138,7 +138,7 @@ def page_of(jobs: Iterable[Job], matches: Callable[[Job], bool], limit: int) -> 
     found: list[Job] = []
     last: Job | None = None
     for examined, job in enumerate(jobs):
-        if last is not None and (len(found) == limit or examined >= MOST_EXAMINED):
+        if last is not None and (len(found) == limit or examined >= MAX_EXAMINED):
             return tuple(found), Cursor.behind(last).text()
         if matches(job):
             found.append(job)
@@ -148,12 +148,12 @@ def page_of(jobs: Iterable[Job], matches: Callable[[Job], bool], limit: int) -> 
 
 def check_limit(limit: int) -> None:
     """Raises `InvalidRequest` for a page length that no page can have."""
-    if not 1 <= limit <= MOST_LISTED:
-        raise InvalidRequest(f"A page has 1 to {MOST_LISTED} jobs.", field="limit")
+    if not 1 <= limit <= MAX_LISTED:
+        raise InvalidRequest(f"A page has 1 to {MAX_LISTED} jobs.", field="limit")
 
 
 def _unpacked(text: str) -> list[Any]:
-    if len(text) > _LONGEST_CURSOR:
+    if len(text) > _MAX_CURSOR_LENGTH:
         raise ValueError("too long")
     try:
         packed = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)

@@ -29,7 +29,7 @@ FADES = 0.99
 """What each end leaves of the weight of those before it: about the last hundred of a kind count."""
 ENOUGH = 8.0
 """Weight of a kind at which its own past counts as much as that of the wider kind."""
-MOST_KINDS = 48
+MAX_KINDS = 48
 """Kinds that are remembered; the one that was seen longest ago goes first."""
 
 LARGE = 8
@@ -37,8 +37,8 @@ LARGE = 8
 SHORTEST_WAIT = 60.0
 """Seconds: shorter waits are one bucket; there are four for each doubling above."""
 
-MOST_IMAGE_KINDS = 16
-"""The same of image jobs as `MOST_KINDS`."""
+MAX_IMAGE_KINDS = 16
+"""The same of image jobs as `MAX_KINDS`."""
 _WIDEST = frozenset({ALL, IMAGES})
 
 
@@ -236,7 +236,7 @@ class History:
         key = types_of(job)
         before = self.startups.get(key, took)
         startups = {**self.startups, key: before + (took - before) * _SMOOTHING}
-        return dict(list(startups.items())[-MOST_KINDS:])
+        return dict(list(startups.items())[-MAX_KINDS:])
 
 
 _EMPTY = Sketch()
@@ -285,6 +285,6 @@ def _kept(kinds: dict[str, Sketch]) -> dict[str, Sketch]:
     """As many kinds as are remembered; image jobs, of which there may be thousands an hour, push out only their own."""
     images = [kind for kind in kinds if kind.startswith(IMAGES)]
     others = [kind for kind in kinds if not kind.startswith(IMAGES)]
-    for kind in (*images[:-MOST_IMAGE_KINDS], *others[:-MOST_KINDS]):
+    for kind in (*images[:-MAX_IMAGE_KINDS], *others[:-MAX_KINDS]):
         del kinds[kind]
     return kinds

@@ -16,21 +16,21 @@ from trainmaster.domain.capacity.units import Pool, Units, total
 from trainmaster.domain.policy.roles import is_caller_pattern
 from trainmaster.domain.policy.settings import Budget, Expansion, Lending, Limits, Policy, Preemption, Retry, Share
 from trainmaster.domain.requests.fields import Problem, did_you_mean, shown
-from trainmaster.domain.requests.values import LARGEST_COUNT, LONGEST_LABEL, label
+from trainmaster.domain.requests.values import LARGEST_COUNT, MAX_LABEL_LENGTH, label
 from trainmaster.images.domain.endpoint import is_endpoint_pool, is_url, pool_parts
 
 LONGEST = timedelta(days=3_653)
 """Ten years: no duration of the settings is longer."""
-LONGEST_HOLD = timedelta(days=7)
-MOST_RESERVATIONS = 100
-MOST_ACTIONS = 500
+MAX_HOLD = timedelta(days=7)
+MAX_RESERVATIONS = 100
+MAX_ACTIONS = 500
 """Starts and preemptions of one pass; each takes calls of SageMaker, and a Lambda function ends after 15 minutes."""
-MOST_SHARES = 200
+MAX_SHARES = 200
 """All settings are one row of the table, which has at most 400 KB."""
-MOST_ROLES = 100
-MOST_PATTERNS = 100
+MAX_ROLES = 100
+MAX_PATTERNS = 100
 LARGEST_NUMBER = 1e12
-LONGEST_ENDPOINT = 700
+MAX_ENDPOINT_LENGTH = 700
 """Bytes of the name of an endpoint's pool: no job waits for a longer one."""
 _ZERO = timedelta(0)
 
@@ -43,22 +43,22 @@ def policy_problems(policy: Policy, pools: Mapping[str, Pool], catalogue: Catalo
         pools: the queue's.
         catalogue: what is known of instance types.
     """
-    yield from _whole("reservations", policy.reservations, MOST_RESERVATIONS)
+    yield from _whole("reservations", policy.reservations, MAX_RESERVATIONS)
     yield from _period("patienceSeconds", policy.patience)
     yield from _preemption_problems(policy.preemption, policy.limits)
     yield from _limit_problems(policy.limits)
     yield from _period("usageHalfLifeSeconds", policy.usage_half_life)
     for failure, retry in policy.retries.items():
         yield from _retry_problems(f"retries.{failure}", retry)
-    yield from _period("holdForSeconds", policy.hold_for, LONGEST_HOLD)
+    yield from _period("holdForSeconds", policy.hold_for, MAX_HOLD)
     yield from _part("cpuWeight", policy.cpu_weight)
     yield from _expansion_problems(policy.expansion, catalogue)
     if not _is_number(policy.resizes.payback):
         wrong = f"resizes.payback is {shown(policy.resizes.payback)}."
         yield Problem("resizes.payback", wrong, "Give a number from 0 on; 2 is usual.")
-    yield from _whole("mostActions", policy.most_actions, MOST_ACTIONS, least=1)
-    if len(policy.shares) > MOST_SHARES:
-        wrong = f"There are {len(policy.shares)} shares; a queue has at most {MOST_SHARES}."
+    yield from _whole("mostActions", policy.most_actions, MAX_ACTIONS, least=1)
+    if len(policy.shares) > MAX_SHARES:
+        wrong = f"There are {len(policy.shares)} shares; a queue has at most {MAX_SHARES}."
         yield Problem("shares", wrong, "Put teams together.")
     for name, share in policy.shares.items():
         yield from _share_problems(f"shares.{name}", share, pools)
@@ -83,8 +83,8 @@ def _preemption_problems(rules: Preemption, limits: Limits) -> Iterator[Problem]
 
 
 def _expansion_problems(rules: Expansion, catalogue: Catalogue) -> Iterator[Problem]:
-    if len(rules.types) > MOST_PATTERNS:
-        yield Problem("expansion.types", f"There are {len(rules.types)} patterns.", f"Give at most {MOST_PATTERNS}.")
+    if len(rules.types) > MAX_PATTERNS:
+        yield Problem("expansion.types", f"There are {len(rules.types)} patterns.", f"Give at most {MAX_PATTERNS}.")
     for index, pattern in enumerate(rules.types):
         alone = Expansion(types=(pattern,))
         if not any(alone.allows(kind.name) for kind in catalogue.types):
@@ -127,7 +127,7 @@ def _retry_problems(path: str, retry: Retry) -> Iterator[Problem]:
 def _share_problems(path: str, share: Share, pools: Mapping[str, Pool]) -> Iterator[Problem]:
     if label(share.name) is None:
         wrong = f"{shown(share.name)} is no name of a share."
-        hint = f"Use letters, digits, '-', '_' and '.', at most {LONGEST_LABEL}, the first a letter or digit."
+        hint = f"Use letters, digits, '-', '_' and '.', at most {MAX_LABEL_LENGTH}, the first a letter or digit."
         yield Problem(path, wrong, hint)
     units = {
         "nominal": share.nominal,
@@ -161,7 +161,7 @@ def _unit_problems(path: str, by_pool: Units, pools: Mapping[str, Pool]) -> Iter
 def _endpoint_problems(path: str, name: str) -> Iterator[Problem]:
     """Endpoints are pools only as long as image jobs need them, so what is said of one waits until then."""
     key, variant = pool_parts(name)
-    if not key or not (variant or is_url(key)) or not name.isprintable() or len(name.encode()) > LONGEST_ENDPOINT:
+    if not key or not (variant or is_url(key)) or not name.isprintable() or len(name.encode()) > MAX_ENDPOINT_LENGTH:
         hint = "Name it endpoint/<name>/<variant>, or endpoint/<url> for a model behind a URL: see GET /pools."
         yield Problem(path, f"{shown(name)} is no endpoint's pool.", hint)
 
@@ -199,8 +199,8 @@ def _budget_problems(path: str, budget: Budget) -> Iterator[Problem]:
 
 
 def _role_problems(path: str, roles: tuple[str, ...]) -> Iterator[Problem]:
-    if len(roles) > MOST_ROLES:
-        yield Problem(path, f"There are {len(roles)} patterns.", f"Give at most {MOST_ROLES}; '*' stands for any name.")
+    if len(roles) > MAX_ROLES:
+        yield Problem(path, f"There are {len(roles)} patterns.", f"Give at most {MAX_ROLES}; '*' stands for any name.")
     for index, pattern in enumerate(roles):
         if not is_caller_pattern(pattern):
             wrong = f"{shown(pattern)} matches no caller."

@@ -103,7 +103,7 @@ class Preemption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class PreemptionOverrides:
     """Preemption rules that a job asks for instead of the queue's; None for the queue's (see `Preemption`)."""
 
     min_runtime: timedelta | None = None

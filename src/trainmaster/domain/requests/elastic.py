@@ -20,13 +20,13 @@ Object = Mapping[str, object]
 
 MAX_FULL_RESTARTS = 1
 """Full restarts within the period where `restarts-before-full` is given alone: without one it would mean nothing."""
-MOST_FULL = 1_000
+MAX_FULL = 1_000
 """Full restarts within a period that the queue remembers, at most."""
-MOST_COUNTED = 49
+MAX_COUNTED = 49
 """Restarts within the period that a bound can be on: the nodes keep the newest 50 (`worker/state.RECORDS_KEPT`)."""
-MOST_SIZES = 1_000
+MAX_SIZES = 1_000
 """Every pass looks at the sizes of every elastic job."""
-LONGEST_LIST = 512
+MAX_LIST_LENGTH = 512
 """Characters of an environment variable (CreateTrainingJob, `Environment`), by which a job's nodes are told its sizes;
 for a step of 1 the bounds tell them."""
 _BOUNDS = ("max-instances", "instance-values")
@@ -37,7 +37,7 @@ _BUDGET = (*_COUNTED, "eval-period", "max-total-restarts", "max-full-restarts")
 _OTHERS = ("min-instances", "instance-step", "resize-by", "resize-target", *_TIMES, *_BUDGET)
 ELASTIC_OPTIONS = (*_BOUNDS, *_OTHERS)
 """All options of elastic jobs."""
-_MOST_SHOWN = 8
+_MAX_SHOWN = 8
 
 
 def is_elastic(request: Object) -> bool:
@@ -79,7 +79,7 @@ def sizes_shown(elastic: Elastic) -> str:
     """The sizes in words: `2, 4 or 8`, `1 to 16`, `2 to 16 in steps of 2`."""
     sizes = elastic.sizes
     if elastic.values or len(sizes) <= 2:
-        cut = [*map(str, sizes[:_MOST_SHOWN]), *(["..."] if sizes[_MOST_SHOWN:] else [])]
+        cut = [*map(str, sizes[:_MAX_SHOWN]), *(["..."] if sizes[_MAX_SHOWN:] else [])]
         return " or ".join(filter(None, (", ".join(cut[:-1]), cut[-1])))
     steps = "" if elastic.step == 1 else f" in steps of {elastic.step}"
     return f"{elastic.least} to {elastic.most}{steps}"
@@ -119,10 +119,10 @@ def _steps(request: Object, options: Options) -> Iterator[Problem]:
         wrong = f"From {least} to {most} there is no whole number of steps of {step}."
         hint = f"Give a step that divides {most - least}, or {reached} or {reached + step} as 'max-instances'."
         yield _problem(request, "instance-step", wrong, hint)
-    elif (sizes := (most - least) // step + 1) > MOST_SIZES:
-        wrong = f"The job has {sizes} sizes; at most {MOST_SIZES} are possible."
+    elif (sizes := (most - least) // step + 1) > MAX_SIZES:
+        wrong = f"The job has {sizes} sizes; at most {MAX_SIZES} are possible."
         yield _problem(request, "max-instances", wrong, "Give fewer, or a larger 'instance-step'.")
-    elif step > 1 and len(",".join(map(str, range(least, most + 1, step)))) > LONGEST_LIST:
+    elif step > 1 and len(",".join(map(str, range(least, most + 1, step)))) > MAX_LIST_LENGTH:
         wrong = f"The job has {sizes} sizes, more than its nodes can be told."
         yield _problem(request, "instance-step", wrong, "Give a larger step, a step of 1, or fewer 'max-instances'.")
 
@@ -144,7 +144,7 @@ def _values(request: Object, options: Options) -> Iterator[Problem]:
         yield _problem(request, "instance-values", wrong, f"Leave it out, or give {values[-1]} as 'max-instances'.")
     for name, bound, size in (("min-instances", least, values[0]), ("max-instances", most, values[-1])):
         if bound is not None and bound not in values:
-            wrong = f"{bound} is none of the sizes, {'+'.join(map(str, values[:_MOST_SHOWN]))}."
+            wrong = f"{bound} is none of the sizes, {'+'.join(map(str, values[:_MAX_SHOWN]))}."
             yield _problem(request, name, wrong, f"Give {size}, leave it out, or add {bound} to 'instance-values'.")
 
 
@@ -171,12 +171,12 @@ def _budget_problems(request: Object, options: Options) -> Iterator[Problem]:
     yield from _needs(request, ("max-full-restarts",), full, "Give '{0}' as well, or leave it out.")
     before = options.restarts_before_full
     for name, bound in zip(_COUNTED, (options.max_restarts, before), strict=True):
-        if bound is not None and bound > MOST_COUNTED:
-            wrong = f"No more than {MOST_COUNTED} restarts within a period are counted, and this is a bound of {bound}."
-            yield _problem(request, name, wrong, f"Give at most {MOST_COUNTED}, or leave it out.")
-    if options.max_full_restarts is not None and options.max_full_restarts > MOST_FULL:
-        wrong = f"No more than {MOST_FULL} full restarts within a period are counted."
-        yield _problem(request, "max-full-restarts", wrong, f"Give at most {MOST_FULL}.")
+        if bound is not None and bound > MAX_COUNTED:
+            wrong = f"No more than {MAX_COUNTED} restarts within a period are counted, and this is a bound of {bound}."
+            yield _problem(request, name, wrong, f"Give at most {MAX_COUNTED}, or leave it out.")
+    if options.max_full_restarts is not None and options.max_full_restarts > MAX_FULL:
+        wrong = f"No more than {MAX_FULL} full restarts within a period are counted."
+        yield _problem(request, "max-full-restarts", wrong, f"Give at most {MAX_FULL}.")
     for name, most in (("max-restarts", options.max_restarts), ("max-total-restarts", options.max_total_restarts)):
         if before is not None and most is not None and before > most:
             wrong = f"The job fails after {most} restarts ('{OPTION_PREFIX}{name}'), before {before} are counted."

@@ -20,7 +20,7 @@ Object = Mapping[str, object]
 
 STOP_SECONDS = 120
 """From SIGTERM to SIGKILL when a training job is stopped (developer guide, StopTrainingJob)."""
-MOST_ENVIRONMENT = 100
+MAX_ENVIRONMENT = 100
 """Environment variables that SageMaker takes (CreateTrainingJob, `Environment`)."""
 OWN_ENVIRONMENT = 16
 """As many the queue keeps for itself in an elastic job's containers."""
@@ -34,9 +34,9 @@ def form_problems(request: Object, elastic: Elastic) -> Iterator[Problem]:
     """What an elastic job's request may not say."""
     yield from _instances(request)
     environment = part(request, "Environment")
-    if len(environment) > (most := MOST_ENVIRONMENT - OWN_ENVIRONMENT):
+    if len(environment) > (most := MAX_ENVIRONMENT - OWN_ENVIRONMENT):
         wrong = f"There are {len(environment)} environment variables; an elastic job may have {most}."
-        hint = f"Leave some out: SageMaker takes {MOST_ENVIRONMENT}, and the queue adds its own."
+        hint = f"Leave some out: SageMaker takes {MAX_ENVIRONMENT}, and the queue adds its own."
         yield Problem("Environment", wrong, hint)
     if elastic.hook is Hook.MEMBERS:
         yield from _members(request)

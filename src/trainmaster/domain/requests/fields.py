@@ -12,9 +12,9 @@ from dataclasses import field as attribute
 
 from trainmaster.domain.errors import InvalidRequest
 
-LONGEST_SHOWN = 60
+MAX_SHOWN_LENGTH = 60
 """Most characters of a caller's text that a message repeats."""
-LONGEST_COMPARED = 100
+MAX_COMPARED_LENGTH = 100
 """Comparing two texts takes time in their product, so longer ones get no suggestion."""
 
 
@@ -79,7 +79,7 @@ def repeated(values: Iterable[str | None]) -> list[int]:
 def shown(value: object) -> str:
     """A value as a message may repeat it: short, ASCII, never the inside of a list or object."""
     if isinstance(value, str):
-        cut = value if len(value) <= LONGEST_SHOWN else value[: LONGEST_SHOWN - 3] + "..."
+        cut = value if len(value) <= MAX_SHOWN_LENGTH else value[: MAX_SHOWN_LENGTH - 3] + "..."
         return ascii(cut)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
@@ -89,12 +89,12 @@ def shown(value: object) -> str:
         return "a list"
     # Python refuses to print integers of more than a few thousand digits.
     huge = isinstance(value, int) and value.bit_length() > 128
-    return "a huge number" if huge else ascii(value)[:LONGEST_SHOWN]
+    return "a huge number" if huge else ascii(value)[:MAX_SHOWN_LENGTH]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """The known word that the given one is probably meant to be, whatever its case."""
-    if len(word) > LONGEST_COMPARED:
+    if len(word) > MAX_COMPARED_LENGTH:
         return None
     by_lower = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(word.casefold(), by_lower, n=1)

@@ -13,15 +13,15 @@ from typing import Any
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.jobs.job import ParentRule
-from trainmaster.domain.policy.settings import DEFAULT_SHARE, FailureClass, Wishes
+from trainmaster.domain.policy.settings import DEFAULT_SHARE, FailureClass, PreemptionOverrides
 from trainmaster.domain.requests.resource_text import resources_in, wrong_with
 from trainmaster.domain.requests.sizes import sizes_in, wrong_with_sizes
 from trainmaster.domain.requests.values import (
     EVENT,
     LARGEST_COUNT,
-    LONGEST_LABEL,
-    MOST_NAMES,
-    MOST_POOLS,
+    MAX_LABEL_LENGTH,
+    MAX_NAMES,
+    MAX_POOLS,
     count,
     duration,
     job_names,
@@ -99,9 +99,9 @@ class Options:
     max_full_restarts: int | None = None
 
     @property
-    def wishes(self) -> Wishes:
+    def wishes(self) -> PreemptionOverrides:
         """Preemption rules of its own."""
-        return Wishes(
+        return PreemptionOverrides(
             min_runtime=self.min_runtime,
             cooldown=self.cooldown,
             delay=self.preemption_delay,
@@ -135,7 +135,7 @@ def _period(text: str) -> timedelta | None:
 
 _DURATION = "a time of at most 28 days: seconds such as '1800', or units such as '30m', '2h', '1h30m' or '1d'"
 _MOMENT = "a moment in ISO 8601 with its zone, such as '2026-11-22T08:00:00Z' or '2026-11-22T09:00:00+01:00'"
-_LABEL = f"a name of letters, digits, '-', '_' and '.', at most {LONGEST_LABEL}, the first a letter or digit"
+_LABEL = f"a name of letters, digits, '-', '_' and '.', at most {MAX_LABEL_LENGTH}, the first a letter or digit"
 _FROM_0 = f"a whole number from 0 to {LARGEST_COUNT}"
 _FROM_1 = f"a whole number from 1 to {LARGEST_COUNT}"
 _TRIES = f"how often the job is tried again: a whole number from 0 to {LARGEST_COUNT}"
@@ -143,7 +143,7 @@ _TRIES = f"how often the job is tried again: a whole number from 0 to {LARGEST_C
 OPTIONS: Mapping[str, Option] = {
     "preemptible": Option(switch, "'true' or 'false'"),
     "share": Option(label, _LABEL),
-    "pools": Option(pool_names, f"1 to {MOST_POOLS} names of pools, best first, with spaces or '+' between them"),
+    "pools": Option(pool_names, f"1 to {MAX_POOLS} names of pools, best first, with spaces or '+' between them"),
     "resources": Option(resources_in, "members such as 'accelerators=8+vcpus=96'", wrong_with),
     "instances": Option(positive, _FROM_1),
     "min-runtime": Option(duration, _DURATION),
@@ -152,7 +152,7 @@ OPTIONS: Mapping[str, Option] = {
     "max-preemptions": Option(count, _FROM_0),
     "not-before": Option(moment, _MOMENT),
     "deadline": Option(moment, _MOMENT),
-    "after": Option(job_names, f"1 to {MOST_NAMES} names of jobs, with spaces or '+' between them"),
+    "after": Option(job_names, f"1 to {MAX_NAMES} names of jobs, with spaces or '+' between them"),
     "after-failure": Option(_parent_rule, "'cancel', 'fail' or 'run'"),
     "group": Option(label, _LABEL),
     "max-concurrent": Option(positive, _FROM_1),

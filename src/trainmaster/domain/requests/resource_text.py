@@ -16,9 +16,9 @@ from trainmaster.domain.requests.fields import did_you_mean, entries, shown, tex
 from trainmaster.domain.requests.tag_names import RESOURCES_TAG
 
 MEMBERS = tuple(each.name for each in fields(Resources))
-MOST_ACCELERATORS = 1_000
-MOST_VCPUS = 10_000
-MOST_GIB = 99_999.9
+MAX_ACCELERATORS = 1_000
+MAX_VCPUS = 10_000
+MAX_GIB = 99_999.9
 """More than any instance has, by far; with one decimal, so that `str(Resources)` gives back what was read."""
 
 _BETWEEN = re.compile(r"[ ,+]+")
@@ -26,10 +26,10 @@ _COUNT = re.compile(r"[0-9]{1,5}")
 _GIB = re.compile(r"[0-9]{1,5}(\.[0-9])?")
 _MAKER = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _TAKES: Mapping[str, str] = {
-    "accelerators": f"a whole number up to {MOST_ACCELERATORS}",
-    "accelerator_memory_gib": f"GiB of all accelerators of an instance, with at most one decimal, up to {MOST_GIB}",
-    "vcpus": f"a whole number up to {MOST_VCPUS}",
-    "memory_gib": f"GiB with at most one decimal, up to {MOST_GIB}",
+    "accelerators": f"a whole number up to {MAX_ACCELERATORS}",
+    "accelerator_memory_gib": f"GiB of all accelerators of an instance, with at most one decimal, up to {MAX_GIB}",
+    "vcpus": f"a whole number up to {MAX_VCPUS}",
+    "memory_gib": f"GiB with at most one decimal, up to {MAX_GIB}",
     "accelerator": "who makes them: 'nvidia', 'aws', 'amd' or 'habana'",
 }
 _EXAMPLE = "'accelerators=8+vcpus=96+memory_gib=768'"
@@ -95,7 +95,7 @@ def _value(name: str, amount: str) -> int | float | str | None:
         maker = amount.casefold()
         return maker if _MAKER.fullmatch(maker) else None
     if name in ("accelerators", "vcpus"):
-        most = MOST_ACCELERATORS if name == "accelerators" else MOST_VCPUS
+        most = MAX_ACCELERATORS if name == "accelerators" else MAX_VCPUS
         return int(amount) if _COUNT.fullmatch(amount) and int(amount) <= most else None
     return float(amount) if _GIB.fullmatch(amount) else None
 

@@ -15,7 +15,7 @@ from trainmaster.domain.capacity.units import Demand, Pool
 from trainmaster.domain.requests.fields import part, text, whole
 from trainmaster.domain.requests.resources import CONFIG
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 """Instance types that a warning names."""
 
 
@@ -56,4 +56,4 @@ def _possible(demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue) -
 
 
 def _named(names: Sequence[str]) -> str:
-    return " or ".join(names[:MOST_NAMED])
+    return " or ".join(names[:MAX_NAMED])

@@ -16,7 +16,7 @@ Object = Mapping[str, object]
 
 DEFAULT_RUNTIME = 86_400
 """Seconds: `MaxRuntimeInSeconds` where a request has none (StoppingCondition, API reference)."""
-LONGEST_RUNTIME = 28 * 86_400
+MAX_RUNTIME = 28 * 86_400
 """Seconds: the most that SageMaker takes (StoppingCondition, API reference)."""
 _CHANNELS = "InputDataConfig"
 _KEEP_ALIVE = f"{CONFIG}.KeepAlivePeriodInSeconds"
@@ -59,11 +59,11 @@ def _algorithm(request: Object) -> Iterator[Problem]:
 
 def _runtime(request: Object) -> Iterator[Problem]:
     runtime = whole(part(request, "StoppingCondition"), "MaxRuntimeInSeconds")
-    if runtime is not None and runtime > LONGEST_RUNTIME:
+    if runtime is not None and runtime > MAX_RUNTIME:
         yield Problem(
             "StoppingCondition.MaxRuntimeInSeconds",
             f"MaxRuntimeInSeconds is {shown(runtime)}, longer than 28 days.",
-            f"Give at most {LONGEST_RUNTIME}.",
+            f"Give at most {MAX_RUNTIME}.",
         )
 
 

@@ -14,9 +14,9 @@ from trainmaster.domain.jobs.names import MAX_NAME, STAMP
 LONGEST = timedelta(days=28)
 """No attempt runs longer (StoppingCondition, API reference), so no longer duration means anything."""
 LARGEST_COUNT = 100_000
-MOST_NAMES = 16
-MOST_POOLS = 8
-LONGEST_LABEL = 63
+MAX_NAMES = 16
+MAX_POOLS = 8
+MAX_LABEL_LENGTH = 63
 
 # Digits of other scripts are digits to Python.
 _DURATION = re.compile(r"(?:([0-9]{1,4})d)?(?:([0-9]{1,5})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,7})s)?")
@@ -74,19 +74,19 @@ def positive(text: str) -> int | None:
 
 def label(text: str) -> str | None:
     """The name of a share or group. It becomes a part of keys, so the signs that separate those do not occur in it."""
-    return text if len(text) <= LONGEST_LABEL and _LABEL.fullmatch(text) else None
+    return text if len(text) <= MAX_LABEL_LENGTH and _LABEL.fullmatch(text) else None
 
 
 def job_names(text: str) -> tuple[str, ...] | None:
-    """Names of jobs with spaces or `+` between them, each once; at least one, at most `MOST_NAMES`."""
+    """Names of jobs with spaces or `+` between them, each once; at least one, at most `MAX_NAMES`."""
     names = tuple(dict.fromkeys(name for name in _BETWEEN_NAMES.split(text) if name))
-    return names if 1 <= len(names) <= MOST_NAMES and all(map(_is_job_name, names)) else None
+    return names if 1 <= len(names) <= MAX_NAMES and all(map(_is_job_name, names)) else None
 
 
 def pool_names(text: str) -> tuple[str, ...] | None:
-    """Names of pools with spaces or `+` between them, each once; at least one, at most `MOST_POOLS`."""
+    """Names of pools with spaces or `+` between them, each once; at least one, at most `MAX_POOLS`."""
     names = tuple(dict.fromkeys(name for name in _BETWEEN_NAMES.split(text) if name))
-    return names if 1 <= len(names) <= MOST_POOLS and all(map(label, names)) else None
+    return names if 1 <= len(names) <= MAX_POOLS and all(map(label, names)) else None
 
 
 def resize_target(text: str) -> str | None:

@@ -20,7 +20,7 @@ from trainmaster.domain.shares.charging import charged_until
 from trainmaster.images.domain.endpoint import is_endpoint_pool
 
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MOST_STRANGERS = 64
+MAX_STRANGERS = 64
 """Accounts that are kept of shares that the policy does not know; the one that ended longest ago goes first."""
 
 
@@ -135,7 +135,7 @@ def _bounded(accounts: dict[str, Account], policy: Policy) -> Mapping[str, Accou
     strangers = sorted(
         (account.at, name) for name, account in accounts.items() if name not in policy.shares and name != DEFAULT_SHARE
     )
-    for _, name in strangers[:-MOST_STRANGERS]:
+    for _, name in strangers[:-MAX_STRANGERS]:
         del accounts[name]
     return accounts
 

@@ -155,13 +155,15 @@ class Routes:
 
         The same name and body again give the same answer (200); the same name with another body is refused (409).
         """
-        made = submit(self._parts.desk, self._parts.door, request.root, self._caller)
+        made = submit(self._parts.api_context, self._parts.admission, request.root, self._caller)
         return _json(job_views.submission_view(made), HTTPStatus.ACCEPTED if made.new else HTTPStatus.OK)
 
     def add_image_job(self, request: Annotated[ImageJobRequest, Body()]) -> Response[str]:
         """Checks the request; its image's header is read next. A refusal then goes to the image dead-letter queue."""
         parts = self._parts
-        return _json(*received(parts.desk.store, parts.image_queue, parts.check_model, request.root, self._caller))
+        return _json(
+            *received(parts.api_context.store, parts.image_queue, parts.check_model, request.root, self._caller)
+        )
 
     def plan(self, request: Annotated[job_models.PlanRequest, Body()]) -> Response[str]:
         """Checks the request as a submission would, and says what would come of it and for whom. Nothing is stored."""
@@ -176,21 +178,23 @@ class Routes:
         cursor: Cursor = None,
     ) -> Response[str]:
         """Jobs that hold capacity, waiting ones in queue order, held ones, then the newest that ended."""
-        return _json(pages.jobs_page(self._parts.desk, state, Filter(share=share, pool=pool), limit, cursor))
+        return _json(pages.jobs_page(self._parts.api_context, state, Filter(share=share, pool=pool), limit, cursor))
 
     def get_job(self, name: JobName, why: Why = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
         """A job with its attempts, its history and the request that was submitted."""
         parts = self._parts
-        job = pages.found(parts.desk, name, None if parts.image_queue is None else parts.refusals)
-        story = pages.story_of(self._parts.desk, job) if why else None
-        return _json(job_views.detail_view(job, self._parts.desk.store.request_of(name), self._remarks(job), story))
+        job = pages.found(parts.api_context, name, None if parts.image_queue is None else parts.refusals)
+        story = pages.story_of(self._parts.api_context, job) if why else None
+        return _json(
+            job_views.detail_view(job, self._parts.api_context.store.request_of(name), self._remarks(job), story)
+        )
 
     def get_rendezvous(self, name: JobName) -> Response[str]:
         """The nodes of the newest attempt: members of the present world with their ranks, waiting and spare ones.
 
         What they say themselves; no node at all where none has come, or the job's program meets in another way.
         """
-        return _json(pages.rendezvous_of(self._parts.desk, self._parts.groups, name))
+        return _json(pages.rendezvous_of(self._parts.api_context, self._parts.groups, name))
 
     def answer_resize(self, name: JobName, answer_: Annotated[elastic_models.ResizeAnswer, Body()]) -> Response[str]:
         """The answer of whoever carries out a custom resize. The same answer again changes nothing.
@@ -199,17 +203,17 @@ class Routes:
         out, or another answer came first: then what is recorded stands.
         """
         answer = Answer(**{**answer_.model_dump(), "outcome": Outcome(answer_.outcome)})
-        job = answer_resize(self._parts.desk, name, answer)
+        job = answer_resize(self._parts.api_context, name, answer)
         return _json(job_views.job_view(job, self._remarks(job)))
 
     def cancel_job(self, name: JobName) -> Response[str]:
         """Takes a waiting job off the queue at once, or has one that holds capacity stopped for good."""
-        job = cancel(self._parts.desk, name, self._who)
+        job = cancel(self._parts.api_context, name, self._who)
         return _json(job_views.job_view(job), HTTPStatus.ACCEPTED if job.state in ACTIVE else HTTPStatus.OK)
 
     def change_job(self, name: JobName, change_: Annotated[job_models.JobChange, Body()]) -> Response[str]:
         """Both members at once are one change. A job that is held or released keeps its entry time."""
-        job = change(self._parts.desk, name, self._who, priority=change_.priority, hold=change_.hold)
+        job = change(self._parts.api_context, name, self._who, priority=change_.priority, hold=change_.hold)
         return _json(job_views.job_view(job, self._remarks(job)))
 
     def get_queue(self, limit: Limit = LISTED, cursor: Cursor = None) -> Response[str]:
@@ -217,28 +221,32 @@ class Routes:
 
         Held jobs are not in the queue: see GET /jobs?state=held.
         """
-        return _json(pages.queue_page(self._parts.desk, limit, cursor))
+        return _json(pages.queue_page(self._parts.api_context, limit, cursor))
 
     def get_pools(self, history: History = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
         """Caps, and what becomes of them, in instances."""
-        in_force = self._parts.desk.store.settings(history=history)
-        return _json(pool_views.pools(self._parts.desk, in_force, history=history))
+        in_force = self._parts.api_context.store.settings(history=history)
+        return _json(pool_views.pools(self._parts.api_context, in_force, history=history))
 
     def set_pools(self, settings: Annotated[pool_models.PoolSettings, Body()]) -> Response[str]:
         """Jobs that hold more than a lowered cap run on, and those of a pool that is gone; nothing new starts there."""
         asked = [pool_views.pool_asked(each) for each in settings.pools]
-        return _json(pool_views.pools(self._parts.desk, set_pools(self._parts.desk, asked, version=settings.version)))
+        return _json(
+            pool_views.pools(
+                self._parts.api_context, set_pools(self._parts.api_context, asked, version=settings.version)
+            )
+        )
 
     def set_pool(self, name: Pool, pool: Annotated[pool_models.NamedPool, Body()]) -> Response[str]:
         """What is absent is as by default; other pools stay as they are."""
-        done = put_pool(self._parts.desk, pool_views.named_pool_asked(name, pool), version=pool.version)
-        return _json(pool_views.one_pool(self._parts.desk, done, name))
+        done = put_pool(self._parts.api_context, pool_views.named_pool_asked(name, pool), version=pool.version)
+        return _json(pool_views.one_pool(self._parts.api_context, done, name))
 
     def change_pool(self, name: Pool, change_: Annotated[pool_models.PoolChange, Body()]) -> Response[str]:
         """What is absent stays as it is. A pool that drains starts nothing more, and lets end what runs there."""
         asked = pool_views.change_asked(change_)
-        done = change_pool(self._parts.desk, name, asked, version=change_.version)
-        return _json(pool_views.one_pool(self._parts.desk, done, name))
+        done = change_pool(self._parts.api_context, name, asked, version=change_.version)
+        return _json(pool_views.one_pool(self._parts.api_context, done, name))
 
     def remove_pool(
         self,
@@ -250,16 +258,16 @@ class Routes:
 
         Refused where jobs hold instances of it or can run nowhere else, unless forced; and where a share names it.
         """
-        done = remove_pool(self._parts.desk, name, force=force, version=version)
-        return _json(pool_views.removal(self._parts.desk, done))
+        done = remove_pool(self._parts.api_context, name, force=force, version=version)
+        return _json(pool_views.removal(self._parts.api_context, done))
 
     def get_settings(self) -> Response[str]:
         """All settings but the pools, the default ones too."""
-        return _document(in_force(self._parts.desk.store.settings()))
+        return _document(in_force(self._parts.api_context.store.settings()))
 
     def set_settings(self, settings: Annotated[Settings, Body()]) -> Response[str]:
         """What is absent is as by default. Where one setting is wrong, all those in force stay."""
-        done = set_policy(self._parts.desk, settings.document, version=settings.version)
+        done = set_policy(self._parts.api_context, settings.document, version=settings.version)
         return _document(in_force(done))
 
     def openapi(self) -> Response[str]:
@@ -274,8 +282,8 @@ class Routes:
     def _who(self) -> str:
         return self._caller or "an unknown caller"
 
-    def _remarks(self, job: Job) -> job_views.Remarks | None:
-        return pages.remarks_by_name(self._parts.desk, [job]).get(job.name)
+    def _remarks(self, job: Job) -> job_views.QueueStatus | None:
+        return pages.remarks_by_name(self._parts.api_context, [job]).get(job.name)
 
 
 def _json(view: BaseModel, status: HTTPStatus = HTTPStatus.OK) -> Response[str]:

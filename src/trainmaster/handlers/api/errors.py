@@ -23,7 +23,7 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
 from trainmaster.domain import errors
 from trainmaster.handlers.api.body import no_body
 from trainmaster.handlers.api.paths import path_of
-from trainmaster.service.faults import told_of
+from trainmaster.service.faults import log_fields
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ def unexpected(error: Exception, request_id: str) -> Trouble:
     """What the caller is told of an error that should not have been, whatever its type."""
     # The text of a foreign exception may repeat what it choked on, so the log gets types and places only.
     text = str(error) if isinstance(error, errors.TrainmasterError) else None
-    log.error("failed", extra={**told_of(error), "text": text})
+    log.error("failed", extra={**log_fields(error), "text": text})
     hint = f"Tell whoever runs the queue: request {request_id}."
     return Trouble(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", _UNEXPECTED, hint=hint)
 

@@ -20,66 +20,68 @@ from trainmaster.handlers.models import elastic as elastic_models
 from trainmaster.handlers.models import jobs as job_models
 from trainmaster.handlers.views import jobs as job_views
 from trainmaster.handlers.views.elastic import rendezvous_view
-from trainmaster.handlers.views.jobs import Remarks
+from trainmaster.handlers.views.jobs import QueueStatus
 from trainmaster.handlers.views.pools import use_of_pools
 from trainmaster.images.ports import Refusals
 from trainmaster.ports import Groups
-from trainmaster.service.change import Desk
+from trainmaster.service.change import ApiContext
 from trainmaster.service.explain.explain import beyond, explain, image_ends, is_running_image
-from trainmaster.service.explain.why import Story, story
+from trainmaster.service.explain.why import WaitDiagnosis, story
 
 
-def jobs_page(desk: Desk, states: Collection[str], which: Filter, limit: int, cursor: str | None) -> job_models.Jobs:
+def jobs_page(
+    context: ApiContext, states: Collection[str], which: Filter, limit: int, cursor: str | None
+) -> job_models.Jobs:
     """Jobs that match, each with what is said of it. Raises `InvalidRequest` for a wrong cursor.
 
     Infeasible ones are picked from those that wait, once the plan has told which they are: such a page may be short.
     """
     stored = frozenset(JobState(state) for state in states if state != INFEASIBLE)
     which = replace(which, states=stored if INFEASIBLE not in states else stored | WAITING)
-    page = desk.store.browse(_offering(desk, which), limit=limit, cursor=cursor)
-    remarks = remarks_by_name(desk, page.jobs)
+    page = context.store.browse(_offering(context, which), limit=limit, cursor=cursor)
+    remarks = remarks_by_name(context, page.jobs)
     picked = [job for job in page.jobs if not states or job.state in stored or _is_infeasible(remarks.get(job.name))]
     jobs = [job_views.job_view(job, remarks.get(job.name)) for job in picked]
     return job_models.Jobs(jobs=jobs, next_cursor=page.cursor)
 
 
-def _is_infeasible(remarks: Remarks | None) -> bool:
+def _is_infeasible(remarks: QueueStatus | None) -> bool:
     reason = None if remarks is None else remarks.reason
     return reason is not None and reason.type in NEVER_FIT
 
 
-def queue_page(desk: Desk, limit: int, cursor: str | None) -> job_models.Queue:
+def queue_page(context: ApiContext, limit: int, cursor: str | None) -> job_models.Queue:
     """Waiting jobs in queue order with remarks, and the pools. Raises `InvalidRequest` for a wrong cursor."""
-    page = desk.store.browse(Filter(states=WAITING), limit=limit, cursor=cursor)
-    in_force, snapshot = desk.store.settings(), desk.store.survey()
-    remarks = _remarks_in(snapshot, desk, page.jobs)
+    page = context.store.browse(Filter(states=WAITING), limit=limit, cursor=cursor)
+    in_force, snapshot = context.store.settings(), context.store.survey()
+    remarks = _remarks_in(snapshot, context, page.jobs)
     jobs = [job_views.job_view(job, remarks.get(job.name)) for job in page.jobs]
     return job_models.Queue(
-        jobs=jobs, next_cursor=page.cursor, pools=use_of_pools(in_force, snapshot, desk.clock.now())
+        jobs=jobs, next_cursor=page.cursor, pools=use_of_pools(in_force, snapshot, context.clock.now())
     )
 
 
-def remarks_by_name(desk: Desk, jobs: Iterable[Job]) -> Mapping[str, Remarks]:
+def remarks_by_name(context: ApiContext, jobs: Iterable[Job]) -> Mapping[str, QueueStatus]:
     """Remarks by name, of jobs that wait, have a deadline, or show images; nothing is read where none does."""
     told = [
         job
         for job in jobs
         if job.state in WAITING or is_running_image(job) or (job.deadline is not None and job.state not in ENDED)
     ]
-    return _remarks_in(desk.store.survey(), desk, told) if told else {}
+    return _remarks_in(context.store.survey(), context, told) if told else {}
 
 
-def story_of(desk: Desk, job: Job) -> Story | None:
+def story_of(context: ApiContext, job: Job) -> WaitDiagnosis | None:
     """Why a job waits, at length; None of one that does not wait, or that a pass does not look at."""
     if job.state not in WAITING:
         return None
-    snapshot = desk.store.survey()
-    return None if beyond(snapshot, [job]) else story(snapshot, desk.clock.now(), job)
+    snapshot = context.store.survey()
+    return None if beyond(snapshot, [job]) else story(snapshot, context.clock.now(), job)
 
 
-def rendezvous_of(desk: Desk, groups: Groups, name: str) -> elastic_models.Rendezvous:
+def rendezvous_of(context: ApiContext, groups: Groups, name: str) -> elastic_models.Rendezvous:
     """How the nodes of the job's newest attempt stand. Raises `JobNotFound`."""
-    job = found(desk, name)
+    job = found(context, name)
     if job.attempt is None:
         return rendezvous_view(None, None)
     run = job.attempt.training_job_name
@@ -89,9 +91,9 @@ def rendezvous_of(desk: Desk, groups: Groups, name: str) -> elastic_models.Rende
         return rendezvous_view(run, None, str(error))
 
 
-def found(desk: Desk, name: str, refusals: Refusals | None = None) -> Job:
+def found(context: ApiContext, name: str, refusals: Refusals | None = None) -> Job:
     """The job of that name. Raises `JobNotFound`, which tells of a refused request for it where one is remembered."""
-    job = desk.store.find(name)
+    job = context.store.find(name)
     if job is None:
         refused = None if refusals is None else refusals.of(name)
         told = "" if refused is None else f" {refused.words()}"
@@ -99,21 +101,21 @@ def found(desk: Desk, name: str, refusals: Refusals | None = None) -> Job:
     return job
 
 
-def _offering(desk: Desk, which: Filter) -> Filter:
+def _offering(context: ApiContext, which: Filter) -> Filter:
     """The filter with what an instance of its pool has, for jobs that ask for resources; they run on demand."""
     if which.pool is None:
         return which
-    in_force = desk.store.settings()
+    in_force = context.store.settings()
     pool = in_force.pools.get(which.pool)
     if pool is None or pool.kind is not Kind.ON_DEMAND:
         return which
     return replace(which, offers=in_force.catalogue.of_pool(pool))
 
 
-def _remarks_in(snapshot: Snapshot, desk: Desk, jobs: Iterable[Job]) -> dict[str, Remarks]:
-    now, jobs = desk.clock.now(), list(jobs)
+def _remarks_in(snapshot: Snapshot, context: ApiContext, jobs: Iterable[Job]) -> dict[str, QueueStatus]:
+    now, jobs = context.clock.now(), list(jobs)
     waiting = [job for job in jobs if job.state in WAITING]
-    explained = explain(desk.store, now, waiting, snapshot) if waiting else {}
+    explained = explain(context.store, now, waiting, snapshot) if waiting else {}
     offers = Offers(snapshot.pools, snapshot.catalogue)
     demands = {job.name: resolved(job.demand, offers) for job in waiting}
     remarks = {

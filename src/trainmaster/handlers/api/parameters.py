@@ -22,10 +22,10 @@ from trainmaster.domain.requests import did_you_mean, shown
 
 NAME_PATTERN = r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$"
 """SageMaker's pattern of a training job's name (CreateTrainingJob, `TrainingJobName`)."""
-MOST_LISTED = 100
+MAX_LISTED = 100
 LISTED = 50
-_LONGEST_CURSOR = 2_100
-_LONGEST_WORD = 256
+_MAX_CURSOR_LENGTH = 2_100
+_MAX_WORD_LENGTH = 256
 # The same names as NAME_PATTERN's, without its nested repetition.
 _NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?")
 
@@ -84,17 +84,17 @@ States = Annotated[
         "`infeasible` are waiting jobs that no pool could hold, even when empty."
     ),
 ]
-Share = Annotated[str | None, Query(description="Only jobs of this share.", max_length=_LONGEST_WORD)]
+Share = Annotated[str | None, Query(description="Only jobs of this share.", max_length=_MAX_WORD_LENGTH)]
 Why = Annotated[
     bool,
     Query(description="Tell also what stands in a waiting job's way, and what would help; it takes a while."),
 ]
 PoolName = Annotated[
-    str | None, Query(description="Only jobs that could take instances from this pool.", max_length=_LONGEST_WORD)
+    str | None, Query(description="Only jobs that could take instances from this pool.", max_length=_MAX_WORD_LENGTH)
 ]
-Limit = Annotated[int, Query(description="Most jobs of the page; it may have fewer.", ge=1, le=MOST_LISTED)]
+Limit = Annotated[int, Query(description="Most jobs of the page; it may have fewer.", ge=1, le=MAX_LISTED)]
 Cursor = Annotated[
-    str | None, Query(description="The `nextCursor` of the page before, unchanged.", max_length=_LONGEST_CURSOR)
+    str | None, Query(description="The `nextCursor` of the page before, unchanged.", max_length=_MAX_CURSOR_LENGTH)
 ]
 
 

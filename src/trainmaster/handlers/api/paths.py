@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from trainmaster.domain.requests import shown
 
-_LONGEST_NAME = 64
+_MAX_NAME_LENGTH = 64
 # Of a pool or share: such as `shares.vision.nominal.ml.p5.48xlarge`.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 
@@ -21,7 +21,7 @@ def path_of(where: Sequence[str | int]) -> str | None:
     for part in where:
         if isinstance(part, int):
             path += f"[{part}]"
-        elif len(part) <= _LONGEST_NAME and (_is_member(part) or (path and _NAME.fullmatch(part))):
+        elif len(part) <= _MAX_NAME_LENGTH and (_is_member(part) or (path and _NAME.fullmatch(part))):
             path += f".{part}" if path else part
         else:
             path += f"[{shown(part)}]"

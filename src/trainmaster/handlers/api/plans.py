@@ -16,11 +16,11 @@ from trainmaster.images.domain.request import SIZE_FIELD, is_image_request
 from trainmaster.images.handlers.api import offered
 from trainmaster.images.handlers.models import read_request
 from trainmaster.images.ports import ImageIntake, KnownEndpoints
-from trainmaster.images.service.dry_run import Sight, foresee
+from trainmaster.images.service.dry_run import DryRunContext, foresee
 from trainmaster.images.service.intake import Asked
 from trainmaster.images.service.url_check import Reachable
-from trainmaster.service.admission.policy import Door
-from trainmaster.service.change import Desk
+from trainmaster.service.admission.policy import AdmissionPolicy
+from trainmaster.service.change import ApiContext
 from trainmaster.service.submit import plan
 
 _LARGEST = 2**31 - 1
@@ -35,11 +35,11 @@ class Parts(Protocol):
         """The deployment's settings."""
 
     @property
-    def desk(self) -> Desk:
+    def api_context(self) -> ApiContext:
         """What the use cases need."""
 
     @property
-    def door(self) -> Door:
+    def admission(self) -> AdmissionPolicy:
         """The deployment's rules for requests."""
 
     @property
@@ -58,13 +58,13 @@ class Parts(Protocol):
 def planned(parts: Parts, body: Mapping[str, Any], caller: str | None) -> Plan:
     """What a request would come to. Raises what a submission would raise, and `InvalidRequest` without a size."""
     if not is_image_request(body):
-        return plan_view(*plan(parts.desk, parts.door, body, caller))
+        return plan_view(*plan(parts.api_context, parts.admission, body, caller))
     offered(parts.image_queue)
     size = _size_of(body.get(SIZE_FIELD))
     request = {name: value for name, value in body.items() if name != SIZE_FIELD}
     reading = read_request(request)
-    sight = Sight(parts.store, parts.settings.limits, parts.settings.account, parts.check_model)
-    explanation, advice, found = foresee(parts.desk, sight, Asked(reading.request, request, caller), size)
+    sight = DryRunContext(parts.store, parts.settings.limits, parts.settings.account, parts.check_model)
+    explanation, advice, found = foresee(parts.api_context, sight, Asked(reading.request, request, caller), size)
     return plan_view(explanation, (*reading.warnings, *advice), found)
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from trainmaster.domain.elastic.rendezvous import Role
 from trainmaster.domain.elastic.sizes import Cause, Hook
-from trainmaster.domain.text import LONGEST_REASON
+from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.handlers.models.base import Answer, Asked
 
 
@@ -22,7 +22,7 @@ class ResizeAnswer(Asked):
     token: Annotated[str, Field(min_length=1, max_length=64, description="Of the resize, as it was asked.")]
     outcome: Annotated[Literal["done", "refused"], Field(description="refused: the job goes on as it was.")]
     instances: Annotated[int | None, Field(ge=1, description="Where it is done: how many the job has now.")] = None
-    reason: Annotated[str, Field(max_length=LONGEST_REASON, description="Where it is refused: why.")] = ""
+    reason: Annotated[str, Field(max_length=MAX_REASON_LENGTH, description="Where it is refused: why.")] = ""
 
 
 MemberState = Literal["requested", "starting", "working", "draining", "stopping"]

@@ -10,21 +10,21 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from trainmaster.domain.capacity.pool_history import Deed
+from trainmaster.domain.capacity.pool_history import PoolAction
 from trainmaster.domain.capacity.pools import (
     HIGHEST_PRICE,
     LARGEST_CAP,
-    LONGEST_NAME,
-    MOST_ACCELERATORS,
-    MOST_GIB,
-    MOST_VCPUS,
+    MAX_ACCELERATORS,
+    MAX_GIB,
+    MAX_NAME_LENGTH,
+    MAX_VCPUS,
 )
 from trainmaster.domain.capacity.units import Kind, PlanStatus
 from trainmaster.handlers.models.base import Answer, Asked
 from trainmaster.service.capacity.pool_use import State
 
 INSTANCE_TYPE = r"^ml\.[a-z0-9-]{1,30}\.[a-z0-9-]{1,30}$"
-MOST_POOLS = 200
+MAX_POOLS = 200
 
 _OF_TYPE = "Of one instance; 0: as known of the type."
 Cap = Annotated[int, Field(ge=0, le=LARGEST_CAP, description="Most instances that jobs may hold at once.")]
@@ -33,9 +33,9 @@ Foreign = Annotated[
 ]
 Price = Annotated[float, Field(ge=0, le=HIGHEST_PRICE, description="Dollars for an hour of one instance, for budgets.")]
 Draining = Annotated[bool, Field(description="Nothing more is started in it; what runs there ends by itself.")]
-Accelerators = Annotated[int, Field(ge=0, le=MOST_ACCELERATORS, description=_OF_TYPE)]
-VCpus = Annotated[int, Field(ge=0, le=MOST_VCPUS, description=_OF_TYPE)]
-Memory = Annotated[float, Field(ge=0, le=MOST_GIB, description="GiB of one instance; 0: as known of the type.")]
+Accelerators = Annotated[int, Field(ge=0, le=MAX_ACCELERATORS, description=_OF_TYPE)]
+VCpus = Annotated[int, Field(ge=0, le=MAX_VCPUS, description=_OF_TYPE)]
+Memory = Annotated[float, Field(ge=0, le=MAX_GIB, description="GiB of one instance; 0: as known of the type.")]
 Maker = Annotated[
     str,
     Field(
@@ -46,7 +46,7 @@ Maker = Annotated[
 ]
 AcceleratorMemory = Annotated[
     float,
-    Field(ge=0, le=MOST_GIB, description="GiB of all accelerators of one instance; 0: as known of the type."),
+    Field(ge=0, le=MAX_GIB, description="GiB of all accelerators of one instance; 0: as known of the type."),
 ]
 Version = Annotated[
     int | None, Field(ge=0, description="Where given, refused (409) unless it is still the version in force.")
@@ -80,7 +80,7 @@ class PoolSetting(PoolParts):
     name: Annotated[
         str | None,
         Field(
-            max_length=LONGEST_NAME,
+            max_length=MAX_NAME_LENGTH,
             description="Without one: the instance type, followed by `.` and the kind where it is not on demand.",
             examples=["p5-spot"],
         ),
@@ -90,7 +90,7 @@ class PoolSetting(PoolParts):
 class PoolSettings(Asked):
     """All pools: one that is not named is gone. Jobs that hold more than a lowered cap run on."""
 
-    pools: Annotated[list[PoolSetting], Field(max_length=MOST_POOLS)]
+    pools: Annotated[list[PoolSetting], Field(max_length=MAX_POOLS)]
     version: Version = None
 
 
@@ -192,7 +192,7 @@ Dollars = Annotated[
 class PoolDeed(Answer):
     """What the manager does to a pool of its own: makes it or makes it larger, makes it smaller, or removes it."""
 
-    change: Deed
+    change: PoolAction
     pool: str
     instance_type: str
     before: Annotated[int, Field(description="Instances; 0 of a pool that is made.")]

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 from trainmaster.domain.capacity.pools import LARGEST_CAP
 from trainmaster.domain.document import Document
 from trainmaster.domain.policy.document import settings_document
-from trainmaster.domain.policy.problems import LONGEST, MOST_ACTIONS, MOST_RESERVATIONS
+from trainmaster.domain.policy.problems import LONGEST, MAX_ACTIONS, MAX_RESERVATIONS
 from trainmaster.domain.policy.settings import (
     Budget,
     Choose,
@@ -225,7 +225,7 @@ class Settings(Asked):
     order: Annotated[Order, Field(strict=False, description="Among jobs of equal priority.")] = _POLICY.order
     reservations: Annotated[
         int,
-        Field(ge=0, le=MOST_RESERVATIONS, description="How many of the first blocked jobs of a pool are reserved for."),
+        Field(ge=0, le=MAX_RESERVATIONS, description="How many of the first blocked jobs of a pool are reserved for."),
     ] = _POLICY.reservations
     patience_seconds: Annotated[
         Period, Field(description="A job that has waited longer goes first within its priority, in any order.")
@@ -263,7 +263,7 @@ class Settings(Asked):
         int,
         Field(
             ge=1,
-            le=MOST_ACTIONS,
+            le=MAX_ACTIONS,
             description="Most starts and preemptions of one pass of the manager; four starts of image jobs are one.",
         ),
     ] = _POLICY.most_actions

@@ -13,7 +13,7 @@ from typing import Any, cast
 from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Attempt
-from trainmaster.domain.jobs.attempt_totals import Earlier
+from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.deadline import Outlook
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Expand
@@ -27,7 +27,7 @@ from trainmaster.images.handlers.views import image_view, kind_of
 from trainmaster.ports import Request
 from trainmaster.service.explain.consequences import Consequences, Delay
 from trainmaster.service.explain.explain import Explanation
-from trainmaster.service.explain.why import Holder, Story
+from trainmaster.service.explain.why import Holder, WaitDiagnosis
 from trainmaster.service.submit import Submission
 
 NOT_CONSIDERED_YET = (
@@ -37,7 +37,7 @@ NOT_CONSIDERED_YET = (
 
 
 @dataclass(frozen=True, slots=True)
-class Remarks:
+class QueueStatus:
     """What is said of a job beyond the job itself; all None for one of which nothing is.
 
     `demand` has the pools in force now, of a job that asks for resources; `expected_end` is an image job's.
@@ -54,12 +54,12 @@ class Remarks:
     expected_end: datetime | None = None
 
 
-def remarks_of(explanation: Explanation | None) -> Remarks:
+def remarks_of(explanation: Explanation | None) -> QueueStatus:
     """What the plan says of a job."""
     if explanation is None:
-        return Remarks()
+        return QueueStatus()
     not_considered = reason_models.Reason(type="NotConsideredYet", message=NOT_CONSIDERED_YET)
-    return Remarks(
+    return QueueStatus(
         explanation.position,
         explanation.at_least,
         reason_view(explanation.reason) if explanation.considered else not_considered,
@@ -70,10 +70,12 @@ def remarks_of(explanation: Explanation | None) -> Remarks:
     )
 
 
-def remarks_without_plan(job: Job, deadline: Outlook | None = None, expected_end: datetime | None = None) -> Remarks:
+def remarks_without_plan(
+    job: Job, deadline: Outlook | None = None, expected_end: datetime | None = None
+) -> QueueStatus:
     """What can be said of a job that is not in the queue: why it is held, and how it stands to its deadline or end."""
     reason = reason_view(lifecycle.held_reason(job))
-    return Remarks(reason=reason, deadline=deadline_view(deadline), expected_end=expected_end)
+    return QueueStatus(reason=reason, deadline=deadline_view(deadline), expected_end=expected_end)
 
 
 def deadline_view(outlook: Outlook | None) -> forecast_models.Deadline | None:
@@ -98,7 +100,7 @@ def reason_view(reason: Reason | None) -> reason_models.Reason | None:
     return reason_models.Reason(type=kind, message=reason.words(), **own)
 
 
-def job_view(job: Job, remarks: Remarks | None = None) -> job_models.Job:
+def job_view(job: Job, remarks: QueueStatus | None = None) -> job_models.Job:
     """A job, with what the plan says of it where it waits."""
     return job_models.Job(**_members(job, remarks))
 
@@ -113,7 +115,9 @@ def submission_view(submission: Submission) -> job_models.Submission:
     )
 
 
-def detail_view(job: Job, request: Request, remarks: Remarks | None, why: Story | None = None) -> job_models.JobDetail:
+def detail_view(
+    job: Job, request: Request, remarks: QueueStatus | None, why: WaitDiagnosis | None = None
+) -> job_models.JobDetail:
     """A job with its history and its request, and the story of why it waits where there is one."""
     history = [
         job_models.Change(at=line.at, before=line.before, after=line.after, reason=line.reason, attempt=line.attempt)
@@ -122,7 +126,7 @@ def detail_view(job: Job, request: Request, remarks: Remarks | None, why: Story 
     return job_models.JobDetail(**_members(job, remarks), history=history, job_details=dict(request), why=why_view(why))
 
 
-def why_view(story: Story | None) -> forecast_models.Why | None:
+def why_view(story: WaitDiagnosis | None) -> forecast_models.Why | None:
     """The story of a waiting job."""
     if story is None:
         return None
@@ -181,7 +185,7 @@ def _creation_view(decided: Expand) -> forecast_models.Creation:
     )
 
 
-def _members(job: Job, remarks: Remarks | None) -> dict[str, Any]:
+def _members(job: Job, remarks: QueueStatus | None) -> dict[str, Any]:
     remarks = remarks or remarks_without_plan(job)
     demand = remarks.demand or job.demand
     return {
@@ -249,7 +253,7 @@ def _attempt_view(attempt: Attempt) -> job_models.Attempt:
     )
 
 
-def _earlier_view(earlier: Earlier) -> job_models.EarlierAttempts | None:
+def _earlier_view(earlier: AttemptTotals) -> job_models.EarlierAttempts | None:
     if earlier.began_at is None:
         return None
     return job_models.EarlierAttempts(

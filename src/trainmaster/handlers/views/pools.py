@@ -17,16 +17,16 @@ from trainmaster.handlers.models import pools as pool_models
 from trainmaster.ports import QueueSettings
 from trainmaster.service.capacity.pool_use import Usage, Waiting, pool_usage, state_of, waiting_for, weights
 from trainmaster.service.capacity.pools import Removal
-from trainmaster.service.change import Desk
+from trainmaster.service.change import ApiContext
 
 _FIELDS = {"accelerators": "accelerators_per_unit"}
 """Fields of a pool that are called otherwise when they travel."""
 
 
-def pools(desk: Desk, in_force: QueueSettings, *, history: bool = False) -> pool_models.Pools:
+def pools(context: ApiContext, in_force: QueueSettings, *, history: bool = False) -> pool_models.Pools:
     """How the pools stand; with `history` also what the manager has lately done to its own."""
     return pool_models.Pools(
-        pools=use_of_pools(in_force, desk.store.survey(), desk.clock.now()),
+        pools=use_of_pools(in_force, context.store.survey(), context.clock.now()),
         version=in_force.version,
         history=[event_view(event) for event in reversed(in_force.history)] if history else None,
     )
@@ -42,14 +42,14 @@ def deed_view(event: PoolEvent) -> pool_models.PoolDeed:
     return pool_models.PoolDeed(**_deed(event))
 
 
-def one_pool(desk: Desk, in_force: QueueSettings, name: str) -> pool_models.Pool:
+def one_pool(context: ApiContext, in_force: QueueSettings, name: str) -> pool_models.Pool:
     """How one of them stands."""
-    return next(pool for pool in pools(desk, in_force).pools if pool.name == name)
+    return next(pool for pool in pools(context, in_force).pools if pool.name == name)
 
 
-def removal(desk: Desk, done: Removal) -> pool_models.Removal:
+def removal(context: ApiContext, done: Removal) -> pool_models.Removal:
     """What became of a pool's removal."""
-    left, found = pools(desk, done.settings), done.leaving
+    left, found = pools(context, done.settings), done.leaving
     return pool_models.Removal(
         pools=left.pools,
         version=left.version,

@@ -15,7 +15,7 @@ from typing import Any
 from trainmaster.adapters.aws_errors import translated
 from trainmaster.images.domain.capacity import LOOKED_BACK
 
-MOST_ASKED = 500
+MAX_ASKED = 500
 """Metrics of one call (CloudWatch API, GetMetricData, `MetricDataQueries`)."""
 _MINUTE = timedelta(minutes=1)
 _LATE = 1
@@ -36,8 +36,8 @@ class CloudWatchConcurrency:
     def least(
         self, asked: Collection[tuple[str, str]], now: datetime, *, role: str | None = None
     ) -> Mapping[tuple[str, str], float]:
-        """What each instance had at least, of no more than `MOST_ASKED`; see `ports.image.Concurrency`."""
-        by_id = {f"m{number}": each for number, each in enumerate(list(asked)[:MOST_ASKED])}
+        """What each instance had at least, of no more than `MAX_ASKED`; see `ports.image.Concurrency`."""
+        by_id = {f"m{number}": each for number, each in enumerate(list(asked)[:MAX_ASKED])}
         if not by_id:
             return {}
         client = self._client_of(role)

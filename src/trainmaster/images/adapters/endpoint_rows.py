@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trainmaster.adapters.dynamodb.rows import Key, Row, keyed
-from trainmaster.adapters.dynamodb.table import ABSENT, MOST_GOT, Guard, Table
+from trainmaster.adapters.dynamodb.table import ABSENT, MAX_GOT, Guard, Table
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.document import document, value_of
 from trainmaster.domain.errors import TooLarge
@@ -19,7 +19,7 @@ from trainmaster.images.domain.endpoint import Endpoint
 from trainmaster.images.domain.endpoint_set import Caps, endpoint_pools, needed
 
 ENDPOINTS = "endpoints"
-_LONGEST_KEY = 1_024
+_MAX_KEY_LENGTH = 1_024
 """Bytes of a sort key (DynamoDB developer guide, "Quotas")."""
 
 
@@ -48,15 +48,15 @@ class EndpointPools:
 
 def known_endpoints(table: Table, keys: Collection[str]) -> dict[str, Endpoint]:
     """Those of these that are remembered, by key, strongly consistent."""
-    wanted = [endpoint_key(key) for key in sorted(set(keys)) if 0 < len(key.encode()) <= _LONGEST_KEY]
-    parts = (wanted[first : first + MOST_GOT] for first in range(0, len(wanted), MOST_GOT))
+    wanted = [endpoint_key(key) for key in sorted(set(keys)) if 0 < len(key.encode()) <= _MAX_KEY_LENGTH]
+    parts = (wanted[first : first + MAX_GOT] for first in range(0, len(wanted), MAX_GOT))
     found = (endpoint_of(row) for part in parts for row in table.get_all(part))
     return {endpoint.key: endpoint for endpoint in found}
 
 
 def remember(table: Table, endpoint: Endpoint, before: Endpoint | None) -> bool:
     """Keep it in place of `before`; see `ports.image.KnownEndpoints`. Raises `TooLarge`."""
-    if len(endpoint.key.encode()) > _LONGEST_KEY:
+    if len(endpoint.key.encode()) > _MAX_KEY_LENGTH:
         raise TooLarge("The endpoint's name is more than the queue can keep.", field="imageProcessor.name")
     row = table.get(endpoint_key(endpoint.key))
     if (None if row is None else endpoint_of(row)) != before:

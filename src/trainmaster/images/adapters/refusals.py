@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from trainmaster.adapters.dynamodb.rows import Key, keyed
 from trainmaster.adapters.dynamodb.table import Table
-from trainmaster.domain.text import LONGEST_REASON
+from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.images.domain.refusal import KEPT, Refusal
 from trainmaster.ports import Clock
 
@@ -30,7 +30,7 @@ class DynamoRefusals:
 
     def note(self, refusal: Refusal) -> None:
         """Remember it; see `ports.image.Refusals`."""
-        told = {"reason": refusal.reason[:LONGEST_REASON], "field": refusal.field, "at": refusal.at.isoformat()}
+        told = {"reason": refusal.reason[:MAX_REASON_LENGTH], "field": refusal.field, "at": refusal.at.isoformat()}
         self.table.put(keyed(row_of(refusal.job), **told, expires=int((refusal.at + KEPT).timestamp())))
 
     def of(self, job: str) -> Refusal | None:

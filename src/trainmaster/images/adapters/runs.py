@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from trainmaster.adapters.dynamodb.rows import Row, keyed
-from trainmaster.adapters.dynamodb.table import ABSENT, MOST_ACTIONS, Action, Guard, Table
+from trainmaster.adapters.dynamodb.table import ABSENT, MAX_ACTIONS, Action, Guard, Table
 from trainmaster.domain.document import document
 from trainmaster.domain.errors import Throttled
 from trainmaster.images.adapters.run_rows import (
@@ -65,7 +65,7 @@ class DynamoRuns:
         records = leases.laid_out(regions)
         plan = planned(job, attempt, records, abreast)
         # Nearly always nothing is there yet, and all of it is one transaction.
-        if len(records) < MOST_ACTIONS and self._laid(plan, records, None, []):
+        if len(records) < MAX_ACTIONS and self._laid(plan, records, None, []):
             return plan
         for _ in range(_MEETINGS):
             run, rows = self._read(job)
@@ -243,4 +243,4 @@ class DynamoRuns:
 
 def _parts(actions: Sequence[Action]) -> Iterator[Sequence[Action]]:
     """As many as one transaction takes, in order."""
-    return (actions[first : first + MOST_ACTIONS] for first in range(0, len(actions), MOST_ACTIONS))
+    return (actions[first : first + MAX_ACTIONS] for first in range(0, len(actions), MAX_ACTIONS))

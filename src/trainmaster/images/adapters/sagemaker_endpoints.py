@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_MOST_PAGES = 10
+_MAX_PAGES = 10
 """An endpoint has at most 50 tags; a page has at least one."""
 
 
@@ -87,7 +87,7 @@ def _with_tags(client: SageMakerClient, endpoint: Endpoint, arn: str) -> Endpoin
 def _tags(client: SageMakerClient, arn: str) -> dict[str, str]:
     tags: dict[str, str] = {}
     asked: dict[str, Any] = {}
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         answer = client.list_tags(ResourceArn=arn, **asked)
         tags |= {tag["Key"]: tag["Value"] for tag in answer["Tags"]}
         if not answer.get("NextToken"):

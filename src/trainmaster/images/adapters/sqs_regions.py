@@ -15,9 +15,9 @@ from trainmaster.domain.errors import Throttled, Unavailable
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-MOST_MESSAGES = 10
+MAX_MESSAGES = 10
 """Of one SendMessageBatch (SQS API reference)."""
-LONGEST_DELAY = 900
+MAX_DELAY = 900
 """Seconds that a message can be kept back (SendMessage, `DelaySeconds`)."""
 _TRIES = 3
 
@@ -38,9 +38,9 @@ class SqsRegions:
 
     def dispatch(self, job: str, attempt: int, numbers: Sequence[int], *, after: float = 0.0) -> None:
         """Have each of these worked on; see `ports.image.RegionQueue`. Raises `NotPermitted` too."""
-        delay = min(max(0, round(after)), LONGEST_DELAY)
-        for first in range(0, len(numbers), MOST_MESSAGES):
-            self._send([_entry(job, attempt, number, delay) for number in numbers[first : first + MOST_MESSAGES]])
+        delay = min(max(0, round(after)), MAX_DELAY)
+        for first in range(0, len(numbers), MAX_MESSAGES):
+            self._send([_entry(job, attempt, number, delay) for number in numbers[first : first + MAX_MESSAGES]])
 
     def _send(self, entries: list[dict[str, Any]]) -> None:
         """A batch's answer tells for each message whether the queue has it; the others are sent again."""

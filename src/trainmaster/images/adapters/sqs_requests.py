@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.adapters.aws_errors import translated
 from trainmaster.adapters.sqs import LARGEST_MESSAGE, NOT_SQS
 from trainmaster.domain.errors import TooLarge
-from trainmaster.domain.text import LONGEST_REASON
+from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.images.ports import CALLER, REASON
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _attributes(texts: Mapping[str, str], room: int) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for name, text in texts.items():
         left = room - _size(told) - len(name) - len(_TYPE)
-        cut = NOT_SQS.sub("?", text).encode()[: max(0, min(LONGEST_REASON, left))].decode(errors="ignore")
+        cut = NOT_SQS.sub("?", text).encode()[: max(0, min(MAX_REASON_LENGTH, left))].decode(errors="ignore")
         if cut:
             told[name] = {"DataType": _TYPE, "StringValue": cut}
     return told

@@ -10,20 +10,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from trainmaster.domain.text import LONGEST_REASON
+from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.images.domain.tiling import Region, Window
 from trainmaster.images.domain.work import MERGE, Claim, RegionRecord, RegionState
 
 MERGING = Region(number=MERGE, window=Window(0, 0, 0, 0), tiles=0)
 """The last step, as a region of nothing."""
 SETTLED = frozenset({RegionState.DONE, RegionState.FAILED})
-MOST_PAUSES = 28
+MAX_PAUSES = 28
 """Pauses in a row, without a tile done between, after which a region that is told to slow down has failed.
 
 They add up to six hours: longer than endpoints take to scale out or to be updated (minutes, at most an hour), and than
 most troubles of a Region. Who comes back after that finds a dead letter with the reason, not a job that waits for ever.
 """
-_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=30), timedelta(seconds=900)
+_FIRST_PAUSE, _MAX_PAUSE_LENGTH = timedelta(seconds=30), timedelta(seconds=900)
 """The longest is what SQS can keep a message back for (SendMessage, `DelaySeconds`)."""
 _TOLERANCE = timedelta(seconds=5)
 """How far two workers' clocks may differ."""
@@ -54,7 +54,7 @@ def is_dead(record: RegionRecord, dead_before: datetime) -> bool:
 def pause(pauses: int) -> timedelta:
     """How long a region pauses that was told to slow down so often in a row; twice as long each time, up to a limit."""
     # Doubling five times has passed the longest; powers of what a row could say might be too large.
-    return min(_FIRST_PAUSE * 2 ** min(pauses - 1, 5), _LONGEST_PAUSE) if pauses else timedelta(0)
+    return min(_FIRST_PAUSE * 2 ** min(pauses - 1, 5), _MAX_PAUSE_LENGTH) if pauses else timedelta(0)
 
 
 def due(record: RegionRecord) -> datetime | None:
@@ -106,7 +106,7 @@ def left(record: RegionRecord, now: datetime, *, reason: str, final: bool, pause
     """
     state = RegionState.FAILED if final else RegionState.PENDING
     tries = record.tries if (reason and not pauses) or final else record.tries - 1
-    told = (reason or record.reason)[:LONGEST_REASON]
+    told = (reason or record.reason)[:MAX_REASON_LENGTH]
     return replace(record, state=state, tries=tries, worker="", beat_at=now, reason=told, pauses=pauses)
 
 

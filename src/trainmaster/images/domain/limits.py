@@ -17,7 +17,7 @@ from trainmaster.domain.requests.values import LARGEST_COUNT, positive
 from trainmaster.images.domain.endpoint import Endpoint, Limits
 
 HIGHEST_TARGET = 1.5
-MOST_WORKERS = 64
+MAX_WORKERS = 64
 """Requests that a region may make at once: each is a thread of a worker, with a tile and an answer in its memory."""
 _NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9}")
 _SIZE = re.compile(r"\(\s*([0-9]+)\s*,\s*([0-9]+)\s*,?\s*\)|([0-9]+)\s*,\s*([0-9]+)")
@@ -51,11 +51,11 @@ def _size(text: str) -> tuple[int, int] | None:
 
 def _workers(text: str) -> int | None:
     count = positive(text)
-    return count if count is not None and count <= MOST_WORKERS else None
+    return count if count is not None and count <= MAX_WORKERS else None
 
 
 _WHOLE = f"a whole number from 1 to {LARGEST_COUNT}"
-_WORKERS = f"a whole number from 1 to {MOST_WORKERS}"
+_WORKERS = f"a whole number from 1 to {MAX_WORKERS}"
 _SHARE = f"a number from 0.0 to {HIGHEST_TARGET}, such as 0.8 for 80 percent"
 
 VARIABLES: Mapping[str, _Setting] = {

@@ -24,13 +24,13 @@ _ENDPOINT = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", re.ASCII)
 # S3's bucket names, old ones among them, and ARNs, which stand for them in its API (developer guide, "access points").
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{2,254}|arn:aws[a-z-]*:s3[a-z0-9:/._-]+", re.ASCII)
 
-_LONGEST_KEY = 600
+_MAX_KEY_LENGTH = 600
 """Bytes of a model's URL, as its pool has it in its name: with that the table makes keys of at most 1,024 bytes."""
-MOST_OUTPUTS = 10
+MAX_OUTPUTS = 10
 """Each region's result is written to every one."""
-_LONGEST_PREFIX = 512
+_MAX_PREFIX_LENGTH = 512
 """Bytes; keys of results have the job's and the image's name behind it, and S3 takes 1,024."""
-_MOST_PARAMETERS, _LONGEST_PARAMETER = 50, 1024
+_MAX_PARAMETERS, _MAX_PARAMETER_LENGTH = 50, 1024
 """InvokeEndpoint has a dozen, and none takes more characters (`CustomAttributes`)."""
 _HEADER = re.compile(r"[\x20-\x7e]*")
 """What a header of HTTP may hold, as which such parameters travel."""
@@ -191,13 +191,13 @@ def problems(request: ImageRequest) -> Iterator[Problem]:
 
 def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
     path = "imageProcessorParameters"
-    if len(parameters) > _MOST_PARAMETERS:
+    if len(parameters) > _MAX_PARAMETERS:
         wrong = f"There are {len(parameters)} parameters."
-        yield Problem(path, wrong, f"Give at most {_MOST_PARAMETERS}: those of InvokeEndpoint.")
+        yield Problem(path, wrong, f"Give at most {_MAX_PARAMETERS}: those of InvokeEndpoint.")
     for name, value in parameters.items():
         text = value if isinstance(value, str) else repr(value)
-        if len(name) > _LONGEST_PARAMETER or len(text) > _LONGEST_PARAMETER:
-            wrong = f"A parameter, or its name, has more than {_LONGEST_PARAMETER} characters."
+        if len(name) > _MAX_PARAMETER_LENGTH or len(text) > _MAX_PARAMETER_LENGTH:
+            wrong = f"A parameter, or its name, has more than {_MAX_PARAMETER_LENGTH} characters."
             yield Problem(path, wrong, "Give shorter ones.")
         elif not _HEADER.fullmatch(text):
             wrong = f"{shown(text)} cannot be sent: it goes into a header of HTTP."
@@ -205,15 +205,15 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _output_problems(outputs: Sequence[Output]) -> Iterator[Problem]:
-    if len(outputs) > MOST_OUTPUTS:
-        yield Problem("outputs", f"There are {len(outputs)} outputs.", f"Give at most {MOST_OUTPUTS}.")
+    if len(outputs) > MAX_OUTPUTS:
+        yield Problem("outputs", f"There are {len(outputs)} outputs.", f"Give at most {MAX_OUTPUTS}.")
     for index, output in enumerate(outputs):
         if not _BUCKET.fullmatch(output.bucket):
             wrong = f"{shown(output.bucket)} is no name of a bucket."
             yield Problem(f"outputs[{index}].bucket", wrong, "Give the bucket alone; what follows goes into prefix.")
-        if len(output.prefix.encode()) > _LONGEST_PREFIX or any(ord(each) < ord(" ") for each in output.prefix):
+        if len(output.prefix.encode()) > _MAX_PREFIX_LENGTH or any(ord(each) < ord(" ") for each in output.prefix):
             wrong = f"{shown(output.prefix)} cannot begin a key."
-            hint = f"Give at most {_LONGEST_PREFIX} bytes, without control characters."
+            hint = f"Give at most {_MAX_PREFIX_LENGTH} bytes, without control characters."
             yield Problem(f"outputs[{index}].prefix", wrong, hint)
 
 
@@ -244,8 +244,8 @@ def _processor_problems(processor: Processor) -> Iterator[Problem]:
     if processor.is_http:
         found = [*_url_problems(_MODEL_FIELD, processor.name, ("http", "https"))]
         yield from found
-        if not found and len(key_of(processor.name).encode()) > _LONGEST_KEY:
-            text = f"The model's URL has more than {_LONGEST_KEY} bytes before its query."
+        if not found and len(key_of(processor.name).encode()) > _MAX_KEY_LENGTH:
+            text = f"The model's URL has more than {_MAX_KEY_LENGTH} bytes before its query."
             yield Problem(_MODEL_FIELD, text, "Give a shorter one; what is behind '?' does not count.")
     elif not _ENDPOINT.fullmatch(processor.name):
         wrong = f"{shown(processor.name)} is no name of a SageMaker endpoint."

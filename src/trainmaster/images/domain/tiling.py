@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from trainmaster.domain.errors import InvalidRequest
 
-MOST_REGIONS = 10_000
+MAX_REGIONS = 10_000
 """Of an image; each is a record, a message and a result. At the guide's sizes that is a million pixels each way."""
-MOST_TILES = 250_000
+MAX_TILES = 250_000
 """Of a region; more are no work for one worker."""
 
 
@@ -112,7 +112,7 @@ def region_count(part: Window, cut: Cut) -> int:
     """How many regions a part has.
 
     Raises `InvalidRequest` for a part without pixels, for tiles that are larger than a region, or not larger than their
-    overlap, and for more than `MOST_REGIONS` of them, or `MOST_TILES` in one.
+    overlap, and for more than `MAX_REGIONS` of them, or `MAX_TILES` in one.
     """
     across, down = _axes(part, cut)
     return across.regions * down.regions
@@ -143,8 +143,8 @@ def _axes(part: Window, cut: Cut) -> tuple[_Axis, _Axis]:
     # Only where both axes have room for one does ModelRunner count full tiles alone.
     full = all(extent >= tile for extent, _, tile, _ in sizes)
     across, down = (_axis(*each, full=full) for each in sizes)
-    if across.regions * down.regions > MOST_REGIONS:
-        wrong = f"The image would be cut into {across.regions * down.regions} regions, more than {MOST_REGIONS}."
+    if across.regions * down.regions > MAX_REGIONS:
+        wrong = f"The image would be cut into {across.regions * down.regions} regions, more than {MAX_REGIONS}."
         hint = "Give larger tiles or a smaller overlap, or ask for a smaller part of the image (regionOfInterest)."
         raise InvalidRequest(wrong, field="imageProcessorTileOverlap", hint=hint)
     return across, down
@@ -164,8 +164,8 @@ def _check(part: Window, cut: Cut) -> None:
             hint = f"Give at most {min(cut.region)}, or set a larger REGION_SIZE."
             raise InvalidRequest(wrong, field="imageProcessorTileSize", hint=hint)
     most = Window(0, 0, min(part.width, cut.region[0]), min(part.height, cut.region[1]))
-    if (found := _tile_count(most, cut)) > MOST_TILES:
-        wrong = f"A region would be cut into {found} tiles, more than {MOST_TILES}."
+    if (found := _tile_count(most, cut)) > MAX_TILES:
+        wrong = f"A region would be cut into {found} tiles, more than {MAX_TILES}."
         hint = "Give larger tiles or a smaller overlap."
         raise InvalidRequest(wrong, field="imageProcessorTileSize", hint=hint)
 

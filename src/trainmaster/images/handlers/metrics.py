@@ -10,13 +10,13 @@ from collections.abc import Iterable
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from trainmaster.images.service.metrics import Figures
+from trainmaster.images.service.metrics import ImageJobMetrics
 
 NAMESPACE = "OSML/ModelRunner"
 _Figure = tuple[str, MetricUnit, float]
 
 
-def tell_figures(figures: Figures) -> None:
+def tell_figures(figures: ImageJobMetrics) -> None:
     """The figures of a pass."""
     _tell(
         ("Invocations", MetricUnit.Count, 1),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from trainmaster.domain.text import LONGEST_REASON
+from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.images.domain.refusal import KEPT, Refusal
 from trainmaster.ports import Clock
 
@@ -21,7 +21,7 @@ class MemoryRefusals:
 
     def note(self, refusal: Refusal) -> None:
         """Remember it; see `ports.image.Refusals`."""
-        self._noted[refusal.job] = replace(refusal, reason=refusal.reason[:LONGEST_REASON])
+        self._noted[refusal.job] = replace(refusal, reason=refusal.reason[:MAX_REASON_LENGTH])
 
     def of(self, job: str) -> Refusal | None:
         """The newest of that name; see `ports.image.Refusals`."""

@@ -23,7 +23,7 @@ from trainmaster.images.pixels.reading.headers import RasterHeaders
 from trainmaster.images.pixels.reading.windows import Image
 from trainmaster.images.pixels.roles import Roles
 from trainmaster.images.pixels.work.models import (
-    MOST_CONNECTIONS,
+    MAX_CONNECTIONS,
     HttpModel,
     Model,
     Patient,
@@ -124,7 +124,7 @@ class Imaging:
     def _s3(self) -> S3Client:
         patience = Config(
             retries={"mode": "standard", "total_max_attempts": 5},
-            max_pool_connections=MOST_CONNECTIONS,
+            max_pool_connections=MAX_CONNECTIONS,
             connect_timeout=5,
             read_timeout=60,
         )

@@ -21,7 +21,7 @@ from trainmaster.images.ports import KnownEndpoints
 from trainmaster.images.service.intake import SHARE_FIELD, Asked, check_share_of, job_of, there_already, work_in
 from trainmaster.images.service.url_check import Reachable, check_model
 from trainmaster.service.admission.shares import check_budget
-from trainmaster.service.change import Desk
+from trainmaster.service.change import ApiContext
 from trainmaster.service.explain.consequences import Consequences, consequences
 from trainmaster.service.explain.explain import Explanation, explain
 
@@ -30,7 +30,7 @@ USUAL_VARIANT = "AllTraffic"
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class DryRunContext:
     """What foreseeing needs beside the queue.
 
     Attributes:
@@ -47,12 +47,12 @@ class Sight:
 
 
 def foresee(
-    desk: Desk, sight: Sight, asked: Asked, size: tuple[int, int] | None
+    context: ApiContext, sight: DryRunContext, asked: Asked, size: tuple[int, int] | None
 ) -> tuple[Explanation, tuple[str, ...], Consequences]:
     """What would happen if this request were sent now, and what to beware of.
 
     Args:
-        desk: the queue.
+        context: the queue.
         sight: what else there is to know.
         asked: the request as it would be sent.
         size: pixels of the image, or of its region of interest, width and height; None where nobody has said it, which
@@ -60,8 +60,8 @@ def foresee(
 
     Raises `InvalidRequest`, `ShareNotAllowed`, `BudgetExhausted`, `NameTaken`.
     """
-    policy = desk.store.settings(catalogue=False).policy
-    there, now = there_already(desk.store, asked), desk.clock.now()
+    policy = context.store.settings(catalogue=False).policy
+    there, now = there_already(context.store, asked), context.clock.now()
     advice: tuple[str, ...] = ()
     if there is not None:
         job = there
@@ -69,13 +69,15 @@ def foresee(
         check_share_of(asked, policy)
         check_model(sight.reachable, asked.request)
         job, advice = _newcomer(sight, asked, size, now)
-        check_budget(desk.store, desk.clock, job, asked.body, policy, field=SHARE_FIELD)
-    snapshot = _with_its_endpoint(desk.store.survey(), sight, job, now)
-    explanation = explain(desk.store, now, [job], snapshot)[job.name]
+        check_budget(context.store, context.clock, job, asked.body, policy, field=SHARE_FIELD)
+    snapshot = _with_its_endpoint(context.store.survey(), sight, job, now)
+    explanation = explain(context.store, now, [job], snapshot)[job.name]
     return explanation, advice, consequences(snapshot, now, job) if there is None else Consequences()
 
 
-def _newcomer(sight: Sight, asked: Asked, size: tuple[int, int] | None, now: datetime) -> tuple[Job, tuple[str, ...]]:
+def _newcomer(
+    sight: DryRunContext, asked: Asked, size: tuple[int, int] | None, now: datetime
+) -> tuple[Job, tuple[str, ...]]:
     """The job that the request would make of an image of this size."""
     if size is None:
         example = f'"{SIZE_FIELD}": [20480, 20480]'
@@ -99,7 +101,7 @@ def _variant(endpoint: Endpoint, asked: Asked) -> tuple[str, tuple[str, ...]]:
     return variant, (f"Nothing is known of the endpoint {endpoint.key} yet: {taken}",)
 
 
-def _with_its_endpoint(snapshot: Snapshot, sight: Sight, job: Job, now: datetime) -> Snapshot:
+def _with_its_endpoint(snapshot: Snapshot, sight: DryRunContext, job: Job, now: datetime) -> Snapshot:
     """The snapshot with the pools of the job's endpoint, which no other job may need."""
     asked = needed([job])
     pools = endpoint_pools(asked, sight.known.known(asked), caps_of(sight.limits, lambda: now))

@@ -17,12 +17,12 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.images.domain.endpoint import Endpoint, Limits, is_serving, is_url, never_described
 from trainmaster.images.domain.endpoint_set import needed
 from trainmaster.images.ports import Endpoints, KnownEndpoints, amend
-from trainmaster.images.service.external_load import Neighbours
+from trainmaster.images.service.external_load import ExternalLoadMonitor
 from trainmaster.ports import Clock
 
 log = logging.getLogger(__name__)
 
-MOST_ASKED = 10
+MAX_ASKED = 10
 """Endpoints that one tick asks after; the others follow, those that were asked longest ago first."""
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -43,7 +43,7 @@ class Refresher:
     endpoints: Endpoints
     clock: Clock
     limits: Limits
-    neighbours: Neighbours | None = None
+    neighbours: ExternalLoadMonitor | None = None
 
     def refresh(self, jobs: Iterable[Job]) -> tuple[str, ...]:
         """Ask after the endpoints of these jobs that are not fresh, and after the other callers of all.
@@ -58,7 +58,7 @@ class Refresher:
         now = self.clock.now()
         stale = [key for key in keys if not is_fresh(remembered.get(key), self.limits, now)]
         stale.sort(key=lambda key: (_tried(remembered.get(key)), key))
-        failed = {key: None for key in stale[:MOST_ASKED] if not self._ask(key, remembered.get(key))}
+        failed = {key: None for key in stale[:MAX_ASKED] if not self._ask(key, remembered.get(key))}
         others = () if self.neighbours is None else self.neighbours.look(given)
         return tuple(failed | dict.fromkeys(others))
 

@@ -22,9 +22,9 @@ from trainmaster.ports import Clock
 
 log = logging.getLogger(__name__)
 
-MOST_WATCHED = 100
+MAX_WATCHED = 100
 """Variants that a tick asks about; of more, those that come first by name."""
-MOST_ROLES = 5
+MAX_ROLES = 5
 """Roles under which a tick asks, our own with them: each is a call. Of more, those whose turn it is by the minute."""
 
 _Place = tuple[str, str]
@@ -32,7 +32,7 @@ _Place = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class ExternalLoadMonitor:
     """Looks after the other callers of endpoints.
 
     Args:
@@ -102,14 +102,14 @@ def _watched(jobs: Iterable[Job], remembered: Mapping[str, Endpoint]) -> list[_P
     """The variants of these jobs that have instances: of others nothing is published."""
     named = ((key, variant) for key, variants in needed(jobs).items() for variant in variants)
     watched = (each for each in named if each[0] in remembered and _instances(remembered[each[0]], each[1]))
-    return sorted(watched)[:MOST_WATCHED]
+    return sorted(watched)[:MAX_WATCHED]
 
 
 def _in_turn(roles: Iterable[str | None], now: datetime) -> frozenset[str | None]:
     """Under which of these roles to ask in this minute: the next few in each, so that all get their turn."""
     ordered = sorted(roles, key=lambda role: role or "")
-    first = int(now.timestamp()) // 60 * MOST_ROLES
-    return frozenset(ordered[(first + each) % len(ordered)] for each in range(min(MOST_ROLES, len(ordered))))
+    first = int(now.timestamp()) // 60 * MAX_ROLES
+    return frozenset(ordered[(first + each) % len(ordered)] for each in range(min(MAX_ROLES, len(ordered))))
 
 
 def _instances(endpoint: Endpoint, variant: str) -> int:

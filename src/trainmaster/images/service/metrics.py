@@ -21,7 +21,7 @@ _SEEN_BY_NOW = timedelta(seconds=90)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class ImageJobMetrics:
     """The figures of one pass with image jobs.
 
     Attributes:
@@ -47,7 +47,7 @@ class Meter:
     def __init__(self) -> None:
         self._counted: frozenset[tuple[str, datetime]] | None = None
 
-    def figures(self, snapshot: Snapshot, plan: Plan, now: datetime, *, milliseconds: float) -> Figures | None:
+    def figures(self, snapshot: Snapshot, plan: Plan, now: datetime, *, milliseconds: float) -> ImageJobMetrics | None:
         """The figures of a pass; None where it has met no image job."""
         waiting = [job for job in snapshot.waiting if job.image_work is not None]
         active = [job for job in snapshot.active if job.image_work is not None]
@@ -58,7 +58,7 @@ class Meter:
         starts = [start.job for start in plan.starts if start.job.image_work is not None]
         # Who starts after a wait that an earlier pass has counted, or an earlier process, is no further request.
         at_once = [job for job in starts if _wait_of(job) not in counted and now - _since(job) <= _SEEN_BY_NOW]
-        return Figures(
+        return ImageJobMetrics(
             throttles=throttles,
             requests=sum(throttles.values()) + len(at_once),
             utilization=utilization(snapshot, plan),

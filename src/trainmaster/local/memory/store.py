@@ -13,8 +13,8 @@ from functools import partial
 from itertools import takewhile
 
 from trainmaster.domain.capacity.catalogue import Catalogue
-from trainmaster.domain.capacity.pool_history import MOST_EVENTS, PoolEvent
-from trainmaster.domain.capacity.read_limits import first_of, heads_needed, heads_wanted
+from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
+from trainmaster.domain.capacity.read_limits import first_of, read_limit_for_pass, read_limit_for_query
 from trainmaster.domain.capacity.units import Pool, Units, foreign_units
 from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
 from trainmaster.domain.errors import Fenced, JobNotFound, VersionConflict
@@ -34,7 +34,7 @@ from trainmaster.domain.policy.document import differences, policy_of
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.records import booked
 from trainmaster.domain.shares.charging import books
-from trainmaster.domain.store_limits import MOST_REQUEST_BYTES, check_changes, check_request
+from trainmaster.domain.store_limits import MAX_REQUEST_BYTES, check_changes, check_request
 from trainmaster.domain.times import NEVER
 from trainmaster.images.domain.endpoint import Endpoint
 from trainmaster.images.domain.endpoint_set import Caps, default_caps, endpoint_pools, needed
@@ -73,7 +73,7 @@ class MemoryStore:
     def submit(self, job: Job, request: Request) -> Job:
         """Store a new job at once or nothing; see `ports.Store`."""
         text = json.dumps(request)
-        if len(text) > MOST_REQUEST_BYTES:
+        if len(text) > MAX_REQUEST_BYTES:
             check_request(request, len(zlib.compress(text.encode())))
         with self._lock:
             if job.name not in self._table.jobs:
@@ -104,7 +104,9 @@ class MemoryStore:
             for lane, places in table.lanes.items():
                 wanted = first_of(lane, sparing=sparing)
                 if len(places) > wanted:
-                    deeper = partial(heads_needed, order=settings.policy.order) if sparing else heads_wanted
+                    deeper = (
+                        partial(read_limit_for_pass, order=settings.policy.order) if sparing else read_limit_for_query
+                    )
                     wanted = deeper(table.jobs[places.first(1)[0][2]], pools, active, foreign, table.catalogue)
                 heads += places.first(wanted)
                 if len(places) > wanted:
@@ -190,7 +192,7 @@ class MemoryStore:
             return QueueSettings(table.pools, policy, table.version, self._policy, known, events)
 
     def learn(self, catalogue: Catalogue) -> None:
-        """Replace what was learned of instance types; see `ports.Knowledge`."""
+        """Replace what was learned of instance types; see `ports.CatalogueStore`."""
         with self._lock:
             self._table.catalogue = catalogue
 
@@ -212,7 +214,7 @@ class MemoryStore:
             table.pools = now.pools if pools is None else {pool.name: pool for pool in pools}
             table.policy = table.policy if policy is None else differences(policy, self._policy)
             table.version, table.parameter = now.version + 1, self._parameter
-            table.pool_events = (*table.pool_events, *noted)[-MOST_EVENTS:]
+            table.pool_events = (*table.pool_events, *noted)[-MAX_EVENTS:]
             return self.settings()
 
     def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:

@@ -37,12 +37,12 @@ from trainmaster.local.replay.trace.trace import TraceJob
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.local.virtual_time import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
 from trainmaster.service.apply_plan import PassReport
-from trainmaster.service.context import Hands
+from trainmaster.service.context import ManagerContext
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
 
 RESTART_SECONDS = 300.0
-MOST_PASSES = 10_000
+MAX_PASSES = 10_000
 """Passes in one instant, after which something is wrong."""
 Told = Callable[[int], None]
 """Takes how many jobs have ended."""
@@ -104,7 +104,7 @@ class Replay:
         self._pools = {POOL: Pool(POOL, terms.cap)}
         self.store = make_store(default_pools=self._pools, policy=terms.policy)
         self._launcher = launcher_over(self.simulator)
-        self._hands = Hands(self.store, self._launcher, VirtualTime(self.clock))
+        self._hands = ManagerContext(self.store, self._launcher, VirtualTime(self.clock))
         every = ceil(len(jobs) / terms.questions) if terms.questions else 0
         self._foretelling = Foretelling(self.store, every)
         self.foretold: dict[int, Foretold] = {}
@@ -178,7 +178,7 @@ class Replay:
 
     def _settle(self, now: datetime) -> None:
         """Passes, and what they cause at once, until nothing more is to be done in this instant."""
-        for _ in range(MOST_PASSES):
+        for _ in range(MAX_PASSES):
             self._last = report = run_pass(self._hands)
             self.passes += 1
             self._look_again = self.looks_again(report, now)
@@ -186,7 +186,7 @@ class Replay:
             freed = self._observe_changes()
             if not (freed or report.again):
                 return
-        raise ReplayFailed(f"{MOST_PASSES} passes in one instant have come to no end: {self._why()}")
+        raise ReplayFailed(f"{MAX_PASSES} passes in one instant have come to no end: {self._why()}")
 
     def _observe_changes(self) -> bool:
         """Tell the service what has become of the training jobs that have changed; whether a pass is worth while."""

@@ -18,7 +18,7 @@ from botocore.config import Config
 
 from trainmaster.local.simulator.clock import Clock, VirtualClock
 from trainmaster.local.simulator.events.events import AWS_SOURCE, Envelope, Sink
-from trainmaster.local.simulator.events.outbox import Containers, Outlet
+from trainmaster.local.simulator.events.outbox import Containers, Outbox
 from trainmaster.local.simulator.faults import DEFAULT_RATES, Faults, Throttle
 from trainmaster.local.simulator.service.capacity import Ec2, Quotas
 from trainmaster.local.simulator.service.demand import Market
@@ -99,7 +99,7 @@ class SageMakerSimulator:
         self._lock = threading.Lock()
         self._containers = containers
         envelope = Envelope(self.account, rng or random.Random(0), source)  # noqa: S311 - ids, not secrets
-        self._outlet = Outlet(world.outbox, envelope, sink, containers, on_change)
+        self._outlet = Outbox(world.outbox, envelope, sink, containers, on_change)
         if containers is not None:
             containers.report_to(self.exited)
         self._ticker = None if isinstance(self.clock, VirtualClock) else Ticker(self._seconds_left, self.tick)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 log = logging.getLogger(__name__)
-LONGEST_SLEEP = 3600.0
+MAX_SLEEP = 3600.0
 """Seconds; threads cannot wait for arbitrarily long."""
 
 
@@ -44,7 +44,7 @@ class Ticker:
     def _run(self) -> None:
         while not self._closed:
             left = self._seconds_left()
-            self._nudged.wait(LONGEST_SLEEP if left is None else min(max(left, 0.0), LONGEST_SLEEP))
+            self._nudged.wait(MAX_SLEEP if left is None else min(max(left, 0.0), MAX_SLEEP))
             self._nudged.clear()
             if not self._closed:
                 self._tick_once()

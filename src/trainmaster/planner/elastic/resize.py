@@ -21,11 +21,11 @@ IN_PLACE = 10.0
 """Seconds for which a job stands still when members join or leave: 5 were measured for torch elastic, and 5 of work."""
 FAILED_WAIT = timedelta(minutes=10)
 """After a growth for which there were no instances, the next waits so long; doubled with every one in a row."""
-MOST_DOUBLINGS = 6
+MAX_DOUBLINGS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Slack:
+class ShrinkCandidate:
     """A job that may give some of its instances and run on.
 
     Attributes:
@@ -166,7 +166,7 @@ def cause_of(attempt: Attempt) -> Cause:
 
 def _after_failures(job: Job) -> timedelta:
     """How long it waits where the last growths met no capacity."""
-    return FAILED_WAIT * 2 ** min(job.returns - 1, MOST_DOUBLINGS) if job.returns else timedelta(0)
+    return FAILED_WAIT * 2 ** min(job.returns - 1, MAX_DOUBLINGS) if job.returns else timedelta(0)
 
 
 def _accelerators(job: Job, pools: Mapping[str, Pool]) -> int:

@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
-from trainmaster.planner.elastic.resize import Slack
+from trainmaster.planner.elastic.resize import ShrinkCandidate
 
-Permits = Callable[[Slack, Job, Sequence[Job]], bool]
+Permits = Callable[[ShrinkCandidate, Job, Sequence[Job]], bool]
 """Whether a job may be asked for this part of it, after those before it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gift:
+class ShrinkChoice:
     """A job goes down to a size for another."""
 
-    slack: Slack
+    slack: ShrinkCandidate
     size: int
 
     @property
@@ -30,7 +30,7 @@ class Gift:
         return self.slack.size - self.size
 
 
-def gifts(slacks: Iterable[Slack], missing: Units, permits: Permits | None = None) -> list[Gift]:
+def gifts(slacks: Iterable[ShrinkCandidate], missing: Units, permits: Permits | None = None) -> list[ShrinkChoice]:
     """Who gives how much, until nothing is missing, or nobody can give more.
 
     Args:
@@ -38,7 +38,7 @@ def gifts(slacks: Iterable[Slack], missing: Units, permits: Permits | None = Non
         missing: units still lacking, by pool.
         permits: None: all that they have.
     """
-    left, taken = dict(missing), list[Gift]()
+    left, taken = dict(missing), list[ShrinkChoice]()
     parts: list[Job] = []
     for slack in slacks:
         gift = _gift(slack, left.get(slack.pool, 0), parts, permits)
@@ -48,14 +48,14 @@ def gifts(slacks: Iterable[Slack], missing: Units, permits: Permits | None = Non
     return taken
 
 
-def in_order(slacks: Iterable[Slack], missing: Units, share: str | None = None) -> list[Slack]:
+def in_order(slacks: Iterable[ShrinkCandidate], missing: Units, share: str | None = None) -> list[ShrinkCandidate]:
     """Those who give something that is missing, the cheapest by the instance first; equals of the newcomer last.
 
     `share`: whose own jobs are asked before all others.
     """
     some = (slack for slack in slacks if slack.room > 0 and missing.get(slack.pool, 0) > 0)
 
-    def key(slack: Slack) -> tuple[bool, bool, float, int, str]:
+    def key(slack: ShrinkCandidate) -> tuple[bool, bool, float, int, str]:
         of_use = min(slack.room, missing[slack.pool])
         other = share is not None and slack.job.share != share
         return other, slack.equal, slack.cost / of_use, slack.job.priority, slack.job.name
@@ -63,7 +63,7 @@ def in_order(slacks: Iterable[Slack], missing: Units, share: str | None = None) 
     return sorted(some, key=key)
 
 
-def still(missing: Units, taken: Iterable[Gift]) -> Units:
+def remaining(missing: Units, taken: Iterable[ShrinkChoice]) -> Units:
     """What is missing once these have given."""
     left = dict(missing)
     for gift in taken:
@@ -71,7 +71,7 @@ def still(missing: Units, taken: Iterable[Gift]) -> Units:
     return {pool: count for pool, count in left.items() if count > 0}
 
 
-def spared(taken: Sequence[Gift], spare: Mapping[str, int]) -> list[Gift]:
+def drop_redundant(taken: Sequence[ShrinkChoice], spare: Mapping[str, int]) -> list[ShrinkChoice]:
     """The same without what is not needed: whole gifts, the dearest first, then what is too much of one.
 
     `spare`: instances too many, by pool.
@@ -89,13 +89,13 @@ def spared(taken: Sequence[Gift], spare: Mapping[str, int]) -> list[Gift]:
     return list(kept.values())
 
 
-def part_of(slack: Slack, count: int) -> Job:
+def part_of(slack: ShrinkCandidate, count: int) -> Job:
     """So many instances of a job, as a job that holds no more: for rules that ask whom they are taken from."""
     attempt = slack.job.attempt
     return slack.job if attempt is None else replace(slack.job, attempt=replace(attempt, units={slack.pool: count}))
 
 
-def _gift(slack: Slack, wanted: int, parts: list[Job], permits: Permits | None) -> Gift | None:
+def _gift(slack: ShrinkCandidate, wanted: int, parts: list[Job], permits: Permits | None) -> ShrinkChoice | None:
     """What a job gives of what is wanted; what it gives by steps is put to `parts`."""
     size = slack.size
     for next_ in slack.sizes if wanted > 0 else ():
@@ -106,10 +106,10 @@ def _gift(slack: Slack, wanted: int, parts: list[Job], permits: Permits | None) 
         size = next_
         if slack.size - size >= wanted:
             break
-    return Gift(slack, size) if size < slack.size else None
+    return ShrinkChoice(slack, size) if size < slack.size else None
 
 
-def _largest(gift: Gift, spare: int) -> int:
+def _largest(gift: ShrinkChoice, spare: int) -> int:
     """The largest size that the job can keep where so many of its instances are too many."""
     sizes = (gift.slack.size, *gift.slack.sizes)
     return max(size for size in sizes if size - gift.size <= spare)

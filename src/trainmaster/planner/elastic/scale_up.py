@@ -31,9 +31,9 @@ from trainmaster.planner.elastic.resize import (
     repair,
     time_left,
 )
-from trainmaster.planner.orders.rank import Standing
-from trainmaster.planner.plan_builder import Deciding
-from trainmaster.planner.state import Figures
+from trainmaster.planner.orders.rank import PreemptionRank
+from trainmaster.planner.plan_builder import PlanBuilder
+from trainmaster.planner.state import PlanState
 
 _NOT_FOR_UNITS = CanNeverFit | Infeasible | Draining | PlanClosed | BudgetSpent | GroupFull
 """Reasons of jobs that would wait however many units were free."""
@@ -50,7 +50,7 @@ class _Line(NamedTuple):
         at: before when none of them will start, whoever gives what; the past where that is not known.
     """
 
-    standing: Standing
+    standing: PreemptionRank
     priority: int
     owner: bool
     at: datetime
@@ -74,7 +74,7 @@ class _Room(NamedTuple):
 
 
 @dataclass(slots=True)
-class Growing:
+class ScaleUp:
     """One plan's growth. Thrown away with it.
 
     Attributes:
@@ -86,8 +86,8 @@ class Growing:
 
     snapshot: Snapshot
     now: datetime
-    figures: Figures
-    deciding: Deciding
+    state: PlanState
+    builder: PlanBuilder
     _waiting: dict[str, dict[str, _Line]] | None = None
     _set_aside: dict[str, int] = field(default_factory=dict)
     _ends: dict[str, datetime] = field(default_factory=dict)
@@ -95,14 +95,14 @@ class Growing:
     def run(self) -> None:
         """Give what is idle to elastic jobs."""
         # Nobody's hold yields to a job that just wants more.
-        self.figures.ledger.waived = {}
+        self.state.ledger.waived = {}
         touched = self._touched()
-        at_work = (job for job in self.figures.elastic if job.name not in touched)
+        at_work = (job for job in self.state.elastic if job.name not in touched)
         able = [(job, *found) for job in at_work if can_grow(job) and (found := elastic_of(job)) is not None]
         able.sort(key=lambda each: self._place(*each))
         for job, elastic, attempt in able:
             self._mend(job, elastic, attempt)
-        for index in self.deciding.sizable:
+        for index in self.builder.sizable:
             self._enlarge(index)
         for job, elastic, attempt in able:
             if attempt.faulty_since is None and attempt.size in elastic.sizes:
@@ -110,7 +110,7 @@ class Growing:
 
     def _touched(self) -> set[str]:
         """Jobs that give, or step aside, by this plan."""
-        found = (each for each in self.deciding.decisions if isinstance(each, Preempt))
+        found = (each for each in self.builder.decisions if isinstance(each, Preempt))
         return {job.name for each in found for job in (*each.victims, *(shrink.job for shrink in each.shrinks))}
 
     def _place(self, job: Job, elastic: Elastic, attempt: Attempt) -> tuple[object, ...]:
@@ -118,7 +118,7 @@ class Growing:
         sizes = larger(elastic, attempt.size)
         gain, cost = self._gain(job, sizes[0]) if sizes else (0.0, 0.0)
         brings = (gain - cost) / (sizes[0] - attempt.size) if sizes else 0.0
-        return (*(-part for part in self.figures.ranking.standing(job)), -brings, job.name)
+        return (*(-part for part in self.state.ranking.standing(job)), -brings, job.name)
 
     def _mend(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
         """Replace a lost member, without delay; or go down to a legal size where no replacement came."""
@@ -128,20 +128,20 @@ class Growing:
             if room is not None:
                 self._decide(job, attempt, room.size, cause_of(attempt))
                 return
-        if (size := repair(elastic, attempt, self.now)) is not None and not self.deciding.spent():
-            self.deciding.actions += 1
-            self.deciding.decisions.append(Resize(job, size, Cause.REPAIR))
+        if (size := repair(elastic, attempt, self.now)) is not None and not self.builder.spent():
+            self.builder.actions += 1
+            self.builder.decisions.append(Resize(job, size, Cause.REPAIR))
 
     def _enlarge(self, index: int) -> None:
         """Let a job that this plan starts begin with more: that costs no pause."""
-        start = self.deciding.decisions[index]
+        start = self.builder.decisions[index]
         if not isinstance(start, Start) or start.job.elastic is None or len(start.units) != 1 or start.choices:
             return
         (pool, count), job = next(iter(start.units.items())), start.job
         room = self._most(job, count, larger(start.job.elastic, count), pool)
         if room is not None:
-            self.figures.grow(job, {pool: room.size - count}, self.figures.expected_end(job))
-            self.deciding.decisions[index] = replace(start, units={pool: room.size})
+            self.state.grow(job, {pool: room.size - count}, self.state.expected_end(job))
+            self.builder.decisions[index] = replace(start, units={pool: room.size})
 
     def _grow(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
         """Let a job at work grow, where it has been as it is for long enough and that is worth its pause."""
@@ -157,30 +157,30 @@ class Growing:
             self._decide(job, attempt, room.size, cause_of(attempt))
 
     def _decide(self, job: Job, attempt: Attempt, size: int, cause: Cause) -> None:
-        if self.deciding.spent():
+        if self.builder.spent():
             return
-        self.deciding.actions += 1
+        self.builder.actions += 1
         pool = next(iter(attempt.units))
-        self.figures.grow(job, {pool: size - attempt.size}, self.figures.expect.end(job))
-        self.deciding.decisions.append(Resize(job, size, cause))
+        self.state.grow(job, {pool: size - attempt.size}, self.state.expect.end(job))
+        self.builder.decisions.append(Resize(job, size, cause))
 
     def _gain(self, job: Job, size: int, until: datetime = NEVER) -> tuple[float, float]:
         """What growing to this size brings until then at most, and what it costs, accelerator-seconds."""
         snapshot = self.snapshot
-        left = min(time_left(job, self.figures.expect.end(job), self.now), until - self.now)
+        left = min(time_left(job, self.state.expect.end(job), self.now), until - self.now)
         cost = cost_of(job, snapshot.records.history, snapshot.pools, self.now)
         return gain_of(job, size, left, snapshot.pools), cost
 
     def _look_again(self, moment: datetime) -> None:
         if moment > self.now:
-            self.deciding.untils.append(moment)
+            self.builder.untils.append(moment)
 
     # -- what it may have --------------------------------------------------------------------------------------------
 
     def _most(self, job: Job, present: int, sizes: tuple[int, ...], pool: str | None = None) -> _Room | None:
         """The largest of these sizes that the job may have now; None for none."""
         pool = next(iter(job.units)) if pool is None else pool
-        idle = self.figures.now_there(job, pool) if sizes else 0
+        idle = self.state.now_there(job, pool) if sizes else 0
         if idle <= 0 or (until := self._gives_back_at(job, pool)) <= self.now:
             return None
         idle -= self._set_aside.get(pool, 0)
@@ -189,22 +189,22 @@ class Growing:
 
     def _may(self, job: Job, more: Units) -> bool:
         """Whether no rule, barrier or reservation keeps the job from so much more."""
-        figures = self.figures
-        if figures.limits.refuses_more(job, more) or figures.shares.refuses_more(job, more):
+        state = self.state
+        if state.limits.refuses_more(job, more) or state.shares.refuses_more(job, more):
             return False
-        if figures.windows and figures.closed(job, more) is not None:
+        if state.windows and state.closed(job, more) is not None:
             return False
-        if figures.ledger.barrier(job, figures.ranking.at_work(job), more) is not None:
+        if state.ledger.barrier(job, state.ranking.at_work(job), more) is not None:
             return False
-        end = figures.expect.end(job) if job.units else figures.expected_end(job)
-        return figures.reservations.obstacle(more, end) is None
+        end = state.expect.end(job) if job.units else state.expected_end(job)
+        return state.reservations.obstacle(more, end) is None
 
     def _gives_back_at(self, job: Job, pool: str) -> datetime:
         """When the first who waits for the pool may start and have the job shrink for it; the past for at once.
 
         Who waits for others' ends is not kept waiting by what is idle until then: those of them that grow end sooner.
         """
-        standing, shares = self.figures.ranking.standing(job), self.figures.shares
+        standing, shares = self.state.ranking.standing(job), self.state.shares
         equals, first = self.snapshot.policy.resizes.shrink_equals, NEVER
         for share, line in self._waiting_for(pool).items():
             if shares.in_play and share != job.share:
@@ -217,16 +217,16 @@ class Growing:
         """Who waits for units of a pool, by share where shares are in play."""
         if self._waiting is None:
             self._waiting = {}
-            for decision in self.deciding.decisions:
+            for decision in self.builder.decisions:
                 if isinstance(decision, Wait) and not isinstance(decision.reason, _NOT_FOR_UNITS):
                     self._note(decision, self._waiting)
         return self._waiting.get(pool, {})
 
     def _note(self, wait: Wait, waiting: dict[str, dict[str, _Line]]) -> None:
-        job, figures = wait.job, self.figures
-        in_play = figures.shares.in_play
-        owner = in_play and not isinstance(wait.reason, _OF_ITS_SHARE) and figures.shares.owns_part(job)
-        line = _Line(figures.ranking.standing(job), job.priority, owner, self._not_before(wait))
+        job, state = wait.job, self.state
+        in_play = state.shares.in_play
+        owner = in_play and not isinstance(wait.reason, _OF_ITS_SHARE) and state.shares.owns_part(job)
+        line = _Line(state.ranking.standing(job), job.priority, owner, self._not_before(wait))
         for pool in job.demand.pools:
             lines, share = waiting.setdefault(pool, {}), job.share if in_play else ""
             lines[share] = line if share not in lines else lines[share].joined(line)
@@ -245,7 +245,7 @@ class Growing:
         """When the first job that holds units of a pool is expected to end."""
         if pool not in self._ends:
             holders = (job for job in self.snapshot.active if pool in job.units)
-            self._ends[pool] = min(map(self.figures.expect.end, holders), default=self.now)
+            self._ends[pool] = min(map(self.state.expect.end, holders), default=self.now)
         return self._ends[pool]
 
     @staticmethod

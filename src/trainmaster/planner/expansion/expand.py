@@ -16,10 +16,10 @@ from trainmaster.domain.capacity.resolve import with_changes
 from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.capacity.units import Pool, Units, covers, total, worst_case
 from trainmaster.domain.plan import Expand, PoolDecision, Retire, Shrink, Snapshot
-from trainmaster.planner.expansion.guardrails import Making
-from trainmaster.planner.expansion.idle import Spare
-from trainmaster.planner.expansion.rule_check import Admission, Barred
-from trainmaster.planner.expansion.unmet_demand import Option, Wanted, caps_of, wanted
+from trainmaster.planner.expansion.guardrails import ManagedPools
+from trainmaster.planner.expansion.idle import IdleCapacity
+from trainmaster.planner.expansion.rule_check import Admission, RuleCheck
+from trainmaster.planner.expansion.unmet_demand import Option, UnmetDemand, caps_of, wanted
 
 PER_NODE = 1
 """`cpn` of equation 11 in jobs' instances: SageMaker shares no instance between jobs, so one has room for one."""
@@ -85,9 +85,9 @@ class _Growth:
 
     snapshot: Snapshot
     now: datetime
-    making: Making = field(init=False)
+    making: ManagedPools = field(init=False)
     admission: Admission = field(init=False)
-    spare: Spare = field(init=False)
+    spare: IdleCapacity = field(init=False)
     waiting: dict[str, int] = field(default_factory=dict)
     served: dict[str, list[str]] = field(default_factory=dict)
     vertical: dict[str, InstanceType] = field(default_factory=dict)
@@ -97,8 +97,8 @@ class _Growth:
 
     def __post_init__(self) -> None:
         policy, pools = self.snapshot.policy.expansion, dict(self.snapshot.pools)
-        self.making = Making(policy, pools, self.snapshot.catalogue)
-        self.admission, self.spare = Admission(self.making), Spare(self.snapshot, self.now)
+        self.making = ManagedPools(policy, pools, self.snapshot.catalogue)
+        self.admission, self.spare = Admission(self.making), IdleCapacity(self.snapshot, self.now)
 
     @property
     def refused(self) -> dict[str, str]:
@@ -141,7 +141,7 @@ class _Growth:
             if pool.cap < before.cap:
                 yield Shrink(pool, tuple(jobs), None if jobs else self.spare.idle_for_long(before))
 
-    def _give_back(self, demands: Sequence[Wanted]) -> None:
+    def _give_back(self, demands: Sequence[UnmetDemand]) -> None:
         """Pools become as small as equation 12 says where nobody has used the rest for as long as lets a whole one go.
 
         Args:
@@ -174,13 +174,13 @@ class _Growth:
         """
         if not (made := {pool.name for pool in self.spare.made}):
             return
-        caps, barred = caps_of(self.snapshot), Barred(self.snapshot, self.now)
+        caps, barred = caps_of(self.snapshot), RuleCheck(self.snapshot, self.now)
         for job in self.snapshot.waiting:
             ways = [units for units in job.demand.named if not made.isdisjoint(units) and covers(caps, units)]
             if most := worst_case(units for units in ways if not barred.by_rule(job, units)):
                 yield {name: most[name] for name in made & most.keys() if name != leaning.get(job.name)}
 
-    def _provide(self, demand: Wanted) -> None:
+    def _provide(self, demand: UnmetDemand) -> None:
         """A pool that can hold one of the demand's jobs, of the first type that rules and guard rails allow.
 
         Where the guard rails allow none, pools that have more than is used or waited for give of it.
@@ -203,13 +203,13 @@ class _Growth:
         for job in demand.jobs:
             self.refused.setdefault(job.name, told)
 
-    def _make(self, demand: Wanted, option: Option, jobs: Sequence[str]) -> None:
+    def _make(self, demand: UnmetDemand, option: Option, jobs: Sequence[str]) -> None:
         pool = self.making.enlarge(option.kind, option.instances, demand.words)
         self.vertical[pool.name] = option.kind
         self.floors.pop(pool.name, None)
         self._serve(pool, option.instances, jobs)
 
-    def _leaning(self, demand: Wanted) -> Iterator[tuple[Pool, Option, list[str]]]:
+    def _leaning(self, demand: UnmetDemand) -> Iterator[tuple[Pool, Option, list[str]]]:
         """The first of the manager's pools that hold the demand, and who could start there; then who only elsewhere."""
         left = {job.name for job in demand.jobs}
         for number, option in enumerate(demand.options):
@@ -237,7 +237,7 @@ def _retired(snapshot: Snapshot, now: datetime) -> Iterator[Retire]:
     One that the settings of a share name stays: people have plans with it, and settings may name no pool that is not
     there. One that jobs wait for which rules keep from starting there goes: it comes back with the day they may.
     """
-    spare = Spare(snapshot, now)
+    spare = IdleCapacity(snapshot, now)
     idle = {
         pool.name: since
         for pool in spare.made
@@ -245,7 +245,7 @@ def _retired(snapshot: Snapshot, now: datetime) -> Iterator[Retire]:
     }
     if not idle:
         return
-    barred = Barred(snapshot, now)
+    barred = RuleCheck(snapshot, now)
     for name, since in idle.items():
         named = ((job, units) for job in snapshot.waiting for units in job.demand.alternatives if name in units)
         if all(barred.by_rule(job, units) for job, units in named):

@@ -20,7 +20,7 @@ _CENT = 1e-6
 
 
 @dataclass(slots=True)
-class Making:
+class ManagedPools:
     """The pools as they are to be; one that the manager makes for each type, which all demands for that type share.
 
     Attributes:

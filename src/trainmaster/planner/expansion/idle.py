@@ -18,7 +18,7 @@ from trainmaster.domain.policy.settings import Share
 
 
 @dataclass(frozen=True)
-class Spare:
+class IdleCapacity:
     """What becomes of the pools that the manager made.
 
     Attributes:

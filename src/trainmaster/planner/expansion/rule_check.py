@@ -1,6 +1,6 @@
 """Which waiting jobs would not start in a pool even if it were there: rules of shares, budgets, users and groups.
 
-These are the rules that every plan asks (`figures.Figures.refusal`), asked before there is a pool; training plans, the
+These are the rules that every plan asks (`PlanState.refusal`), asked before there is a pool; training plans, the
 only pools that have windows, are never made. It must not look at what is free, nor make pools.
 """
 
@@ -14,14 +14,14 @@ from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.times import clock
-from trainmaster.planner.expansion.guardrails import Making
-from trainmaster.planner.expansion.unmet_demand import Option, Wanted
+from trainmaster.planner.expansion.guardrails import ManagedPools
+from trainmaster.planner.expansion.unmet_demand import Option, UnmetDemand
 from trainmaster.planner.sharing.limits import Limits
 from trainmaster.planner.sharing.shares import Shares
 
 
 @dataclass(slots=True)
-class Barred:
+class RuleCheck:
     """The working figures: what jobs hold, and what those would take that were let through. Thrown away.
 
     Attributes:
@@ -50,7 +50,7 @@ class Barred:
             self._named[share] = frozenset(name for units in by_pool for name in units)
         return self._named[share]
 
-    def why_not(self, job: Job, units: Units) -> str:
+    def violation(self, job: Job, units: Units) -> str:
         """Why the job would not start on these units now if they were there; "" where it would."""
         if job.retry_at is not None and job.retry_at > self.now:
             return f"the job is tried again only at {clock(job.retry_at)}"
@@ -84,26 +84,26 @@ class Admission:
         refused: which rule keeps a job from all of them, by job; only of those that no pool could hold.
     """
 
-    making: Making
+    making: ManagedPools
     able: dict[str, frozenset[int]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     _options: dict[int, list[tuple[int, str, int]]] = field(default_factory=dict)
 
-    def work_out(self, demands: Sequence[Wanted], snapshot: Snapshot, now: datetime) -> None:
+    def work_out(self, demands: Sequence[UnmetDemand], snapshot: Snapshot, now: datetime) -> None:
         """Look at the jobs of these demands in queue order."""
         asked = {job.name: demand for demand in demands for job in demand.jobs}
         if not asked:
             return
-        barred = Barred(snapshot, now)
+        barred = RuleCheck(snapshot, now)
         for job in snapshot.waiting:
             if (demand := asked.get(job.name)) is not None:
                 self.able[job.name] = self._able(job, demand, barred)
 
-    def who(self, demand: Wanted, number: int) -> list[str]:
+    def who(self, demand: UnmetDemand, number: int) -> list[str]:
         """The jobs that could start with an option, in queue order."""
         return [job.name for job in demand.jobs if number in self.able[job.name]]
 
-    def _able(self, job: Job, demand: Wanted, barred: Barred) -> frozenset[int]:
+    def _able(self, job: Job, demand: UnmetDemand, barred: RuleCheck) -> frozenset[int]:
         """The numbers of the options that the job could start with; it takes the first of them."""
         if not barred.concerns(job):
             return frozenset(range(len(demand.options)))
@@ -114,7 +114,7 @@ class Admission:
             # Pools that a share's settings do not name are all alike to its rules, and there are a hundred types.
             key = (pool, count) if pool in named else ("", 0)
             if key not in found:
-                found[key] = barred.why_not(job, {pool: count})
+                found[key] = barred.violation(job, {pool: count})
             refusals.append(found[key])
         open_ = [option for option, refusal in zip(options, refusals, strict=True) if not refusal]
         if open_:
@@ -123,7 +123,7 @@ class Admission:
             self.refused[job.name] = refusals[0]
         return frozenset(number for number, *_ in open_)
 
-    def _allowed(self, demand: Wanted) -> Sequence[tuple[int, str, int]]:
+    def _allowed(self, demand: UnmetDemand) -> Sequence[tuple[int, str, int]]:
         """The number of each option whose type the settings allow, with its pool, that there is or would be, and units.
 
         All options, where the settings allow none of their types: then that is what is told.

@@ -37,7 +37,7 @@ class Option:
 
 
 @dataclass(slots=True)
-class Wanted:
+class UnmetDemand:
     """One distinct demand.
 
     Attributes:
@@ -61,7 +61,7 @@ def caps_of(snapshot: Snapshot) -> dict[str, int]:
     return {name: 0 if pool.draining else pool.cap for name, pool in snapshot.pools.items()}
 
 
-def wanted(snapshot: Snapshot) -> list[Wanted]:
+def wanted(snapshot: Snapshot) -> list[UnmetDemand]:
     """The demands of waiting jobs that no pool set by people could hold, in queue order, each once (algorithm 5).
 
     Args:
@@ -69,7 +69,7 @@ def wanted(snapshot: Snapshot) -> list[Wanted]:
     """
     caps = caps_of(snapshot)
     set_by_people = {name: cap for name, cap in caps.items() if not snapshot.pools[name].made_for}
-    found: dict[Key, Wanted | None] = {}
+    found: dict[Key, UnmetDemand | None] = {}
     for job in snapshot.waiting:
         key = _key(job.demand)
         if key not in found:
@@ -87,9 +87,9 @@ def _key(demand: Demand) -> Key:
     return (demand.resources, demand.instances, tuple(tuple(units.items()) for units in listed))
 
 
-def _wanted(demand: Demand, snapshot: Snapshot, caps: Mapping[str, int]) -> Wanted:
+def _wanted(demand: Demand, snapshot: Snapshot, caps: Mapping[str, int]) -> UnmetDemand:
     infeasible = not any(covers(caps, units) for units in demand.alternatives)
-    return Wanted(_words(demand), tuple(_options(demand, snapshot)), infeasible)
+    return UnmetDemand(_words(demand), tuple(_options(demand, snapshot)), infeasible)
 
 
 def _words(demand: Demand) -> str:

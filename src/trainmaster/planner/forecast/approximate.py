@@ -19,7 +19,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Order
 from trainmaster.planner.forecast.bounds import Bounds
-from trainmaster.planner.forecast.simulation import Course
+from trainmaster.planner.forecast.simulation import QueueSimulation
 
 LOOKS_BEHIND = 12
 """How many behind the first that is blocked may pass it."""
@@ -28,7 +28,7 @@ _Pools = tuple[str, ...]
 
 
 def rough_starts(
-    course: Course, ordered: Iterable[Job], wanted: frozenset[str], until: datetime
+    course: QueueSimulation, ordered: Iterable[Job], wanted: frozenset[str], until: datetime
 ) -> dict[str, datetime]:
     """When wanted jobs would start as the course goes on, as far as that can be said.
 
@@ -39,19 +39,21 @@ def rough_starts(
         until: nothing is looked at beyond.
     """
     snapshot = course.snapshot
-    rough = _Rough(
+    approximate_forecast = ApproximateSimulation(
         course.moment,
         _free(snapshot),
         course.run_time,
         Bounds.of(snapshot),
         looks=0 if snapshot.policy.order is Order.FIFO else LOOKS_BEHIND,
     )
-    rough.held = sorted((course.ends[job.name], number, job.units, job) for number, job in enumerate(snapshot.active))
+    approximate_forecast.held = sorted(
+        (course.ends[job.name], number, job.units, job) for number, job in enumerate(snapshot.active)
+    )
     closed = frozenset(name for name, pool in snapshot.pools.items() if pool.draining)
     for place, job in enumerate(_elsewhere(each, closed) for each in ordered):
         if _foreseeable(job, snapshot):
-            rough.add(job, place)
-    return rough.play(wanted, until)
+            approximate_forecast.add(job, place)
+    return approximate_forecast.play(wanted, until)
 
 
 def _elsewhere(job: Job, closed: frozenset[str]) -> Job:
@@ -96,7 +98,7 @@ class _Queue:
 
 
 @dataclass(slots=True)
-class _Rough:
+class ApproximateSimulation:
     """The course. Thrown away when it has been told."""
 
     moment: datetime

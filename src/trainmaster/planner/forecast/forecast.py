@@ -17,7 +17,7 @@ from trainmaster.domain.capacity.resolve import resolve
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Plan, Snapshot
 from trainmaster.planner.forecast.approximate import rough_starts
-from trainmaster.planner.forecast.simulation import Course, Scheduler
+from trainmaster.planner.forecast.simulation import QueueSimulation, Scheduler
 from trainmaster.planner.reservations.expected_ends import MEDIAN
 from trainmaster.planner.state import ranking_of
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LOW, EXPECTED, HIGH = 0.05, MEDIAN, 0.9
 """How long jobs run in the three courses, as a fraction of their kind that runs no longer. Measured on traces."""
-MOST_WORK = 4_000
+MAX_WORK = 4_000
 """Jobs that the planner looks at in all steps of one course, so that an answer never waits for a deep queue."""
 STEP_COSTS = 10
 """What a step costs besides, in jobs."""
@@ -107,23 +107,23 @@ class _Question:
     @property
     def often(self) -> bool:
         """Whether the planner can be asked often enough for that to be worth while."""
-        return FEWEST_STEPS * (len(self.snapshot.active) + len(self.snapshot.waiting) + STEP_COSTS) <= MOST_WORK
+        return FEWEST_STEPS * (len(self.snapshot.active) + len(self.snapshot.waiting) + STEP_COSTS) <= MAX_WORK
 
     def answer(self, quantile: float) -> dict[str, datetime]:
         """Starts in the course in which jobs run as long as this fraction of their kind at most do."""
-        course = Course.of(self.snapshot, self.now, quantile)
+        course = QueueSimulation.of(self.snapshot, self.now, quantile)
         starts = self._planned(course)
         return starts if self.wanted <= starts.keys() else self._roughly(course) | starts
 
     def exactly(self) -> dict[str, datetime]:
         """Starts in the usual course, nothing told together, and nothing told roughly that was begun otherwise."""
-        course = Course.of(self.snapshot, self.now, EXPECTED, grain=0)
+        course = QueueSimulation.of(self.snapshot, self.now, EXPECTED, grain=0)
         starts = self._planned(course)
         return starts if self.often else self._roughly(course) | starts
 
-    def _planned(self, course: Course) -> dict[str, datetime]:
+    def _planned(self, course: QueueSimulation) -> dict[str, datetime]:
         """Starts as far as the planner is asked."""
-        plan, left = self.plan, MOST_WORK if self.often else 0
+        plan, left = self.plan, MAX_WORK if self.often else 0
         starts: dict[str, datetime] = {}
         while True:
             left -= course.size + STEP_COSTS
@@ -133,7 +133,7 @@ class _Question:
                 return self._only(starts)
             plan = self.schedule(course.snapshot, course.moment, self.rng)
 
-    def _roughly(self, course: Course) -> dict[str, datetime]:
+    def _roughly(self, course: QueueSimulation) -> dict[str, datetime]:
         """Starts of those that wait in what has become of a course, by a rule of thumb."""
         if self._far(course.since):
             return {}

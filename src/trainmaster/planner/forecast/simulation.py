@@ -36,7 +36,7 @@ FINE_UP_TO = 2_000
 
 
 @dataclass(slots=True)
-class Course:
+class QueueSimulation:
     """The queue at one moment of a course.
 
     Attributes:
@@ -62,7 +62,7 @@ class Course:
     left: dict[str, timedelta] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, now: datetime, quantile: float, grain: float | None = None) -> Course:
+    def of(cls, snapshot: Snapshot, now: datetime, quantile: float, grain: float | None = None) -> QueueSimulation:
         """The course that begins now, in which jobs run as long as this fraction of their kind at most do.
 
         Without a grain it is one by which a course over many jobs takes no more time to tell than one over few.
@@ -146,7 +146,7 @@ class Course:
     def _let_end(self) -> None:
         """All ends that have come."""
         ended = [job for job in self.snapshot.active if self.ends[job.name] <= self.moment]
-        still = [job for job in self.snapshot.active if self.ends[job.name] > self.moment]
+        remaining = [job for job in self.snapshot.active if self.ends[job.name] > self.moment]
         stopped = ((job, _after(job, Status.STOPPED, self.moment)) for job in ended if job.stopping)
         back = [after for _, after in stopped if after is not None and after.state in WAITING]
         self._book(ended)
@@ -155,7 +155,7 @@ class Course:
             self.shrinking.pop(job.name, None)
         warm = tuple(pool for pool in self.snapshot.warm if _gone(pool) > self.moment)
         waiting = (*self.snapshot.waiting, *back)
-        self.snapshot = replace(self.snapshot, active=tuple(still), waiting=waiting, warm=warm)
+        self.snapshot = replace(self.snapshot, active=tuple(remaining), waiting=waiting, warm=warm)
 
     def _book(self, ended: Sequence[Job]) -> None:
         """What ended attempts have used, where anything depends on it."""

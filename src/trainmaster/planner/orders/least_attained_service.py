@@ -26,7 +26,7 @@ from typing import ClassVar
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.run_times import LARGE
-from trainmaster.planner.orders.rank import Standing
+from trainmaster.planner.orders.rank import PreemptionRank
 from trainmaster.planner.orders.ranking import Ranking, Turn, gpus_of, in_order
 
 FRESH_SMALL = 360_000.0
@@ -75,14 +75,14 @@ RECEIVED, WAIT, GPUS, FRESH_FOR = range(4)
 class Attained(Ranking):
     """Order and standing under `least-attained-service`."""
 
-    _standings: dict[str, Standing] = field(default_factory=dict)
+    _standings: dict[str, PreemptionRank] = field(default_factory=dict)
     _accounts: dict[str, _Account] = field(default_factory=dict)
     _widths: dict[str, tuple[int, float]] = field(default_factory=dict)
     _medians: dict[Hashable, float] = field(default_factory=dict)
     _wide: list[tuple[Job, _Account]] | None = None
     _guaranteed: frozenset[str] | None = None
     _heaviest: frozenset[str] | None = None
-    _holders: dict[str, tuple[list[Standing], list[int]]] = field(default_factory=dict)
+    _holders: dict[str, tuple[list[PreemptionRank], list[int]]] = field(default_factory=dict)
     _patience: float = 0.0
 
     reserves: ClassVar[bool] = False
@@ -90,14 +90,14 @@ class Attained(Ranking):
     def __post_init__(self) -> None:
         self._patience = self.snapshot.policy.patience.total_seconds()
 
-    def standing(self, job: Job) -> Standing:
+    def standing(self, job: Job) -> PreemptionRank:
         """Priority, level, and how long it has waited: who outranks an equal may displace it."""
         found = self._standings.get(job.name)
         if found is None:
             found = self._standings[job.name] = self._standing(job)
         return found
 
-    def rank(self, job: Job) -> Standing:
+    def rank(self, job: Job) -> PreemptionRank:
         """The same without the wait."""
         return (self._standings.get(job.name) or self.standing(job))[:2]
 
@@ -140,7 +140,7 @@ class Attained(Ranking):
                 if (left := self._account(job)[FRESH_FOR] - job.worked) > 0:
                     yield attempt.started_at + timedelta(seconds=left)
 
-    def _standing(self, job: Job) -> Standing:
+    def _standing(self, job: Job) -> PreemptionRank:
         account = self._accounts.get(job.name) or self._opened(job)
         received, waited, gpus, fresh_for = account
         if gpus < LARGE and received < fresh_for and waited <= self._patience and not job.units:
@@ -290,7 +290,7 @@ class Attained(Ranking):
     def _preemptible(self, pool: str) -> Iterator[Job]:
         return (job for job in self.snapshot.active if pool in job.units and job.preemptible and not job.stopping)
 
-    def at_work(self, job: Job) -> Standing:
+    def at_work(self, job: Job) -> PreemptionRank:
         """The job's standing at work once its half hour has passed: who outranks that may displace it."""
         priority, level, wait = self.standing(job)
         if level == PINNED:

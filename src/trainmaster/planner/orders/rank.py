@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-Standing = tuple[int, ...]
+PreemptionRank = tuple[int, ...]
 """(priority,) or (priority, -level): compared member by member, from the left; more is better."""

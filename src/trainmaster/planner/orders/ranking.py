@@ -20,7 +20,7 @@ from trainmaster.domain.jobs.run_times import LARGE
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Order
 from trainmaster.domain.times import NEVER
-from trainmaster.planner.orders.rank import Standing
+from trainmaster.planner.orders.rank import PreemptionRank
 
 Turn = tuple[object, ...]
 NOT_URGENT = (True, NEVER)
@@ -43,15 +43,15 @@ class Ranking:
     reserves: ClassVar[bool] = True
     """Whether blocked jobs are reserved for."""
 
-    def standing(self, job: Job) -> Standing:
+    def standing(self, job: Job) -> PreemptionRank:
         """The job's standing now."""
         return (job.priority,)
 
-    def at_work(self, job: Job) -> Standing:
+    def at_work(self, job: Job) -> PreemptionRank:
         """The standing that the job will have once it runs: what others would have to outrank to displace it then."""
         return self.standing(job)
 
-    def rank(self, job: Job) -> Standing:
+    def rank(self, job: Job) -> PreemptionRank:
         """The part of the job's standing that it has in common with others of its kind."""
         return (job.priority,)
 

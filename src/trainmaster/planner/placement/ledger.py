@@ -14,7 +14,7 @@ from trainmaster.domain.capacity.units import Units, covers, total
 from trainmaster.domain.capacity.warm_pools import counting
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
-from trainmaster.planner.orders.rank import Standing
+from trainmaster.planner.orders.rank import PreemptionRank
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Claim:
     job: str
     units: Units
     until: datetime
-    standing: Standing
+    standing: PreemptionRank
     share: str
 
 
@@ -39,7 +39,7 @@ class Ledger:
     claims: dict[str, Claim] = field(default_factory=dict)
     claims_on: dict[str, dict[str, Claim]] = field(default_factory=dict)
     claimed: dict[str, int] = field(default_factory=dict)
-    barriers: dict[str, dict[str, tuple[Standing, Job]]] = field(default_factory=dict)
+    barriers: dict[str, dict[str, tuple[PreemptionRank, Job]]] = field(default_factory=dict)
     holds: dict[str, Claim] = field(default_factory=dict)
     waived: dict[str, int] = field(default_factory=dict)
 
@@ -56,7 +56,7 @@ class Ledger:
         """Whether the pools could hold these units if nothing else ran."""
         return covers(self.caps, units)
 
-    def waive(self, standing: Standing, share: str | None) -> None:
+    def waive(self, standing: PreemptionRank, share: str | None) -> None:
         """Look at the pools as a job of this standing may: holds of those whom it outranks do not bind it.
 
         It could preempt such a holder the moment that started, so keeping the units from it would only cost the
@@ -100,7 +100,7 @@ class Ledger:
             del self.claims_on[pool][job]
             self.claimed[pool] -= count
 
-    def bar(self, job: Job, standing: Standing) -> None:
+    def bar(self, job: Job, standing: PreemptionRank) -> None:
         """The job waits on its pools: equals behind it must not pass it there (first in, first out).
 
         A pool that could never hold it is none of those: a job by resources may well be larger than some that cover it.
@@ -111,7 +111,9 @@ class Ledger:
             if job.share not in barriers or standing < barriers[job.share][0]:
                 barriers[job.share] = (standing, job)
 
-    def barrier(self, job: Job, standing: Standing, units: Units, *, owner: bool = False) -> tuple[str, Job] | None:
+    def barrier(
+        self, job: Job, standing: PreemptionRank, units: Units, *, owner: bool = False
+    ) -> tuple[str, Job] | None:
         """The pool and the earlier job that this job may not pass on these units; None where it may.
 
         `standing` is what the job will have at work. It may pass a blocked job of strictly higher standing as long as

@@ -20,7 +20,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy.settings import Placement as Policy
 from trainmaster.planner.placement.policies import Contender, choose, choose_queue, initial_weight
-from trainmaster.planner.placement.shortages import Lacking
+from trainmaster.planner.placement.shortages import CapacityShortages
 
 if TYPE_CHECKING:
     from random import Random
@@ -58,13 +58,13 @@ class Placer:
     cursors: Cursors = field(default_factory=Cursors)
     _kinds: dict[str, InstanceType] = field(default_factory=dict)
     _queues: dict[tuple[str, ...], str] = field(default_factory=dict)
-    _lacking: Lacking | None = None
+    _lacking: CapacityShortages | None = None
 
     def __post_init__(self) -> None:
         """Weights of pools that are gone are forgotten: a new pool of that name begins anew."""
         known, pools = self.snapshot.cursors, self.snapshot.pools
         self.cursors = replace(known, weights={name: at for name, at in known.weights.items() if name in pools})
-        self._lacking = None if self.now is None else Lacking(self.snapshot, self.now)
+        self._lacking = None if self.now is None else CapacityShortages(self.snapshot, self.now)
 
     def place(self, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
         """What a job starts on, of the alternatives that fit at once, which come in the order of its demand.

@@ -22,7 +22,7 @@ _Met = dict[int, datetime]
 
 
 @dataclass(slots=True)
-class Lacking:
+class CapacityShortages:
     """What the jobs of one snapshot have met. Thrown away with the plan.
 
     Attributes:

@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
-from trainmaster.planner.orders.rank import Standing
+from trainmaster.planner.orders.rank import PreemptionRank
 
 Permits = Callable[[Job, Sequence[Job]], bool]
 """Whether a victim may be taken, given those taken before it. It may hang on anything, but:
@@ -33,12 +33,12 @@ class Candidate:
 
     job: Job
     units: Units
-    standing: Standing
+    standing: PreemptionRank
     cost: float
     until: datetime | None = None
 
     @property
-    def order(self) -> tuple[Standing, float, str]:
+    def order(self) -> tuple[PreemptionRank, float, str]:
         """The order in which candidates are asked for and listed; total, since the name is in it."""
         return self.standing, self.cost, self.job.name
 
@@ -54,14 +54,14 @@ def useful(candidate: Candidate, missing: Units) -> int:
 
 
 @dataclass(slots=True)
-class Steps:
+class CumulativeUnits:
     """How many units are held up to each standing."""
 
-    totals: dict[Standing, int] = field(default_factory=dict)
-    _standings: list[Standing] = field(default_factory=list)
+    totals: dict[PreemptionRank, int] = field(default_factory=dict)
+    _standings: list[PreemptionRank] = field(default_factory=list)
     _sums: list[int] | None = None
 
-    def add(self, standing: Standing, count: int) -> None:
+    def add(self, standing: PreemptionRank, count: int) -> None:
         """That many more (or fewer) units at a standing."""
         if standing not in self.totals:
             self.totals[standing] = 0
@@ -69,18 +69,18 @@ class Steps:
         self.totals[standing] += count
         self._sums = None
 
-    def up_to(self, standing: Standing) -> int:
+    def up_to(self, standing: PreemptionRank) -> int:
         """Units at this standing and below."""
         index = bisect_right(self.standings, standing)
         return self._settled()[index - 1] if index else 0
 
-    def reaching(self, count: int) -> Standing | None:
+    def reaching(self, count: int) -> PreemptionRank | None:
         """The lowest standing up to which there are this many units; None where all are fewer."""
         index = bisect_left(self._settled(), count)
         return self._standings[index] if index < len(self._standings) else None
 
     @property
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[PreemptionRank]:
         """All standings, lowest first."""
         self._settled()
         return self._standings
@@ -93,15 +93,15 @@ class Steps:
 
 
 @dataclass(slots=True)
-class Shelf:
+class CandidateBucket:
     """The candidates of one pool and one kind, by standing; at each standing in the order in which they came."""
 
-    steps: Steps = field(default_factory=Steps)
-    levels: dict[Standing, list[Candidate]] = field(default_factory=dict)
+    steps: CumulativeUnits = field(default_factory=CumulativeUnits)
+    levels: dict[PreemptionRank, list[Candidate]] = field(default_factory=dict)
     _weakest: list[Candidate] | None = None
 
     @classmethod
-    def of(cls, candidates: Iterable[Candidate], pool: str) -> Shelf:
+    def of(cls, candidates: Iterable[Candidate], pool: str) -> CandidateBucket:
         """A shelf of a pool with these, the cheapest in front."""
         shelf = cls()
         for candidate in sorted(candidates, key=lambda c: c.order):
@@ -131,13 +131,13 @@ class Shelf:
             self._weakest = sorted(self.up_to(None), key=weakness, reverse=True)
         return self._weakest
 
-    def up_to(self, limit: Standing | None) -> list[Candidate]:
+    def up_to(self, limit: PreemptionRank | None) -> list[Candidate]:
         """All candidates of a standing of at most this."""
         standings = self.steps.standings
         end = len(standings) if limit is None else bisect_right(standings, limit)
         return [candidate for standing in standings[:end] for candidate in self.levels[standing]]
 
-    def few(self, limit: Standing, count: int, *, weakest: bool = False) -> Iterator[Candidate]:
+    def few(self, limit: PreemptionRank, count: int, *, weakest: bool = False) -> Iterator[Candidate]:
         """The first few of each standing up to a limit; and, if wanted, the weakest few."""
         for standing in self.steps.standings:
             if standing > limit:

@@ -18,10 +18,10 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Preemption
 from trainmaster.domain.shares.usage import accelerators_of
 from trainmaster.domain.times import NEVER
-from trainmaster.planner.orders.rank import Standing
+from trainmaster.planner.orders.rank import PreemptionRank
 from trainmaster.planner.preemption.candidates import Candidate, Permits
-from trainmaster.planner.preemption.eligible import Newcomer, Reach, Shelves
-from trainmaster.planner.preemption.victims import best_set, in_turn, spared
+from trainmaster.planner.preemption.eligible import CandidateIndex, EligibleCandidates, Preemptor
+from trainmaster.planner.preemption.victims import best_set, drop_redundant, in_turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Choice:
     """
 
     victims: tuple[Job, ...] = ()
-    highest: Standing = ()
+    highest: PreemptionRank = ()
     cost: float = 0.0
     protected: tuple[Job, ...] = ()
     until: datetime | None = None
@@ -45,7 +45,7 @@ class Choice:
 
 NOBODY = Choice()
 _MAY_STOP = (JobState.STARTING, JobState.RUNNING, JobState.RESIZING)
-_HIGHEST: Standing = (PRIORITY_LIMIT + 1,)
+_HIGHEST: PreemptionRank = (PRIORITY_LIMIT + 1,)
 
 
 def may_step_aside(job: Job) -> bool:
@@ -119,15 +119,15 @@ class Candidates:
 
     snapshot: Snapshot
     now: datetime
-    standing: Callable[[Job], Standing]
-    _lowest: Standing | None = None
+    standing: Callable[[Job], PreemptionRank]
+    _lowest: PreemptionRank | None = None
     _by_name: dict[str, Candidate] | None = None
-    _open: Shelves | None = None
-    _later: dict[bool, Shelves | None] = field(default_factory=dict)
-    _known: dict[Reach, Choice | None] = field(default_factory=dict)
+    _open: CandidateIndex | None = None
+    _later: dict[bool, CandidateIndex | None] = field(default_factory=dict)
+    _known: dict[EligibleCandidates, Choice | None] = field(default_factory=dict)
 
     @classmethod
-    def among(cls, snapshot: Snapshot, now: datetime, standing: Callable[[Job], Standing]) -> Candidates:
+    def among(cls, snapshot: Snapshot, now: datetime, standing: Callable[[Job], PreemptionRank]) -> Candidates:
         """The candidates among the active jobs of a snapshot, looked at when they are first asked for."""
         return cls(snapshot, now, standing)
 
@@ -142,10 +142,10 @@ class Candidates:
         return self._by_name
 
     @property
-    def open_(self) -> Shelves:
+    def open_(self) -> CandidateIndex:
         """Those who may step aside now."""
         if self._open is None:
-            self._open = Shelves.of(candidate for candidate in self.by_name.values() if candidate.until is None)
+            self._open = CandidateIndex.of(candidate for candidate in self.by_name.values() if candidate.until is None)
         return self._open
 
     def victims(self, job: Job, missing: Units, permits: Permits | None = None, alike: Hashable = None) -> Choice:
@@ -160,10 +160,10 @@ class Candidates:
         standing = self.standing(job)
         if permits is None and self._none_below(standing):
             return NOBODY
-        newcomer = Newcomer(job.share, standing, missing, permits, alike)
-        return self._choose(newcomer) or self._protected(newcomer) or NOBODY
+        preemptor = Preemptor(job.share, standing, missing, permits, alike)
+        return self._choose(preemptor) or self._protected(preemptor) or NOBODY
 
-    def _none_below(self, standing: Standing) -> bool:
+    def _none_below(self, standing: PreemptionRank) -> bool:
         """Whether nobody of lower standing is active: then nobody needs to be looked at more closely."""
         if self._lowest is None:
             self._lowest = min(map(self.standing, self.snapshot.active), default=_HIGHEST)
@@ -187,42 +187,42 @@ class Candidates:
                     shelves.drop(candidate)
         self._known.clear()
 
-    def _with(self, candidate: Candidate) -> list[Shelves]:
+    def _with(self, candidate: Candidate) -> list[CandidateIndex]:
         """The shelves that have been put up with this candidate: one that gives only a part may not be on all."""
         until = candidate.until
         found = [self._open] if until is None else []
         found += [shelves for ever, shelves in self._later.items() if ever or until != NEVER]
         return [shelves for shelves in found if shelves is not None]
 
-    def _choose(self, newcomer: Newcomer) -> Choice | None:
-        reach = self.open_.reach(newcomer)
-        return None if reach is None else self._once(reach, lambda: _choice(best_set(reach, newcomer)))
+    def _choose(self, preemptor: Preemptor) -> Choice | None:
+        reach = self.open_.reach(preemptor)
+        return None if reach is None else self._once(reach, lambda: _choice(best_set(reach, preemptor)))
 
-    def _protected(self, newcomer: Newcomer) -> Choice | None:
+    def _protected(self, preemptor: Preemptor) -> Choice | None:
         """Whom the job could preempt later, if anybody; else whom it could, had they not been preempted so often."""
         for ever in (False, True):
             shelves = self._shelves(ever=ever)
-            reach = None if shelves is None else shelves.reach(newcomer)
-            if reach is not None and (choice := self._once(reach, partial(_until, reach, newcomer))) is not None:
+            reach = None if shelves is None else shelves.reach(preemptor)
+            if reach is not None and (choice := self._once(reach, partial(_until, reach, preemptor))) is not None:
                 return choice
         return None
 
-    def _once(self, reach: Reach, answer: Callable[[], Choice | None]) -> Choice | None:
+    def _once(self, reach: EligibleCandidates, answer: Callable[[], Choice | None]) -> Choice | None:
         """Newcomers with the same reach get the same answer, which is looked for once."""
         if reach not in self._known:
             self._known[reach] = answer()
         return self._known[reach]
 
-    def _shelves(self, *, ever: bool) -> Shelves | None:
+    def _shelves(self, *, ever: bool) -> CandidateIndex | None:
         """The candidates with those that are protected for a time, or with all; None where that adds nobody."""
         if ever not in self._later:
             among = [c for c in self.by_name.values() if ever or c.until != NEVER]
             adds = any(c.until is not None and (c.until == NEVER) is ever for c in among)
-            self._later[ever] = Shelves.of(among) if adds else None
+            self._later[ever] = CandidateIndex.of(among) if adds else None
         return self._later[ever]
 
 
-def _candidate(job: Job, snapshot: Snapshot, now: datetime, standing: Standing) -> Candidate:
+def _candidate(job: Job, snapshot: Snapshot, now: datetime, standing: PreemptionRank) -> Candidate:
     history = snapshot.records.history
     startup = history.startup(job) if history.startups else 0.0
     pools, attempt = snapshot.pools, job.attempt
@@ -240,17 +240,17 @@ def _choice(taken: Sequence[Candidate]) -> Choice | None:
     return Choice(tuple(candidate.job for candidate in taken), highest, sum(candidate.cost for candidate in taken))
 
 
-def _until(reach: Reach, newcomer: Newcomer) -> Choice | None:
+def _until(reach: EligibleCandidates, preemptor: Preemptor) -> Choice | None:
     """Those among the first to be free of protection that are needed, and when all of them are."""
 
     def soonest(candidate: Candidate) -> tuple[bool, bool, datetime, float, str]:
-        other = newcomer.permits is not None and candidate.job.share != newcomer.share
+        other = preemptor.permits is not None and candidate.job.share != preemptor.share
         until = candidate.until
         return other, until is not None, until or NEVER, candidate.cost, candidate.job.name
 
-    missing, permits = newcomer.missing, newcomer.permits
+    missing, permits = preemptor.missing, preemptor.permits
     ordered = sorted(reach.candidates(missing), key=soonest)
-    taken = spared(in_turn(ordered, missing, permits), missing, permits)
+    taken = drop_redundant(in_turn(ordered, missing, permits), missing, permits)
     latest = max((candidate.until for candidate in taken if candidate.until is not None), default=None)
     if latest is None:
         return None

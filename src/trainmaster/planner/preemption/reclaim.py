@@ -13,21 +13,29 @@ from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.times import NEVER
-from trainmaster.planner.elastic.resize import Slack, can_shrink, cost_of, elastic_of
-from trainmaster.planner.elastic.scale_down import Gift, Permits, gifts, in_order, part_of, spared, still
+from trainmaster.planner.elastic.resize import ShrinkCandidate, can_shrink, cost_of, elastic_of
+from trainmaster.planner.elastic.scale_down import (
+    Permits,
+    ShrinkChoice,
+    drop_redundant,
+    gifts,
+    in_order,
+    part_of,
+    remaining,
+)
 from trainmaster.planner.placement.warm_pools import InTheWay
 from trainmaster.planner.preemption.preempt import Candidates, Choice, protected_until
-from trainmaster.planner.state import Figures
+from trainmaster.planner.state import PlanState
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ReclaimOption:
     """How a blocked job could get units: what is ended, who shrinks and who steps aside for it."""
 
     units: Units
     warm: InTheWay
     choice: Choice = field(default_factory=Choice)
-    shrinks: tuple[Gift, ...] = ()
+    shrinks: tuple[ShrinkChoice, ...] = ()
 
     @property
     def open(self) -> bool:
@@ -41,7 +49,7 @@ class Way:
 
 
 @dataclass(slots=True)
-class Ways:
+class ReclaimOptions:
     """The ways of one plan. Thrown away with it.
 
     Attributes:
@@ -49,22 +57,22 @@ class Ways:
         sizes: what jobs that shrink by this plan are to have.
     """
 
-    figures: Figures
+    state: PlanState
     sizes: dict[str, int] = field(default_factory=dict)
-    _slacks: dict[str, Slack] | None = None
+    _slacks: dict[str, ShrinkCandidate] | None = None
 
-    def way(self, job: Job, units: Units) -> Way:
+    def way(self, job: Job, units: Units) -> ReclaimOption:
         """How the job could get these units; not `open` where it could not."""
-        figures = self.figures
-        missing = figures.missing(job, units)
-        warm = figures.warm.in_the_way(job, missing) if figures.snapshot.warm else InTheWay(missing=missing)
+        state = self.state
+        missing = state.missing(job, units)
+        warm = state.warm.in_the_way(job, missing) if state.snapshot.warm else InTheWay(missing=missing)
         if not warm.missing:
-            return Way(units, warm)
-        if figures.elastic and figures.snapshot.policy.resizes.enabled:
-            return self._with_shrinks(job, Way(units, warm))
-        return Way(units, warm, figures.victims(job, units, warm.missing))
+            return ReclaimOption(units, warm)
+        if state.elastic and state.snapshot.policy.resizes.enabled:
+            return self._with_shrinks(job, ReclaimOption(units, warm))
+        return ReclaimOption(units, warm, state.victims(job, units, warm.missing))
 
-    def shrink(self, gift: Gift) -> None:
+    def shrink(self, gift: ShrinkChoice) -> None:
         """The job gives by this plan; it can give more, at no more cost, but is not stopped besides."""
         slack = gift.slack
         self.sizes[slack.job.name] = gift.size
@@ -77,100 +85,102 @@ class Ways:
             self.slacks.pop(victim.name, None)
 
     @property
-    def slacks(self) -> dict[str, Slack]:
+    def slacks(self) -> dict[str, ShrinkCandidate]:
         """Who could give instances now, by name."""
         if self._slacks is None:
             self._slacks = {slack.job.name: slack for slack in self._find()}
         return self._slacks
 
-    def _find(self) -> Iterator[Slack]:
-        figures, snapshot = self.figures, self.figures.snapshot
-        for job in figures.elastic:
+    def _find(self) -> Iterator[ShrinkCandidate]:
+        state, snapshot = self.state, self.state.snapshot
+        for job in state.elastic:
             if job.elastic is None or not can_shrink(job) or (found := elastic_of(job)) is None:
                 continue
             startup = snapshot.records.history.startup(job)
             if job.elastic.hook is Hook.RESTART and self._protected(job, startup):
                 continue
-            cost = cost_of(job, snapshot.records.history, snapshot.pools, figures.now)
-            yield Slack(job, next(iter(job.units)), found[1].size, cost)
+            cost = cost_of(job, snapshot.records.history, snapshot.pools, state.now)
+            yield ShrinkCandidate(job, next(iter(job.units)), found[1].size, cost)
 
     def _protected(self, job: Job, startup: float) -> bool:
         """Whether the job may not be stopped yet; one that may never be preempted again is not, it goes on."""
-        until = protected_until(job, self.figures.snapshot.policy.preemption, startup, self.figures.now)
+        until = protected_until(job, self.state.snapshot.policy.preemption, startup, self.state.now)
         return until not in {None, NEVER}
 
-    def _with_shrinks(self, job: Job, way: Way) -> Way:
-        figures, missing = self.figures, way.warm.missing
+    def _with_shrinks(self, job: Job, way: ReclaimOption) -> ReclaimOption:
+        state, missing = self.state, way.warm.missing
         permits = self._permits(job, way.units, missing)
-        share = job.share if figures.shares.in_play else None
+        share = job.share if state.shares.in_play else None
         slacks = in_order(self._of_use(job, missing), missing, share)
         taken = gifts(slacks, missing, permits)
-        left = still(missing, taken)
+        left = remaining(missing, taken)
         if not left:
             fewer = _spared(taken, missing)
             allowed = permits is None or _permitted(fewer, permits)
             return replace(way, shrinks=tuple(fewer if allowed else taken))
         if not taken:
-            return replace(way, choice=figures.victims(job, way.units, missing))
+            return replace(way, choice=state.victims(job, way.units, missing))
         choice = self._besides(job, way.units, left, taken)
         if not choice.victims:
             return replace(way, choice=choice)
         return replace(way, choice=choice, shrinks=tuple(self._beside(job, way, taken, choice.victims)))
 
-    def _beside(self, job: Job, way: Way, taken: Sequence[Gift], victims: Sequence[Job]) -> Sequence[Gift]:
+    def _beside(
+        self, job: Job, way: ReclaimOption, taken: Sequence[ShrinkChoice], victims: Sequence[Job]
+    ) -> Sequence[ShrinkChoice]:
         """Who gives, as far as that is needed beside victims; whoever steps aside gives all that it has."""
         names, missing = {victim.name for victim in victims}, way.warm.missing
         rest = [gift for gift in taken if gift.slack.job.name not in names]
         frees = [victim.staying for victim in victims]
         needed = {pool: n - sum(units.get(pool, 0) for units in frees) for pool, n in missing.items()}
         fewer = _spared(rest, needed)
-        permits = self.figures.permits(job, way.units, missing, [part_of(gift.slack, gift.freed) for gift in fewer])
+        permits = self.state.permits(job, way.units, missing, [part_of(gift.slack, gift.freed) for gift in fewer])
         allowed = permits is None or all(permits(victim, victims[:place]) for place, victim in enumerate(victims))
         return fewer if allowed else rest
 
-    def _of_use(self, job: Job, missing: Units) -> Iterator[Slack]:
+    def _of_use(self, job: Job, missing: Units) -> Iterator[ShrinkCandidate]:
         """Who could be asked, were it not for the rules of shares: those of lower standing; equals by the policy."""
-        figures = self.figures
-        standing, equals = figures.ranking.standing, figures.snapshot.policy.resizes.shrink_equals
+        state = self.state
+        standing, equals = state.ranking.standing, state.snapshot.policy.resizes.shrink_equals
         for slack in self.slacks.values():
             if missing.get(slack.pool, 0) <= 0:
                 continue
-            if standing(slack.job) < standing(job) or (figures.shares.in_play and slack.job.share != job.share):
+            if standing(slack.job) < standing(job) or (state.shares.in_play and slack.job.share != job.share):
                 yield slack
             elif equals and slack.job.priority == job.priority and self._worth(job, slack, missing):
                 yield replace(slack, equal=True)
 
-    def _worth(self, job: Job, slack: Slack, missing: Units) -> bool:
+    def _worth(self, job: Job, slack: ShrinkCandidate, missing: Units) -> bool:
         """Whether what an equal gives does more work with the newcomer than giving costs, as often as is asked for."""
-        figures = self.figures
-        pools, payback = figures.snapshot.pools, figures.snapshot.policy.resizes.payback
+        state = self.state
+        pools, payback = state.snapshot.pools, state.snapshot.policy.resizes.payback
         each = pools[slack.pool].accelerators if slack.pool in pools else 1
         count = min(slack.room, missing[slack.pool])
-        return count * each * figures.expect.run_time(job).total_seconds() >= payback * slack.cost
+        return count * each * state.expect.run_time(job).total_seconds() >= payback * slack.cost
 
     def _permits(self, job: Job, units: Units, missing: Units) -> Permits | None:
         """Whether the job may have a part of another; None where shares are not in play, and standing alone decides."""
-        figures = self.figures
-        if not figures.shares.in_play:
+        state = self.state
+        if not state.shares.in_play:
             return None
-        standing = figures.ranking.standing
+        standing = state.ranking.standing
 
-        def permits(slack: Slack, part: Job, taken: Sequence[Job]) -> bool:
+        def permits(slack: ShrinkCandidate, part: Job, taken: Sequence[Job]) -> bool:
             outranks = slack.equal or standing(slack.job) < standing(job)
-            return figures.shares.may_take(job, units, part, taken, outranks=outranks, missing=missing)
+            return state.shares.may_take(job, units, part, taken, outranks=outranks, missing=missing)
 
         return permits
 
-    def _besides(self, job: Job, units: Units, left: Units, taken: Sequence[Gift]) -> Choice:
+    def _besides(self, job: Job, units: Units, left: Units, taken: Sequence[ShrinkChoice]) -> Choice:
         """Who steps aside for what is still missing once all have given that can."""
-        figures = self.figures
+        state = self.state
         given = {gift.slack.job.name: gift for gift in taken}
-        known = figures.candidates.by_name
+        known = state.candidates.by_name
         smaller = (_smaller(c.job, given.get(name)) for name, c in known.items())
-        snapshot = replace(figures.snapshot, active=tuple(smaller))
+        snapshot = replace(state.snapshot, active=tuple(smaller))
         parts = [part_of(gift.slack, gift.freed) for gift in taken]
-        among = Candidates.among(snapshot, figures.now, figures.ranking.standing)
-        choice = among.victims(job, left, figures.permits(job, units, left, parts))
+        among = Candidates.among(snapshot, state.now, state.ranking.standing)
+        choice = among.victims(job, left, state.permits(job, units, left, parts))
         return replace(
             choice,
             victims=tuple(known[victim.name].job for victim in choice.victims),
@@ -178,19 +188,19 @@ class Ways:
         )
 
 
-def _smaller(job: Job, gift: Gift | None) -> Job:
+def _smaller(job: Job, gift: ShrinkChoice | None) -> Job:
     return job if gift is None else part_of(gift.slack, gift.size)
 
 
-def _spared(taken: Sequence[Gift], missing: Units) -> list[Gift]:
+def _spared(taken: Sequence[ShrinkChoice], missing: Units) -> list[ShrinkChoice]:
     """The gifts without what is not needed."""
     spare = {pool: -count for pool, count in missing.items()}
     for gift in taken:
         spare[gift.slack.pool] = spare.get(gift.slack.pool, 0) + gift.freed
-    return spared(taken, spare)
+    return drop_redundant(taken, spare)
 
 
-def _permitted(taken: Sequence[Gift], permits: Permits) -> bool:
+def _permitted(taken: Sequence[ShrinkChoice], permits: Permits) -> bool:
     """Whether each may be asked for all that it gives, after those before it."""
     parts: list[Job] = []
     for gift in taken:

@@ -12,13 +12,13 @@ from math import prod
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
 from trainmaster.planner.preemption.candidates import Candidate, Permits, useful
-from trainmaster.planner.preemption.eligible import Newcomer, Reach
+from trainmaster.planner.preemption.eligible import EligibleCandidates, Preemptor
 
 EXACT_WORK = 20_000
 """Steps of the exact search: enough for about 100 units of one pool. Beyond it, nearly the cheapest set is found."""
 FEW = 12
 """Candidates whose every set is looked at, where what is permitted depends on who was taken before."""
-MOST_NODES = 10_000
+MAX_NODES = 10_000
 """Steps of that search: all that there can be."""
 MANY, FEWER_NODES = 40, 1_500
 """Where candidates are more than few: the first that are searched, and the steps of that search (some milliseconds)."""
@@ -70,7 +70,7 @@ def _exactly(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
 def _nearly(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
     """The cheapest by the unit first; then the dearest that are not needed are spared."""
     taken = in_turn(sorted(items, key=by_the_unit(missing)), missing)
-    return spared(sorted(taken, key=lambda c: (c.cost, c.job.name)), missing)
+    return drop_redundant(sorted(taken, key=lambda c: (c.cost, c.job.name)), missing)
 
 
 def by_the_unit(missing: Units) -> Callable[[Candidate], tuple[float, str]]:
@@ -94,7 +94,7 @@ def in_turn(ordered: Iterable[Candidate], missing: Units, permits: Permits | Non
     return []
 
 
-def spared(taken: Sequence[Candidate], missing: Units, permits: Permits | None = None) -> list[Candidate]:
+def drop_redundant(taken: Sequence[Candidate], missing: Units, permits: Permits | None = None) -> list[Candidate]:
     """The set without those that are not needed, looking from its end; what is left stays permitted in its order."""
     kept = list(taken)
     spare = {pool: sum(c.units.get(pool, 0) for c in taken) - count for pool, count in missing.items()}
@@ -108,22 +108,22 @@ def spared(taken: Sequence[Candidate], missing: Units, permits: Permits | None =
     return kept
 
 
-def settled(taken: Sequence[Candidate], candidates: Sequence[Candidate], newcomer: Newcomer) -> list[Candidate]:
+def settled(taken: Sequence[Candidate], candidates: Sequence[Candidate], preemptor: Preemptor) -> list[Candidate]:
     """The set with those put in whom a victim of better standing would displace in its turn, and that victim spared.
 
     A job of low standing may be spared because it loses more work than a better one. But where it could take the
     better one's place here, that one would have it step aside with the next pass: two would stop for one.
     """
-    missing, permits = newcomer.missing, newcomer.permits
+    missing, permits = preemptor.missing, preemptor.permits
     for victim in reversed(in_order(taken)):
         others = [other for other in taken if other is not victim]
         lower = [c for c in candidates if c.standing < victim.standing and c not in taken and _near(c, victim, permits)]
         left = {pool: count - sum(c.units.get(pool, 0) for c in others) for pool, count in missing.items()}
         left = {pool: count for pool, count in left.items() if count > 0}
         if left and lower and frees(lower, left):
-            swapped = own_first([*others, *cheapest(lower, left)], newcomer)
+            swapped = own_first([*others, *cheapest(lower, left)], preemptor)
             if permitted(swapped, permits):
-                return settled(spared(swapped, missing, permits), candidates, newcomer)
+                return settled(drop_redundant(swapped, missing, permits), candidates, preemptor)
     return list(taken)
 
 
@@ -145,56 +145,56 @@ def permitted(taken: Sequence[Candidate], permits: Permits | None) -> bool:
     return all(permits(job, jobs[:index]) for index, job in enumerate(jobs))
 
 
-def best_set(reach: Reach, newcomer: Newcomer) -> list[Candidate]:
+def best_set(reach: EligibleCandidates, preemptor: Preemptor) -> list[Candidate]:
     """The cheapest set that frees all that is missing and in which each is permitted after those before it.
 
     What is cheapest where each is permitted alone mostly is permitted together. Where it is not, all sets are tried if
     the candidates are few, else some, and several orders. Every rule is asked again about the set that is left.
     """
-    missing, permits = newcomer.missing, newcomer.permits
+    missing, permits = preemptor.missing, preemptor.permits
     candidates = reach.candidates(missing)
-    taken = own_first(cheapest(candidates, missing), newcomer)
+    taken = own_first(cheapest(candidates, missing), preemptor)
     if permits is not None and not permitted(taken, permits):
-        taken = _in_some_order(reach, newcomer, permits)
-    taken = settled(taken, candidates, newcomer)
+        taken = _in_some_order(reach, preemptor, permits)
+    taken = settled(taken, candidates, preemptor)
     return taken if permitted(taken, permits) else []
 
 
-def own_first(candidates: Iterable[Candidate], newcomer: Newcomer) -> list[Candidate]:
+def own_first(candidates: Iterable[Candidate], preemptor: Preemptor) -> list[Candidate]:
     """In the order in which they are asked for: those of the newcomer's share, then as always."""
-    if newcomer.permits is None:
+    if preemptor.permits is None:
         return in_order(candidates)
-    return sorted(candidates, key=lambda c: (c.job.share != newcomer.share, *c.order))
+    return sorted(candidates, key=lambda c: (c.job.share != preemptor.share, *c.order))
 
 
-def _in_some_order(reach: Reach, newcomer: Newcomer, permits: Permits) -> list[Candidate]:
+def _in_some_order(reach: EligibleCandidates, preemptor: Preemptor, permits: Permits) -> list[Candidate]:
     """The best of what a search and several orders find."""
-    missing, every = newcomer.missing, own_first(reach.every(), newcomer)
+    missing, every = preemptor.missing, own_first(reach.every(), preemptor)
     few = len(every) <= FEW
-    ordered = every if few else own_first(reach.weak(missing), newcomer)
-    orders = list(_orders(ordered, newcomer))
+    ordered = every if few else own_first(reach.weak(missing), preemptor)
+    orders = list(_orders(ordered, preemptor))
     # Some are permitted together in one order of asking alone: where they are few, every order is searched.
     searched = (
-        Search(each[:MANY], missing, permits, MOST_NODES if few else FEWER_NODES).run()
+        Search(each[:MANY], missing, permits, MAX_NODES if few else FEWER_NODES).run()
         for each in (orders if few else orders[:1])
     )
-    found = (spared(in_turn(each, missing, permits), missing, permits) for each in orders)
+    found = (drop_redundant(in_turn(each, missing, permits), missing, permits) for each in orders)
     legal = [taken for taken in (*searched, *found) if taken and permitted(taken, permits)]
     return min(legal, key=lambda taken: (max(c.standing for c in taken), sum(c.cost for c in taken)), default=[])
 
 
-def _orders(candidates: Sequence[Candidate], newcomer: Newcomer) -> Iterator[Sequence[Candidate]]:
+def _orders(candidates: Sequence[Candidate], preemptor: Preemptor) -> Iterator[Sequence[Candidate]]:
     """By standing; the largest first, and last, since either may spoil it for the other; the cheapest by the unit."""
-    missing = newcomer.missing
+    missing = preemptor.missing
     by_unit = by_the_unit(missing)
     yield candidates
 
     def size(candidate: Candidate) -> int:
         return sum(candidate.units.get(pool, 0) for pool in missing)
 
-    yield sorted(candidates, key=lambda c: (c.job.share != newcomer.share, -size(c), c.order))
-    yield sorted(candidates, key=lambda c: (c.job.share != newcomer.share, size(c), c.order))
-    yield sorted(candidates, key=lambda c: (c.job.share != newcomer.share, by_unit(c)))
+    yield sorted(candidates, key=lambda c: (c.job.share != preemptor.share, -size(c), c.order))
+    yield sorted(candidates, key=lambda c: (c.job.share != preemptor.share, size(c), c.order))
+    yield sorted(candidates, key=lambda c: (c.job.share != preemptor.share, by_unit(c)))
 
 
 @dataclass(slots=True)

@@ -102,10 +102,10 @@ class Holdings:
         """The job gets these units beside what it holds."""
         self._add(self._held, job, units)
 
-    def _add(self, figures: dict[str, dict[str, int]], job: Job, units: Units, *, sign: int = 1) -> None:
+    def _add(self, state: dict[str, dict[str, int]], job: Job, units: Units, *, sign: int = 1) -> None:
         self.changes += 1
         self.moved.setdefault(job.share, False)
-        mine = figures.setdefault(job.share, {})
+        mine = state.setdefault(job.share, {})
         for pool, count in units.items():
             mine[pool] = mine.get(pool, 0) + sign * count
 

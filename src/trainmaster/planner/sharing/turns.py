@@ -45,7 +45,7 @@ def turns(ordered: Sequence[Job], shares: Shares) -> Iterator[Job]:
     if not (shares.in_play or shares.fair):
         yield from ordered
         return
-    table = _Table(shares)
+    table = ShareQueue(shares)
     table.seat(ordered)
     while (job := table.next()) is not None:
         shares.drop(job)
@@ -76,7 +76,7 @@ class _Line:
 
 
 @dataclass(slots=True)
-class _Table:
+class ShareQueue:
     """The lines, and a heap of their keys; keys that have changed are pushed anew, and old ones skipped."""
 
     shares: Shares

@@ -27,7 +27,7 @@ def digest_of(request: Request) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def newcomer(  # noqa: PLR0913 - all that a job is made of
+def build_job(  # noqa: PLR0913 - all that a job is made of
     request: Request,
     options: Options,
     demand: Demand,

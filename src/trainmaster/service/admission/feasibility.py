@@ -17,15 +17,15 @@ from trainmaster.domain.errors import NeverFits, Refused
 from trainmaster.domain.policy.settings import Expansion
 from trainmaster.domain.requests import option_field
 from trainmaster.domain.requests.resource_text import MEMBERS
-from trainmaster.planner.expansion.guardrails import Making
+from trainmaster.planner.expansion.guardrails import ManagedPools
 from trainmaster.ports import Request
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 """Instance types that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FeasibilityCheck:
     """What could ever be held.
 
     Attributes:
@@ -72,7 +72,7 @@ class Room:
         others_gone = {
             each: pool for each, pool in self.pools.items() if not pool.made_for or pool.instance_type == kind.name
         }
-        making = Making(self.expansion, others_gone, self.catalogue)
+        making = ManagedPools(self.expansion, others_gone, self.catalogue)
         return self.expansion.enabled and not making.refusal(kind, count, name)
 
     def _infeasible(self, request: Request, demand: Demand, asked: Resources) -> str:
@@ -99,8 +99,8 @@ class Room:
             yield f"a cap of {count} for {pool.name}, which has {pool.cap}"
         if types:
             names = [kind.name for kind in sorted(types, key=lambda kind: (kind.price or math.inf, kind.name))]
-            more = " or another such type" if names[MOST_NAMED:] else ""
-            yield f"a pool of {count} x {' or '.join(names[:MOST_NAMED])}{more}"
+            more = " or another such type" if names[MAX_NAMED:] else ""
+            yield f"a pool of {count} x {' or '.join(names[:MAX_NAMED])}{more}"
 
     def _largest(self, asked: Resources) -> Iterator[str]:
         """Of each member that is asked for, the most that any instance has."""

@@ -39,8 +39,8 @@ from trainmaster.domain.requests import (
     warnings,
 )
 from trainmaster.ports import Request
-from trainmaster.service.admission.build_job import newcomer
-from trainmaster.service.admission.feasibility import Room
+from trainmaster.service.admission.build_job import build_job
+from trainmaster.service.admission.feasibility import FeasibilityCheck
 from trainmaster.service.admission.shares import check_share
 
 _DEFAULT_POLICY = Policy()
@@ -55,7 +55,7 @@ class Admission:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class AdmissionPolicy:
     """The rules of one deployment.
 
     Attributes:
@@ -105,9 +105,9 @@ class Door:
         elastic = self._elastic(request, options)
         least = None if elastic is None else elastic.least
         demand = demand_in(request, options.pools, pools, options.resources, catalogue, instances=least)
-        room = Room(pools, policy.expansion, catalogue).warnings(request, demand)
+        room = FeasibilityCheck(pools, policy.expansion, catalogue).warnings(request, demand)
         self._check_forms(request, demand, pools, catalogue)
-        job = newcomer(request, options, demand, caller, now, elastic=elastic)
+        job = build_job(request, options, demand, caller, now, elastic=elastic)
         advice = [*warnings(request, preemptible=options.preemptible), *pool_warnings(request, demand, pools)]
         advice += storage_warnings(request, demand, pools, catalogue)
         if elastic is not None:

@@ -18,7 +18,7 @@ from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.errors import ServiceTrouble
 from trainmaster.domain.policy.settings import Expansion
-from trainmaster.ports import Clock, InstanceTypes, Knowledge, Prices, QueueSettings, Quotas, Store
+from trainmaster.ports import CatalogueStore, Clock, InstanceTypes, Prices, QueueSettings, Quotas, Store
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Sources:
     prices: Prices
 
 
-class Learner:
+class CatalogueRefresher:
     """Asks where it is time to; what it remembers of its asking lives as long as the process.
 
     Args:
@@ -53,7 +53,7 @@ class Learner:
         sources: whom to ask.
     """
 
-    def __init__(self, store: Store, knowledge: Knowledge, sources: Sources, clock: Clock) -> None:
+    def __init__(self, store: Store, knowledge: CatalogueStore, sources: Sources, clock: Clock) -> None:
         self._store = store
         self._knowledge = knowledge
         self._sources = sources

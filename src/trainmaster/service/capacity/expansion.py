@@ -19,19 +19,19 @@ from trainmaster.domain.errors import Throttled, Unavailable, VersionConflict
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Expand, Plan, PoolDecision, Retire, Shrink, Snapshot
-from trainmaster.service.context import Hands
+from trainmaster.service.context import ManagerContext
 
 log = logging.getLogger(__name__)
 
 
-def carry_out(hands: Hands, snapshot: Snapshot, plan: Plan) -> bool:
+def carry_out(context: ManagerContext, snapshot: Snapshot, plan: Plan) -> bool:
     """Make and remove the pools of the plan, all or none; whether that won. The next pass tries again what has lost.
 
     Trouble at AWS is no reason to put off what else the plan has decided.
     """
     decided = plan.of_pools
     try:
-        won = not decided or _commit(hands, snapshot, decided)
+        won = not decided or _commit(context, snapshot, decided)
     except (Throttled, Unavailable) as error:
         log.warning("could not change pools; the next pass tries again", extra={"cause": str(error)})
         return False
@@ -54,16 +54,16 @@ def with_note(job: Job, units: Units, pools: Mapping[str, Pool], now: datetime) 
     return job
 
 
-def _commit(hands: Hands, snapshot: Snapshot, decided: Sequence[PoolDecision]) -> bool:
+def _commit(context: ManagerContext, snapshot: Snapshot, decided: Sequence[PoolDecision]) -> bool:
     """Whether nobody has changed the pools, or the rules by which they are made and go, since the pass read them."""
-    now, pools = hands.store.settings(catalogue=False), in_settings(pools_after(snapshot.pools, decided))
-    noted = list(events(decided, snapshot.pools, snapshot.catalogue, hands.clock.now()))
+    now, pools = context.store.settings(catalogue=False), in_settings(pools_after(snapshot.pools, decided))
+    noted = list(events(decided, snapshot.pools, snapshot.catalogue, context.clock.now()))
     # A share may name by now a pool that is to go, and settings name no pool that is not there.
     rules, seen = ((policy.expansion, policy.shares) for policy in (now.policy, snapshot.policy))
     if dict(now.pools) != in_settings(snapshot.pools) or rules != seen:
         return False
     try:
-        hands.store.set_settings(pools=list(pools.values()), version=now.version, noted=noted)
+        context.store.set_settings(pools=list(pools.values()), version=now.version, noted=noted)
     except VersionConflict:
         return False
     return True

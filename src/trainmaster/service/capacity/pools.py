@@ -19,9 +19,9 @@ from trainmaster.domain.policy.problems import policy_problems
 from trainmaster.domain.requests.fields import shown
 from trainmaster.ports import QueueSettings
 from trainmaster.service.capacity.pool_use import Leaving, leaving
-from trainmaster.service.change import Desk, change_settings
+from trainmaster.service.change import ApiContext, change_settings
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 """Jobs that a refusal names; it counts the others."""
 
 
@@ -33,7 +33,7 @@ class Removal:
     leaving: Leaving
 
 
-def set_pools(desk: Desk, pools: Sequence[Pool], *, version: int | None = None) -> QueueSettings:
+def set_pools(context: ApiContext, pools: Sequence[Pool], *, version: int | None = None) -> QueueSettings:
     """Replace the pools; jobs that hold more than a lowered cap run on, and those of a pool that is gone, too.
 
     Raises `InvalidRequest`, `PoolInUse` where a share names a pool that would be gone, or jobs hold instances of one
@@ -44,13 +44,13 @@ def set_pools(desk: Desk, pools: Sequence[Pool], *, version: int | None = None) 
 
     def change(now: QueueSettings) -> Iterable[Pool]:
         _check_named(now, now.pools.keys() - {pool.name for pool in pools})
-        _check_same(desk, pools, now.pools)
+        _check_same(context, pools, now.pools)
         return pools
 
-    return _change(desk, change, version)
+    return _change(context, change, version)
 
 
-def put_pool(desk: Desk, pool: Pool, *, version: int | None = None) -> QueueSettings:
+def put_pool(context: ApiContext, pool: Pool, *, version: int | None = None) -> QueueSettings:
     """Make this pool, or have it take the place of the one of its name.
 
     Raises `InvalidRequest`, `PoolInUse` where that one is of another type and jobs hold instances of it,
@@ -59,13 +59,15 @@ def put_pool(desk: Desk, pool: Pool, *, version: int | None = None) -> QueueSett
 
     def change(now: QueueSettings) -> Iterable[Pool]:
         after = _with(pool, now.pools)
-        _check_same(desk, [pool], now.pools)
+        _check_same(context, [pool], now.pools)
         return after
 
-    return _change(desk, change, version)
+    return _change(context, change, version)
 
 
-def change_pool(desk: Desk, name: str, given: Mapping[str, Any], *, version: int | None = None) -> QueueSettings:
+def change_pool(
+    context: ApiContext, name: str, given: Mapping[str, Any], *, version: int | None = None
+) -> QueueSettings:
     """Give a pool other values of these fields, and leave the others as they are; also drains it, or ends that.
 
     Raises `PoolNotFound`, `InvalidRequest`, `VersionConflict`.
@@ -74,14 +76,14 @@ def change_pool(desk: Desk, name: str, given: Mapping[str, Any], *, version: int
     def change(now: QueueSettings) -> Iterable[Pool]:
         return _with(replace(_existing(now, name), **given), now.pools)
 
-    return _change(desk, change, version)
+    return _change(context, change, version)
 
 
-def remove_pool(desk: Desk, name: str, *, force: bool = False, version: int | None = None) -> Removal:
+def remove_pool(context: ApiContext, name: str, *, force: bool = False, version: int | None = None) -> Removal:
     """Remove a pool; jobs that wait for it and can run elsewhere simply do.
 
     Args:
-        desk: what the use cases need.
+        context: what the use cases need.
         name: the pool.
         force: remove it though jobs hold instances of it (they run on), or could run nowhere else (they wait on).
         version: of the settings that the caller has seen.
@@ -94,19 +96,23 @@ def remove_pool(desk: Desk, name: str, *, force: bool = False, version: int | No
         nonlocal found
         pool = _existing(now, name)
         _check_named(now, {name})
-        found = leaving(replace(desk.store.survey(), pools=now.pools), name)
+        found = leaving(replace(context.store.survey(), pools=now.pools), name)
         if not force:
             _check_held(pool, found)
             _check_stranded(pool, found)
         return [each for each in now.pools.values() if each.name != name]
 
-    settings = _change(desk, change, version)
+    settings = _change(context, change, version)
     return Removal(settings, found)
 
 
-def _change(desk: Desk, change: Callable[[QueueSettings], Iterable[Pool]], version: int | None) -> QueueSettings:
+def _change(
+    context: ApiContext, change: Callable[[QueueSettings], Iterable[Pool]], version: int | None
+) -> QueueSettings:
     """Commit what `change` makes of the pools, with what is known of them that people do not set."""
-    return change_settings(desk, lambda now: (as_made(with_windows(change(now), now.pools), now.pools), None), version)
+    return change_settings(
+        context, lambda now: (as_made(with_windows(change(now), now.pools), now.pools), None), version
+    )
 
 
 def _with(pool: Pool, pools: Mapping[str, Pool]) -> list[Pool]:
@@ -135,7 +141,7 @@ def _check_named(now: QueueSettings, gone: Collection[str]) -> None:
             raise PoolInUse(wrong, field=problem.field, hint="Take it out of the settings first (PUT /settings).")
 
 
-def _check_same(desk: Desk, pools: Iterable[Pool], before: Mapping[str, Pool]) -> None:
+def _check_same(context: ApiContext, pools: Iterable[Pool], before: Mapping[str, Pool]) -> None:
     """What is held of a pool is what the pool has. Raises `PoolInUse` where a change would make it something else.
 
     Jobs of a pool that was removed count again in one of its name, so that has to be of their type as well.
@@ -143,7 +149,7 @@ def _check_same(desk: Desk, pools: Iterable[Pool], before: Mapping[str, Pool]) -
     changed = [pool for pool in pools if pool.name not in before or _what(pool) != _what(before[pool.name])]
     if not changed:
         return
-    snapshot = desk.store.survey()
+    snapshot = context.store.survey()
     warm = counting(snapshot.warm, snapshot.active)
     for pool in changed:
         name, there = pool.name, pool.name in before
@@ -202,5 +208,5 @@ def _jobs(count: int) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     """The first few, and how many others there are."""
-    others = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {others} more" if others > 0 else "")
+    others = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {others} more" if others > 0 else "")

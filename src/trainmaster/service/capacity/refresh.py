@@ -17,57 +17,57 @@ from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.requests.fields import part, text
 from trainmaster.ports import Store
-from trainmaster.service.context import Hands, each
-from trainmaster.service.faults import contained
+from trainmaster.service.context import ManagerContext, each
+from trainmaster.service.faults import isolate_fault
 
 log = logging.getLogger(__name__)
 
 PERIOD = 5
 """Minutes after which a plan, or a job's checkpoints, are looked at again."""
-MOST_LOOKS = 10
+MAX_LOOKS = 10
 """Jobs whose checkpoints one tick looks for; each may take five calls of S3."""
 
 
-def refresh_plans(hands: Hands, pools: Mapping[str, Pool], *, tick: bool) -> Mapping[str, Pool]:
+def refresh_plans(context: ManagerContext, pools: Mapping[str, Pool], *, tick: bool) -> Mapping[str, Pool]:
     """Ask about the training plans whose turn it is; the pools with what is known then, which is stored with them.
 
     A plan of which nothing is known is asked about by every pass, so that a new pool is usable at once.
     """
-    now = hands.clock.now()
+    now = context.clock.now()
     plans = [pool for pool in pools.values() if pool.kind is Kind.TRAINING_PLAN]
     due = [pool for pool in plans if pool.plan_status is None or (tick and _is_due(pool, now))]
-    windows = {pool.plan_arn: window for pool in due if (window := _ask(hands, pool)) is not None}
+    windows = {pool.plan_arn: window for pool in due if (window := _ask(context, pool)) is not None}
     known = {name: with_window(pool, windows) for name, pool in pools.items()}
     if known != dict(pools):
-        _store(hands.store, windows)
+        _store(context.store, windows)
     return known
 
 
-def keep_time(hands: Hands, snapshot: Snapshot) -> tuple[Job, ...]:
+def keep_time(context: ManagerContext, snapshot: Snapshot) -> tuple[Job, ...]:
     """Tell attempts when their instances are taken back, where that has moved; the active jobs as they stand then.
 
     A plan of several reserved capacities keeps its jobs from one to the next.
     """
-    return each(hands, snapshot.active, lambda _, job: _on_time(hands, job, snapshot.pools))
+    return each(context, snapshot.active, lambda _, job: _on_time(context, job, snapshot.pools))
 
 
-def look_for_checkpoints(hands: Hands, active: tuple[Job, ...]) -> tuple[Job, ...]:
+def look_for_checkpoints(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job, ...]:
     """Look when those running jobs last saved their work whose turn it is; returns the active jobs as they stand then.
 
     Whose turn it is follows from the minute and the name alone, so that nothing needs to be written down.
     """
-    if hands.checkpoints is None:
+    if context.checkpoints is None:
         return active
-    minute = int(hands.clock.now().timestamp()) // 60
+    minute = int(context.clock.now().timestamp()) // 60
     saving = sorted(job.name for job in active if _may_lose_work(job))
-    period = max(PERIOD, -(-len(saving) // MOST_LOOKS))
-    due = frozenset([name for name in saving if (minute + sum(name.encode())) % period == 0][:MOST_LOOKS])
+    period = max(PERIOD, -(-len(saving) // MAX_LOOKS))
+    due = frozenset([name for name in saving if (minute + sum(name.encode())) % period == 0][:MAX_LOOKS])
     result = list(active)
     for index, job in enumerate(active):
         if job.name in due:
             try:
-                with contained(job.name, hands.faults):
-                    result[index] = _look(hands, job)
+                with isolate_fault(job.name, context.faults):
+                    result[index] = _look(context, job)
             except (Throttled, Unavailable) as error:
                 log.warning("cannot look for checkpoints now", extra={"job": job.name, "cause": str(error)})
                 break
@@ -83,9 +83,9 @@ def _is_due(pool: Pool, now: datetime) -> bool:
     return regular or (not over and (begins or ends))
 
 
-def _ask(hands: Hands, pool: Pool) -> PlanWindow | None:
+def _ask(context: ManagerContext, pool: Pool) -> PlanWindow | None:
     try:
-        window = hands.launcher.training_plan(pool.plan_arn or "")
+        window = context.launcher.training_plan(pool.plan_arn or "")
     except (Throttled, Unavailable, NotPermitted) as error:
         log.warning("cannot ask about a training plan", extra={"pool": pool.name, "cause": str(error)})
         return None
@@ -103,12 +103,12 @@ def _store(store: Store, windows: Mapping[str | None, PlanWindow]) -> None:
         log.info("the pools were being changed; their training plans are stored later")
 
 
-def _on_time(hands: Hands, job: Job, pools: Mapping[str, Pool]) -> Job:
+def _on_time(context: ManagerContext, job: Job, pools: Mapping[str, Pool]) -> Job:
     """The job with the time at which its instances are taken back, where that has moved."""
     attempt, at = job.attempt, reclaimed_at(job.units, pools)
     if attempt is None or at is None or attempt.reclaimed_at == at or job.stopping:
         return job
-    return _commit(hands, job, lifecycle.reclaims(job, at))
+    return _commit(context, job, lifecycle.set_reclaim_time(job, at))
 
 
 def _may_lose_work(job: Job) -> bool:
@@ -117,15 +117,15 @@ def _may_lose_work(job: Job) -> bool:
     return job.state is JobState.RUNNING and job.preemptible and keeps and not job.stopping
 
 
-def _look(hands: Hands, job: Job) -> Job:
-    uri = text(part(hands.store.request_of(job.name), "CheckpointConfig"), "S3Uri")
-    if hands.checkpoints is None or uri is None:
+def _look(context: ManagerContext, job: Job) -> Job:
+    uri = text(part(context.store.request_of(job.name), "CheckpointConfig"), "S3Uri")
+    if context.checkpoints is None or uri is None:
         return job
-    newest = hands.checkpoints.newest(uri)
-    after = None if newest is None else lifecycle.saved(job, newest)
-    return job if after is None else _commit(hands, job, after)
+    newest = context.checkpoints.newest(uri)
+    after = None if newest is None else lifecycle.record_checkpoint(job, newest)
+    return job if after is None else _commit(context, job, after)
 
 
-def _commit(hands: Hands, before: Job, after: Job) -> Job:
+def _commit(context: ManagerContext, before: Job, after: Job) -> Job:
     """Where somebody was faster, the next look tells the same again."""
-    return after if hands.store.transition([(before, after)]) else hands.store.find(before.name) or before
+    return after if context.store.transition([(before, after)]) else context.store.find(before.name) or before

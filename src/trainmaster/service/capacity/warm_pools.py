@@ -18,12 +18,12 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Warm
 from trainmaster.domain.plan import Snapshot
 from trainmaster.planner.placement.warm_pools import left_over
-from trainmaster.service.context import Hands
-from trainmaster.service.faults import contained
+from trainmaster.service.context import ManagerContext
+from trainmaster.service.faults import isolate_fault
 
 log = logging.getLogger(__name__)
 
-MOST_LOOKS = 40
+MAX_LOOKS = 40
 """Warm pools that one pass asks about, or begins to end because their pool is being drained."""
 IMPATIENT_FOR = timedelta(minutes=5)
 """After this long, only the tick asks whether one is gone that was to end."""
@@ -31,40 +31,40 @@ PERIOD = 5
 """Minutes after which one is asked about that nothing else calls for: it may have been ended elsewhere."""
 
 
-def settle(hands: Hands, snapshot: Snapshot, *, tick: bool) -> Snapshot:
+def settle(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Snapshot:
     """The snapshot with its warm pools as SageMaker has them now, as far as it was their turn. Raises `Fenced`."""
-    now = hands.clock.now()
-    snapshot = _drained(hands, snapshot, now)
+    now = context.clock.now()
+    snapshot = _drained(context, snapshot, now)
     users = {job.attempt.training_job_name: job for job in snapshot.active if job.attempt is not None}
-    due = [pool for pool in snapshot.warm if _is_due(pool, users, now, tick=tick)][:MOST_LOOKS]
+    due = [pool for pool in snapshot.warm if _is_due(pool, users, now, tick=tick)][:MAX_LOOKS]
     if not due:
         return snapshot
     before = {pool.training_job_name: pool for pool in snapshot.warm}
-    told = {pool.training_job_name: stands for pool, stands in _asked(hands, due, users)}
+    told = {pool.training_job_name: stands for pool, stands in _asked(context, due, users)}
     changed = [pool for name, pool in told.items() if pool is not None and pool != before[name]]
     gone = [name for name, pool in told.items() if pool is None]
     if changed or gone:
-        hands.store.transition([], fence=snapshot.pass_number, warm=changed, cold=gone)
+        context.store.transition([], fence=snapshot.pass_number, warm=changed, cold=gone)
     return replace(snapshot, warm=tuple(pool for pool in (before | told).values() if pool is not None))
 
 
-def _drained(hands: Hands, snapshot: Snapshot, now: datetime) -> Snapshot:
+def _drained(context: ManagerContext, snapshot: Snapshot, now: datetime) -> Snapshot:
     """The snapshot with those ending that are left over where pools are being drained. Raises `Fenced`."""
-    ending = {pool.training_job_name: replace(pool, ending_since=now) for pool in left_over(snapshot)[:MOST_LOOKS]}
+    ending = {pool.training_job_name: replace(pool, ending_since=now) for pool in left_over(snapshot)[:MAX_LOOKS]}
     if not ending:
         return snapshot
-    hands.store.transition([], fence=snapshot.pass_number, warm=list(ending.values()))
+    context.store.transition([], fence=snapshot.pass_number, warm=list(ending.values()))
     return replace(snapshot, warm=tuple(ending.get(pool.training_job_name, pool) for pool in snapshot.warm))
 
 
-def end(hands: Hands, pool: WarmPool) -> bool:
+def end(context: ManagerContext, pool: WarmPool) -> bool:
     """Have a warm pool ended that is to end; whether it is gone already. Raises `Throttled`, `Unavailable`."""
     try:
-        hands.launcher.end_warm_pool(pool.training_job_name)
+        context.launcher.end_warm_pool(pool.training_job_name)
     except NotPermitted as error:
         log.warning("may not end a warm pool", extra={"trainingJob": pool.training_job_name, "cause": str(error)})
         return False
-    return _as_told(pool, hands.launcher.describe(pool.training_job_name), used=False) is None
+    return _as_told(pool, context.launcher.describe(pool.training_job_name), used=False) is None
 
 
 def used(pool: WarmPool, starting: Job) -> WarmPool:
@@ -85,13 +85,15 @@ def _is_due(pool: WarmPool, users: dict[str, Job], now: datetime, *, tick: bool)
     return tick and (minute + sum(pool.training_job_name.encode())) % PERIOD == 0
 
 
-def _asked(hands: Hands, due: Iterable[WarmPool], users: dict[str, Job]) -> Iterable[tuple[WarmPool, WarmPool | None]]:
+def _asked(
+    context: ManagerContext, due: Iterable[WarmPool], users: dict[str, Job]
+) -> Iterable[tuple[WarmPool, WarmPool | None]]:
     """Each as it stands, None where it is gone; throttling ends the round, since asking on would make it worse."""
     for pool in due:
         name = pool.training_job_name
         try:
-            with contained(name, hands.faults):
-                yield pool, _asked_of(hands, pool, users)
+            with isolate_fault(name, context.faults):
+                yield pool, _asked_of(context, pool, users)
         except Throttled as error:
             log.warning("SageMaker throttles; the next pass goes on", extra={"trainingJob": name, "cause": str(error)})
             return
@@ -99,11 +101,11 @@ def _asked(hands: Hands, due: Iterable[WarmPool], users: dict[str, Job]) -> Iter
             log.warning("cannot ask about a warm pool", extra={"trainingJob": name, "cause": str(error)})
 
 
-def _asked_of(hands: Hands, pool: WarmPool, users: dict[str, Job]) -> WarmPool | None:
+def _asked_of(context: ManagerContext, pool: WarmPool, users: dict[str, Job]) -> WarmPool | None:
     """The warm pool as it stands, None where it is gone."""
     if pool.ending_since is not None:
-        return None if end(hands, pool) else pool
-    return _as_told(pool, hands.launcher.describe(pool.training_job_name), used=_is_starting(pool, users))
+        return None if end(context, pool) else pool
+    return _as_told(pool, context.launcher.describe(pool.training_job_name), used=_is_starting(pool, users))
 
 
 def _is_starting(pool: WarmPool, users: dict[str, Job]) -> bool:

@@ -17,7 +17,7 @@ from trainmaster.planner.forecast.forecast import delays
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.explain.explain import rng_of, with_jobs
 
-MOST_DELAYED = 20
+MAX_DELAYED = 20
 """Jobs behind the new one that are looked at, first those that are considered next."""
 
 
@@ -100,4 +100,4 @@ def _considered_after(job: Job, plan: Plan) -> list[str]:
     """The next that are considered after the job."""
     names = [decision.job.name for decision in plan.decisions if isinstance(decision, Start | Wait)]
     first = names.index(job.name) + 1 if job.name in names else len(names)
-    return names[first : first + MOST_DELAYED]
+    return names[first : first + MAX_DELAYED]

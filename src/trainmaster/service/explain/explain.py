@@ -23,9 +23,9 @@ from trainmaster.planner.schedule import schedule
 from trainmaster.planner.state import ranking_of
 from trainmaster.ports import Clock, Store
 
-MOST_ROWS = 4_000
+MAX_ROWS = 4_000
 """Waiting jobs that are read in all, about, where some lie deeper in their lanes than a pass looks."""
-FEWEST_OF_A_LANE, MOST_OF_A_LANE = 100, 1_000
+FEWEST_OF_A_LANE, MAX_OF_A_LANE = 100, 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def _last_read(snapshot: Snapshot) -> dict[str, Job]:
 def _read_deeper(store: Store, snapshot: Snapshot) -> Snapshot:
     """The snapshot with more of the jobs that wait; its lanes are still cut where there are even more."""
     lanes = len({job.lane for job in snapshot.waiting}) or 1
-    limit = min(max(MOST_ROWS // lanes, FEWEST_OF_A_LANE), MOST_OF_A_LANE)
+    limit = min(max(MAX_ROWS // lanes, FEWEST_OF_A_LANE), MAX_OF_A_LANE)
     page = store.browse(Filter(states=WAITING), limit=limit)
     active = {job.name for job in snapshot.active}
     deeper = with_jobs(snapshot, (job for job in page.jobs if job.name not in active))

@@ -30,9 +30,9 @@ from trainmaster.planner.schedule import schedule
 from trainmaster.service.capacity.pool_use import pool_usage
 from trainmaster.service.explain.explain import rng_of, with_jobs
 
-MOST_HOLDERS = 10
+MAX_HOLDERS = 10
 """Jobs in the way that are told by name, those first that are expected to end first."""
-MOST_TRIES = 6
+MAX_TRIES = 6
 """Priorities that are tried, and other pools."""
 _PRIORITY_HELPS = WaitsForCapacity | KeptForOther | Behind
 _STARTS = "it starts with the next pass"
@@ -71,7 +71,7 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class WaitDiagnosis:
     """What is to be told of a waiting job beyond its explanation.
 
     Attributes:
@@ -87,7 +87,7 @@ class Story:
     advice: tuple[Advice, ...] = ()
 
 
-def story(snapshot: Snapshot, now: datetime, job: Job) -> Story:
+def story(snapshot: Snapshot, now: datetime, job: Job) -> WaitDiagnosis:
     """The story of a waiting job that a pass looks at; an empty one where it would start.
 
     Args:
@@ -101,10 +101,10 @@ def story(snapshot: Snapshot, now: datetime, job: Job) -> Story:
     plan = tried.plan(job)
     reason = _reason(plan, job)
     if reason is None:
-        return Story()
+        return WaitDiagnosis()
     holders = sorted(_holders(tried.snapshot, now, job), key=lambda each: (each.until, each.job, each.pool))
-    return Story(
-        tuple(holders[:MOST_HOLDERS]),
+    return WaitDiagnosis(
+        tuple(holders[:MAX_HOLDERS]),
         len({each.job for each in holders}),
         next((each for each in plan.reservations if each.job == job.name), None),
         tuple(_advice(tried, reason)),
@@ -176,7 +176,7 @@ def _higher(tried: _Tried) -> Iterator[Advice]:
     others = {each.priority for each in (*snapshot.active, *snapshot.waiting) if each.name != job.name}
     levels = sorted(level for level in others if job.priority <= level < PRIORITY_LIMIT)
     found: Advice | None = None
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         if not levels:
             break
         middle = len(levels) // 2
@@ -209,7 +209,7 @@ def _elsewhere(tried: _Tried) -> Iterator[Advice]:
     for _, needed in _plain(tried.job):
         pools = [name for name in sorted(in_settings(tried.snapshot.pools)) if name not in tried.job.demand.pools]
         roomy = [name for name in pools if _free(tried, name) >= needed]
-        for pool in roomy[:MOST_TRIES]:
+        for pool in roomy[:MAX_TRIES]:
             if tried.outcome(_asking(tried.job, pool, needed)) == _STARTS:
                 yield Advice(f"ask for {needed} x {pool} instead: {_STARTS}", pool=pool)
 

@@ -18,7 +18,7 @@ from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.lifecycle import current, elastic_of
 from trainmaster.ports import ResizeHook
-from trainmaster.service.context import Hands
+from trainmaster.service.context import ManagerContext
 from trainmaster.service.resizing.custom import CustomHook
 from trainmaster.service.resizing.members import SLACK, MembersHook
 from trainmaster.service.resizing.restart import SIGTERM_TO_SIGKILL, RestartHook
@@ -28,21 +28,21 @@ __all__ = ["GROWTH_LIMIT", "advance", "until"]
 GROWTH_LIMIT = timedelta(minutes=15)
 """A growth that has not come by then is given up, unless the job's own `MaxPendingTimeInSeconds` says otherwise."""
 
-_HOOKS: Mapping[Hook, Callable[[Hands], ResizeHook]] = {
+_HOOKS: Mapping[Hook, Callable[[ManagerContext], ResizeHook]] = {
     Hook.RESTART: RestartHook,
     Hook.MEMBERS: MembersHook,
     Hook.CUSTOM: CustomHook,
 }
 
 
-def advance(hands: Hands, job: Job) -> Job:
+def advance(context: ManagerContext, job: Job) -> Job:
     """Do what comes next for a job that holds capacity, nothing for one that is not elastic; the job as it stands.
 
     Raises `Throttled`, `Unavailable`, `NotPermitted`.
     """
     if job.elastic is None or not job.units:
         return job
-    return _HOOKS[job.elastic.hook](hands).advance(job)
+    return _HOOKS[job.elastic.hook](context).advance(job)
 
 
 def until(job: Job, size: int, now: datetime) -> datetime:

@@ -18,7 +18,7 @@ from trainmaster.domain.errors import IllegalTransition, InvalidRequest
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Change, Job, JobState
 from trainmaster.domain.requests.fields import shown
-from trainmaster.domain.text import LONGEST_REASON
+from trainmaster.domain.text import MAX_REASON_LENGTH
 
 
 class Outcome(StrEnum):
@@ -78,7 +78,7 @@ def answer_in(token: str, value: Mapping[str, Any]) -> Answer | None:
         raise InvalidRequest(f"outcome is {shown(outcome)}, not 'done', 'refused' or 'later'", field="outcome")
     if instances is not None and (not isinstance(instances, int) or isinstance(instances, bool)):
         raise InvalidRequest(f"instances is {shown(instances)}, not a number of instances", field="instances")
-    return Answer(token=token, outcome=Outcome(outcome), instances=instances, reason=str(reason)[:LONGEST_REASON])
+    return Answer(token=token, outcome=Outcome(outcome), instances=instances, reason=str(reason)[:MAX_REASON_LENGTH])
 
 
 def answered(job: Job, answer: Answer, now: datetime) -> Job:

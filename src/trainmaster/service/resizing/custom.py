@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from trainmaster.domain.errors import InvalidRequest, NotPermitted
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState
-from trainmaster.ports import Asker
-from trainmaster.service.change import Desk, change_job
-from trainmaster.service.context import EVENT, FUNCTION, Hands, commit
+from trainmaster.ports import ResizeRequester
+from trainmaster.service.change import ApiContext, change_job
+from trainmaster.service.context import EVENT, FUNCTION, ManagerContext, commit
 from trainmaster.service.launch import stop
 from trainmaster.service.resizing.contract import Answer, answer_in, answered, given_up, question
 
@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 class CustomHook:
     """See `ports.ResizeHook`."""
 
-    hands: Hands
+    context: ManagerContext
 
     def advance(self, job: Job) -> Job:
         """Ask whoever does it, and give it up when its time is over; see `ports.ResizeHook.advance`."""
-        attempt, now = lifecycle.current(job), self.hands.clock.now()
+        attempt, now = lifecycle.current(job), self.context.clock.now()
         if job.state is not JobState.RESIZING or attempt.resizing is None or job.stop_asked:
             return job
         if now >= attempt.resizing.until:
@@ -42,24 +42,24 @@ class CustomHook:
         returned = self._asker(target).ask(target, asked)
         try:
             answer = None if returned is None else answer_in(asked["token"], returned)
-            after = lifecycle.told(job) if answer is None else answered(job, answer, self.hands.clock.now())
+            after = lifecycle.told(job) if answer is None else answered(job, answer, self.context.clock.now())
         except InvalidRequest as error:
             # It has been asked; that it does not know how to answer at once does not keep it from answering later.
             log.warning("a custom resize was answered wrongly", extra={"job": job.name, "cause": error.message})
             after = lifecycle.told(job)
         return self._moved(job, after)
 
-    def _asker(self, target: str) -> Asker:
-        asker = self.hands.askers.get(EVENT if target == EVENT else FUNCTION)
+    def _asker(self, target: str) -> ResizeRequester:
+        asker = self.context.askers.get(EVENT if target == EVENT else FUNCTION)
         if asker is None:
             raise NotPermitted(f"this queue has no way to ask {target}")
         return asker
 
     def _moved(self, job: Job, after: Job) -> Job:
-        stands = commit(self.hands, job, after)
-        return stop(self.hands, stands) if stands == after and stands.stopping else stands
+        stands = commit(self.context, job, after)
+        return stop(self.context, stands) if stands == after and stands.stopping else stands
 
 
-def answer_resize(desk: Desk, name: str, answer: Answer) -> Job:
+def answer_resize(context: ApiContext, name: str, answer: Answer) -> Job:
     """Take over an answer to a resize; see `contract.answered`. Raises `JobNotFound` besides."""
-    return change_job(desk, name, lambda job: answered(job, answer, desk.clock.now()))
+    return change_job(context, name, lambda job: answered(job, answer, context.clock.now()))

@@ -18,8 +18,8 @@ from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.ports import Created
 from trainmaster.service.attempt_request import PoolGoneError, request_of_member
-from trainmaster.service.context import Hands, commit
-from trainmaster.service.launch import known_to_stand, look, look_at
+from trainmaster.service.context import ManagerContext, commit
+from trainmaster.service.launch import confirm_or_stop, look, look_at
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ SLACK = timedelta(seconds=60)
 class MembersHook:
     """See `ports.ResizeHook`."""
 
-    hands: Hands
+    context: ManagerContext
 
     def advance(self, job: Job) -> Job:
         """Create, drain and stop members as the job's row has them; see `ports.ResizeHook.advance`."""
@@ -46,20 +46,20 @@ class MembersHook:
             job = step(job)
         if job.attempt is not None and job.attempt.base_ended_at is not None and not job.attempt.members:
             # What has become of the job, its own training job tells.
-            return look(self.hands, job)
+            return look(self.context, job)
         return self._makes_do(job)
 
     def _out_of_time(self, job: Job) -> Job:
         """Give up a growth whose time is over, after a last look: reports of members' work may have been lost."""
-        now = self.hands.clock.now()
+        now = self.context.clock.now()
         if not _grows(job) or now < lifecycle.resizing_of(job).until:
             return job
         for member in _members(job):
             if member.launched and member.started_at is None and _has(job, member):
-                job = look_at(self.hands, job, member.training_job_name)
+                job = look_at(self.context, job, member.training_job_name)
         if not _grows(job):
             return job
-        return commit(self.hands, job, lifecycle.give_up(job, now, "SageMaker has not had the instances in time"))
+        return commit(self.context, job, lifecycle.give_up(job, now, "SageMaker has not had the instances in time"))
 
     def _stop_or_drop(self, job: Job) -> Job:
         """Stop members that have left, and forget those that SageMaker never had."""
@@ -73,20 +73,20 @@ class MembersHook:
     def _drop(self, job: Job, member: Member) -> Job:
         """Nobody knows whether SageMaker has it, until it is asked."""
         name = member.training_job_name
-        if self.hands.launcher.describe(name) is not None:
-            return commit(self.hands, job, lifecycle.member_launched(job, name))
-        now = self.hands.clock.now()
-        return commit(self.hands, job, lifecycle.member_ended(job, name, now, "is not needed any more", lost=False))
+        if self.context.launcher.describe(name) is not None:
+            return commit(self.context, job, lifecycle.member_launched(job, name))
+        now = self.context.clock.now()
+        return commit(self.context, job, lifecycle.member_ended(job, name, now, "is not needed any more", lost=False))
 
     def _stop(self, job: Job, member: Member) -> Job:
         name = member.training_job_name
-        if self.hands.launcher.stop(name, end_warm_pool=False):
-            return commit(self.hands, job, lifecycle.member_stop_sent(job, name))
-        return look_at(self.hands, job, name)
+        if self.context.launcher.stop(name, end_warm_pool=False):
+            return commit(self.context, job, lifecycle.member_stop_sent(job, name))
+        return look_at(self.context, job, name)
 
     def _leave(self, job: Job) -> Job:
         """Ask the group to let members go, and note which have gone, or are out of time."""
-        attempt, now = lifecycle.current(job), self.hands.clock.now()
+        attempt, now = lifecycle.current(job), self.context.clock.now()
         leaving = [member for member in attempt.members if member.launched and member.left_at is None]
         leaving = [member for member in leaving if member.drain_asked_at is not None]
         late = {member.training_job_name for member in leaving if _is_late(job, member, now)}
@@ -94,7 +94,7 @@ class MembersHook:
         for name in (*sorted(late), *(self._gone_of(job, attempt, asked) if asked else ())):
             # Another manager may have seen its end meanwhile.
             if name in {member.training_job_name for member in _members(job)}:
-                job = commit(self.hands, job, lifecycle.member_left(job, name, now))
+                job = commit(self.context, job, lifecycle.member_left(job, name, now))
         return job
 
     def _gone_of(self, job: Job, attempt: Attempt, asked: list[str]) -> list[str]:
@@ -103,11 +103,11 @@ class MembersHook:
         Asked first, looked at then: a node that joins in between finds that it is to leave. So does one of a training
         job that is stopped already: until that has ended its container may come, or come back.
         """
-        if self.hands.groups is None:
+        if self.context.groups is None:
             return asked
         try:
             self._direct(job)
-            group = self.hands.groups.group(attempt.training_job_name)
+            group = self.context.groups.group(attempt.training_job_name)
         except UnreadableGroup as error:
             log.warning("cannot read a rendezvous", extra={"job": job.name, "cause": str(error)})
             return []
@@ -115,9 +115,9 @@ class MembersHook:
 
     def _direct(self, job: Job) -> None:
         """Tell the group how many nodes to expect, and who is to leave; the same again changes nothing."""
-        if self.hands.groups is not None:
+        if self.context.groups is not None:
             attempt = lifecycle.current(job)
-            self.hands.groups.direct(attempt.training_job_name, _control(job, attempt))
+            self.context.groups.direct(attempt.training_job_name, _control(job, attempt))
 
     def _launch(self, job: Job) -> Job:
         """Create members that SageMaker is not known to have; the group expects them before they come."""
@@ -132,17 +132,17 @@ class MembersHook:
         return self._stop_or_drop(job)
 
     def _create(self, job: Job, attempt: Attempt, name: str) -> Job:
-        hands, now = self.hands, self.hands.clock.now()
+        context, now = self.context, self.context.clock.now()
         try:
-            request = request_of_member(hands, job, attempt)
-            created = hands.launcher.create(job, replace(attempt, training_job_name=name), request)
+            request = request_of_member(context, job, attempt)
+            created = context.launcher.create(job, replace(attempt, training_job_name=name), request)
         except (CapacityExhausted, RequestRefused, PoolGoneError) as error:
-            return commit(hands, job, _without(job, name, now, str(error)))
+            return commit(context, job, _without(job, name, now, str(error)))
         if created is Created.NAME_TAKEN:
             reason = "cannot be created: its name belongs to a training job that the queue did not start"
-            return commit(hands, job, lifecycle.member_ended(job, name, now, reason, lost=False))
-        known = known_to_stand(hands, job, lifecycle.member_launched(job, name), name)
-        return look_at(hands, known, name) if created is Created.ALREADY_THERE else known
+            return commit(context, job, lifecycle.member_ended(job, name, now, reason, lost=False))
+        known = confirm_or_stop(context, job, lifecycle.member_launched(job, name), name)
+        return look_at(context, known, name) if created is Created.ALREADY_THERE else known
 
     def _makes_do(self, job: Job) -> Job:
         """Where a lost member has not been replaced within its wait, the job goes on without it."""
@@ -150,10 +150,10 @@ class MembersHook:
         since, running = attempt.faulty_since, job.state is JobState.RUNNING and not job.stop_asked
         if since is None or not running or attempt.size not in elastic.sizes:
             return job
-        now = self.hands.clock.now()
+        now = self.context.clock.now()
         if now < since + elastic.faulty_scale_down_timeout:
             return job
-        return commit(self.hands, job, lifecycle.make_do(job, now))
+        return commit(self.context, job, lifecycle.accept_smaller_size(job, now))
 
 
 def _grows(job: Job) -> bool:

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState
-from trainmaster.service.context import Hands, commit
+from trainmaster.service.context import ManagerContext, commit
 from trainmaster.service.launch import look, stop
 
 SIGTERM_TO_SIGKILL = timedelta(seconds=120)
@@ -22,24 +22,24 @@ SIGTERM_TO_SIGKILL = timedelta(seconds=120)
 class RestartHook:
     """See `ports.ResizeHook`."""
 
-    hands: Hands
+    context: ManagerContext
 
     def advance(self, job: Job) -> Job:
         """A growth that has not come to work in time goes back to the size before; see `ports.ResizeHook.advance`."""
         if not self._is_overdue(job):
             return job
         # The report of its work may have been lost.
-        seen = look(self.hands, job)
+        seen = look(self.context, job)
         if not self._is_overdue(seen):
             return seen
-        now = self.hands.clock.now()
+        now = self.context.clock.now()
         smaller = lifecycle.give_up(seen, now, "SageMaker has not had the instances in time")
-        stands = commit(self.hands, seen, smaller)
-        return stop(self.hands, stands) if stands == smaller else stands
+        stands = commit(self.context, seen, smaller)
+        return stop(self.context, stands) if stands == smaller else stands
 
     def _is_overdue(self, job: Job) -> bool:
         attempt = job.attempt
         if job.state is not JobState.RESIZING or attempt is None or attempt.resizing is None or job.stop_asked:
             return False
         came = not attempt.resizing.grows or attempt.started_at is not None
-        return attempt.launched and not came and self.hands.clock.now() >= attempt.resizing.until
+        return attempt.launched and not came and self.context.clock.now() >= attempt.resizing.until

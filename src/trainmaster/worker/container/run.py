@@ -27,7 +27,7 @@ MANY = 1_000_000
 """Restarts that torchrun itself allows: the job's own budget, which is counted for the whole job, decides."""
 LEAVING_SECONDS = 45.0
 """How long an agent may take to leave its rendezvous once its workers have saved: torchrun gives them 30 to end."""
-LONGEST_REASON = 1024
+MAX_REASON_LENGTH = 1024
 """Characters of a failure reason that SageMaker shows: `domain/text.py`, of which a container has nothing."""
 CANNOT_START = 127
 """A shell's exit code for a command that is not there."""
@@ -144,7 +144,7 @@ def leave_word(failure: Path, reason: str) -> None:
     say(reason)
     with suppress(OSError):
         failure.parent.mkdir(parents=True, exist_ok=True)
-        failure.write_text(reason[:LONGEST_REASON])
+        failure.write_text(reason[:MAX_REASON_LENGTH])
 
 
 def say(text: str) -> None:

@@ -28,7 +28,7 @@ _FIRST_PAUSE = 0.2
 _LOSSES_AT_ONCE = 2
 """Writes that may be lost in a row before the node steps back; what it lost to is fresh enough for one more try."""
 _CONFLICT_PAUSE = 0.05
-_LONGEST_CONFLICT_PAUSE = 1.0
+_MAX_CONFLICT_PAUSE_LENGTH = 1.0
 _SHORTEST_PAUSE = 0.01
 """Between two reads; clocks need not agree on what is due to the last digit."""
 
@@ -204,7 +204,7 @@ class Executor:
 
     def _after_losses(self) -> float:
         """Seconds to step back, or many nodes that come at once would block each other; what is read then is fresh."""
-        most = min(_CONFLICT_PAUSE * 2.0 ** min(self._losses, 30), _LONGEST_CONFLICT_PAUSE)
+        most = min(_CONFLICT_PAUSE * 2.0 ** min(self._losses, 30), _MAX_CONFLICT_PAUSE_LENGTH)
         return self.clocks.rng.uniform(0.0, most)
 
 

@@ -38,7 +38,7 @@ from trainmaster.worker.rendezvous.state import DONE
 from trainmaster.worker.rendezvous.world import World
 from trainmaster.worker.torch.backend import NAME
 from trainmaster.worker.torch.meeting import Meeting
-from trainmaster.worker.torch.stop_grace import Notified, Reprieve
+from trainmaster.worker.torch.stop_grace import Notified, StopGrace
 from trainmaster.worker.torch.torchrun import identity_of, settings_of
 
 _log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         self._engine = engine
         self._run = run
         self._address = address
-        self._reprieve = Reprieve(notices, clock)
+        self._reprieve = StopGrace(notices, clock)
         self._budget = budget or Budget()
         self._patience = patience
         self._environ: MutableMapping[str, str] = {} if environ is None else environ

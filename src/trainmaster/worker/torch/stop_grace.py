@@ -36,7 +36,7 @@ class Notified(Protocol):
         ...
 
 
-class Reprieve:
+class StopGrace:
     """One decision to stop the workers, from the request to the answer.
 
     Args:

@@ -7,7 +7,7 @@ import pytest
 from image_builders import an_image_work
 from trainmaster.images.domain.capacity import UNLIMITED
 from trainmaster.images.domain.concurrency import abreast_of, limiting, requests_of, rest
-from trainmaster.images.domain.leases import MOST_PAUSES, pause
+from trainmaster.images.domain.leases import MAX_PAUSES, pause
 from trainmaster.images.domain.work import MERGE, Rest
 
 
@@ -45,7 +45,7 @@ def test_an_end_calls_what_ends_beside_it_call_too():
 
 
 def test_pauses_grow_and_add_up_to_six_hours():
-    pauses = [pause(number).total_seconds() for number in range(MOST_PAUSES + 1)]
+    pauses = [pause(number).total_seconds() for number in range(MAX_PAUSES + 1)]
     assert pauses[:8] == [0, 30, 60, 120, 240, 480, 900, 900]
     assert 6 <= sum(pauses) / 3600 < 6.1
     assert pause(10_000).total_seconds() == 900

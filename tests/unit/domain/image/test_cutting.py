@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.images.domain.tiling import MOST_REGIONS, Cut, Region, Window, load, region_count, regions, tiles
+from trainmaster.images.domain.tiling import MAX_REGIONS, Cut, Region, Window, load, region_count, regions, tiles
 
 
 def a_cut(tile=1024, overlap=50, region=10_240):
@@ -176,7 +176,7 @@ def test_a_cut_that_is_none_or_absurdly_fine_is_refused_by_its_field(cut, field)
 
 
 def test_the_largest_image_that_is_taken_is_cut_in_a_moment():
-    assert len(regions(whole(970_000, 970_000), a_cut())) <= MOST_REGIONS
+    assert len(regions(whole(970_000, 970_000), a_cut())) <= MAX_REGIONS
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError, NoCredentialsError
 
 from builders import P5, a_request
 from trainmaster.local.replay.__main__ import main
-from trainmaster.local.replay.trace.account import LONGEST_PAUSE_SECONDS, MOST_TRIES, Account, trace_of
+from trainmaster.local.replay.trace.account import MAX_PAUSE_SECONDS, MAX_TRIES, Account, trace_of
 from trainmaster.local.replay.trace.trace import BadTrace, read_trace
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
 
@@ -90,8 +90,8 @@ def test_endless_throttling_is_told(world):
     world.simulator.faults.inject("ListTrainingJobs", "ThrottlingException", times=None)
     with pytest.raises(ClientError, match="Throttling"):
         world.history()
-    assert len(world.slept) == MOST_TRIES - 1
-    assert max(world.slept) == LONGEST_PAUSE_SECONDS
+    assert len(world.slept) == MAX_TRIES - 1
+    assert max(world.slept) == MAX_PAUSE_SECONDS
 
 
 def test_another_error_is_not_tried_again(world):

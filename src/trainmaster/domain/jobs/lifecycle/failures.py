@@ -17,9 +17,9 @@ from trainmaster.domain.policy.settings import FailureClass, Retry, default_retr
 
 Retries = Mapping[FailureClass, Retry]
 
-_LONGEST_PART = 200
+_MAX_PART_LENGTH = 200
 """Characters of each earlier failure that the last one's reason repeats."""
-_MOST_PARTS = 5
+_MAX_PARTS = 5
 
 
 def back_off(failures: int, retry: Retry) -> timedelta:
@@ -94,13 +94,13 @@ def _story(job: Job, reason: str, times: int) -> str:
     """The last failure's reason, with the earlier ones where the job was tried before."""
     badly = (Outcome.FAILED, Outcome.RETURNED)
     before = [
-        f"attempt {attempt.number}: {(attempt.reason or '')[:_LONGEST_PART]}"
+        f"attempt {attempt.number}: {(attempt.reason or '')[:_MAX_PART_LENGTH]}"
         for attempt in job.past
         if attempt.outcome in badly
     ]
-    more = job.earlier.ended(*badly) + max(len(before) - _MOST_PARTS, 0)
+    more = job.earlier.ended(*badly) + max(len(before) - _MAX_PARTS, 0)
     if times == 1 and not before and not more:
         return reason
     cut = [f"{more} more"] if more else []
     tried = "tried once" if times == 1 else f"tried {times} times"
-    return "; ".join([f"{reason} ({tried}, as often as it may be", *cut, *before[-_MOST_PARTS:]]) + ")"
+    return "; ".join([f"{reason} ({tried}, as often as it may be", *cut, *before[-_MAX_PARTS:]]) + ")"

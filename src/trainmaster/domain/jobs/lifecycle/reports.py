@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.domain.capacity.units import counted
-from trainmaster.domain.capacity.warm_pools import LONGEST_KEEP_ALIVE
+from trainmaster.domain.capacity.warm_pools import MAX_KEEP_ALIVE
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import Job, JobState
@@ -32,7 +32,7 @@ from trainmaster.domain.jobs.lifecycle.transition import CLOCK_TOLERANCE, closed
 from trainmaster.domain.jobs.observation import WAITED_TOO_LONG, WORKED_TOO_LONG, Observation, Status, Warm
 from trainmaster.domain.policy.settings import FailureClass
 
-_MOST_RESTARTS = 1_000_000
+_MAX_RESTARTS = 1_000_000
 
 
 def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None = None) -> Job | None:
@@ -93,7 +93,7 @@ def restarted(job: Job, times: int) -> Job:
     They are other people's containers, so the count is held within bounds.
     """
     attempt = current(job)
-    return replace(job, attempt=replace(attempt, restarts=max(attempt.restarts, min(times, _MOST_RESTARTS))))
+    return replace(job, attempt=replace(attempt, restarts=max(attempt.restarts, min(times, _MAX_RESTARTS))))
 
 
 def _ended(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
@@ -187,7 +187,7 @@ def _leaving_warm(before: Job, after: Job, seen: Observation, now: datetime) -> 
     stays = before.keep_alive and seen.warm in (None, Warm.IN_USE, Warm.AVAILABLE)
     if not stays or current(before).started_at is None:
         return after
-    until = seen.warm_until or now + LONGEST_KEEP_ALIVE
+    until = seen.warm_until or now + MAX_KEEP_ALIVE
     if current(after).number == current(before).number:
         return replace(after, attempt=replace(current(after), warm_until=until))
     *past, ended = after.past

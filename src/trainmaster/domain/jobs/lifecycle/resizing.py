@@ -184,7 +184,7 @@ def settled(job: Job, now: datetime) -> Job:
     return resized(job, now)
 
 
-def make_do(job: Job, now: datetime) -> Job:
+def accept_smaller_size(job: Job, now: datetime) -> Job:
     """No replacement came for a lost member within the wait: the job goes on with what is left."""
     attempt = current(job)
     text = f"goes on with {attempt.size} of {attempt.wanted} instances"

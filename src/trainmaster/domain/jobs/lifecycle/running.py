@@ -105,12 +105,12 @@ def ask_stop(job: Job, now: datetime, who: str) -> Job:
     return note(job, now, f"stop asked by {who}", attempt=attempt, stop_requested=True)
 
 
-def reclaims(job: Job, at: datetime | None) -> Job:
+def set_reclaim_time(job: Job, at: datetime | None) -> Job:
     """The time has changed at which SageMaker takes the attempt's units back."""
     return touch(job, attempt=replace(current(job), reclaimed_at=at))
 
 
-def saved(job: Job, at: datetime) -> Job | None:
+def record_checkpoint(job: Job, at: datetime) -> Job | None:
     """The job after its newest checkpoint was seen; None where that tells nothing new.
 
     Two checkpoints of one attempt tell how often it writes them: at least as often as the time between the two.

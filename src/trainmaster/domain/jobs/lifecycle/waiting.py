@@ -52,7 +52,7 @@ def release(job: Job, now: datetime, who: str) -> Job:
     return note(freed, now, f"released by {who}")
 
 
-def put_off(job: Job, now: datetime) -> Job:
+def hold_if_needed(job: Job, now: datetime) -> Job:
     """A job that is about to be stored: held where its times or parents say so, else as it is."""
     if not _held_by_rules(job, now):
         return job
@@ -60,7 +60,7 @@ def put_off(job: Job, now: datetime) -> Job:
     return replace(job, state=JobState.HELD, history=(replace(first, after=JobState.HELD), *rest))
 
 
-def let_go(job: Job, now: datetime) -> Job | None:
+def enqueue_if_due(job: Job, now: datetime) -> Job | None:
     """A job that only its own times and parents held enters the queue; None where something holds it still."""
     if job.state is not JobState.HELD or job.held_by is not None or _held_by_rules(job, now):
         return None

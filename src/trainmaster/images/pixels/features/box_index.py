@@ -26,7 +26,7 @@ _BLOCK = 512
 """Scores whose greatest is remembered, so that the greatest of all is found without looking at each."""
 
 
-class Crowd:
+class BoxIndex:
     """Boxes of one class, best first.
 
     Args:
@@ -106,7 +106,7 @@ def _huge() -> np.errstate:
     return np.errstate(over="ignore", invalid="ignore")
 
 
-def fragments(crowd: Crowd, clipped: NDArray[np.bool_], covered: float) -> NDArray[np.bool_]:
+def fragments(crowd: BoxIndex, clipped: NDArray[np.bool_], covered: float) -> NDArray[np.bool_]:
     """Which of those that may be cut off have a larger one that covers more than that part of them."""
     gone = np.zeros(len(crowd), dtype=np.bool_)
     for one, other, shared in crowd.pairs(np.flatnonzero(clipped), covered, gone):
@@ -115,7 +115,7 @@ def fragments(crowd: Crowd, clipped: NDArray[np.bool_], covered: float) -> NDArr
     return gone
 
 
-def without_worse(crowd: Crowd, iou: float) -> NDArray[np.bool_]:
+def nms(crowd: BoxIndex, iou: float) -> NDArray[np.bool_]:
     """Which are overlapped by more than `iou` by a better one that is none of them: NMS."""
     gone = np.zeros(len(crowd), dtype=np.bool_)
     if iou >= 1:
@@ -131,7 +131,7 @@ def without_worse(crowd: Crowd, iou: float) -> NDArray[np.bool_]:
     return gone
 
 
-def lowered(crowd: Crowd, scores: Numbers, sigma: float, least: float) -> list[tuple[int, float]]:
+def soft_nms(crowd: BoxIndex, scores: Numbers, sigma: float, least: float) -> list[tuple[int, float]]:
     """Indexes and scores of those that are kept, as they are taken: SOFT_NMS.
 
     Each that is taken lowers those that it overlaps by exp(-iou² / sigma); ends with the first below `least`.
@@ -159,7 +159,7 @@ def lowered(crowd: Crowd, scores: Numbers, sigma: float, least: float) -> list[t
     return taken
 
 
-def twins(points: Numbers, sources: Indexes, near: float) -> NDArray[np.bool_]:
+def cross_tile_duplicates(points: Numbers, sources: Indexes, near: float) -> NDArray[np.bool_]:
     """Which points are told a second time by another tile: for each that is kept, of every other tile the nearest.
 
     Args:
@@ -167,7 +167,7 @@ def twins(points: Numbers, sources: Indexes, near: float) -> NDArray[np.bool_]:
         sources: the tile of each.
         near: pixels that they are apart at most.
     """
-    crowd = Crowd(np.column_stack([points - near, points + near]))
+    crowd = BoxIndex(np.column_stack([points - near, points + near]))
     gone = np.zeros(len(points), dtype=np.bool_)
     for one, other, _ in crowd.pairs(np.arange(len(points)), 0.5, gone):
         apart = np.hypot(*(points[other] - points[one]).T)

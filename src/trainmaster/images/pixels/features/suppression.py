@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmaster.images.domain.request import Distillation, Suppression
-from trainmaster.images.pixels.features.box_index import Crowd, fragments, lowered, twins, without_worse
+from trainmaster.images.pixels.features.box_index import BoxIndex, cross_tile_duplicates, fragments, nms, soft_nms
 from trainmaster.images.pixels.features.features import Feature, box_of, class_and_score
 
 _POINT = 0.05
@@ -74,9 +74,9 @@ def _of_one_class(told: list[_Told], how: Distillation) -> list[_Told]:
     told = _without_twins(told)
     crowd = _crowd(told)
     if how.algorithm is not Suppression.SOFT_NMS:
-        return _left(told, without_worse(crowd, how.iou))
+        return _left(told, nms(crowd, how.iou))
     scores = np.array([each.score for each in told], dtype=np.float64)
-    return [_rescored(told[i], score) for i, score in lowered(crowd, scores, how.sigma, how.skip_box)]
+    return [_rescored(told[i], score) for i, score in soft_nms(crowd, scores, how.sigma, how.skip_box)]
 
 
 def _without_twins(told: list[_Told]) -> list[_Told]:
@@ -86,7 +86,7 @@ def _without_twins(told: list[_Told]) -> list[_Told]:
         return told
     points = np.array([told[i].box[:2] for i in which], dtype=np.float64)
     gone = np.zeros(len(told), dtype=np.bool_)
-    gone[which] = twins(points, np.array([told[i].source for i in which]), _NEAR)
+    gone[which] = cross_tile_duplicates(points, np.array([told[i].source for i in which]), _NEAR)
     return _left(told, gone)
 
 
@@ -94,12 +94,12 @@ def _left(told: Sequence[_Told], gone: NDArray[np.bool_]) -> list[_Told]:
     return [each for each, out in zip(told, gone.tolist(), strict=True) if not out]
 
 
-def _crowd(told: Sequence[_Told]) -> Crowd:
+def _crowd(told: Sequence[_Told]) -> BoxIndex:
     boxes = np.array([each.box for each in told], dtype=np.float64).reshape(-1, 4)
     flat = boxes[:, 2:] <= boxes[:, :2]
     boxes[:, :2] -= _POINT * flat
     boxes[:, 2:] += _POINT * flat
-    return Crowd(boxes)
+    return BoxIndex(boxes)
 
 
 def _told(feature: Feature, clipped: bool, source: int) -> _Told:  # noqa: FBT001 - one of three columns

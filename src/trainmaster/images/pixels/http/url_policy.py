@@ -20,7 +20,7 @@ from trainmaster.images.domain.urls import without_secrets
 Resolver = Callable[[str], Iterable[str]]
 """The addresses of a host. Raises OSError where it has none."""
 
-LONGEST_URL = 2048
+MAX_URL_LENGTH = 2048
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -166,7 +166,7 @@ _NO_SUCH_HOST = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", sock
 
 
 def _parts(url: str, field: str = "imageUrls") -> SplitResult:
-    if len(url) > LONGEST_URL or _CONTROL.search(url):
+    if len(url) > MAX_URL_LENGTH or _CONTROL.search(url):
         raise InvalidRequest("the URL is too long, or has control characters", field=field)
     try:
         return urlsplit(url)

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 WGS84 = CRS.from_epsg(4326)
 Numbers = NDArray[np.float64]
-LONGEST_INTEREST = 100_000
+MAX_INTEREST_LENGTH = 100_000
 """Characters of a region of interest."""
 _INTEREST = "regionOfInterest"
 _POINTS_PER_SIDE = 32
@@ -214,8 +214,8 @@ def _outside() -> InvalidRequest:
 
 
 def _points_of(interest: str) -> Numbers:
-    if len(interest) > LONGEST_INTEREST:
-        raise InvalidRequest(f"the region of interest has more than {LONGEST_INTEREST} characters", field=_INTEREST)
+    if len(interest) > MAX_INTEREST_LENGTH:
+        raise InvalidRequest(f"the region of interest has more than {MAX_INTEREST_LENGTH} characters", field=_INTEREST)
     try:
         shape = shapely.from_wkt(interest)
     except (shapely.errors.ShapelyError, ValueError, NotImplementedError) as error:  # the last for curves

@@ -30,7 +30,7 @@ from trainmaster.domain.text import one_line
 from trainmaster.images.domain.urls import without_secrets_of
 from trainmaster.images.pixels.http.connection import PublicOnly
 from trainmaster.images.pixels.http.url_policy import Resolver, addresses
-from trainmaster.images.pixels.work.request_stats import Heard
+from trainmaster.images.pixels.work.request_stats import RequestStats
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
@@ -57,9 +57,9 @@ PASSED_ON = frozenset(
 """Members of `imageProcessorParameters` that InvokeEndpoint takes; others are left out, as ModelRunner does."""
 ANSWER_TIME = 60
 """Seconds that a model has for an answer (SageMaker, "InvokeEndpoint")."""
-LONGEST_ANSWER = 64 * 1024 * 1024
+MAX_ANSWER_LENGTH = 64 * 1024 * 1024
 """Bytes of an answer; SageMaker's own limit is below. All of a worker's threads may have one at the same time."""
-LONGEST_SAID = 500
+MAX_SAID_LENGTH = 500
 """Of what a model says of a request that it refuses, so much is told."""
 _SLOW_DOWN = frozenset({"ServiceUnavailable", "ServiceUnavailableException", "ModelNotReadyException"})
 """What SageMaker says of a model that is too busy or still loading, beside the throttles of all AWS services."""
@@ -76,7 +76,7 @@ class Model(Protocol):
     """
 
     @property
-    def heard(self) -> Heard: ...  # noqa: D102 - see above
+    def heard(self) -> RequestStats: ...  # noqa: D102 - see above
 
     def features(self, tile: bytes) -> list[Feature]:
         """What it finds, in the tile's own pixels.
@@ -87,7 +87,7 @@ class Model(Protocol):
         ...
 
 
-MOST_CONNECTIONS = 64
+MAX_CONNECTIONS = 64
 """As many threads as the deployment's largest setting of tile workers."""
 
 
@@ -95,7 +95,7 @@ def runtime_config() -> Config:
     """How InvokeEndpoint is tried again: adaptively, so that all threads slow down together."""
     retries: Any = {"mode": "adaptive", "total_max_attempts": 4}
     slow = ANSWER_TIME + 5
-    return Config(retries=retries, max_pool_connections=MOST_CONNECTIONS, connect_timeout=5, read_timeout=slow)
+    return Config(retries=retries, max_pool_connections=MAX_CONNECTIONS, connect_timeout=5, read_timeout=slow)
 
 
 class SageMakerModel:
@@ -118,7 +118,7 @@ class SageMakerModel:
         self._client: Any = client
         self._asked = {"ContentType": content_type} | known | ({"TargetVariant": variant} if variant else {})
         self._endpoint = endpoint
-        self.heard = Heard()
+        self.heard = RequestStats()
 
     def features(self, tile: bytes) -> list[Feature]:
         """What the endpoint finds in a tile; see `Model.features`."""
@@ -126,7 +126,7 @@ class SageMakerModel:
             try:
                 answer = self._client.invoke_endpoint(EndpointName=self._endpoint, Body=tile, **self._asked)
                 self.heard.retried(_retries(answer))
-                said = answer["Body"].read(LONGEST_ANSWER + 1)
+                said = answer["Body"].read(MAX_ANSWER_LENGTH + 1)
             except AWS_ERRORS as error:
                 if isinstance(error, ClientError):
                     self.heard.retried(_retries(error.response))
@@ -142,7 +142,7 @@ def _retries(answer: Mapping[str, Any]) -> int:
 def _trouble(error: AwsError) -> ServiceTrouble:
     """`ModelError` is what the container itself answered: its own status tells what it means."""
     code = code_of(error)
-    text = one_line(f"{code}: {message_of(error)}")[:LONGEST_SAID]
+    text = one_line(f"{code}: {message_of(error)}")[:MAX_SAID_LENGTH]
     if code in _SLOW_DOWN:
         return Throttled(text)
     if code == "ModelError" and isinstance(error, ClientError):
@@ -175,7 +175,7 @@ class HttpModel:
         self._client = client
         self._url = url
         self._headers = {"Content-Type": content_type, "Accept": "application/geo+json, application/json"}
-        self.heard = Heard()
+        self.heard = RequestStats()
 
     def features(self, tile: bytes) -> list[Feature]:
         """What the model finds in a tile; see `Model.features`."""
@@ -197,7 +197,7 @@ class HttpModel:
             error.field = "imageProcessor.name"
             raise
         if answer.status_code != httpx.codes.OK:
-            reason = one_line(said[:LONGEST_SAID].decode(errors="replace"))
+            reason = one_line(said[:MAX_SAID_LENGTH].decode(errors="replace"))
             text = f"the model answered with HTTP status {answer.status_code}: {reason}"
             raise trouble_of_status(answer.status_code, text)
         return said
@@ -208,9 +208,9 @@ def _beginning(answer: httpx.Response) -> bytes:
     said = bytearray()
     for piece in answer.iter_bytes():
         said += piece
-        if len(said) > LONGEST_ANSWER:
+        if len(said) > MAX_ANSWER_LENGTH:
             break
-    return bytes(said[: LONGEST_ANSWER + 1])
+    return bytes(said[: MAX_ANSWER_LENGTH + 1])
 
 
 def http_client(*, loopback: bool = False, resolve: Resolver = addresses) -> httpx.Client:
@@ -223,7 +223,7 @@ def http_client(*, loopback: bool = False, resolve: Resolver = addresses) -> htt
         resolve: asked for the addresses of a host.
     """
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    limits = httpx.Limits(max_connections=MOST_CONNECTIONS)
+    limits = httpx.Limits(max_connections=MAX_CONNECTIONS)
     transport = httpx.HTTPTransport(limits=limits) if loopback else PublicOnly(limits, resolve=resolve)
     timeout = httpx.Timeout(ANSWER_TIME, connect=5)
     cookies = CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
@@ -232,8 +232,8 @@ def http_client(*, loopback: bool = False, resolve: Resolver = addresses) -> htt
 
 def features_of(said: bytes) -> list[Feature]:
     """The features of a GeoJSON FeatureCollection. Raises `RequestRefused` for anything else."""
-    if len(said) > LONGEST_ANSWER:
-        raise RequestRefused(f"the model's answer is longer than {LONGEST_ANSWER} bytes")
+    if len(said) > MAX_ANSWER_LENGTH:
+        raise RequestRefused(f"the model's answer is longer than {MAX_ANSWER_LENGTH} bytes")
     try:
         found = json.loads(said, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError) as error:
@@ -281,7 +281,7 @@ class Patient:
         self._first = first
 
     @property
-    def heard(self) -> Heard:
+    def heard(self) -> RequestStats:
         """How the model's requests were answered, each try by itself."""
         return self._model.heard
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from trainmaster.domain.errors import ServiceTrouble
 from trainmaster.images.domain.capacity import PRESSED_EVERY, REMEMBERED_ASKED, is_strained, pressed
 from trainmaster.images.domain.endpoint import Endpoint, Pressure, never_described
-from trainmaster.images.pixels.work.request_stats import Heard
+from trainmaster.images.pixels.work.request_stats import RequestStats
 from trainmaster.images.pixels.work.task import Queue, Task
 from trainmaster.images.ports import amend
 
@@ -28,7 +28,7 @@ class Watch:
         heard: how it has answered.
     """
 
-    def __init__(self, queue: Queue, task: Task, heard: Heard) -> None:
+    def __init__(self, queue: Queue, task: Task, heard: RequestStats) -> None:
         self._queue = queue
         self._task = task
         self._heard = heard

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from trainmaster.domain.errors import InvalidRequest, ServiceTrouble, Throttled, TrainmasterError
 from trainmaster.domain.text import one_line
-from trainmaster.images.domain.leases import MOST_PAUSES, pause
+from trainmaster.images.domain.leases import MAX_PAUSES, pause
 from trainmaster.images.domain.work import BEGUN, Claim, RegionRecord, Rest, run_of
 from trainmaster.images.pixels.work.task import Assignment, Queue
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 NO_TIME = "a worker's time was too short for a single tile"
 _FIRST_DELAY = 5.0
-_LONGEST_DELAY = 300.0
+_MAX_DELAY = 300.0
 
 
 class Outcome(StrEnum):
@@ -99,7 +99,7 @@ def verdict(record: RegionRecord, why: BaseException, *, attempts: int, progress
     """What becomes of a region after this.
 
     A try counts as none where the worker was told to slow down: that is the endpoint's trouble, or AWS's, and the
-    region pauses, ever longer, up to `MOST_PAUSES` times without a tile between. Nor does one count that brought the
+    region pauses, ever longer, up to `MAX_PAUSES` times without a tile between. Nor does one count that brought the
     region further before time was short: the next goes on from there. What the request itself makes impossible is not
     tried again.
 
@@ -113,7 +113,7 @@ def verdict(record: RegionRecord, why: BaseException, *, attempts: int, progress
     in_time = progress and isinstance(why, TimeUp)
     reason = "" if in_time else _told(why, pauses)
     spent = record.tries >= attempts and not in_time and not pauses
-    if isinstance(why, InvalidRequest) or spent or pauses > MOST_PAUSES:
+    if isinstance(why, InvalidRequest) or spent or pauses > MAX_PAUSES:
         return Verdict(reason=reason, final=True, pauses=0, delay=0.0)
     delay = pause(pauses).total_seconds() if pauses else _delay(why, record.tries)
     return Verdict(reason=reason, final=False, pauses=pauses, delay=delay)
@@ -151,14 +151,14 @@ def _tell(queue: Queue, claim: Claim, number: int) -> None:
 
 
 def _told(why: BaseException, pauses: int) -> str:
-    if pauses <= MOST_PAUSES:
+    if pauses <= MAX_PAUSES:
         return reason_of(why)
-    hours = sum((pause(number) for number in range(1, MOST_PAUSES + 1)), timedelta(0)) / timedelta(hours=1)
+    hours = sum((pause(number) for number in range(1, MAX_PAUSES + 1)), timedelta(0)) / timedelta(hours=1)
     return f"its workers were told to slow down {pauses} times in a row, for over {hours:.0f} hours: {reason_of(why)}"
 
 
 def _delay(why: BaseException, tries: int) -> float:
-    return 0.0 if isinstance(why, TimeUp) else min(_FIRST_DELAY * 2 ** (tries - 1), _LONGEST_DELAY)
+    return 0.0 if isinstance(why, TimeUp) else min(_FIRST_DELAY * 2 ** (tries - 1), _MAX_DELAY)
 
 
 def _go_on(queue: Queue, claim: Claim, rest: Rest) -> None:

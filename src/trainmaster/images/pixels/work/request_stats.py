@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from trainmaster.domain.errors import Throttled, Unavailable
 
 
-class Heard:
+class RequestStats:
     """Counts of one model, by all threads that ask it."""
 
     def __init__(self) -> None:

@@ -23,8 +23,8 @@ _DOTS = 130
 _FORMATS = ("svg", "png")
 _MANY = 3_000
 """Things in a picture beyond which an SVG holds them as dots: browsers choke on more."""
-_MOST_LABELS = 40
-_MOST_SHARES = 10
+_MAX_LABELS = 40
+_MAX_SHARES = 10
 _UNITS = ((3 * 86_400.0, 86_400.0, "days"), (3 * 3_600.0, 3_600.0, "hours"), (0.0, 60.0, "minutes"))
 _SIZES = ((1, "1 GPU"), (7, "2 to 7"), (31, "8 to 31"), (None, "32 and more"))
 _COLOURS = (
@@ -109,7 +109,7 @@ def _figure() -> Figure:
 
 def _label(axes: Axes, boxes: Sequence[Bar], begin: float, scale: float) -> None:
     """Names on the bars, where there are few enough to be read."""
-    if len(boxes) > _MOST_LABELS:
+    if len(boxes) > _MAX_LABELS:
         return
     for box in boxes:
         middle = ((box.start + box.end) / 2 - begin) / scale
@@ -121,7 +121,7 @@ def _label(axes: Axes, boxes: Sequence[Bar], begin: float, scale: float) -> None
 def _kinds(played: Sequence[Played]) -> tuple[list[str], Callable[[Played], int]]:
     """What the colours mean, and which one a job has."""
     shares = sorted({each.job.share for each in played})
-    if 1 < len(shares) <= _MOST_SHARES:
+    if 1 < len(shares) <= _MAX_SHARES:
         return shares, lambda each: shares.index(each.job.share)
     names = [name for _, name in _SIZES]
     return names, lambda each: next(n for n, (most, _) in enumerate(_SIZES) if most is None or each.job.gpus <= most)

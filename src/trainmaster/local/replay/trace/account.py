@@ -26,8 +26,8 @@ PAGE = 100
 """Most training jobs in an answer (ListTrainingJobs, `MaxResults`)."""
 PAUSE_SECONDS = 0.5
 """Between two list calls: an account may make two a second, and others need them too (facts, 2.2)."""
-MOST_TRIES = 8
-LONGEST_PAUSE_SECONDS = 30.0
+MAX_TRIES = 8
+MAX_PAUSE_SECONDS = 30.0
 ENDED = frozenset({"Completed", "Failed", "Stopped"})
 _THROTTLED = re.compile(r"Throttl|TooManyRequests|RequestLimitExceeded|SlowDown")
 _ACCELERATED = re.compile(r"ml\.(p|g|trn|inf)\d")
@@ -88,13 +88,13 @@ class Account:
 
     def _patiently(self, call: Callable[..., Any], **members: Any) -> Any:
         """The answer; asked again after ever longer pauses while AWS throttles."""
-        for attempt in range(MOST_TRIES):
+        for attempt in range(MAX_TRIES):
             try:
                 return call(**members)
             except ClientError as error:
-                if attempt + 1 == MOST_TRIES or not _THROTTLED.search(error.response["Error"]["Code"]):
+                if attempt + 1 == MAX_TRIES or not _THROTTLED.search(error.response["Error"]["Code"]):
                     raise
-                self.sleep(min(2.0**attempt, LONGEST_PAUSE_SECONDS))
+                self.sleep(min(2.0**attempt, MAX_PAUSE_SECONDS))
         raise AssertionError("the last try returns or raises")
 
 

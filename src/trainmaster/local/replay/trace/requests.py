@@ -14,14 +14,14 @@ from typing import Any
 
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.requests.training_job import LONGEST_RUNTIME
+from trainmaster.domain.requests.training_job import MAX_RUNTIME
 from trainmaster.local.replay.trace.trace import TraceJob
-from trainmaster.service.admission.policy import Door
+from trainmaster.service.admission.policy import AdmissionPolicy
 
 POOL = "ml.g5.xlarge"
 """An instance type with one GPU."""
 _ROLE = "arn:aws:iam::111122223333:role/replay"
-_DOOR = Door(shape_problems=lambda _: (), allowed_roles=(_ROLE,))
+_DOOR = AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=(_ROLE,))
 
 Request = dict[str, Any]
 
@@ -39,8 +39,8 @@ def index_of(name: str) -> int:
 def request_of(job: TraceJob, index: int) -> Request:
     """The CreateTrainingJob request."""
     name = name_of(index)
-    limit = LONGEST_RUNTIME if job.max_runtime is None else job.max_runtime
-    limit = min(max(limit, 1), LONGEST_RUNTIME)
+    limit = MAX_RUNTIME if job.max_runtime is None else job.max_runtime
+    limit = min(max(limit, 1), MAX_RUNTIME)
     return {
         "TrainingJobName": name,
         "RoleArn": _ROLE,
@@ -60,10 +60,10 @@ def longest_runtime(jobs: Iterable[TraceJob]) -> timedelta:
     queue may rely on it that no job outlives its limit.
     """
     longest = max((job.duration for job in jobs), default=0.0)
-    return timedelta(seconds=LONGEST_RUNTIME * max(1, ceil(longest / LONGEST_RUNTIME)))
+    return timedelta(seconds=MAX_RUNTIME * max(1, ceil(longest / MAX_RUNTIME)))
 
 
 def admitted(request: Request, job: TraceJob, longest: timedelta, pools: Mapping[str, Pool], now: datetime) -> Job:
-    """The job as the door lets it in, in its share. Raises what `Door.admit` raises."""
+    """The job as the door lets it in, in its share. Raises what `AdmissionPolicy.admit` raises."""
     made = replace(_DOOR.admit(request, None, pools, now).job, share=job.share)
     return made if job.max_runtime is not None else replace(made, max_runtime=longest)

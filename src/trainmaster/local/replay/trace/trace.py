@@ -19,8 +19,8 @@ NEEDED = ("submit_time_s", "duration_s", "num_gpus")
 OPTIONAL = ("job_id", "vc", "max_runtime_s")
 DEFAULT_SHARE = "default"
 _GZIP = b"\x1f\x8b"
-_LONGEST_SECONDS = 100 * 366 * 86_400.0
-_MOST_GPUS = 1_000_000
+_MAX_SECONDS_LENGTH = 100 * 366 * 86_400.0
+_MAX_GPUS = 1_000_000
 
 
 class BadTrace(ValueError):
@@ -136,14 +136,14 @@ def _seconds(row: Mapping[str, str | None], column: str, line: int) -> float:
         seconds = float(row[column] or "")
     except ValueError:
         seconds = math.nan
-    if not 0 <= seconds <= _LONGEST_SECONDS:
+    if not 0 <= seconds <= _MAX_SECONDS_LENGTH:
         raise _bad(row, column, line, "a number of seconds, at least 0")
     return seconds
 
 
 def _gpus(row: Mapping[str, str | None], line: int) -> int:
     text = (row["num_gpus"] or "").strip()
-    if not (text.isascii() and text.isdigit() and 0 < int(text) <= _MOST_GPUS):
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= _MAX_GPUS):
         raise _bad(row, "num_gpus", line, "a whole number, at least 1")
     return int(text)
 

@@ -23,7 +23,7 @@ from trainmaster.local.simulator.containers.process import Guardian, Script
 from trainmaster.local.simulator.service.job import TrainingJob
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
-LONGEST_LINE = 200_000
+MAX_LINE_LENGTH = 200_000
 """Bytes: CloudWatch Logs takes 256 KB an event."""
 LAST_WORDS_SECONDS = 1.0
 """How long there is between SIGTERM and SIGKILL for the others when one instance has failed and for all on `close`,
@@ -200,7 +200,7 @@ class CommandRunner:
         if script.output is None:
             return
         with script.output as output:
-            while raw := output.readline(LONGEST_LINE):
+            while raw := output.readline(MAX_LINE_LENGTH):
                 if self._logs is not None:
                     text = raw.decode(errors="replace").rstrip("\r\n")
                     self._logs(LogLine(LOG_GROUP, stream, self._clock.now(), text))

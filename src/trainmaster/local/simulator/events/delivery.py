@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-MOST_WAITING = 10_000
-MOST_EVENTS = 10
+MAX_WAITING = 10_000
+MAX_EVENTS = 10
 """Entries that PutEvents takes."""
-MOST_LINES = 500
-MOST_TRIES = 5
+MAX_LINES = 500
+MAX_TRIES = 5
 FIRST_PAUSE_SECONDS = 0.2
 LAST_CALL_SECONDS = 5.0
 """How long `close` waits for what is still queued."""
@@ -56,7 +56,7 @@ class Courier(Generic[T]):
         self._deliver = deliver
         self._most = most
         self._pause = pause
-        self._queue: queue.Queue[T | None] = queue.Queue(MOST_WAITING)
+        self._queue: queue.Queue[T | None] = queue.Queue(MAX_WAITING)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="simulator-courier", daemon=True)
         self._thread.start()
@@ -98,7 +98,7 @@ class Courier(Generic[T]):
         return batch, True
 
     def _try(self, batch: list[T]) -> None:
-        for attempt in range(MOST_TRIES):
+        for attempt in range(MAX_TRIES):
             try:
                 return self._deliver(batch)
             except Exception as error:  # noqa: BLE001 - whatever the receiver's trouble is, the thread must live
@@ -116,7 +116,7 @@ def event_courier(client: Bus, bus: str) -> Courier[Event]:
         if answer["FailedEntryCount"]:
             raise RuntimeError(f"the bus refused events: {answer['Entries']}")
 
-    return Courier(deliver, MOST_EVENTS)
+    return Courier(deliver, MAX_EVENTS)
 
 
 def log_courier(client: CloudWatchLogsClient) -> Courier[LogLine]:
@@ -131,7 +131,7 @@ def log_courier(client: CloudWatchLogsClient) -> Courier[LogLine]:
                 known.add((group, stream))
             _put_lines(client, group, stream, lines)
 
-    return Courier(deliver, MOST_LINES)
+    return Courier(deliver, MAX_LINES)
 
 
 def _stream_of(line: LogLine) -> tuple[str, str]:

@@ -35,7 +35,7 @@ class Containers(Protocol):
         ...
 
 
-class Outlet:
+class Outbox:
     """The one who empties the outbox.
 
     Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from functools import partial
 
-from trainmaster.domain.text import LONGEST_REASON
+from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.local.simulator.service import warm_pools
 from trainmaster.local.simulator.service.job import COMPLETED, FAILED, IN_PROGRESS, STOPPING, Ending, Stage, TrainingJob
 from trainmaster.local.simulator.service.world import SignalContainer, World
@@ -22,7 +22,7 @@ def exited(world: World, job: TrainingJob, failure: str | None, now: datetime) -
     if failure is None:
         world.progress.pop(job.checkpoint_uri or "", None)
         return upload(world, job, DONE, now)
-    reason = failure[:LONGEST_REASON]
+    reason = failure[:MAX_REASON_LENGTH]
     return upload(world, job, Ending(FAILED, FAILED, "Training job failed", reason), now)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trainmaster.domain.requests.training_job import LONGEST_RUNTIME
+from trainmaster.domain.requests.training_job import MAX_RUNTIME
 from trainmaster.local.simulator.wire.errors import invalid
 
-MOST_TAGS = 50
+MAX_TAGS = 50
 
 
 def check(request: Mapping[str, Any]) -> None:
@@ -27,8 +27,8 @@ def check_tags(present: Mapping[str, str], added: list[dict[str, str]]) -> None:
     keys = [tag["Key"] for tag in added]
     if len(set(keys)) < len(keys):
         raise invalid("Duplicate tag keys found. Please note that Tag keys are case insensitive.")
-    if len({*present, *keys}) > MOST_TAGS:
-        raise invalid(f"A resource can have at most {MOST_TAGS} tags.")
+    if len({*present, *keys}) > MAX_TAGS:
+        raise invalid(f"A resource can have at most {MAX_TAGS} tags.")
 
 
 def _check_algorithm(request: Mapping[str, Any]) -> None:
@@ -87,8 +87,8 @@ def _check_company(kind: str, config: Mapping[str, Any], *, spot: bool) -> None:
 def _check_times(request: Mapping[str, Any]) -> None:
     stopping = request.get("StoppingCondition", {})
     runtime, wait = stopping.get("MaxRuntimeInSeconds", 0), stopping.get("MaxWaitTimeInSeconds")
-    if runtime > LONGEST_RUNTIME:
-        raise invalid(f"MaxRuntimeInSeconds must be at most {LONGEST_RUNTIME}.")
+    if runtime > MAX_RUNTIME:
+        raise invalid(f"MaxRuntimeInSeconds must be at most {MAX_RUNTIME}.")
     spot = bool(request.get("EnableManagedSpotTraining"))
     if wait is not None and not spot:
         raise invalid(

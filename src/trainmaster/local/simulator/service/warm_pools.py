@@ -14,7 +14,7 @@ from trainmaster.local.simulator.service.job import TrainingJob, WarmPool
 from trainmaster.local.simulator.service.world import World
 from trainmaster.local.simulator.wire.errors import invalid
 
-LONGEST_CHAIN = timedelta(days=28)
+MAX_CHAIN_LENGTH = timedelta(days=28)
 """How long the same instances may serve one job after another (SDG/train-warm-pools)."""
 MATCHED_RESOURCES = ("InstanceType", "InstanceCount", "VolumeSizeInGB", "VolumeKmsKeyId")
 MATCHED_SWITCHES = ("EnableInterContainerTrafficEncryption", "EnableNetworkIsolation")
@@ -101,7 +101,7 @@ def _watch(world: World, job: TrainingJob) -> None:
 
 def _expiry(job: TrainingJob) -> datetime:
     ended, chain_start = job.ended or job.created, job.chain_start or job.created
-    return min(ended + timedelta(seconds=job.keep_alive), max(ended, chain_start + LONGEST_CHAIN))
+    return min(ended + timedelta(seconds=job.keep_alive), max(ended, chain_start + MAX_CHAIN_LENGTH))
 
 
 def _end_expired(world: World, job: TrainingJob, now: datetime) -> None:

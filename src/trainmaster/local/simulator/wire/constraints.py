@@ -18,7 +18,7 @@ from trainmaster.local.simulator.wire.errors import ApiError, invalid
 
 JAVA_CLASSES = {r"\p{Alnum}": "a-zA-Z0-9", r"\p{L}": r"\w", r"\p{N}": r"\w", r"\p{Z}": r"\s"}
 """The model's patterns are Java's; Python's nearest classes for those that these operations use."""
-LONGEST_VALUE = 256
+MAX_VALUE_LENGTH = 256
 """Characters of an offending value that the error repeats."""
 
 
@@ -118,4 +118,4 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _told(value: Any, path: str, rule: str) -> str:
-    return f"Value '{str(value)[:LONGEST_VALUE]}' at '{path}' failed to satisfy constraint: {rule}"
+    return f"Value '{str(value)[:MAX_VALUE_LENGTH]}' at '{path}' failed to satisfy constraint: {rule}"
