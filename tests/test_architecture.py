@@ -238,7 +238,7 @@ def test_a_limit_of_length_has_one_home():
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.Assign)
         for target in node.targets
-        if isinstance(target, ast.Name) and target.id.startswith("LONGEST_")
+        if isinstance(target, ast.Name) and re.fullmatch(r"MAX_\w+_LENGTH", target.id)
     )
     assert "MAX_REASON_LENGTH" in found
     assert [name for name, times in found.items() if times > 1] == []

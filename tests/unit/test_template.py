@@ -351,32 +351,46 @@ def test_keys_of_images_open_to_those_who_read_and_write_them_through_s3_alone(r
         assert each["Condition"] == {"StringLike": {"kms:ViaService": {"Fn::Sub": "s3.*.${AWS::URLSuffix}"}}}
 
 
-def test_the_layer_is_built_for_the_functions_platform_and_only_where_there_are_image_jobs():
-    """SAM builds whatever stands in a template; it does resolve `ContextPath`, with the parameters that it is given."""
-    layer = RESOURCES["ImagingLayer"]
-    condition, built, otherwise = layer["Metadata"]["ContextPath"]["Fn::If"]
-    assert (condition, otherwise) == (layer["Condition"], "layers/imaging/none")
-    for runtime in PARAMETERS["Runtime"]["AllowedValues"]:
-        for architecture in PARAMETERS["Architecture"]["AllowedValues"]:
-            folder = built["Fn::Sub"].replace("${Runtime}", runtime).replace("${Architecture}", architecture)
-            assert asked_of_pip(folder) == (runtime.removeprefix("python"), MACHINES[architecture])
-    assert "pip" not in made(otherwise)
-    # SAM's cache knows builds by what they are compatible with, not by where the Makefile is.
-    assert layer["Properties"]["CompatibleRuntimes"]["Fn::If"][2] != [{"Ref": "Runtime"}]
-
-
+PLATFORM = "platforms/${Runtime}-${Architecture}"
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
 
 
-def made(folder):
-    """What make would do with the Makefile of a folder, where SAM runs it."""
-    command = ["make", "--dry-run", "--makefile", ROOT / folder / "Makefile", "build-ImagingLayer", "ARTIFACTS_DIR=/a"]
-    return subprocess.run(command, cwd=ROOT / "layers" / "imaging", check=True, capture_output=True, text=True).stdout
+def test_parts_of_image_jobs_are_built_only_where_there_are_image_jobs():
+    """SAM builds whatever stands in a template; it does resolve `ContextPath`, with the parameters that it is given."""
+    layer = RESOURCES["ImagingLayer"]
+    assert layer["Metadata"]["ContextPath"] == {"Fn::If": ["HasImageJobs", {"Fn::Sub": PLATFORM}, "platforms/none"]}
+    # SAM's cache knows builds by what they are compatible with, not by where the Makefile is.
+    assert layer["Properties"]["CompatibleRuntimes"]["Fn::If"][2] != [{"Ref": "Runtime"}]
+    for name in of_type("AWS::Serverless::Function"):
+        metadata = RESOURCES[name]["Metadata"]
+        assert metadata["BuildMethod"] == "makefile"
+        with_images = RESOURCES[name].get("Condition") == layer["Condition"]
+        assert metadata["ContextPath"] == (layer["Metadata"]["ContextPath"] if with_images else {"Fn::Sub": PLATFORM})
+    for name, folder in (("ImagingLayer", "layers/imaging"), ("IntakeFunction", "src")):
+        assert "pip" not in made("platforms/none", name, folder)
+        assert "bundle" not in made("platforms/none", name, folder)
 
 
-def asked_of_pip(folder):
+def test_functions_and_layer_are_built_for_the_functions_platform():
+    for runtime in PARAMETERS["Runtime"]["AllowedValues"]:
+        for architecture in PARAMETERS["Architecture"]["AllowedValues"]:
+            makefile = PLATFORM.replace("${Runtime}", runtime).replace("${Architecture}", architecture)
+            version, machine = runtime.removeprefix("python"), MACHINES[architecture]
+            assert asked_of_pip(made(makefile, "ImagingLayer", "layers/imaging")) == (version, machine)
+            built = made(makefile, "ApiFunction", "src").split()
+            assert built[1:] == [
+                "build_bundle.py", "ApiFunction", "--python", version, "--machine", machine, "--into", '"/a"',
+            ]  # fmt: skip
+
+
+def made(makefile, part, folder):
+    """What make would do for a part of the template, where SAM runs it."""
+    command = ["make", "--dry-run", "--makefile", ROOT / makefile / "Makefile", f"build-{part}", "ARTIFACTS_DIR=/a"]
+    return subprocess.run(command, cwd=ROOT / folder, check=True, capture_output=True, text=True).stdout
+
+
+def asked_of_pip(said):
     """The Python version and the machine that wheels are taken for."""
-    said = made(folder)
     (version,) = re.findall(r"--python-version (\S+)", said)
     (machine,) = set(re.findall(r"--platform manylinux\d*(?:_2_28|2014)_(\S+)", said))
     return version, machine

@@ -174,9 +174,9 @@ def checkout(tmp_path):
     (tmp_path / "src" / "trainmaster" / "a.py").write_text("1")
     (tmp_path / "layers" / "imaging").mkdir(parents=True)
     (tmp_path / "layers" / "imaging" / "requirements.txt").write_text("gdal")
-    platform = tmp_path / "layers" / "imaging" / f"{Checkout(tmp_path).runtime}-{Checkout(tmp_path).architecture}"
-    platform.mkdir()
-    (platform / "Makefile").write_text("include imaging.mk\n")
+    platform = tmp_path / "platforms" / f"{Checkout(tmp_path).runtime}-{Checkout(tmp_path).architecture}"
+    platform.mkdir(parents=True)
+    (platform / "Makefile").write_text("include build.mk\n")
     (tmp_path / "template.yaml").write_text("Resources:")
     (tmp_path / "samconfig.toml").write_text(
         '[local.deploy.parameters]\nparameter_overrides = ["Runtime=python3.9", "Pools=ml.p5.48xlarge=2"]\n'
@@ -256,11 +256,12 @@ build-ImagingLayer:
 
 
 def test_the_layers_packages_are_installed_once_and_the_deployed_layer_leads_to_them(checkout):
-    (checkout.imaging_layer / "imaging.mk").write_text(MAKEFILE)
+    (checkout.imaging_layer / "build.mk").write_text(MAKEFILE)
     for _ in range(2):
         install_packages(checkout, os.environ)
     made = (Path(layer_variables(checkout)["BUILT"]) / "python" / "made").read_text()
-    assert made == f"{checkout.runtime}-{checkout.architecture}/Makefile \n", "once, and as for AWS"
+    platform = f"{checkout.runtime}-{checkout.architecture}"
+    assert made == f"{checkout.platforms / platform / 'Makefile'} \n", "once, and as for AWS"
 
     (checkout.imaging_layer / "requirements.txt").write_text("gdal>=3")
     assert not Path(layer_variables(checkout)["BUILT"]).exists(), "other packages are another folder"
@@ -268,15 +269,15 @@ def test_the_layers_packages_are_installed_once_and_the_deployed_layer_leads_to_
 
 def test_the_real_layer_holds_a_way_to_what_was_built_before(tmp_path):
     said = [f"ARTIFACTS_DIR={tmp_path}/a", "BUILT=/b"]
-    folder = Checkout.here().imaging_layer
-    make = ["make", "--directory", folder, "--makefile", folder / "python3.11-arm64" / "Makefile", "build-ImagingLayer"]
+    folder, makefile = Checkout.here().imaging_layer, Checkout.here().platforms / "python3.11-arm64" / "Makefile"
+    make = ["make", "--directory", folder, "--makefile", makefile, "build-ImagingLayer"]
     run("make", [*make, *said], os.environ, tmp_path / "log")
     site = tmp_path / "a" / "python" / "lib" / "python3.11" / "site-packages"
     assert {path.name: path.read_text() for path in site.iterdir()} == {"imaging.pth": "/b/python\n"}
 
 
 def test_layers_packages_that_cannot_be_installed_are_told_and_not_kept(checkout):
-    (checkout.imaging_layer / "imaging.mk").write_text("build-ImagingLayer:\n\tmkdir $(ARTIFACTS_DIR) && exit 3\n")
+    (checkout.imaging_layer / "build.mk").write_text("build-ImagingLayer:\n\tmkdir $(ARTIFACTS_DIR) && exit 3\n")
     with pytest.raises(DidNotStart, match="installing the layer's packages failed"):
         install_packages(checkout, os.environ)
     assert not Path(layer_variables(checkout)["BUILT"]).exists()

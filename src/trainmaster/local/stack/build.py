@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import sys
 import tempfile
 import threading
 import tomllib
@@ -40,7 +41,7 @@ def built_template(checkout: Checkout, overrides: Mapping[str, str], environment
 
 @contextlib.contextmanager
 def _alone(builds: Path) -> Iterator[None]:
-    """Wait until nobody else builds: SAM's cache is one folder, and of two who tidy it up one fails."""
+    """Wait for other builds: one of the same sources then makes this one needless."""
     with (builds / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -67,17 +68,17 @@ def _build(checkout: Checkout, build: Path, overrides: Mapping[str, str], enviro
     with tempfile.TemporaryDirectory(dir=build.parent) as made:
         command: list[str | Path] = [
             checkout.sam, "build", "--template-file", checkout.template, "--config-file", checkout.samconfig,
-            "--config-env", "local", "--build-dir", f"{made}/build", "--cached",
-            "--cache-dir", checkout.scratch / "cache", *as_arguments(overrides),
+            "--config-env", "local", "--build-dir", f"{made}/build", *as_arguments(overrides),
         ]  # fmt: skip
-        run("sam build", command, {**environment, **layer_variables(checkout)}, Path(made) / "log")
+        variables = {"PYTHON": sys.executable, **layer_variables(checkout)}
+        run("sam build", command, {**environment, **variables}, Path(made) / "log")
         if not build.exists():
             (Path(made) / "build").rename(build)
 
 
 def _key(checkout: Checkout, overrides: Mapping[str, str]) -> str:
-    """A name for what goes into a build: every source file, the template, the platform, and whether the layer is in."""
-    sources = [*_sources(checkout.source), *_sources(checkout.imaging_layer)]
+    """Return a name for what goes into a build: all its files, the platform, and whether image jobs are in."""
+    sources = [file for folder in checkout.built_from for file in _sources(folder)]
     platform = f"{overrides['Runtime']} {overrides['Architecture']} {overrides.get('ImageJobs')}"
     return key_of(checkout, [*sources, checkout.template, checkout.samconfig], platform)
 

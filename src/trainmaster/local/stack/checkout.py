@@ -50,6 +50,16 @@ class Checkout:
         return self.root / "layers" / "imaging"
 
     @property
+    def platforms(self) -> Path:
+        """SAM's ContextPath: a Makefile for each platform of Lambda's."""
+        return self.root / "platforms"
+
+    @property
+    def built_from(self) -> tuple[Path, ...]:
+        """The folders that `sam build` reads."""
+        return (self.source, self.imaging_layer, self.platforms)
+
+    @property
     def scratch(self) -> Path:
         """Builds and logs of the local stack; git ignores it."""
         return self.root / ".local" / "stack"

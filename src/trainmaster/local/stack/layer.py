@@ -31,7 +31,7 @@ def install_packages(checkout: Checkout, environment: Mapping[str, str]) -> None
     with tempfile.TemporaryDirectory(dir=folder.parent) as made:
         built = Path(made) / "built"
         command: list[str | Path] = [
-            "make", "--directory", checkout.imaging_layer, "--makefile", f"{_platform(checkout)}/Makefile", _TARGET,
+            "make", "--directory", checkout.imaging_layer, "--makefile", _makefile(checkout), _TARGET,
             f"ARTIFACTS_DIR={built}",
         ]  # fmt: skip
         run("installing the layer's packages", command, environment, Path(made) / "log")
@@ -50,11 +50,11 @@ def key_of(checkout: Checkout, paths: Iterable[Path], platform: str) -> str:
 
 def _folder(checkout: Checkout) -> Path:
     """Where the packages are, by what the list of them says and by the platform."""
-    lists = (path for path in checkout.imaging_layer.iterdir() if path.is_file())
-    key = key_of(checkout, lists, _platform(checkout))
+    lists = [path for path in checkout.imaging_layer.iterdir() if path.is_file()]
+    key = key_of(checkout, [*lists, _makefile(checkout)], f"{checkout.runtime}-{checkout.architecture}")
     return checkout.scratch.resolve() / "layers" / key
 
 
-def _platform(checkout: Checkout) -> str:
-    """The folder of the platform's Makefile, as the template names it."""
-    return f"{checkout.runtime}-{checkout.architecture}"
+def _makefile(checkout: Checkout) -> Path:
+    """Return the Makefile of this machine's platform, as the template names it."""
+    return checkout.platforms / f"{checkout.runtime}-{checkout.architecture}" / "Makefile"

@@ -1,9 +1,6 @@
-# Builds the layer ImagingLayer. Each platform has a folder here with a Makefile that leads to this one; the template's
-# ContextPath picks it by Runtime and Architecture, since SAM tells a Makefile nothing of parameters. Without image jobs
-# it picks `none`, whose layer is empty. Wheels are taken for the functions' own platform, whatever machine builds.
-PLATFORM := $(notdir $(patsubst %/,%,$(dir $(firstword $(MAKEFILE_LIST)))))
-PYTHON_VERSION := $(patsubst python%,%,$(firstword $(subst -, ,$(PLATFORM))))
-MACHINE := $(patsubst arm64,aarch64,$(lastword $(subst -, ,$(PLATFORM))))
+# Builds the layer ImagingLayer, for the platform whose Makefile in `platforms/` includes this one. Wheels are taken for
+# the functions' own platform, whatever machine builds.
+
 # A folder in which this has been built before: the layer only leads there. For the local stack, whose processes would
 # unpack 170 MB each; of no use in AWS.
 BUILT ?=
