@@ -22,7 +22,7 @@ from trainmaster.adapters.catalogue.ec2 import instance_type
 from trainmaster.adapters.sagemaker.service_model import shape
 from trainmaster.domain.capacity.resources import InstanceType
 
-TARGET = Path(__file__).parents[1] / "src" / "trainmaster" / "domain" / "instance_table.py"
+TARGET = Path(__file__).parents[1] / "src" / "trainmaster" / "domain" / "capacity" / "instance_table.py"
 PRICES = Path(__file__).with_name("instance_prices.csv")
 """Figures on which sources agree that read AWS's price list: `fmbench` 2.1.1 on PyPI, and programs on GitHub that
 say when they asked it. p4d and p5 are those of us-west-2 after the cut of June 2025; older figures of them are left

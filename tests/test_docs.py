@@ -75,7 +75,7 @@ def test_every_page_is_in_the_index_under_the_heading_of_its_folder():
 
 def test_every_layer_and_every_folder_of_tests_has_its_place_in_contributing():
     page = text_of("CONTRIBUTING.md")
-    layers = {f"`src/trainmaster/{file.parent.name}/`" for file in (ROOT / "src" / "trainmaster").glob("*/__init__.py")}
+    layers = {f"`src/trainmaster/{file.parent.name}/`" for file in SOURCE.glob("*/__init__.py")}
     tests = {f"`tests/{file.parent.name}`" for file in (ROOT / "tests").glob("*/test_*.py")}
     assert layers
     assert tests

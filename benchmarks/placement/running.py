@@ -26,7 +26,7 @@ from trainmaster.local.memory.table import MemoryTable
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
 from trainmaster.local.virtual_time import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
 from trainmaster.ports import Launcher
-from trainmaster.service.admission.build_job import newcomer
+from trainmaster.service.admission.build_job import build_job
 from trainmaster.service.launch import ManagerContext
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
@@ -170,7 +170,7 @@ class Run:
         if asked not in self._demands:
             bare = Demand((), ours=True, resources=task.resources, instances=task.units)
             self._demands[asked] = resolved(bare, Offers(self._cluster.pools, self._store.settings().catalogue))
-        return newcomer(request, Options(), self._demands[asked], ROLE, time)
+        return build_job(request, Options(), self._demands[asked], ROLE, time)
 
     def _observe_changes(self) -> bool:
         freed = False

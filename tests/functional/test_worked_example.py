@@ -21,6 +21,7 @@ from trainmaster.domain.policy.settings import Policy
 from trainmaster.planner.orders.ranking import Ranking
 from trainmaster.planner.preemption.preempt import Candidates
 
+SOURCE = DOCS.parent / "src" / "trainmaster"
 HOW_IT_DECIDES, ATTAINED = (
     DOCS / "explanation" / f"{name}.md" for name in ("how-it-decides", "least-attained-service")
 )
@@ -125,8 +126,8 @@ def value_of(name: str) -> object:
     if first == "policy":
         found: object = Policy()
     else:
-        package = "domain" if first == "history" else "planner"
-        found = importlib.import_module(f"trainmaster.{package}.{first}")
+        (path,) = [path for layer in ("domain", "planner") for path in (SOURCE / layer).rglob(f"{first}.py")]
+        found = importlib.import_module(".".join(path.relative_to(SOURCE.parent).with_suffix("").parts))
     for part in rest:
         found = getattr(found, part)
     return found

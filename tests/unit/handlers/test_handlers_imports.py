@@ -6,7 +6,13 @@ import subprocess
 import sys
 
 NEVER_PLAN = {"trainmaster.images.handlers.intake", "trainmaster.images.handlers.regions"}
-AT_THE_DOOR = {"trainmaster.planner", "trainmaster.planner.sharing.limits", "trainmaster.planner.expansion.guardrails"}
+AT_THE_DOOR = {
+    "trainmaster.planner",
+    "trainmaster.planner.sharing",
+    "trainmaster.planner.sharing.limits",
+    "trainmaster.planner.expansion",
+    "trainmaster.planner.expansion.guardrails",
+}
 """What the door itself asks: whether a budget is spent, and what pools could still be made."""
 
 

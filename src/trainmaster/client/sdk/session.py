@@ -32,7 +32,7 @@ def module_for(installed: str | None) -> str:
         raise SdkMissing(
             f"QueueSession works with the SageMaker SDK 2 and 3; sagemaker {installed} is installed: {_HOW}"
         )
-    return f"trainmaster.client.sdk.session{major}"
+    return f"trainmaster.client.sdk.v{major}"
 
 
 def _installed() -> str | None:
