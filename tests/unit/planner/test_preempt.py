@@ -441,4 +441,4 @@ def test_the_example_of_the_page_is_what_happens():
         assert f"{lost_work(job, 300, NOW) * 8 * job.units[P5] / 3_600:.2f}" == lost, name
     choice = found.victims(newcomer(5), {P5: 3})
     assert sorted(names(choice)) == sorted(row[0] for row in rows if row[-1] == "preempted")
-    assert f"lose least, {choice.cost / 3_600:.2f}" in PAGE.read_text().replace("\n", " ")
+    assert f"lose the least, {choice.cost / 3_600:.2f}" in PAGE.read_text().replace("\n", " ")
