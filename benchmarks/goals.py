@@ -31,7 +31,7 @@ def _units(figures: Figures) -> Iterator[Sequence[str]]:
                 yield _row(what, MAX_UNITS, units, "{:.1f}")
     for one in figures.get("depth", ())[-1:]:
         whole = one["submit"]["read_units"] + one["turn"]["read_units"]
-        what = f"read units of a life behind {one['waiting']:,} others, 80 running (submission and turn)"
+        what = f"read units of a job behind {one['waiting']:,} others, 80 running (submission and turn)"
         yield _row(what, MAX_UNITS, whole, "{:.1f}")
 
 
@@ -49,7 +49,7 @@ def _planner(figures: Figures) -> Iterator[Sequence[str]]:
         taken = [one for one in figures.get("planner", ()) if one["active"] == size]
         if taken:
             worst = max(taken, key=lambda one: one["median_ms"])
-            what = f"planning of {size:,} active + {size:,} considered, ms (dearest kind: {worst['kind']})"
+            what = f"planning of {size:,} active + {size:,} considered, ms (most expensive kind: {worst['kind']})"
             yield _row(what, most, worst["median_ms"], "{:.1f}")
 
 
@@ -58,7 +58,7 @@ def _start(figures: Figures) -> Iterator[Sequence[str]]:
     for one in started.get("functions", ()):
         if one["function"] == "api":
             state = "compiled" if one["compiled"] else f"as {started['built_by']} leaves it"
-            what = f"import of the API handler, {state}, ms of the processor"
+            what = f"import of the API handler, {state}, ms of CPU time"
             yield _row(what, MAX_IMPORT_MS, one["import_processor_ms"], "{:.0f}")
     for name, one in started.get("bundle", {}).items():
         yield _row(f"bundle for {name}, MB zipped", MAX_ZIPPED_MB, one["zipped_mb"], "{:.1f}")

@@ -39,8 +39,8 @@ def _lives(figures: Figures) -> Iterator[str]:
     if lives:
         writes, reads = ([one["job"][f"{kind}_units"] for one in lives] for kind in ("write", "read"))
         yield (
-            f"{_judged(max(*writes, *reads) <= MAX_UNITS)}: {MAX_UNITS} write and as many read units for a life,**"
-            f" alone and in bursts. It takes {_between(writes)} write and {_between(reads)} read units."
+            f"{_judged(max(*writes, *reads) <= MAX_UNITS)}: at most {MAX_UNITS} write and {MAX_UNITS} read units for"
+            f" a job,** alone and in bursts. A job takes {_between(writes)} write and {_between(reads)} read units."
         )
 
 
@@ -51,10 +51,10 @@ def _behind(figures: Figures) -> Iterator[str]:
         reads = submitted["read_units"] + turn["read_units"]
         writes = submitted["write_units"] + turn["write_units"]
         yield (
-            f"{_judged(reads <= MAX_UNITS)}: the same where many jobs run.** With {one['active']} running and"
-            f" {one['waiting']:,} waiting a life reads {reads:g} units: {submitted['read_units']:g} at its submission,"
-            f" {turn['read_units']:g} when a job ends and this one takes its place, {one['pass']['read_units']:g} of"
-            f" them for the pass. With {writes:g} write units that is"
+            f"{_judged(reads <= MAX_UNITS)}: the same with many running jobs.** With {one['active']} running and"
+            f" {one['waiting']:,} waiting jobs, a job takes {reads:g} read units:"
+            f" {submitted['read_units']:g} at its submission, {turn['read_units']:g} when a job ends and this one takes"
+            f" its place, {one['pass']['read_units']:g} of them for the pass. With {writes:g} write units that is"
             f" ${dollars(Cost(reads=reads, writes=writes)) * 1000:.3f} for 1,000 jobs."
         )
 
@@ -64,8 +64,8 @@ def _article(figures: Figures) -> Iterator[str]:
     for one in figures.get("baseline", {}).get("passes", ()):
         if one["waiting"] in ours and one["how"] == "counted":
             yield (
-                f"At {one['waiting']:,} waiting jobs the article's pass reads {one['read_units']:,.0f} units, ours"
-                f" {ours[one['waiting']]:g}."
+                f"At {one['waiting']:,} waiting jobs, a pass of the article takes {one['read_units']:,.0f} read units,"
+                f" and a pass of the queue {ours[one['waiting']]:g}."
             )
 
 
@@ -75,7 +75,7 @@ def _planning(figures: Figures) -> Iterator[str]:
         if taken:
             yield (
                 f"{_judged(max(taken) <= most)}: {most:,g} ms to plan {size:,} active and {size:,} considered jobs.**"
-                f" The dearest kind takes {max(taken) / most:.0%} of that, the cheapest {min(taken) / most:.0%}."
+                f" The most expensive kind takes {max(taken) / most:.0%} of that, the cheapest {min(taken) / most:.0%}."
             )
 
 
@@ -86,12 +86,12 @@ def _start(figures: Figures) -> Iterator[str]:
     took = {one["compiled"]: one["import_processor_ms"] for one in started["functions"] if one["function"] == "api"}
     yield (
         f"{_judged(took[False] <= MAX_IMPORT_MS)}: {MAX_IMPORT_MS} ms to import the API handler.** It takes"
-        f" {took[False]:.0f} ms of the processor as built, {took[True] / took[False]:.0%} of that with compiled files,"
+        f" {took[False]:.0f} ms of CPU time as built, {took[True] / took[False]:.0%} of that with compiled files,"
         f" of which `{started['built_by']}` makes none (ADR 0007)."
     )
     heaviest = max(one["zipped_mb"] for one in started["bundle"].values())
     yield (
-        f"{_judged(heaviest <= MAX_ZIPPED_MB)}: {MAX_ZIPPED_MB} MB for the zipped bundle.** It has"
+        f"{_judged(heaviest <= MAX_ZIPPED_MB)}: {MAX_ZIPPED_MB} MB for the zipped bundle.** It takes"
         f" {heaviest / MAX_ZIPPED_MB:.0%} of that."
     )
 
@@ -99,7 +99,7 @@ def _start(figures: Figures) -> Iterator[str]:
 def _rest(figures: Figures) -> Iterator[str]:
     absent = [what for section, what in APART.items() if section not in figures]
     if absent:
-        yield f"Not kept with these figures: {'; '.join(absent)}. `make bench` measures them too."
+        yield f"These figures do not include: {'; '.join(absent)}. `make bench` measures them too."
 
 
 def _judged(met: bool) -> str:  # noqa: FBT001 -- it puts an answer into a word

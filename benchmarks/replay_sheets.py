@@ -23,23 +23,25 @@ MAX_WALL_SECONDS = 60
 LEAST_ETA_INSIDE = 0.80
 EXPECTED = {
     "goals": (
-        "Ratios are the same on any machine; the time is of this one. The goals name two traces, with one setting for "
-        "all traces; the geometric mean is over those two."
+        "JCT is the job completion time, from submission to end. Ratios are the same on any machine; the replay time "
+        "is that of this machine. The goals name two traces, with one setting for all traces; the geometric mean is "
+        "over those two."
     ),
     "traces": (
-        "Where the load is low, nobody waits long and all ratios are near 1. Where it is high, skipping wins the "
-        "average against EASY and loses the tail of the large jobs; preemption by service received wins the average "
-        "without knowing any duration. The 99th percentile of a trace with a dozen large jobs is its worst one or two."
+        "Where the load is low, jobs hardly wait and all ratios are near 1. Where it is high, skip-ahead has a "
+        "better average than EASY and a worse tail of the large jobs; preemption by service received has a better "
+        "average without knowing any duration. The 99th percentile of a trace with a dozen large jobs is its worst "
+        "one or two."
     ),
     "oracle": (
-        "The oracle knows every duration and pays the same for a restart: nobody can expect to reach it. It wins the "
-        "average at the cost of the longest jobs' tail."
+        "The oracle knows every duration and pays the same for a restart, so no real scheduler can be expected to "
+        "reach it. It has the best average at the cost of the longest jobs' tail."
     ),
     "foretold": (
-        "A start that cannot be foretold counts as outside. Later arrivals may pass a job under every order but "
-        "fifo, and who will arrive nobody knows, so ranges have to be wide where the load is high."
+        "A start without an estimate counts as outside. Later arrivals can pass a job under every order but fifo, "
+        "and future arrivals are unknown, so ranges have to be wide where the load is high."
     ),
-    "speed": "1 to 4 ms for each job, most of it planning; about 0.4 ms are the store, the service and the simulator.",
+    "speed": "1 to 4 ms for each job, most of it planning; the store, the service and the simulator take about 0.4 ms.",
 }
 Figures = dict[str, Any]
 
@@ -48,8 +50,9 @@ def sheets(found: Figures) -> list[Sheet]:
     """All sheets that there are figures for."""
     by_trace = _by_trace(found["runs"])
     columns = (
-        *("trace", "jobs", "load", "policy", "avg JCT", "of skip", "avg wait 8+", "p99 wait 8+", "of EASY"),
-        *("used", "preemptions a job", "lost"),
+        *("trace", "jobs", "load", "policy", "avg JCT", "relative to skip"),
+        *("avg wait 8+", "p99 wait 8+", "relative to EASY"),
+        *("utilization", "preemptions a job", "lost"),
     )
     made = [
         Sheet(
@@ -61,8 +64,8 @@ def sheets(found: Figures) -> list[Sheet]:
         ),
         Sheet("Replay: every trace", columns, list(_traces(by_trace)), EXPECTED["traces"]),
         Sheet(
-            "Replay: average JCT beside the oracle",
-            ("trace", "policy", "of the oracle", "of what skip-ahead loses against it, regained"),
+            "Replay: average JCT compared with the oracle",
+            ("trace", "policy", "relative to the oracle", "part of skip-ahead's loss against the oracle regained"),
             list(_oracle(by_trace)),
             EXPECTED["oracle"],
         ),
@@ -80,8 +83,17 @@ def sheets(found: Figures) -> list[Sheet]:
 def foretold(runs: Sequence[Figures]) -> Sheet:
     """When jobs were told that they would start, and how right that was."""
     return Sheet(
-        "Replay: starts foretold to jobs that had to wait, on their arrival",
-        ("trace", "policy", "asked", "known", "inside", "with those at once", "median error", "median width"),
+        "Replay: estimated starts of jobs that had to wait on arrival",
+        (
+            "trace",
+            "policy",
+            "asked",
+            "with an estimate",
+            "inside the range",
+            "inside, immediate starts included",
+            "median error",
+            "median width",
+        ),
         list(_foretold(_by_trace(runs))),
         EXPECTED["foretold"],
     )
@@ -100,12 +112,16 @@ def _goals(found: Figures, by_trace: dict[str, dict[str, Figures]]) -> Iterator[
     yield from _levels_goals({vc: runs for vc, runs in named.items() if LEVELS in runs})
     for vc, runs in named.items():
         if BACKFILL in runs:
-            yield _row(f"{BACKFILL}, {vc}: avg JCT of EASY's", MAX_OF_EASY, _of(runs, BACKFILL, EASY, "avg_jct_s"))
-            yield _row(f"{BACKFILL}, {vc}: p99 wait 8+ of EASY's", 1, _of(runs, BACKFILL, EASY, "p99_wait_large_s"))
+            yield _row(
+                f"{BACKFILL}, {vc}: avg JCT relative to EASY", MAX_OF_EASY, _of(runs, BACKFILL, EASY, "avg_jct_s")
+            )
+            yield _row(
+                f"{BACKFILL}, {vc}: p99 wait 8+ relative to EASY", 1, _of(runs, BACKFILL, EASY, "p99_wait_large_s")
+            )
     for vc, runs in named.items():
         for policy, one in runs.items():
             if one.get("eta_inside") is not None:
-                yield _least(f"{policy}, {vc}: starts within the range foretold", LEAST_ETA_INSIDE, one["eta_inside"])
+                yield _least(f"{policy}, {vc}: starts within the estimated range", LEAST_ETA_INSIDE, one["eta_inside"])
     for one in found["speed"]:
         yield _row(f"{one['policy']}: seconds to replay {one['jobs']:,} jobs", MAX_WALL_SECONDS, one["wall_s"])
 
@@ -113,12 +129,12 @@ def _goals(found: Figures, by_trace: dict[str, dict[str, Figures]]) -> Iterator[
 def _levels_goals(named: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
     ratios = {vc: _of(runs, LEVELS, SKIP, "avg_jct_s") for vc, runs in named.items()}
     for vc, runs in named.items():
-        yield _row(f"{LEVELS}, {vc}: avg JCT of skip-ahead's", MAX_OF_SKIP, ratios[vc])
-        yield _row(f"{LEVELS}, {vc}: p99 wait 8+ of EASY's", 1, _of(runs, LEVELS, EASY, "p99_wait_large_s"))
+        yield _row(f"{LEVELS}, {vc}: avg JCT relative to skip-ahead", MAX_OF_SKIP, ratios[vc])
+        yield _row(f"{LEVELS}, {vc}: p99 wait 8+ relative to EASY", 1, _of(runs, LEVELS, EASY, "p99_wait_large_s"))
         yield _row(f"{LEVELS}, {vc}: GPU-hours lost to restarts", MAX_LOST, runs[LEVELS]["lost_fraction"])
     if len(ratios) == len(NAMED):
         mean = geometric_mean([ratio for ratio in ratios.values() if ratio])
-        yield _row(f"{LEVELS}: avg JCT of skip-ahead's, geometric mean", MAX_OF_SKIP_MEAN, mean)
+        yield _row(f"{LEVELS}: avg JCT relative to skip-ahead, geometric mean", MAX_OF_SKIP_MEAN, mean)
 
 
 def _traces(by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:

@@ -177,13 +177,13 @@ _SHEETS: dict[str, tuple[str, Sequence[str], _Rows]] = {
     "depth": (
         "Cost by depth: 80 running in two pools, the rest waiting in two lanes",
         (
-            *("waiting", "a pass", "its time, ms", "planning alone, ms"),
-            *("a job ends, the next one runs", "a submission", "its time, ms"),
+            *("waiting", "a pass", "pass time, ms", "planning alone, ms"),
+            *("a job ends, the next one runs", "a submission", "submission time, ms"),
         ),
         _depth,
     ),
     "baseline": (
-        "Beside the article's queue: ours and the article's",
+        "Comparison with the article's queue: ours and the article's",
         (
             *("waiting", "read units of a pass", "ratio", "calls of a pass", "ratio", "time of a pass, ms"),
             *("DynamoDB, 1,000 jobs", "ratio"),
@@ -191,29 +191,32 @@ _SHEETS: dict[str, tuple[str, Sequence[str], _Rows]] = {
         _article,
     ),
     "depth/answers": (
-        "The API's answers by depth: read units in so many calls, time",
+        "API responses by depth: read units, calls, time",
         (),
         _answers,
     ),
     "growth": (
-        "What a reading does grow with",
-        ("running", "lanes", "considered", "a pass, read units in calls", "a survey", "reading, ms", "planning, ms"),
+        "Cost of a read by running jobs and lanes",
+        (
+            *("running", "lanes", "considered", "a pass, read units in calls", "a queue read, read units"),
+            *("reading, ms", "planning, ms"),
+        ),
         _growth,
     ),
     "planner": ("Planning alone", ("active + considered", "kind", "pools", "median, ms", "spread, ms"), _planner),
     "life": (
-        "A job from submit to finish",
+        "A job from submission to end",
         (
-            *("story", "jobs", "write units a job", "read units", "calls", "DynamoDB, 1,000 jobs"),
-            *("SQS messages a job", "manager's invocations", "SageMaker calls"),
+            *("scenario", "jobs", "write units a job", "read units", "calls", "DynamoDB, 1,000 jobs"),
+            *("SQS messages a job", "manager invocations", "SageMaker calls"),
         ),
         _life,
     ),
-    "life/steps": ("Step by step, of an average job", ("step", "alone", "burst, one pool of 8"), _steps),
-    "idle": ("A tick, when nothing else happens", ("running jobs", "a tick", "a month of ticks"), _idle),
+    "life/steps": ("An average job, step by step", ("step", "alone", "burst, one pool of 8"), _steps),
+    "idle": ("A tick of an idle queue", ("running jobs", "a tick", "a month of ticks"), _idle),
     "start": (
-        "A new Lambda: milliseconds of the processor, and by the clock",
-        ("function", "bundle", "import", "by the clock", "until ready", "by the clock", "parts, processor"),
+        "A new Lambda environment: CPU time and wall time, ms",
+        ("function", "bundle", "import, CPU", "import, wall", "until ready, CPU", "until ready, wall", "parts, CPU"),
         _start,
     ),
     "start/bundle": ("The bundle", ("for", "zipped", "unzipped", "heaviest, MB"), _bundle),

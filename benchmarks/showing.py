@@ -78,7 +78,7 @@ def between_marks(
 ) -> str:
     """What stands between the README's marks: what the figures come to, and the headline sheets."""
     folder = source.parent.name
-    said = ["### In short\n\n" + "\n".join(f"- {sentence}" for sentence in meaning)] if meaning else []
+    said = ["### Summary\n\n" + "\n".join(f"- {sentence}" for sentence in meaning)] if meaning else []
     top = (
         f"{_machine(machine)}\n"
         f"**All tables: [{folder}/{name}.md]({folder}/{name}.md)**, all figures:"
@@ -93,8 +93,8 @@ def page(machine: dict[str, Any], made: Sequence[Sheet], source: Path, section: 
     anchor = re.sub(r"[^\w -]", "", section.lower()).replace(" ", "-")
     top = (
         f"{_machine(machine)}\n"
-        f"How it was measured, and what to make of it: [{section}](../README.md#{anchor})."
-        f" All figures: [{source.name}]({source.name}). Written by the benchmark, not by hand."
+        f"Method and conclusions: [{section}](../README.md#{anchor})."
+        f" All figures: [{source.name}]({source.name}). The benchmark generates this page; do not edit it."
     )
     tables = ("\n".join(_as_markdown(sheet, "##")) for sheet in made)
     return "\n\n".join([f"# {section}: all tables", top, *tables]) + "\n"
@@ -105,7 +105,7 @@ def _machine(machine: dict[str, Any]) -> str:
         f"Measured {machine['at'][:10]} at commit {machine['commit']} on {machine['cores']} cores of"
         f" {machine['processor']}, {machine['memory_gb']} GB, {machine['system']}, Python {machine['python']},"
         f" boto3 {machine['boto3']}, {machine['engine']}; load {machine['load']} before and"
-        f" {machine['load_after']} after, the benchmark's own included."
+        f" {machine['load_after']} after, including the benchmark's own."
     )
 
 

@@ -182,7 +182,7 @@ def test_again_refuses_figures_that_no_page_could_link_to(tmp_path):
 def test_what_figures_come_to_is_said_of_each_section_that_was_kept():
     kept = json.loads(figures_of("figures").read_text())
     said = meaning(kept)
-    assert any(sentence.startswith("**Missed: the same where many jobs run.**") for sentence in said)
+    assert any(sentence.startswith("**Missed: the same with many running jobs.**") for sentence in said)
     kept["start"] = {
         "built_by": "sam build",
         "bundle": {"here": {"zipped_mb": 4.0}},
@@ -193,13 +193,13 @@ def test_what_figures_come_to_is_said_of_each_section_that_was_kept():
     }
     kept["depth"][-1]["turn"]["read_units"] = 10.0
     said = "\n".join(meaning(kept))
-    assert "**Met: the same where many jobs run.**" in said
-    assert (
-        "**Missed: 400 ms to import the API handler.** It takes 500 ms of the processor as built, 40% of that" in said
-    )
-    assert "**Met: 20 MB for the zipped bundle.** It has 20% of that." in said
+    assert "**Met: the same with many running jobs.**" in said
+    assert "**Missed: 400 ms to import the API handler.** It takes 500 ms of CPU time as built, 40% of that" in said
+    assert "**Met: 20 MB for the zipped bundle.** It takes 20% of that." in said
     assert "start-up" not in said
-    assert meaning({}) == [f"Not kept with these figures: {'; '.join(APART.values())}. `make bench` measures them too."]
+    assert meaning({}) == [
+        f"These figures do not include: {'; '.join(APART.values())}. `make bench` measures them too."
+    ]
 
 
 def test_every_decision_record_says_what_it_found_and_decided():

@@ -18,14 +18,15 @@ Case = tuple[str, str, float]
 """Trace, curve, seconds that a resize costs."""
 EXPECTED = {
     "summary": (
-        "Below 1 is better. Ratios of average completion times over all jobs, elastic or not, geometric mean over the "
-        "traces. The papers' allocations decide over the whole pool at once and without a queue's promises: nobody has "
-        "a priority, a share or a reservation there. ElasticFlow's knows every duration and every curve; Pollux's "
-        "every curve; the queue neither."
+        "Below 1 is better. Ratios of average job completion times (JCT) over all jobs, elastic or not, as the "
+        "geometric mean over the traces. The papers' allocators decide for the whole pool at once and without a "
+        "queue's guarantees: they have no priorities, shares or reservations. ElasticFlow's allocator knows every "
+        "duration and every curve, Pollux's every curve, the queue neither."
     ),
     "runs": (
-        "Used is GPU time held until the last submission, of all that there was; useful counts nominal work only, up "
-        "to the last end: with Amdahl's curve a large job holds more than it brings, a small one less."
+        "Utilization is the GPU time held until the last submission, relative to the total; useful counts nominal "
+        "work only, up to the last end: with Amdahl's curve a large job holds more GPU time than it uses well, a "
+        "small one less."
     ),
 }
 
@@ -33,10 +34,18 @@ EXPECTED = {
 def sheets(found: Figures) -> list[Sheet]:
     """All sheets that there are figures for."""
     cases = by_case(found["runs"])
-    columns = ("policy", "curve", "resize", "of the same without", "of elasticflow-style", "of pollux-style", "used")
+    columns = (
+        "policy",
+        "curve",
+        "resize",
+        "vs. not elastic",
+        "vs. elasticflow-style",
+        "vs. pollux-style",
+        "utilization",
+    )
     every = (
-        *("trace", "curve", "resize", "policy", "avg JCT", "of the same without", "elastic jobs", "other jobs"),
-        *("p99 JCT", "used", "useful", "resizes a job", "preemptions a job", "lost"),
+        *("trace", "curve", "resize", "policy", "avg JCT", "vs. not elastic", "elastic jobs", "other jobs"),
+        *("p99 JCT", "utilization", "useful", "resizes a job", "preemptions a job", "lost"),
     )
     made = [
         Sheet("Elastic: average JCT", columns, list(_summary(cases)), EXPECTED["summary"], headline=True),

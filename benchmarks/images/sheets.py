@@ -14,27 +14,27 @@ Figures = dict[str, Any]
 STARTS_PER_S = 100
 EXPECTED = {
     "goals": (
-        "Units and calls are counted, and the same on any machine; times are of this one and its loopback. Depths are "
-        f"compared where every endpoint has more waiting than the {FIRST_OF_ENDPOINT} that a pass may read of it; "
-        "shorter queues cost less."
+        "Units and calls are counted and are the same on any machine; times are those of this machine and its "
+        f"loopback. Depths are compared if every endpoint has more waiting jobs than the {FIRST_OF_ENDPOINT} that a "
+        "pass may read of it; shorter queues cost less."
     ),
     "pass": (
-        f"A pass reads what runs (100 rows), a row for each endpoint with image jobs, and the first {FIRST_OF_FULL} "
-        f"requests that wait for each ({FIRST_OF_ENDPOINT} where some might start), in a query of its own: so it grows "
-        "with the endpoints that somebody waits for, never with how many wait. Each of those that it reads is decided "
-        "about. ModelRunner's scan reads every row in each cycle, and decides about one request: its units are "
-        "computed (0.9 KB a row)."
+        "A pass reads the running jobs (100 rows), a row for each endpoint with image jobs, and the first "
+        f"{FIRST_OF_FULL} waiting requests of each endpoint ({FIRST_OF_ENDPOINT} if some might start), in a query of "
+        "its own. So its cost grows with the number of endpoints that have waiting requests, never with the number "
+        "of requests. The pass decides about each request that it reads. ModelRunner's scan reads every row in each "
+        "cycle, and decides about one request: its units are computed (0.9 KB a row)."
     ),
     "starts": (
-        "Ten starts are a transaction of the jobs' moves with their fence, ten of their runs, with two regions each, "
-        "and one that they are launched; 14 write units for each. What a start reads is its share of the one pass that "
-        "starts 100. By the manager's own processor time it is what would be left without waiting for the engine, and "
-        "for others who use the machine. "
-        "ModelRunner's start is one write and a scan of its own (computed)."
+        "Ten starts need one transaction for the jobs' state changes with their fence, ten for their runs with two "
+        "regions each, and one that records the launch; 14 write units for each start. The read units of a start are "
+        "its share of the one pass that starts 100. The rate by the manager's own CPU time excludes waiting for the "
+        "engine and for other processes on the machine. ModelRunner's start is one write and a scan of its own "
+        "(computed)."
     ),
     "turn": (
-        "The manager hears from each image that it is done, in batches of ten as SQS brings them, looks, ends the job "
-        "and forgets its regions; one pass follows each batch and starts as many others. Workers' own calls are not "
+        "The manager receives the end of each image in batches of ten from SQS, runs a pass, ends the job and "
+        "deletes its regions; one pass follows each batch and starts as many others. The workers' own calls are not "
         "counted."
     ),
 }
@@ -57,7 +57,7 @@ def sheets(found: Figures) -> list[Sheet]:
             (
                 *place,
                 "a pass",
-                "its time, ms",
+                "pass time, ms",
                 "decisions",
                 "units a decision",
                 "decisions a second",
@@ -67,21 +67,21 @@ def sheets(found: Figures) -> list[Sheet]:
             EXPECTED["pass"],
         ),
         Sheet(
-            "Image jobs: starts, when there is room for 100",
+            "Image jobs: starts with capacity for 100",
             (
                 *place,
                 "starts a second",
-                "by its own processor time",
+                "starts a CPU second",
                 "passes",
                 "a start",
-                "ModelRunner's scan for one",
+                "ModelRunner's scan for one start",
                 "read units, ratio",
             ),
             list(_starts(sizes)),
             EXPECTED["starts"],
         ),
         Sheet(
-            "Image jobs: 100 end, and the next 100 start",
+            "Image jobs: 100 jobs end and the next 100 start",
             (*place, "images a second", "passes", "an end and a start"),
             list(_turns(sizes)),
             EXPECTED["turn"],

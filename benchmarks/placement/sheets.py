@@ -34,10 +34,15 @@ def sheets(figures: Figures) -> list[Sheet]:
     )
     made = [
         Sheet("Throughput over random, %", gains, list(_gains(cells, "throughput")), _EXPECTED["gains"]),
-        Sheet("Mean completion under random's, %", gains, list(_gains(cells, "completion")), _EXPECTED["completions"]),
         Sheet(
-            "best-fit beside the best of the article's policies, for gangs",
-            ("nodes", "load", "seeds", "figure", "best of the article's", "best-fit gains", "at least as good"),
+            "Reduction of the mean completion time compared with random, %",
+            gains,
+            list(_gains(cells, "completion")),
+            _EXPECTED["completions"],
+        ),
+        Sheet(
+            "best-fit compared with the best of the article's policies, for gangs",
+            ("nodes", "load", "seeds", "figure", "best of the article", "gain of best-fit", "at least as good"),
             list(_beside_best(cells)),
             _EXPECTED["best-fit"],
             headline=True,
@@ -53,7 +58,7 @@ def sheets(figures: Figures) -> list[Sheet]:
     for metric, what in _SHOWN.items():
         title = f"{metric.capitalize()}: {what}"
         made.append(Sheet(title, (*_AT, *POLICIES), list(_absolute(cells, metric)), _EXPECTED[metric]))
-    spread = "Spread of the nodes' use: largest less least, and standard deviation, points of per cent"
+    spread = "Spread of the nodes' utilization: maximum minus minimum, and standard deviation, percentage points"
     made.append(Sheet(spread, (*_AT, *POLICIES), list(_spreads(cells)), _EXPECTED["spread"]))
     return [sheet for sheet in made if sheet.rows]
 
@@ -114,33 +119,40 @@ def _expansion(figures: Figures) -> Iterator[Sequence[str]]:
 
 _EXPECTED = {
     "gains": (
-        "Makespan says the same: throughput is tasks by makespan. In the setting `counters` single tasks of one type "
-        "gain nothing, by construction: instances are a job's alone, a task runs as long anywhere. Where nodes share "
-        "cores, policies that follow the nodes' size win as long as there is room to choose; once all is full, all get "
-        "the same. Where large nodes are also faster, the gain of table 2 is that of the speeds assumed (11.5 % for "
-        "drawing by size; article: 8 to 12). Packing, `best-fit`, is the worst one can do to nodes that share. "
-        "Geometric means; intervals: 95 %, over seeds, each seed's load the same for all policies."
+        "Makespan shows the same: throughput is the number of tasks divided by the makespan. In the setting "
+        "`counters`, single tasks of one type gain nothing, by construction: a job has its instances to itself, so a "
+        "task takes the same time anywhere. Where nodes share cores, policies that follow the size of the nodes have "
+        "the best results as long as there is a choice; once all nodes are full, all policies have the same result. "
+        "Where large nodes are also faster, the gain of table 2 is that of the assumed speeds (11.5 % for drawing by "
+        "size; article: 8 to 12). Packing, `best-fit`, is the worst choice for nodes that share cores. Geometric "
+        "means; intervals: 95 %, over seeds, with the same load of each seed for all policies."
     ),
-    "completions": "How much sooner the mean task ends; one unlucky choice spoils it less, so its intervals are short.",
+    "completions": (
+        "How much sooner the mean task ends; one unfavorable choice affects it less than the makespan, so its "
+        "intervals are short."
+    ),
     "best-fit": (
-        f"`{OURS}` keeps large holes, so gangs of 16 and 32 find one sooner. Of each figure the best of the article's "
-        "five by its mean is taken, afterwards, which favours them. Throughput and makespan hang on the longest gang "
-        "alone where there are many pools (40 and 400 nodes here: nearly the same for every policy); what tells "
-        "policies apart there is how long gangs wait."
+        f"`{OURS}` keeps large gaps free, so gangs of 16 and 32 find one sooner. For each figure, the comparison uses "
+        "the one of the article's five policies with the best mean, selected afterwards, which favors those "
+        "policies. With many pools (40 and 400 nodes here), throughput and makespan depend only on the longest gang "
+        "and are nearly the same for every policy; there, the wait of the gangs distinguishes the policies."
     ),
     "expansion": (
-        "Without it Task1 completes and the other two never do; with it all do, on 2 of the second Pod and 1 of the "
-        "third, which the article has, too. What was made is used in the pass that made it, so that a job waits for "
-        "SageMaker's instances (100 s in the simulator), not for another pass; Kubernetes took the article 10 s a Pod."
+        "Without expansion, Task1 completes and the other two never do; with it all complete, on 2 of the second Pod "
+        "and 1 of the third, as in the article. The pass that creates a pool also uses it, so a job waits for "
+        "SageMaker's instances (100 s in the simulator), not for another pass; in the article, Kubernetes took 10 s "
+        "a Pod."
     ),
-    "throughput": "With few tasks at once it is the slowest task's time that counts, so it grows until all is full.",
-    "makespan": "The last task's end: the figure that one unlucky choice spoils.",
-    "completion": "The mean forgives an unlucky choice; waiting counts.",
-    "wait": "Nothing where all fits.",
+    "throughput": (
+        "With few tasks at once, the slowest task determines the time, so throughput grows until all nodes are full."
+    ),
+    "makespan": "The end of the last task; one unfavorable choice is enough to increase it.",
+    "completion": "One unfavorable choice hardly affects the mean; waiting is included.",
+    "wait": "Zero where all tasks fit.",
     "spread": (
-        "Of the slots declared, over the whole run. Drawing by size evens it out (the article's table 3: 5 to 9 points "
-        "between its second and third node instead of 15); drawing equally fills small nodes and leaves large ones; "
-        "packing is uneven on purpose."
+        "Of the declared slots, over the whole run. Drawing by size evens it out (the article's table 3: 5 to 9 "
+        "points between its second and third node instead of 15); drawing with equal probability fills small nodes "
+        "and leaves large ones; packing is uneven by design."
     ),
 }
 assert set(_SHOWN) == set(LESS_IS_BETTER)

@@ -17,18 +17,20 @@ DEFAULTS = (C10D.name, C10D_OWN.name)
 EQUAL = (C10D_EQUAL.name,)
 EXPECTED = {
     "goals": (
-        "A silent node is dead to us after 5 s (1 s by 5) and to c10d after 15 s, and then c10d waits its last call of "
-        "30 s for more nodes, which we do not wait for after a loss. What is left is the same for both: agents look "
-        "once a second, stop workers, start Python and import torch. Ratios are of medians, without the import."
+        "Trainmaster considers a silent node dead after 5 s (5 heartbeats of 1 s), c10d after 15 s; c10d then waits "
+        "for its last call of 30 s for more nodes, while trainmaster does not wait after a loss. The rest is the "
+        "same for both: agents poll once a second, stop workers, start Python and import torch. Ratios are of "
+        "medians, without the import."
     ),
     "pauses": (
-        "Medians. In brackets without the import of torch by the last worker to come, which no rendezvous can "
-        "shorten. The last two columns say how many times as long c10d takes, without it: with its default "
-        "settings (whichever of its stores is faster), and with ours."
+        "Medians. The values in brackets exclude the import of torch by the last worker to join, which no rendezvous "
+        "can shorten. The last two columns give c10d's time as a multiple of trainmaster's, without the import: with "
+        "c10d's default settings (the faster of its stores), and with trainmaster's settings."
     ),
     "costs": (
-        "Charged: restarts that the job has used up; a drain costs us none. Stood still: seconds from the last step "
-        "before to the first one after. Requests: to DynamoDB, from the event to that step, by all agents."
+        "Charged: restarts counted against the job's budget; a drain costs trainmaster none. Pause: seconds from the "
+        "last step before the event to the first one after it. Requests: to DynamoDB, from the event to that step, "
+        "by all agents."
     ),
 }
 
@@ -36,7 +38,7 @@ EXPECTED = {
 def sheets(found: Figures) -> list[Sheet]:
     """All sheets that there are figures for."""
     runs = by_case(found["runs"])
-    columns = ("case", *(system.name for system in SYSTEMS), "at default settings", "at equal settings")
+    columns = ("case", *(system.name for system in SYSTEMS), "c10d at default settings", "c10d at equal settings")
     made = [
         Sheet(
             "Rendezvous: goals",
@@ -47,8 +49,8 @@ def sheets(found: Figures) -> list[Sheet]:
         ),
         Sheet("Rendezvous: seconds to the next step", columns, list(_pauses(runs)), EXPECTED["pauses"], headline=True),
         Sheet(
-            "Rendezvous: what it costs",
-            ("case", "engine", "repeats", "took, least to most", "stood still", "charged", "exit code", "requests"),
+            "Rendezvous: cost of each case",
+            ("case", "engine", "repeats", "time, range", "pause", "charged", "exit code", "requests"),
             list(_costs(runs)),
             EXPECTED["costs"],
         ),
@@ -102,9 +104,9 @@ def goals(runs: dict[str, dict[str, list[Figures]]]) -> Iterator[Sequence[str]]:
     if drains:
         shown = ", ".join(f"exit {one.get('exit')}, {one.get('charged')} charged" for one in drains)
         peace = all((one.get("exit"), one.get("charged")) == (0, 0) for one in drains)
-        yield _goal("a drained node ends in peace, and nobody is charged", "exit 0, 0 charged", shown, met=peace)
+        yield _goal("a drained node exits cleanly, and no restart is charged", "exit 0, 0 charged", shown, met=peace)
     split = sorted({one["case"] for case in runs.values() for one in case.get(OURS.name, ()) if one["split"]})
-    yield _goal("never two worlds of ours at once", "none", ", ".join(split) or "none", met=not split)
+    yield _goal("trainmaster never has two worlds at once", "none", ", ".join(split) or "none", met=not split)
 
 
 def _alive(runs: dict[str, dict[str, list[Figures]]]) -> Iterator[Sequence[str]]:
@@ -112,9 +114,9 @@ def _alive(runs: dict[str, dict[str, list[Figures]]]) -> Iterator[Sequence[str]]
     if OURS.name in hosts:
         shown = "; ".join(f"{name}: {_outcomes(mine)}" for name, mine in hosts.items())
         alive = all(one["outcome"] == WENT_ON for one in hosts[OURS.name])
-        yield _goal("alive where c10d dies with its host", "alive", shown, met=alive)
+        yield _goal("alive after the store's host is lost", "alive", shown, met=alive)
     stuck = [case for case, one in runs.items() if any(each["outcome"] != WENT_ON for each in one.get(OURS.name, ()))]
-    yield _goal("ours went on in every case", "all", ", ".join(stuck) or "all", met=not stuck)
+    yield _goal("trainmaster continues in every case", "all", ", ".join(stuck) or "all", met=not stuck)
 
 
 def _pauses(runs: dict[str, dict[str, list[Figures]]]) -> Iterator[Sequence[str]]:
@@ -131,7 +133,7 @@ def _cell(runs: Sequence[Figures]) -> str:
     if not well:
         return _outcomes(runs)
     if "took" not in well[0]:
-        shown = f"stood still for {median(one['still'] for one in well):.2f}"
+        shown = f"paused for {median(one['still'] for one in well):.2f}"
     else:
         shown = f"{median(one['took'] for one in well):.1f} ({median(one['without_import'] for one in well):.1f})"
     return shown if len(well) == len(runs) else f"{shown}; {_outcomes([one for one in runs if one not in well])}"

@@ -186,9 +186,9 @@ def test_ratios_are_to_the_same_order_and_to_both_papers():
     runs = [run("backfill", 300.0, None, None), run("backfill, elastic", 200.0)]
     summary, every = sheets({"runs": [*runs, run(ELASTICFLOW, 150.0), run(POLLUX, 100.0)]})
     row = dict(zip(summary.columns, summary.rows[0], strict=True))
-    assert row["of the same without"] == f"{(200 + 100) / (300 + 100):.3f}"
-    assert row["of elasticflow-style"] == f"{(200 + 100) / (150 + 100):.3f}"
-    assert row["of pollux-style"] == f"{(200 + 100) / (100 + 100):.3f}"
+    assert row["vs. not elastic"] == f"{(200 + 100) / (300 + 100):.3f}"
+    assert row["vs. elasticflow-style"] == f"{(200 + 100) / (150 + 100):.3f}"
+    assert row["vs. pollux-style"] == f"{(200 + 100) / (100 + 100):.3f}"
     assert [line[3] for line in every.rows] == ["backfill", "backfill, elastic", ELASTICFLOW, POLLUX]
 
 

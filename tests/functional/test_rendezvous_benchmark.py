@@ -154,18 +154,18 @@ def test_the_worst_case_decides_and_the_better_store_is_compared():
     found = verdicts(*runs, went_on(DRAIN, OURS, 4.0, exit=0, charged=0), went_on(DRAIN, C10D, 3.0))
     assert found["no slower than c10d anywhere, default settings of each"] == (f"0.50 x ({DRAIN})", "NO")
     assert found["faster on loss at default settings, import included"] == (f"2.90 x ({KILL})", "NO")
-    assert found["a drained node ends in peace, and nobody is charged"] == ("exit 0, 0 charged", "yes")
+    assert found["a drained node exits cleanly, and no restart is charged"] == ("exit 0, 0 charged", "yes")
 
 
 def test_whoever_died_once_has_no_median():
     host = [went_on(HOST, OURS, 10.0), ended(HOST, C10D, "died"), went_on(HOST, C10D, 5.0)]
     found = verdicts(*host)
-    assert found["alive where c10d dies with its host"] == ("trainmaster: went on; c10d: died, went on", "yes")
+    assert found["alive after the store's host is lost"] == ("trainmaster: went on; c10d: died, went on", "yes")
     assert "no slower than c10d anywhere, default settings of each" not in found
     row = dict(zip(sheets({"runs": host})[1].columns, sheets({"runs": host})[1].rows[0], strict=True))
-    assert (row["c10d"], row["at default settings"]) == ("5.0 (3.0); died", "")
+    assert (row["c10d"], row["c10d at default settings"]) == ("5.0 (3.0); died", "")
 
 
 def test_one_of_ours_that_never_went_on_is_a_goal_missed():
-    assert verdicts(ended(KILL, OURS, "never"))["ours went on in every case"] == (KILL, "NO")
+    assert verdicts(ended(KILL, OURS, "never"))["trainmaster continues in every case"] == (KILL, "NO")
     assert set(CASES) >= {KILL, HOST, DRAIN}
