@@ -80,7 +80,7 @@ def test_a_jobs_whole_life_costs_at_most_25_write_and_25_read_units(meter):
         return after
 
     measured("submit", lambda: store.submit(job, a_request_of_4_kb()))
-    measured("wake", store.survey)
+    measured("survey", store.survey)
     first = measured("pass", store.begin_pass)
     started = commit("start", job, lifecycle.start(job, {b.P5: 1}, (), b.at(3.3)), first.pass_number)
     measured("request", lambda: store.request_of(NAME))
@@ -97,7 +97,7 @@ def test_a_jobs_whole_life_costs_at_most_25_write_and_25_read_units(meter):
     own = {step: units for step, (units, _, _) in spent.items() if "pass" not in step}
     assert own == {
         "submit": 6,  # identity with request (2 KB), waiting row; twice for being a transaction
-        "wake": 0,
+        "survey": 0,
         "start": 6,  # one row deleted, one written, the fence checked; twice
         "request": 0,
         "launched": 1,

@@ -117,6 +117,7 @@ def test_every_verb_raises_errors_of_the_domain_only(dynoxide, dynoxide_engine):
         lambda: store.submit(b.a_job("job2"), {}),
         store.begin_pass,
         store.survey,
+        store.current_pass,
         lambda: store.transition([(job, after)]),
         lambda: store.transition([(job, after)], fence=1),
         lambda: store.find("job1"),

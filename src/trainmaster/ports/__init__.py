@@ -74,6 +74,10 @@ class Store(Protocol):
         """The same reading without a fence, for answers and dry runs; `pass_number` is strongly consistent."""
         ...
 
+    def current_pass(self) -> int:
+        """Return the number of the pass that began last, 0 before the first; strongly consistent, one small read."""
+        ...
+
     def transition(
         self,
         changes: Sequence[tuple[Job, Job]],

@@ -18,7 +18,7 @@ from trainmaster.service.admission.shares import check_budget
 from trainmaster.service.change import ApiContext
 from trainmaster.service.explain.consequences import Consequences, consequences
 from trainmaster.service.explain.explain import Explanation, explain, explain_in
-from trainmaster.service.wake import wake
+from trainmaster.service.wake import wake, wake_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,18 @@ def submit(context: ApiContext, admission: AdmissionPolicy, request: Request, ca
     the name belongs to another body, `TooLarge`, `ServiceTrouble` (then nothing was stored, or the same call again
     finds it).
     """
-    job, advice = _admitted(context, admission, request, caller)
-    stored = context.store.submit(job, request)
-    if stored.digest != job.digest:
+    admitted = _admit(context, admission, request, caller)
+    stored = context.store.submit(admitted.job, request)
+    if stored.digest != admitted.job.digest:
         raise _taken(stored.name)
-    new = stored is job
+    new = stored is admitted.job
     stored = dependencies.settle(context.store, stored, context.clock.now())
-    snapshot = wake(context.store, context.publisher)
-    explanation = None
-    if stored.state in WAITING:
-        explanation = explain_in(snapshot, context.clock.now(), [stored])[stored.name]
-    return Submission(stored, new, explanation, (*advice, *_deadline_advice(stored, snapshot, context.clock.now())))
+    snapshot = _wake(context, stored, admitted.snapshot)
+    if snapshot is None:
+        return Submission(stored, new, None, admitted.warnings)
+    now = context.clock.now()
+    explanation = explain_in(snapshot, now, [stored])[stored.name] if stored.state in WAITING else None
+    return Submission(stored, new, explanation, (*admitted.warnings, *_deadline_advice(stored, snapshot, now)))
 
 
 def plan(
@@ -65,12 +66,12 @@ def plan(
 
     Raises what `submit` raises.
     """
-    job, advice = _admitted(context, admission, request, caller)
-    there = context.store.find(job.name)
+    admitted = _admit(context, admission, request, caller)
+    job, there = admitted.job, context.store.find(admitted.job.name)
     if there is not None and there.digest != job.digest:
         raise _taken(there.name)
-    now, snapshot = context.clock.now(), context.store.survey()
-    advice = (*advice, *_deadline_advice(job, snapshot, now))
+    now, snapshot = context.clock.now(), admitted.snapshot or context.store.survey()
+    advice = (*admitted.warnings, *_deadline_advice(job, snapshot, now))
     if job.state is JobState.HELD:
         deadline = outlook(job, snapshot.records.history, now)
         held_back = Explanation(None, None, starts=False, reason=lifecycle.held_reason(job), outlook=deadline)
@@ -79,15 +80,42 @@ def plan(
     return explanation, advice, consequences(snapshot, now, job) if there is None else Consequences()
 
 
-def _admitted(
-    context: ApiContext, admission: AdmissionPolicy, request: Request, caller: str | None
-) -> tuple[Job, tuple[str, ...]]:
-    """The job as it is to be stored, and what to beware of. Raises the door's refusals."""
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """An admitted request.
+
+    Attributes:
+        job: the job to store.
+        warnings: advice about the request.
+        snapshot: the queue as admission read it; None if admission did not need it.
+    """
+
+    job: Job
+    warnings: tuple[str, ...]
+    snapshot: Snapshot | None
+
+
+def _admit(context: ApiContext, admission: AdmissionPolicy, request: Request, caller: str | None) -> _Admitted:
+    """Return the job to store. Raises what `AdmissionPolicy.admit`, `check_budget` and `resolve_parents` raise."""
     now, settings = context.clock.now(), _settings_for(context, request)
     admitted = admission.admit(request, caller, settings.pools, now, settings.policy, catalogue=settings.catalogue)
-    check_budget(context.store, context.clock, admitted.job, request, settings.policy)
+    snapshot = check_budget(context.store, context.clock, admitted.job, request, settings.policy)
     job, advice = dependencies.resolve_parents(context.store, admitted.job, request, now)
-    return job, (*admitted.warnings, *advice)
+    return _Admitted(job, (*admitted.warnings, *advice), snapshot)
+
+
+def _wake(context: ApiContext, stored: Job, snapshot: Snapshot | None) -> Snapshot | None:
+    """Wake the manager; return the snapshot that the answer is made from, None if the answer needs none.
+
+    Each submission reads at most one snapshot: the one from admission, or else one whose pass number serves the wake.
+    """
+    needed = stored.state in WAITING or stored.deadline is not None
+    if snapshot is None and needed:
+        snapshot = context.store.survey()
+        wake_after(context.publisher, snapshot.pass_number)
+        return snapshot
+    wake(context.store, context.publisher)
+    return snapshot if needed else None
 
 
 def _settings_for(context: ApiContext, request: Request) -> QueueSettings:

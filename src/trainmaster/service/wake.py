@@ -1,26 +1,31 @@
-"""Waking the manager so that one pass serves a burst of changes."""
+"""Wakes the manager so that one pass serves a burst of changes."""
 
 from __future__ import annotations
 
 import logging
 
 from trainmaster.domain.errors import ServiceTrouble
-from trainmaster.domain.plan import Snapshot
 from trainmaster.ports import Publisher, Store
 
 log = logging.getLogger(__name__)
 
 
-def wake(store: Store, publisher: Publisher) -> Snapshot:
-    """Ask for a pass that follows the one in force; returns what was read to know it.
+def wake(store: Store, publisher: Publisher) -> None:
+    """Request a pass that begins after the change that the caller has just committed.
 
-    Why it cannot be lost: the pass number is read, strongly, after our own commit. A pass with a higher number
-    begins, and so reads, after that. All who read the same number ask for the same pass, so one message serves a
-    burst. Where even the message fails, the next tick does it: that is no reason to fail the caller's request.
+    The request cannot be lost: the pass number is read, strongly consistent, after the commit, so a pass with a higher
+    number begins, and reads, after it. All callers that read the same number request the same pass, so one message
+    serves a burst. Raises `ServiceTrouble` if the number cannot be read.
     """
-    snapshot = store.survey()
+    wake_after(publisher, store.current_pass())
+
+
+def wake_after(publisher: Publisher, pass_number: int) -> None:
+    """Request the pass after this one; the number must be read after the caller's commit.
+
+    A failure to send is logged and not raised: the next tick runs a pass anyway.
+    """
     try:
-        publisher.wake(snapshot.pass_number)
+        publisher.wake(pass_number)
     except ServiceTrouble as error:
         log.warning("could not wake the manager; the next tick will", extra={"cause": str(error)})
-    return snapshot

@@ -118,8 +118,12 @@ class DynamoStore:
         that pass n + 1 sees the write.
         """
         snapshot = self._read(0, deciding=False)
+        return replace(snapshot, pass_number=self.current_pass())
+
+    def current_pass(self) -> int:
+        """Return the number of the pass that began last; see `ports.Store`."""
         control = self._table.get(CONTROL)
-        return replace(snapshot, pass_number=int(control["pass"]["N"]) if control else 0)
+        return int(control["pass"]["N"]) if control else 0
 
     def transition(
         self,

@@ -184,10 +184,7 @@ class Routes:
         """A job with its attempts, its history and the request that was submitted."""
         parts = self._parts
         job = pages.found(parts.api_context, name, None if parts.image_queue is None else parts.refusals)
-        story = pages.story_of(self._parts.api_context, job) if why else None
-        return _json(
-            job_views.detail_view(job, self._parts.api_context.store.request_of(name), self._remarks(job), story)
-        )
+        return _json(pages.job_detail(parts.api_context, job, why=why))
 
     def get_rendezvous(self, name: JobName) -> Response[str]:
         """The nodes of the newest attempt: members of the present world with their ranks, waiting and spare ones.

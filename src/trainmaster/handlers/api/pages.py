@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from trainmaster.domain.capacity.resolve import Offers, resolved
 from trainmaster.domain.capacity.units import Kind
@@ -61,22 +62,35 @@ def queue_page(context: ApiContext, limit: int, cursor: str | None) -> job_model
     )
 
 
+def job_detail(context: ApiContext, job: Job, *, why: bool) -> job_models.JobDetail:
+    """Return a job with its history, its request and its status in the queue; `why` adds why it waits.
+
+    Reads one snapshot, or none for a job whose status does not depend on the queue.
+    """
+    request = context.store.request_of(job.name)
+    if not _has_queue_status(job):
+        return job_views.detail_view(job, request, None)
+    snapshot = context.store.survey()
+    diagnosis = _diagnosis(snapshot, context.clock.now(), job) if why else None
+    return job_views.detail_view(job, request, _remarks_in(snapshot, context, [job])[job.name], diagnosis)
+
+
+def _diagnosis(snapshot: Snapshot, now: datetime, job: Job) -> WaitDiagnosis | None:
+    """Return why a job waits; None for one that does not wait, or that lies deeper in its lane than a pass reads."""
+    if job.state not in WAITING or beyond(snapshot, [job]):
+        return None
+    return story(snapshot, now, job)
+
+
 def remarks_by_name(context: ApiContext, jobs: Iterable[Job]) -> Mapping[str, QueueStatus]:
     """Remarks by name, of jobs that wait, have a deadline, or show images; nothing is read where none does."""
-    told = [
-        job
-        for job in jobs
-        if job.state in WAITING or is_running_image(job) or (job.deadline is not None and job.state not in ENDED)
-    ]
+    told = [job for job in jobs if _has_queue_status(job)]
     return _remarks_in(context.store.survey(), context, told) if told else {}
 
 
-def story_of(context: ApiContext, job: Job) -> WaitDiagnosis | None:
-    """Why a job waits, at length; None of one that does not wait, or that a pass does not look at."""
-    if job.state not in WAITING:
-        return None
-    snapshot = context.store.survey()
-    return None if beyond(snapshot, [job]) else story(snapshot, context.clock.now(), job)
+def _has_queue_status(job: Job) -> bool:
+    """Return whether the job's answer needs the queue: it waits, has a deadline, or shows image progress."""
+    return job.state in WAITING or is_running_image(job) or (job.deadline is not None and job.state not in ENDED)
 
 
 def rendezvous_of(context: ApiContext, groups: Groups, name: str) -> elastic_models.Rendezvous:

@@ -63,14 +63,15 @@ def foresee(
     policy = context.store.settings(catalogue=False).policy
     there, now = there_already(context.store, asked), context.clock.now()
     advice: tuple[str, ...] = ()
+    snapshot = None
     if there is not None:
         job = there
     else:
         check_share_of(asked, policy)
         check_model(sight.reachable, asked.request)
         job, advice = _newcomer(sight, asked, size, now)
-        check_budget(context.store, context.clock, job, asked.body, policy, field=SHARE_FIELD)
-    snapshot = _with_its_endpoint(context.store.survey(), sight, job, now)
+        snapshot = check_budget(context.store, context.clock, job, asked.body, policy, field=SHARE_FIELD)
+    snapshot = _with_its_endpoint(snapshot or context.store.survey(), sight, job, now)
     explanation = explain(context.store, now, [job], snapshot)[job.name]
     return explanation, advice, consequences(snapshot, now, job) if there is None else Consequences()
 

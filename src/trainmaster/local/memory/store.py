@@ -91,6 +91,11 @@ class MemoryStore:
         """The same reading without a fence; see `ports.Store`."""
         return self._read(sparing=False)
 
+    def current_pass(self) -> int:
+        """Return the number of the pass that began last; see `ports.Store`."""
+        with self._lock:
+            return self._table.passes
+
     def _read(self, *, sparing: bool) -> Snapshot:
         with self._lock:
             table = self._table

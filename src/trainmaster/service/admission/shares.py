@@ -8,6 +8,7 @@ from __future__ import annotations
 from trainmaster.domain.errors import BudgetExhausted, InvalidRequest, ShareNotAllowed
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.policy.roles import may_use
+from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, Policy, WhenSpent
 from trainmaster.domain.reasons.rules import BudgetSpent
 from trainmaster.domain.requests import did_you_mean, option_field
@@ -35,24 +36,29 @@ def check_share(request: Request, share: str, caller: str | None, policy: Policy
 
 def check_budget(  # noqa: PLR0913 - a request, and all that it is held against
     store: Store, clock_: Clock, job: Job, request: Request, policy: Policy, *, field: str | None = None
-) -> None:
-    """Raises `BudgetExhausted` where the job's share refuses jobs until its budget renews.
+) -> Snapshot | None:
+    """Raise `BudgetExhausted` if the job's share refuses jobs until its budget renews.
 
-    A job that is in already is asked for again by callers who did not hear the first answer: it has passed.
+    A job that is already stored passes: its caller did not receive the first answer and submits it again.
+
+    Returns:
+        The snapshot that the check read; None if it needed none.
     """
     share = policy.shares.get(job.share)
     if share is None or share.budget is None or share.budget.when_spent is not WhenSpent.REFUSE:
-        return
+        return None
     there = store.find(job.name)
     if there is not None and there.digest == job.digest:
-        return
-    reason = Limits(store.survey(), clock_.now()).refusal(job, {})
+        return None
+    snapshot = store.survey()
+    reason = Limits(snapshot, clock_.now()).refusal(job, {})
     if isinstance(reason, BudgetSpent):
         raise BudgetExhausted(
             f"The share {job.share} has spent {reason.spent:,.1f} of its {reason.budget:,.1f} {reason.unit}.",
             field=field or option_field(request, "share"),
             hint=f"It takes jobs again from {clock(reason.until)} on, when its next period begins.",
         )
+    return snapshot
 
 
 def _unknown(field: str, share: str, policy: Policy) -> InvalidRequest:
