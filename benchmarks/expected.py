@@ -37,8 +37,8 @@ EXPECTED = {
         "23 write units alone: 6 to store, 6 to start, 1 each to confirm the launch, to record that the job runs, "
         "and for each of two passes, 7 to end. One unit less in a burst, where jobs share passes. Text that does not "
         "compress adds one KB, charged twice in a transaction. A preemption adds about 24 for both jobs together. "
-        "The article's put, updates and delete write the whole request each time (5 units), and its scans read all "
-        "waiting jobs."
+        "The put, updates and delete of the article (Chaim Rand, 2024) write the whole request each time (5 units), "
+        "and its scans read all waiting jobs."
     ),
     "life/steps": "A transaction costs twice the kilobytes that it writes, and two units for the check of the fence.",
     "idle": (

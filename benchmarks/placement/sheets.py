@@ -124,8 +124,8 @@ _EXPECTED = {
         "task takes the same time anywhere. Where nodes share cores, policies that follow the size of the nodes have "
         "the best results as long as there is a choice; once all nodes are full, all policies have the same result. "
         "Where large nodes are also faster, the gain of table 2 is that of the assumed speeds (11.5 % for drawing by "
-        "size; article: 8 to 12). Packing, `best-fit`, is the worst choice for nodes that share cores. Geometric "
-        "means; intervals: 95 %, over seeds, with the same load of each seed for all policies."
+        "size; the article, Liu et al.: 8 to 12). Packing, `best-fit`, is the worst choice for nodes that share cores. "
+        "Geometric means; intervals: 95 %, over seeds, with the same load of each seed for all policies."
     ),
     "completions": (
         "How much sooner the mean task ends; one unfavorable choice affects it less than the makespan, so its "
