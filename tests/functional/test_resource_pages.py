@@ -58,7 +58,7 @@ def test_the_members_are_those_that_a_job_can_ask_for():
 
 
 def test_the_settings_of_the_page_have_the_names_and_defaults_of_the_code():
-    rows = {plain(row[0]): plain(row[1]) for row in table(section(MAKE, "Turn it on, bounded"), "setting")}
+    rows = {plain(row[0]): plain(row[1]) for row in table(section(MAKE, "Turn on expansion"), "setting")}
     known = settings_document(Policy())["expansion"]
     words = {"expansion.types": "all types", "expansion.dollarsPerHour": "none"}
     shown = {f"expansion.{name}": json.dumps(value).strip('"') for name, value in known.items()}
@@ -70,7 +70,7 @@ def test_the_settings_of_the_page_have_the_names_and_defaults_of_the_code():
 
 
 def test_the_settings_that_the_page_sets_are_taken():
-    given = re.findall(r"expansion\.(\w+)=('[^']*'|\S+)", section(MAKE, "Turn it on, bounded").split("```")[1])
+    given = re.findall(r"expansion\.(\w+)=('[^']*'|\S+)", section(MAKE, "Turn on expansion").split("```")[1])
     expansion = {name: json.loads(value.strip("'")) for name, value in given}
     answer = ApiWorld().put("/settings", {"expansion": expansion})
     assert answer.status == 200, answer.body
@@ -112,7 +112,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize("number", range(len(REFUSALS)))
 def test_each_reason_of_the_page_is_one_that_jobs_are_told(number):
-    (row, *_) = table(section(MAKE, "When it makes none"), "it ends with")[number:]
+    (row, *_) = table(section(MAKE, "When it creates none"), "it ends with")[number:]
     first = re.findall(r"`([^`]+)`", row[0])[0]
     (wait,) = schedule(REFUSALS[number], NOW, random.Random(1)).waits
     assert isinstance(wait.reason, Infeasible), wait.reason
@@ -121,7 +121,7 @@ def test_each_reason_of_the_page_is_one_that_jobs_are_told(number):
 
 
 def test_every_reason_of_the_page_was_tried():
-    assert len(table(section(MAKE, "When it makes none"), "it ends with")) == len(REFUSALS)
+    assert len(table(section(MAKE, "When it creates none"), "it ends with")) == len(REFUSALS)
     assert document(ON, sparse=True) == {"enabled": True}
 
 
