@@ -40,7 +40,7 @@ CHECKPOINTS = os.environ.get("SM_HP_CHECKPOINTS")
 def main() -> int:
     """Train; or, as the first process on a node of an elastic job, own that node."""
     if os.environ.get("TRAINMASTER_RUN") and "COORDINATOR" not in os.environ:
-        return own()
+        return own_node()
     train()
     return 0
 
@@ -48,7 +48,7 @@ def main() -> int:
 # ---------------------------------------------------------------- the owner of a node
 
 
-def own() -> int:
+def own_node() -> int:
     """Join one world after another, run a training process in each, and return the exit code of this node."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     notices, budget = Notices.of(os.environ) or Notices.create(), Budget.of(os.environ)
@@ -61,11 +61,11 @@ def own() -> int:
                     notices.end(reason)
                     rendezvous.close(reason)
                     return 1
-                reprieve = StopGrace(notices, time.monotonic)
-                code = run(world, notices, lambda reprieve=reprieve: over(rendezvous, reprieve))
+                grace = StopGrace(notices, time.monotonic)
+                code = run(world, notices, lambda grace=grace: should_end(rendezvous, grace))
                 if code == 0:
                     rendezvous.close()
-                if code == 0 or reprieve.stopped() is not None:
+                if code == 0 or grace.stopped() is not None:
                     return 0
         except Drained:
             return 0
@@ -79,14 +79,14 @@ def own() -> int:
 def run(world: World, notices: Notices, is_over: Callable[[], bool]) -> int:
     """Train in this world until the process or the world ends; return 0 once all steps are done."""
     host, port = world.coordinator
-    about = {
+    variables = {
         "COORDINATOR": f"{host}:{port}",
         "RANK": str(world.rank),
         "WORLD_SIZE": str(world.size),
         "TRAINMASTER_ROUND": str(world.round),
         "TRAINMASTER_NOTICES": str(notices.directory),
     }
-    process = subprocess.Popen([sys.executable, __file__], env={**os.environ, **about})  # noqa: S603  # itself
+    process = subprocess.Popen([sys.executable, __file__], env={**os.environ, **variables})  # noqa: S603  # itself
     try:
         while process.poll() is None and not is_over():
             time.sleep(0.1)
@@ -97,16 +97,16 @@ def run(world: World, notices: Notices, is_over: Callable[[], bool]) -> int:
     return process.returncode
 
 
-def over(rendezvous: Rendezvous, reprieve: StopGrace) -> bool:
+def should_end(rendezvous: Rendezvous, grace: StopGrace) -> bool:
     """Return True to end the process: at once if its world is lost; before a resize or a stop, once it has saved."""
-    stopped = reprieve.stopped()
+    stopped = grace.stopped()
     if stopped is not None:
         return stopped
     asked = rendezvous.asked()
     if asked.closed is not None:
         return asked.closed != DONE
     if asked.drain or asked.resize:
-        return reprieve.over(Reason.DRAIN if asked.drain else Reason.RESIZE, asked.grace)
+        return grace.over(Reason.DRAIN if asked.drain else Reason.RESIZE, asked.grace)
     return asked.rejoin
 
 
