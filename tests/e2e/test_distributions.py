@@ -1,0 +1,96 @@
+"""What `pip install` brings: `trainmaster-worker` for training containers, `trainmaster` for everybody else."""
+
+import json
+import subprocess
+import sys
+import venv
+
+import pytest
+
+WORKER = "packaging/trainmaster-worker"
+INSTALLER = {"pip", "setuptools"}
+INSTALLED = """
+import json, re
+from importlib.metadata import distributions, requires
+def plain(name): return re.sub(r"[-_.]+", "-", re.match(r"[\\w.-]+", name)[0]).lower()
+def needed(name): return {plain(line) for line in requires(name) or () if "extra ==" not in line}
+needs = {"boto3"}
+while needs != (more := needs.union(*map(needed, needs))):
+    needs = more
+print(json.dumps([sorted({plain(one.metadata["Name"]) for one in distributions()}), sorted(needs)]))
+"""
+IMPORT_ALL = """
+import importlib, json, pkgutil, sys, trainmaster.worker
+missing = {}
+for found in pkgutil.walk_packages(trainmaster.worker.__path__, "trainmaster.worker."):
+    try:
+        importlib.import_module(found.name)
+    except ModuleNotFoundError as error:
+        missing[found.name] = error.name
+print(json.dumps(missing))
+"""
+TORCHRUNS_HANDLER = """
+from importlib.metadata import entry_points
+(handler,) = entry_points(group="torchrun.handlers")
+print(handler.name, callable(handler.load()()))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheels(checkout, tmp_path_factory):
+    """The wheels of both distributions, as they are published."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for project in (".", WORKER):
+        build = [sys.executable, "-m", "uv", "build", "--quiet", "--wheel", project, "--out-dir", folder]
+        subprocess.run(build, cwd=checkout.root, check=True)
+    return {path.name.partition("-")[0]: path for path in folder.glob("*.whl")}
+
+
+@pytest.fixture(scope="module")
+def container(wheels, tmp_path_factory):
+    return installed(wheels["trainmaster_worker"], tmp_path_factory.mktemp("container"))
+
+
+def installed(wheel, folder):
+    """A fresh environment in which one plain command has installed the wheel."""
+    venv.create(folder, with_pip=True)
+    output(folder, "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    return folder
+
+
+def output(environment, program, *arguments, **options):
+    command = [environment / "bin" / program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=environment, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_container_gets_boto3_and_nothing_else(container):
+    everything, boto3_needs = json.loads(output(container, "python", "-c", INSTALLED))
+    assert set(everything) - INSTALLER == {"trainmaster-worker", *boto3_needs}
+
+
+def test_all_of_the_worker_is_there_and_only_what_extends_torch_needs_it(container):
+    missing = json.loads(output(container, "python", "-c", IMPORT_ALL))
+    assert set(missing.values()) == {"torch"}
+    assert {name.rpartition(".")[0] for name in missing} == {"trainmaster.worker.torch"}
+    assert output(container, "python", "-c", TORCHRUNS_HANDLER).split() == ["dynamodb", "True"]
+
+
+def test_trainmaster_run_runs_a_script_in_a_container(container):
+    script = container / "train.py"
+    script.write_text("import boto3, sys\nfrom trainmaster.worker import Rendezvous, training\nprint(sys.argv[1:])\n")
+    config = container / "ml" / "input" / "config" / "resourceconfig.json"
+    config.parent.mkdir(parents=True)
+    config.write_text(json.dumps({"current_host": "algo-1", "hosts": ["algo-1"], "network_interface_name": "lo"}))
+    job = {"SM_BASE_DIR": str(container / "ml"), "TRAINING_JOB_NAME": "vision"}
+    assert "entry point of a training container" in output(container, "trainmaster-run", "--help")
+    ran = output(container, "trainmaster-run", "train.py", "--lr", "0.1", env=job)
+    assert ran.splitlines()[-1] == "['--lr', '0.1']"
+
+
+def test_one_command_brings_the_command_line_and_the_client_with_the_worker_in_it(wheels, tmp_path):
+    desk = installed(wheels["trainmaster"], tmp_path / "desk")
+    assert "submit" in output(desk, "trainmaster", "--help")
+    assert output(desk, "python", "-c", "from trainmaster import ApiClient; print(ApiClient.__name__)") == "ApiClient\n"
+    assert json.loads(output(desk, "python", "-c", IMPORT_ALL)).keys()
