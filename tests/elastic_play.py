@@ -16,7 +16,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ACTIVE, Job, JobState
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.plan import Preempt, Resize, Wait
-from trainmaster.domain.reasons.capacity import CanNeverFit, KeptForOther, WaitsForCapacity
+from trainmaster.domain.reasons.capacity import CanNeverFit, ReservedForOther, WaitsForCapacity
 
 LATER = timedelta(hours=1)
 ROUNDING = timedelta(milliseconds=1)
@@ -215,7 +215,7 @@ class ElasticPlay(Play):
         if isinstance(wait.reason, CanNeverFit) or set(wait.job.demand.pools).isdisjoint(job.units):
             return
         # Who waits for others' ends is kept waiting by nobody who grows until then, and shrinks for it when they come.
-        if isinstance(wait.reason, WaitsForCapacity | KeptForOther) and self._next_expected_end(job) > self.now:
+        if isinstance(wait.reason, WaitsForCapacity | ReservedForOther) and self._next_expected_end(job) > self.now:
             return
         assert wait.job.priority <= job.priority
         assert not (self.policy.resizes.shrink_equals and wait.job.priority == job.priority)

@@ -19,7 +19,7 @@ from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, Job, JobState
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.plan import Plan
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.domain.reasons.capacity import Reason
+from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.records import Records, booked
 from trainmaster.planner.schedule import schedule
 
@@ -106,7 +106,7 @@ class Play:
         self.settle()
         while not all(job.state in ENDED for job in self.jobs.values()):
             moment = self._next()
-            assert moment is not None, {wait.job.name: wait.reason.words() for wait in self.plan.waits}
+            assert moment is not None, {wait.job.name: wait.reason.message() for wait in self.plan.waits}
             assert moment <= end, "it takes too long"
             self.now = moment
             self._happen()

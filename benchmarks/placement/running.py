@@ -136,7 +136,7 @@ class Run:
         while freed or arrived or looks:
             report = run_pass(self._hands)
             self.passes += 1
-            self.waits = {wait.job.name: wait.reason.words() for wait in report.plan.waits}
+            self.waits = {wait.job.name: wait.reason.message() for wait in report.plan.waits}
             self._look_again = next_tick(report.plan.look_again, time)
             self._world.run_until(time)
             freed, looks = self._observe_changes(), report.again

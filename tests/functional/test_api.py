@@ -199,7 +199,7 @@ def test_a_submission_says_whom_it_would_preempt_and_what_to_beware_of(busy):
     assert reply.body["wouldPreempt"] == ["job1"]
     assert reply.body["reason"] == {
         "type": "Preempts",
-        "message": "preempts job1; the capacity is kept for it until 2026-11-21T13:00:00Z",
+        "message": "preempts job1; the capacity is reserved for it until 2026-11-21T13:00:00Z",
         "victims": ["job1"],
         "shrinks": [],
         "until": "2026-11-21T13:00:00Z",
@@ -283,7 +283,7 @@ def test_a_request_as_large_as_sagemaker_takes_is_taken(world):
                 "position": 1,
                 "reason": {
                     "type": "Preempts",
-                    "message": "preempts job1; the capacity is kept for it until 2026-11-21T13:00:00Z",
+                    "message": "preempts job1; the capacity is reserved for it until 2026-11-21T13:00:00Z",
                     "victims": ["job1"],
                     "shrinks": [],
                     "until": "2026-11-21T13:00:00Z",
@@ -331,7 +331,7 @@ def test_jobs_are_listed_active_first_then_waiting_held_and_ended(busy):
     busy.seed(a_held_job("job5"), an_ended_job("job0", entry_time=at(-90)))
     reply = busy.get("/jobs")
     assert reply.status == 200
-    held = {"type": "Held", "message": "held by tester, until it is released", "by": "tester"}
+    held = {"type": "Held", "message": "held by tester until it is released", "by": "tester"}
     ended = [an_attempt_view("job0", outcome="completed", endedAt="2026-11-21T12:00:00Z", reason="completed")]
     assert reply.body == {
         "jobs": [
@@ -428,7 +428,7 @@ def test_a_job_is_held_and_released(busy):
         "jobState": "held",
         "priority": 5,
         "position": None,
-        "reason": {"type": "Held", "message": f"held by {ALICE}, until it is released", "by": ALICE},
+        "reason": {"type": "Held", "message": f"held by {ALICE} until it is released", "by": ALICE},
         **NO_START,
     }
     assert busy.get("/queue").body["jobs"] == []

@@ -82,7 +82,7 @@ def test_jobs_beyond_what_a_pass_looks_at_are_told_so_and_when_they_will_start(d
     last_read, first_beyond = jobs[f"deep-{READ_OF_A_LANE - 1:03}"], jobs[f"deep-{READ_OF_A_LANE:03}"]
     assert last_read["reason"]["type"] == "WaitsForCapacity"
     assert first_beyond["reason"]["type"] == "NotConsideredYet"
-    assert "beyond the jobs that a pass looks at" in first_beyond["reason"]["message"]
+    assert "too many jobs are ahead of it in its lane" in first_beyond["reason"]["message"]
     assert last_read["estimatedStart"] <= first_beyond["estimatedStart"]
     assert first_beyond["position"] == READ_OF_A_LANE + 1
 

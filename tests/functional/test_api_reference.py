@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
-from typing import get_args
-
-from pydantic.alias_generators import to_camel
 
 from api_world import ALICE, ApiWorld
 from builders import a_job, a_request, a_running_job, at
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.reasons import REASONS
 from trainmaster.handlers.api.errors import STATUS
 from trainmaster.handlers.api.openapi import OPERATIONS
-from trainmaster.handlers.models.reasons import Reason, ReasonType
+from trainmaster.handlers.models.reasons import Reason
 
-TEXT = (Path(__file__).parent.parent.parent / "docs" / "reference" / "api.md").read_text()
+ROOT = Path(__file__).parent.parent.parent
+TEXT = (ROOT / "docs" / "reference" / "api.md").read_text()
 
 
 def table(after):
@@ -45,14 +46,21 @@ def test_every_route_has_its_section():
 
 def test_every_reason_is_there_with_its_members():
     rows = {words(row[0])[0]: words(row[1]) for row in table("### Why it waits")}
-    assert rows.keys() == set(get_args(ReasonType))
+    assert rows.keys() == REASONS.keys()
+    properties = Reason.model_json_schema(by_alias=True)["properties"]
     for kind, members in rows.items():
         described = {
-            to_camel(name)
-            for name, field in Reason.model_fields.items()
-            if name not in ("type", "message") and re.search(rf"\b{kind}\b", field.description or "")
+            name
+            for name, field in properties.items()
+            if name not in ("type", "message") and re.search(rf"\b{kind}\b", field["description"])
         }
         assert set(members) == described, kind
+
+
+def test_the_generated_sections_are_up_to_date():
+    script = [sys.executable, str(ROOT / "scripts" / "reference.py"), "--check"]
+    run = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 def test_every_error_is_there_with_its_status():

@@ -15,7 +15,7 @@ from tables import new_table
 from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
-from trainmaster.domain.reasons.capacity import PlanClosed
+from trainmaster.domain.reasons.rules import PlanClosed
 from trainmaster.local.simulator import Profile
 from trainmaster.local.virtual_time import launcher_over
 from trainmaster.service.attempt_request import base_request
@@ -195,14 +195,14 @@ def test_nothing_is_started_that_could_not_save_its_work():
     submit(world, "saves", "spring", training_seconds=40_000)
     world.run(60)
     assert world.states("long", "short", "saves") == {"long": "pending", "short": "running", "saves": "running"}
-    assert "before it is expected to end" in reason(world, "long").words()
+    assert "before it is expected to end" in reason(world, "long").message()
     world.run(1.4 * HOUR, step=30)
     submit(world, "late", "spring", training_seconds=60)
     world.run(300)
-    assert "before it could save its work" in reason(world, "late").words()
+    assert "before it could save its work" in reason(world, "late").message()
     world.run(2 * HOUR, step=60)
     assert world.states("long", "saves", "late") == {"long": "pending", "saves": "preempted", "late": "pending"}
-    assert "has ended" in reason(world, "long").words()
+    assert "has ended" in reason(world, "long").message()
 
 
 def test_a_plan_of_two_reserved_capacities_keeps_its_jobs():
@@ -229,7 +229,7 @@ def test_a_plan_that_sagemaker_will_not_tell_of_keeps_its_jobs_waiting_and_nobod
     submit(world, "job1", "spring")
     submit(world, "job2", training_seconds=60)
     world.run_until_ended("job2")
-    assert "has not said yet" in reason(world, "job1").words()
+    assert "has not said yet" in reason(world, "job1").message()
 
 
 def test_a_submission_is_told_when_its_plan_begins():

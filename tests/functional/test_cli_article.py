@@ -92,7 +92,7 @@ def test_the_articles_three_tables(world: World, run: Run) -> None:
         "job3        pending           1\n"
     )
     job4 = _submit(run, "job4", 3, 900)
-    assert "preempts job1; the capacity is kept for it until" in job4.stdout
+    assert "preempts job1; the capacity is reserved for it until" in job4.stdout
     world.run(200)
     assert run("ls").stdout == (
         "Job Name    State        Priority\n"

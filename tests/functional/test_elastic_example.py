@@ -54,9 +54,9 @@ class Told(ElasticPlay):
                 self._tell(decision.job, f"starts with {decision.units[P5]}")
             elif isinstance(decision, Resize):
                 self._tell(decision.job, f"is to have {decision.size}: {decision.cause}")
-            elif isinstance(decision, Wait) and self.reasons.get(decision.job.name) != decision.reason.words():
-                self.reasons[decision.job.name] = decision.reason.words()
-                self._tell(decision.job, decision.reason.words())
+            elif isinstance(decision, Wait) and self.reasons.get(decision.job.name) != decision.reason.message():
+                self.reasons[decision.job.name] = decision.reason.message()
+                self._tell(decision.job, decision.reason.message())
         return moved
 
     def _put(self, after: Job) -> None:

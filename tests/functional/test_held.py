@@ -98,7 +98,9 @@ class TestNotBefore:
 
     def test_a_person_cannot_release_what_nobody_holds(self, world):
         hand_in(world, "job1", not_before=in_(300))
-        with pytest.raises(IllegalTransition, match="nobody holds job job1: it is not before 2026-11-21T12:05:00Z"):
+        with pytest.raises(
+            IllegalTransition, match="job job1 has no hold to release: it starts no earlier than 2026-11-21T12:05:00Z"
+        ):
             change(world.api_context, "job1", "ada", hold=False)
 
     def test_a_hold_by_a_person_stays_when_the_time_has_come(self, world):

@@ -123,7 +123,7 @@ def test_who_is_kept_waiting_is_told_what_it_asks_for_and_what_is_free():
     plan = plan_of(pools_at(taking(20)), active=[a_running_image("a", 16)], waiting=[an_image_job("b", 40)])
     assert plan.starts == ()
     (wait,) = plan.waits
-    assert wait.reason.words().startswith("waits for 16 of 20 requests at endpoint/ships/blue: 4 free for it now")
+    assert wait.reason.message().startswith("waits for 16 of 20 requests at endpoint/ships/blue: 4 free for it now")
 
 
 def test_who_starts_has_a_line_in_its_history_with_its_requests():

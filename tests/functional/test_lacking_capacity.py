@@ -76,7 +76,7 @@ class TestAJobWhosePoolHasNothing:
         while world.job("job1").state is not JobState.PENDING or world.job("job1").attempt is None:
             world.run(5)
         told = explain(world.api_context.store, world.now(), [world.job("job1")])["job1"]
-        words = told.reason.words()
+        words = told.reason.message()
         assert f": {P4} had no capacity at 2026-11-21T12:0" in words
 
 

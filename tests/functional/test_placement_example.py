@@ -58,7 +58,7 @@ def told(decided: Plan) -> dict[str, str]:
         if isinstance(decision, Start):
             words[decision.job.name] = f"starts in {next(iter(decision.units))}"
         elif isinstance(decision, Wait):
-            words[decision.job.name] = decision.reason.words().partition(", expected by")[0]
+            words[decision.job.name] = decision.reason.message().partition(", expected by")[0]
     return words
 
 

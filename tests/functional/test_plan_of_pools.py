@@ -73,7 +73,9 @@ def test_a_job_that_its_share_could_not_start_there_creates_nothing_and_is_told_
     world.put("/settings", ON | shares)
     plan = world.post("/plan", asking()).body
     assert (plan["decision"], plan["wouldCreate"]) == ("wait", [])
-    assert "no pool is made for it: share default has spent 0.0 of its 0.0 dollars" in plan["reason"]["message"]
+    assert (
+        "the queue creates no pool for it: share default has spent 0.0 of its 0.0 dollars" in plan["reason"]["message"]
+    )
     world.put("/settings", OFF | shares)
     assert "share default has spent" in world.post("/plan", asking()).body["wouldCreateNone"]
 

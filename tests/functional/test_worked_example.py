@@ -65,9 +65,9 @@ class Told(Play):
         for decision in self.plan.decisions:
             if isinstance(decision, Start):
                 self._tell(decision.job, "starts")
-            elif isinstance(decision, Wait) and self.reasons.get(decision.job.name) != decision.reason.words():
-                self.reasons[decision.job.name] = decision.reason.words()
-                self._tell(decision.job, decision.reason.words())
+            elif isinstance(decision, Wait) and self.reasons.get(decision.job.name) != decision.reason.message():
+                self.reasons[decision.job.name] = decision.reason.message()
+                self._tell(decision.job, decision.reason.message())
         return moved
 
     def _see(self, job: Job, status: Status, **fields: object) -> None:

@@ -17,7 +17,7 @@ from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.elastic.sizes import Cause
 from trainmaster.domain.jobs.job import Hold, Job
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.domain.reasons.capacity import Reason
+from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.records import Records
 
 

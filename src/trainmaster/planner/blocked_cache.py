@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.reasons.capacity import Behind, Infeasible, KeptForOther, Reason, WaitsForCapacity
+from trainmaster.domain.reasons.capacity import Behind, Infeasible, ReservedForOther, WaitsForCapacity
+from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import BudgetSpent, ShareFull, UserFull
 
-_LASTING = WaitsForCapacity | KeptForOther | Behind | Infeasible | ShareFull | UserFull | BudgetSpent
+_LASTING = WaitsForCapacity | ReservedForOther | Behind | Infeasible | ShareFull | UserFull | BudgetSpent
 """Reasons that a job has in common with those of its kind."""
 
 

@@ -23,10 +23,10 @@ from trainmaster.domain.reasons.capacity import (
     Preempts,
     PreemptsLater,
     Protected,
-    Reason,
     Shrinks,
     WaitsForRelease,
 )
+from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.times import clock
 from trainmaster.planner.elastic.scale_down import ShrinkChoice
 from trainmaster.planner.placement.placer import Placer

@@ -13,7 +13,8 @@ from trainmaster.domain.capacity.units import Kind, Units
 from trainmaster.domain.jobs.job import Hold, Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Order
-from trainmaster.domain.reasons.capacity import Behind, KeptForOther, Reason, WaitsForCapacity
+from trainmaster.domain.reasons.capacity import Behind, ReservedForOther, WaitsForCapacity
+from trainmaster.domain.reasons.reason import Reason
 from trainmaster.planner.orders.least_attained_service import Attained
 from trainmaster.planner.orders.ranking import Ranking
 from trainmaster.planner.placement.ledger import Claim, Ledger, open_ledger
@@ -184,7 +185,7 @@ class PlanState:
             return None
         pool, reserved = found
         free = max(min(self.now_there(job, pool), reserved.spare[pool]), 0)
-        return KeptForOther(reserved.job.name, pool, reserved.at, units[pool], free)
+        return ReservedForOther(reserved.job.name, pool, reserved.at, units[pool], free)
 
     def held_for(self, job: Job, alternatives: Iterable[Units]) -> bool:
         """Whether what is free is held for a blocked job against all others."""

@@ -131,7 +131,7 @@ def _deadline_advice(job: Job, snapshot: Snapshot, now: datetime) -> tuple[str, 
     found = outlook(enters, snapshot.records.history, max(now, enters.entry_time))
     if found is None or (found.prospect in (Prospect.IN_TIME, Prospect.URGENT) and found.urgent_from is not None):
         return ()
-    return (f"This job {found.words()}.",)
+    return (f"This job {found.message()}.",)
 
 
 def _taken(name: str) -> NameTaken:

@@ -102,7 +102,7 @@ def test_why_says_that_it_is_infeasible_and_what_would_help() -> None:
 def test_why_says_that_its_pool_is_being_drained() -> None:
     reason = {
         "type": "Draining",
-        "message": f"can run only in {P5}, which is being drained: nothing more is started there",
+        "message": f"can run only in {P5}, which is draining and starts no jobs",
         "pools": [P5],
     }
     assert f"It can run only in {P5}, which is being drained" in explanation(a_view("job1", reason=reason), NOW)

@@ -25,11 +25,11 @@ def _why(state: str, **changes: Any) -> str:
 
 
 def test_a_job_that_is_sent_back_says_so_and_when_it_is_tried_again() -> None:
-    reason = {"type": "BackingOff", "message": "tried again at 2026-11-20T13:02:00Z: ResourceLimitExceeded"}
+    reason = {"type": "BackingOff", "message": "retried at 2026-11-20T13:02:00Z: ResourceLimitExceeded"}
     attempt = an_attempt("job1", outcome="returned", reason="ResourceLimitExceeded: the limit is 0 Instances.")
     text = _why("pending", position=1, reason=reason, attempts=[attempt])
     assert "Attempt 1: ResourceLimitExceeded: the limit is 0 Instances." in text
-    assert "It is tried again at 2026-11-20 13:02:00 UTC (in 2 minutes): ResourceLimitExceeded." in text
+    assert "It is retried at 2026-11-20 13:02:00 UTC (in 2 minutes): ResourceLimitExceeded." in text
     assert text.endswith("When it can start cannot be foreseen.")
 
 

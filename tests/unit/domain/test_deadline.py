@@ -131,12 +131,12 @@ class TestOutlook:
     def test_a_waiting_job(self, hours, prospect, said):
         found = outlook(due(9), knowing(*[0.9] * 30), at(hours * HOUR))
         assert found.prospect is prospect
-        assert said in found.words()
+        assert said in found.message()
 
     def test_a_deadline_that_moves_nobody_says_so(self):
         found = outlook(due(1.5), NOTHING, NOW)
         assert (found.prospect, found.urgent_from) == (Prospect.IN_TIME, None)
-        assert "it left less time to wait than it may run" in found.words()
+        assert "it left less time to wait than it may run" in found.message()
 
     @pytest.mark.parametrize(("hours", "prospect"), [(1, Prospect.IN_TIME), (7, Prospect.LATE), (9.1, Prospect.LOST)])
     def test_a_running_job(self, hours, prospect):

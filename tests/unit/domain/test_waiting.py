@@ -110,7 +110,7 @@ class TestPeople:
         assert (released.state, released.held_by, released.after) == (JobState.HELD, None, ("parent",))
 
     def test_what_nobody_holds_cannot_be_released(self):
-        with pytest.raises(IllegalTransition, match="nobody holds job job1: it runs after parent"):
+        with pytest.raises(IllegalTransition, match="job job1 has no hold to release: it runs after parent"):
             lifecycle.release(waiting_for("parent"), NOW, "ada")
         with pytest.raises(IllegalTransition, match="it is not before"):
             lifecycle.release(lifecycle.hold_if_needed(a_job(not_before=at(60)), NOW), NOW, "ada")
@@ -139,11 +139,11 @@ class TestPeople:
         (
             lifecycle.hold_if_needed(a_job(not_before=at(60)), NOW),
             NotBefore(at(60)),
-            "not before 2026-11-21T12:01:00Z, as its user wants",
+            "starts no earlier than 2026-11-21T12:01:00Z, as requested",
         ),
-        (lifecycle.hold(waiting_for("a"), NOW, "ada"), Held("ada"), "held by ada, until it is released"),
+        (lifecycle.hold(waiting_for("a"), NOW, "ada"), Held("ada"), "held by ada until it is released"),
     ],
 )
 def test_why_a_job_is_held(job, reason, words):
     assert lifecycle.held_reason(job) == reason
-    assert (None if reason is None else reason.words()) == words
+    assert (None if reason is None else reason.message()) == words

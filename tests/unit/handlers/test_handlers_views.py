@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import get_args
 
 import pytest
 
@@ -28,8 +27,9 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.attempt_totals import Earlier
 from trainmaster.domain.jobs.observation import Status
-from trainmaster.domain.reasons import capacity
-from trainmaster.handlers.models.reasons import ReasonType
+from trainmaster.domain.reasons import REASONS as REGISTRY
+from trainmaster.domain.reasons import capacity, rules
+from trainmaster.handlers.models.reasons import reason_view
 from trainmaster.handlers.views import jobs
 from trainmaster.service.explain.explain import Explanation
 from trainmaster.service.submit import Submission
@@ -52,7 +52,7 @@ REASONS = {
     },
     capacity.WaitsForCapacity(P5, 2, 1, UNTIL, "a"): {
         "message": f"waits for 1 of 2 x ml.p5.48xlarge: 1 free for it now, expected by {UNTIL_TEXT}; "
-        "a runs longer than was expected",
+        "a has run for longer than expected",
         "pool": P5,
         "needed": 2,
         "free": 1,
@@ -60,23 +60,23 @@ REASONS = {
         "overdue": "a",
     },
     capacity.WaitsForRelease((G5, P5), UNTIL): {
-        "message": f"waits for jobs that are stopping on {G5}, {P5}; kept for it until {UNTIL_TEXT}",
+        "message": f"waits for jobs that are stopping on {G5}, {P5}; reserved for it until {UNTIL_TEXT}",
         "pools": [G5, P5],
         "until": UNTIL_TEXT,
     },
     capacity.Preempts(("a", "b"), UNTIL): {
-        "message": f"preempts a, b; the capacity is kept for it until {UNTIL_TEXT}",
+        "message": f"preempts a, b; the capacity is reserved for it until {UNTIL_TEXT}",
         "victims": ["a", "b"],
         "shrinks": [],
         "until": UNTIL_TEXT,
     },
     capacity.Shrinks(("a",), UNTIL): {
-        "message": f"shrinks a; the capacity is kept for it until {UNTIL_TEXT}",
+        "message": f"shrinks a; the capacity is reserved for it until {UNTIL_TEXT}",
         "shrinks": ["a"],
         "until": UNTIL_TEXT,
     },
     capacity.EndsWarmPool(("a", "b"), UNTIL): {
-        "message": f"ends the warm pools of a, b; kept for it until {UNTIL_TEXT}",
+        "message": f"ends the warm pools of a, b; reserved for it until {UNTIL_TEXT}",
         "trainingJobs": ["a", "b"],
         "until": UNTIL_TEXT,
     },
@@ -84,16 +84,16 @@ REASONS = {
         "message": "infeasible: needs 6 x (accelerators=8), the largest pool of such instances has 4",
         "resources": "accelerators=8",
         "needed": 6,
-        "most": 4,
+        "largest": 4,
         "expansion": "",
         "atZero": False,
     },
     capacity.Infeasible("vcpus=8", 1, 0, "the settings do not allow ml.c5.2xlarge"): {
-        "message": "infeasible: needs 1 x (vcpus=8), no pool has such instances; no pool is made for it: "
+        "message": "infeasible: needs 1 x (vcpus=8), no pool has such instances; the queue creates no pool for it: "
         "the settings do not allow ml.c5.2xlarge",
         "resources": "vcpus=8",
         "needed": 1,
-        "most": 0,
+        "largest": 0,
         "expansion": "the settings do not allow ml.c5.2xlarge",
         "atZero": False,
     },
@@ -101,7 +101,7 @@ REASONS = {
         "message": "infeasible: needs 1 x (vcpus=8), every pool of such instances has a cap of 0",
         "resources": "vcpus=8",
         "needed": 1,
-        "most": 0,
+        "largest": 0,
         "expansion": "",
         "atZero": True,
     },
@@ -113,29 +113,29 @@ REASONS = {
         "expansion": "",
         "atZero": True,
     },
-    capacity.Draining((P5,)): {
-        "message": f"can run only in {P5}, which is being drained: nothing more is started there",
+    rules.Draining((P5,)): {
+        "message": f"can run only in {P5}, which is draining and starts no jobs",
         "pools": [P5],
     },
-    capacity.Draining((G5, P5)): {
-        "message": f"can run only in {G5}, {P5}, which are being drained: nothing more is started there",
+    rules.Draining((G5, P5)): {
+        "message": f"can run only in {G5}, {P5}, which are draining and start no jobs",
         "pools": [G5, P5],
     },
     capacity.Behind("a", P5): {
-        "message": f"waits behind a, which is before it in the queue for {P5}",
+        "message": f"waits behind a, which is ahead of it in the queue for {P5}",
         "job": "a",
         "pool": P5,
     },
-    capacity.KeptForOther("a", P5, UNTIL, 8, 4): {
-        "message": f"waits for 4 of 8 x {P5}: held for job a until {UNTIL_TEXT}",
+    capacity.ReservedForOther("a", P5, UNTIL, 8, 4): {
+        "message": f"waits for 4 of 8 x {P5}: reserved for a until {UNTIL_TEXT}",
         "job": "a",
         "pool": P5,
         "until": UNTIL_TEXT,
         "needed": 8,
         "free": 4,
     },
-    capacity.KeptForOther("a", P5, None, 1): {
-        "message": f"waits for 1 of 1 x {P5}: held for job a",
+    capacity.ReservedForOther("a", P5, None, 1): {
+        "message": f"waits for 1 of 1 x {P5}: reserved for a",
         "job": "a",
         "pool": P5,
         "until": None,
@@ -143,20 +143,21 @@ REASONS = {
         "free": 0,
     },
     capacity.Protected(("a", "b"), UNTIL): {
-        "message": f"may not preempt a, b before {UNTIL_TEXT}: minimum run time",
+        "message": f"cannot preempt a, b before {UNTIL_TEXT}: minimum run time",
         "jobs": ["a", "b"],
         "until": UNTIL_TEXT,
     },
     capacity.PreemptsLater(UNTIL): {
-        "message": f"may preempt from {UNTIL_TEXT} on: newcomers wait first, since capacity may come by itself",
+        "message": f"may preempt from {UNTIL_TEXT} on: a new job first waits for capacity to become free",
         "until": UNTIL_TEXT,
     },
     capacity.BackingOff(UNTIL, "no capacity"): {
-        "message": f"tried again at {UNTIL_TEXT}: no capacity",
+        "message": f"retried at {UNTIL_TEXT}: no capacity",
         "until": UNTIL_TEXT,
         "cause": "no capacity",
     },
     capacity.NextPass(): {"message": "starts with the next pass"},
+    capacity.NotConsideredYet(): {"message": "not considered yet: too many jobs are ahead of it in its lane"},
     capacity.CanNeverFit(P5, 3, 2): {
         "message": f"can never fit: needs 3 x {P5}, the pool's cap is 2",
         "pool": P5,
@@ -165,20 +166,20 @@ REASONS = {
         "expansion": "",
         "atZero": False,
     },
-    capacity.ShareFull("vision", P5, 4, "borrow limit"): {
+    rules.ShareFull("vision", P5, 4, "borrow limit"): {
         "message": f"share vision is at its borrow limit of 4 x {P5}",
         "share": "vision",
         "pool": P5,
         "limit": 4,
         "bound": "borrow limit",
     },
-    capacity.UserFull("ada", P5, 2): {
-        "message": f"ada is at the share's cap for one user, 2 x {P5}",
+    rules.UserFull("ada", P5, 2): {
+        "message": f"user ada is at the share's cap for one user, 2 x {P5}",
         "user": "ada",
         "pool": P5,
         "limit": 2,
     },
-    capacity.BudgetSpent("vision", 100.5, 100.0, "GPU-hours", UNTIL): {
+    rules.BudgetSpent("vision", 100.5, 100.0, "GPU-hours", UNTIL): {
         "message": f"share vision has spent 100.5 of its 100.0 GPU-hours; the next period begins at {UNTIL_TEXT}",
         "share": "vision",
         "spent": 100.5,
@@ -186,37 +187,35 @@ REASONS = {
         "unit": "GPU-hours",
         "until": UNTIL_TEXT,
     },
-    capacity.GroupFull("sweep", 20): {
-        "message": "group sweep has its 20 jobs at once",
+    rules.GroupFull("sweep", 20): {
+        "message": "group sweep is at its limit of 20 running jobs",
         "group": "sweep",
         "limit": 20,
     },
-    capacity.PlanClosed("plan", UNTIL, "it is not active yet"): {
-        "message": f"cannot use plan: it is not active yet; from {UNTIL_TEXT} on",
+    rules.PlanClosed("plan", UNTIL, "it is not active yet"): {
+        "message": f"cannot use plan: it is not active yet; available from {UNTIL_TEXT}",
         "pool": "plan",
         "until": UNTIL_TEXT,
         "cause": "it is not active yet",
     },
-    capacity.NotInService("endpoint/ships/blue", "Creating"): {
+    rules.NotInService("endpoint/ships/blue", "Creating"): {
         "message": "waits for endpoint/ships/blue to be in service; its endpoint is Creating",
         "pool": "endpoint/ships/blue",
         "cause": "Creating",
     },
-    capacity.NotBefore(UNTIL): {"message": f"not before {UNTIL_TEXT}, as its user wants", "until": UNTIL_TEXT},
-    capacity.WaitsForJobs(("a", "b")): {"message": "runs after a, b", "jobs": ["a", "b"]},
-    capacity.Held("ada"): {"message": "held by ada, until it is released", "by": "ada"},
+    rules.NotBefore(UNTIL): {"message": f"starts no earlier than {UNTIL_TEXT}, as requested", "until": UNTIL_TEXT},
+    rules.WaitsForJobs(("a", "b")): {"message": "runs after a, b", "jobs": ["a", "b"]},
+    rules.Held("ada"): {"message": "held by ada until it is released", "by": "ada"},
 }
 
 
 @pytest.mark.parametrize(("reason", "expected"), REASONS.items(), ids=lambda each: type(each).__name__)
 def test_a_reason_has_its_type_its_words_and_its_own_members(reason, expected):
-    assert as_json(jobs.reason_view(reason)) == {"type": type(reason).__name__} | expected
+    assert as_json(reason_view(reason)) == {"type": type(reason).__name__} | expected
 
 
 def test_every_reason_of_the_plan_can_travel():
-    of_the_plan = {kind.__name__ for kind in get_args(capacity.Reason)}
-    assert of_the_plan == {type(reason).__name__ for reason in REASONS}
-    assert set(get_args(ReasonType)) == of_the_plan | {"NotConsideredYet"}
+    assert REGISTRY.keys() == {type(reason).__name__ for reason in REASONS}
 
 
 def test_a_job_in_one_of_several_pools_shows_its_alternatives():
@@ -293,7 +292,7 @@ def test_a_job_shows_its_state_and_why_it_failed(job, state, failure):
 
 def test_a_held_job_says_who_holds_it():
     shown = as_json(jobs.job_view(a_held_job(who="ada")))
-    assert shown["reason"] == {"type": "Held", "message": "held by ada, until it is released", "by": "ada"}
+    assert shown["reason"] == {"type": "Held", "message": "held by ada until it is released", "by": "ada"}
 
 
 def test_what_the_plan_says_of_a_job_is_shown():

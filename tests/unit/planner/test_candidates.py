@@ -16,8 +16,8 @@ from trainmaster.domain.policy.settings import Order, Placement, Policy, Share
 from trainmaster.domain.reasons.capacity import (
     Behind,
     Infeasible,
-    KeptForOther,
     Preempts,
+    ReservedForOther,
     WaitsForCapacity,
     WaitsForRelease,
 )
@@ -116,7 +116,7 @@ def test_what_is_held_for_one_job_is_no_room_for_another_by_resources():
         active=[stopping, running("on-a", "a", priority=9)],
     )
     assert not plan.starts
-    assert isinstance(reasons_of(plan)["other"], KeptForOther | WaitsForCapacity)
+    assert isinstance(reasons_of(plan)["other"], ReservedForOther | WaitsForCapacity)
 
 
 # -- reservations ------------------------------------------------------------------------------------------------------

@@ -460,7 +460,9 @@ def test_of_a_group_no_more_count_than_may_run_at_once():
     assert made(changes(queue(*jobs, expansion=PODS_ONLY), b.NOW)) == {POD2: 6}
     busy = replace(running("r", POD1), group="sweep", max_concurrent=1)
     result = changes(queue(*jobs, active=(busy,), expansion=PODS_ONLY), b.NOW)
-    assert result == Changes((), dict.fromkeys([job.name for job in jobs], "group sweep has its 1 jobs at once"))
+    assert result == Changes(
+        (), dict.fromkeys([job.name for job in jobs], "group sweep is at its limit of 1 running jobs")
+    )
 
 
 def test_of_a_user_no_more_counts_than_the_share_lets_one_have_of_the_pool():

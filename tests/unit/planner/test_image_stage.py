@@ -16,7 +16,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Expansion, Lending, Order, Policy, Share
-from trainmaster.domain.reasons.capacity import KeptForOther, NextPass, WaitsForCapacity
+from trainmaster.domain.reasons.capacity import NextPass, ReservedForOther, WaitsForCapacity
 from trainmaster.domain.reasons.rules import NotInService
 from trainmaster.domain.records import Records
 from trainmaster.images.domain.endpoint import pool_name
@@ -88,7 +88,7 @@ def test_a_job_that_does_not_fit_waits_and_is_told_for_how_many_requests():
     queue = a_queue(active=[a_running_image("a", 4)], waiting=[an_image_job("b", 8)])
     reason = reason_of(queue, "b")
     assert isinstance(reason, WaitsForCapacity)
-    assert reason.words().startswith(f"waits for 4 of 8 requests at {SHIPS}: 4 free for it now")
+    assert reason.message().startswith(f"waits for 4 of 8 requests at {SHIPS}: 4 free for it now")
 
 
 @pytest.mark.parametrize("load", [9, 32, 400])
@@ -129,7 +129,7 @@ def test_a_cap_that_was_lowered_below_what_runs_stops_nobody_and_starts_nobody()
 
 def test_a_job_whose_endpoint_no_reading_brought_is_told_so_and_others_start():
     queue = a_queue(waiting=[an_image_job("a", endpoint="gone"), an_image_job("b")])
-    assert reason_of(queue, "a").words() == f"can never fit: nothing is known of {pool_name('gone', 'blue')}"
+    assert reason_of(queue, "a").message() == f"can never fit: {pool_name('gone', 'blue')} is unknown"
     assert started(queue) == ["b"]
 
 
@@ -167,7 +167,7 @@ def test_a_large_image_is_not_starved_by_small_ones():
     ]
     queue = a_queue(active=active, waiting=waiting, records=Records(history=history))
     assert started(queue) == []
-    assert isinstance(reason_of(queue, "small0"), KeptForOther)
+    assert isinstance(reason_of(queue, "small0"), ReservedForOther)
     assert [each.job for each in plan_of(queue).reservations] == ["large"]
 
 

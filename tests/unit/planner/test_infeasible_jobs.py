@@ -36,7 +36,7 @@ def queue(order: Order, age: timedelta) -> Snapshot:
 def test_the_others_start_and_they_are_told_what_is_missing(order, age):
     plan = schedule(queue(order, age), NOW, random.Random(1))
     assert [start.job.name for start in plan.starts] == ["plain"]
-    reason = Infeasible("accelerators=80", needed=4, most=0)
+    reason = Infeasible("accelerators=80", needed=4, largest=0)
     assert {wait.job.name: wait.reason for wait in plan.waits} == {"huge": reason, "huge-too": reason}
     assert plan.reservations == ()
 
@@ -66,4 +66,4 @@ def test_a_pool_with_a_cap_of_0_is_not_told_as_none(demand, pools, at_zero):
     snapshot = a_snapshot(pools=pools_of(*pools), waiting=[a_job("job1", demand=demand)])
     (wait,) = schedule(snapshot, NOW, random.Random(1)).waits
     assert wait.reason.at_zero == at_zero
-    assert ("cap" in wait.reason.words()) == at_zero
+    assert ("cap" in wait.reason.message()) == at_zero

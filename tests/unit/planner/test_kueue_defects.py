@@ -15,7 +15,7 @@ from builders import G5, NOW, P5, a_job, a_pool, at
 from play import Play
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.policy.settings import Order, Policy, Preemption, Share
-from trainmaster.domain.reasons.capacity import CanNeverFit, KeptForOther, Protected, WaitsForRelease
+from trainmaster.domain.reasons.capacity import CanNeverFit, Protected, ReservedForOther, WaitsForRelease
 from trainmaster.planner.schedule import schedule
 
 
@@ -218,7 +218,7 @@ def test_kueue_6861_nobody_is_preempted_a_hundred_times():
     play.settle()
     protected = play.reason("short5")
     assert protected == Protected(("long",), None)
-    assert "preempted as often as a job may be" in protected.words()
+    assert "they have reached the preemption limit" in protected.message()
     play.run_until_ended()
     assert play.victims() == ["long"] * 3
     assert play.job("long").state is JobState.COMPLETED
@@ -244,7 +244,7 @@ def test_kueue_13662_and_13797_what_is_freed_first_is_kept_until_the_last_victim
     play.run(400)
     assert sorted(play.victims()) == ["a", "b"]
     assert isinstance(play.reason("preemptor"), WaitsForRelease)
-    assert isinstance(play.reason("a"), KeptForOther)
+    assert isinstance(play.reason("a"), ReservedForOther)
     play.run(600)
     assert play.running() == {"preemptor"}
     play.run_until_ended()

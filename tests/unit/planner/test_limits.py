@@ -103,7 +103,7 @@ class TestUsers:
         assert limits.refusal(a_vision_job(), ONE) is None
 
     def test_the_reason_says_who_and_how_many(self):
-        assert UserFull(ANN, P5, 3).words() == f"{ANN} is at the share's cap for one user, 3 x {P5}"
+        assert UserFull(ANN, P5, 3).message() == f"user {ANN} is at the share's cap for one user, 3 x {P5}"
 
 
 class TestGroups:
@@ -149,7 +149,7 @@ class TestBudgets:
         account = Account(0, NOW, period_of(budget, NOW), gpu_seconds=10 * HOUR, dollars=5)
         reason = limits_of(a_policy(budget=budget), usage=Usage({"vision": account})).refusal(a_vision_job(), ONE)
         assert reason == BudgetSpent("vision", 10, 10, "GPU-hours", period_end(budget, NOW))
-        assert "has spent 10.0 of its 10.0 GPU-hours" in reason.words()
+        assert "has spent 10.0 of its 10.0 GPU-hours" in reason.message()
 
     def test_active_attempts_count_from_their_start_or_that_of_the_period(self):
         budget = Budget(gpu_hours=96, period=DAY)

@@ -31,10 +31,10 @@ from trainmaster.domain.reasons.capacity import (
     BackingOff,
     Behind,
     CanNeverFit,
-    KeptForOther,
     NextPass,
     Preempts,
     PreemptsLater,
+    ReservedForOther,
     WaitsForCapacity,
     WaitsForRelease,
 )
@@ -175,7 +175,7 @@ def test_freed_capacity_is_kept_for_the_job_that_it_was_freed_for():
     active = [a_preempting_job("second", beneficiary="gang")]
     made = plan(active=active, waiting=[gang, a_job("low", priority=1)])
     assert started(made) == []
-    assert reason(made, "low") == KeptForOther("gang", P5, NOW + timedelta(hours=1), 1, 0)
+    assert reason(made, "low") == ReservedForOther("gang", P5, NOW + timedelta(hours=1), 1, 0)
 
 
 def test_an_equal_that_came_earlier_does_not_take_what_was_freed_for_another():
@@ -227,7 +227,7 @@ def test_a_lower_job_that_may_not_be_preempted_does_not_pass_a_blocked_one_that_
     ]
     made = plan(active=[a_running_job("x", priority=9)], waiting=waiting)
     assert started(made) == []
-    assert reason(made, "small") == KeptForOther("big", P5, NOW + timedelta(days=1), 1, 0)
+    assert reason(made, "small") == ReservedForOther("big", P5, NOW + timedelta(days=1), 1, 0)
 
 
 def test_a_later_equal_passes_a_blocked_job_that_it_does_not_delay():
@@ -242,14 +242,14 @@ def test_a_later_equal_that_would_delay_a_blocked_job_waits_for_it():
     waiting = [a_job("big", units={P5: 2}), a_job("small", entry_time=at(1), max_runtime=timedelta(hours=25))]
     made = plan(active=[a_running_job("x", priority=9)], waiting=waiting)
     assert started(made) == []
-    assert reason(made, "small") == KeptForOther("big", P5, NOW + timedelta(days=1), 1, 0)
+    assert reason(made, "small") == ReservedForOther("big", P5, NOW + timedelta(days=1), 1, 0)
 
 
 def test_a_later_equal_uses_what_the_blocked_job_leaves_over_however_long_it_runs():
     waiting = [a_job("big", units={P5: 3}), *(a_job(f"s{n}", entry_time=at(n), max_runtime=LONG) for n in (1, 2))]
     made = plan(active=[a_running_job("x", priority=9, units={P5: 2})], waiting=waiting, pools=pools_of(a_pool(cap=4)))
     assert started(made) == ["s1"]
-    assert reason(made, "s2") == KeptForOther("big", P5, NOW + timedelta(days=1), 1, 0)
+    assert reason(made, "s2") == ReservedForOther("big", P5, NOW + timedelta(days=1), 1, 0)
 
 
 def test_a_blocked_job_is_reserved_for_though_units_are_kept_for_one_that_is_made_way_for():
@@ -263,7 +263,7 @@ def test_a_blocked_job_is_reserved_for_though_units_are_kept_for_one_that_is_mad
     made = plan(active=running, waiting=waiting, pools=pools_of(a_pool(cap=5)))
     assert victims(made) == ["v"]
     assert reason(made, "big") == WaitsForCapacity(P5, 5, 0, NOW + timedelta(hours=30))
-    assert reason(made, "small") == KeptForOther("big", P5, NOW + timedelta(hours=30), 1, 0)
+    assert reason(made, "small") == ReservedForOther("big", P5, NOW + timedelta(hours=30), 1, 0)
 
 
 def test_beyond_the_jobs_that_are_reserved_for_a_blocked_one_is_passed():
@@ -340,12 +340,12 @@ def test_a_job_that_can_never_fit_says_so_and_blocks_nobody():
     made = plan(waiting=[a_job("huge", priority=9, units={P5: 3}), a_job("small")])
     assert started(made) == ["small"]
     assert reason(made, "huge") == CanNeverFit(P5, 3, 2)
-    assert "can never fit" in reason(made, "huge").words()
+    assert "can never fit" in reason(made, "huge").message()
 
 
 def test_a_job_without_a_pool_says_so():
     made = plan(waiting=[a_job("other", units={G5: 1})])
-    assert reason(made, "other").words() == f"can never fit: there is no pool for {G5}"
+    assert reason(made, "other").message() == f"can never fit: there is no pool for {G5}"
 
 
 def test_a_job_that_backs_off_waits_until_its_time_and_blocks_nobody():
@@ -382,11 +382,11 @@ def test_a_gang_with_more_victims_than_a_transaction_holds_takes_several():
 @pytest.mark.parametrize("name", ["waits", "preempts", "tried", "held", "behind"])
 def test_every_reason_is_a_sentence_that_names_what_is_waited_for(name):
     words = {
-        "waits": WaitsForCapacity(P5, 8, 4).words(),
-        "preempts": Preempts(("job1",), NOW).words(),
-        "tried": BackingOff(NOW, "no room").words(),
-        "held": KeptForOther("job9", P5, NOW, 2, 1).words(),
-        "behind": Behind("job9", P5).words(),
+        "waits": WaitsForCapacity(P5, 8, 4).message(),
+        "preempts": Preempts(("job1",), NOW).message(),
+        "tried": BackingOff(NOW, "no room").message(),
+        "held": ReservedForOther("job9", P5, NOW, 2, 1).message(),
+        "behind": Behind("job9", P5).message(),
     }[name]
     assert name in words
     assert P5 in words or "job1" in words or "no room" in words

@@ -152,7 +152,7 @@ class TestRefusal:
         assert shares.refusal(new("b"), {P5: 1}) is None
         reason = shares.refusal(new("b"), {P5: 2})
         assert reason == ShareFull("vision", P5, 4, "own units")
-        assert reason.words() == f"share vision is at its own units of 4 x {P5}"
+        assert reason.message() == f"share vision is at its own units of 4 x {P5}"
 
     def test_a_borrower_stops_at_its_limit_and_at_its_cap(self):
         shares = shares_of(a_share(nominal=1, borrows={P5: 2}), active=[old("a", "vision", 3)])
@@ -596,7 +596,7 @@ class TestPasses:
             preemption=Preemption(min_runtime=timedelta(minutes=10)),
         )
         assert not plan.preemptions
-        assert reasons(plan)["a"].words().startswith("may not preempt s1 before")
+        assert reasons(plan)["a"].message().startswith("cannot preempt s1 before")
 
     def test_an_owner_passes_what_borrowers_of_other_shares_are_reserved_for(self):
         held = [old("d", "stranger", 8)]
@@ -671,7 +671,7 @@ class TestPage:
             elif outcome == "starts":
                 assert name in started(plan)
             else:
-                assert reasons(plan)[name].words().startswith(outcome)
+                assert reasons(plan)[name].message().startswith(outcome)
 
     def test_every_setting_of_a_share_is_explained(self):
         table = self.page.split("| setting | meaning |")[1].split("\n\n")[0]

@@ -65,20 +65,22 @@ def test_a_plan_that_is_none_yet_or_no_more_is_closed(status, words):
     reason = refusal(a_short(), a_plan(status=status))
     assert reason.until is None
     assert reason.pool == "plan"
-    assert words in reason.words()
+    assert words in reason.message()
 
 
 def test_a_scheduled_plan_opens_when_it_starts():
     reason = refusal(a_short(), a_plan(starts=60, status=PlanStatus.SCHEDULED))
     assert reason.until == at(60)
-    assert reason.words() == "cannot use plan: its training plan is not active yet; from 2026-11-21T12:01:00Z on"
+    assert (
+        reason.message() == "cannot use plan: its training plan is not active yet; available from 2026-11-21T12:01:00Z"
+    )
     # SageMaker's own clock has made it Active although we have not asked since.
     assert refusal(a_short(), a_plan(starts=0, status=PlanStatus.SCHEDULED)) is None
 
 
 def test_a_plan_whose_end_has_passed_is_closed_before_sagemaker_says_so():
-    assert "has ended" in refusal(a_short(), a_plan(ends=0)).words()
-    assert "has ended" in refusal(a_short(checkpointed=True), a_plan(ends=0)).words()
+    assert "has ended" in refusal(a_short(), a_plan(ends=0)).message()
+    assert "has ended" in refusal(a_short(checkpointed=True), a_plan(ends=0)).message()
 
 
 @pytest.mark.parametrize(("ends", "open_"), [(1.5 * HOUR, True), (1.5 * HOUR - 1, False)])
@@ -87,7 +89,7 @@ def test_without_checkpoints_it_must_be_expected_to_end_half_an_hour_before_the_
     assert (reason is None) is open_
     if reason:
         assert (
-            reason.words()
+            reason.message()
             == "cannot use plan: SageMaker takes the plan's instances back from 2026-11-21T12:59:59Z on, before it is "
             "expected to end, and it writes no checkpoints"
         )
@@ -98,7 +100,7 @@ def test_with_checkpoints_it_must_reach_the_first(ends, open_):
     reason = refusal(a_job(checkpointed=True), a_plan(ends=ends))
     assert (reason is None) is open_
     if reason:
-        assert "before it could save its work" in reason.words()
+        assert "before it could save its work" in reason.message()
 
 
 def test_a_short_job_with_checkpoints_only_has_to_end():

@@ -14,6 +14,7 @@ from trainmaster.cli.output.outlook import deadline_sentence, start_sentence, st
 from trainmaster.cli.output.render import demand_of, place_of, text_of
 from trainmaster.cli.output.times import later, parse, span, with_moments
 from trainmaster.client.views.wording import regions_of, tries
+from trainmaster.domain.reasons import REASONS
 from trainmaster.images.cli.requests import end_sentence
 
 if TYPE_CHECKING:
@@ -41,17 +42,14 @@ def _preempted(job: JobDetail, now: datetime) -> Iterator[str]:
 
 def _held(job: JobDetail, _: datetime) -> Iterator[str]:
     reason = job["reason"]
-    if reason is not None and reason["type"] in _ENTERS_LATER:
-        yield f"{job['jobName']} {_ENTERS_LATER[reason['type']]}{text_of(reason)}. Then it enters the queue."
+    known = REASONS.get(reason["type"]) if reason is not None else None
+    if known is not None and known.outside_queue:
+        yield f"{job['jobName']} {text_of(reason)}. Then it enters the queue."
     else:
         yield f"{job['jobName']} was held back{_when(job)}."
         yield _by_what(job)
         yield f"It keeps its entry time and does not start before `trainmaster release {job['jobName']}`."
     yield deadline_sentence(job)
-
-
-_ENTERS_LATER = {"NotBefore": "runs ", "WaitsForJobs": ""}
-"""Reasons for which a job is held that nobody has to release, and the verb that they lack."""
 
 
 def _starting(job: JobDetail, _: datetime) -> Iterator[str]:
@@ -157,33 +155,12 @@ _TELLERS: Mapping[str, Callable[[JobDetail, datetime], Iterator[str]]] = {
 }
 
 
-# Most of the planner's reasons are predicates without a subject ("waits for 1 x ..."); of others nothing is presumed.
-_SUBJECTS = {
-    "WaitsForCapacity": "it ",
-    "WaitsForRelease": "it ",
-    "Preempts": "it ",
-    "Shrinks": "it ",
-    "EndsWarmPool": "it ",
-    "Behind": "it ",
-    "KeptForOther": "it ",
-    "Protected": "it ",
-    "PreemptsLater": "it ",
-    "BackingOff": "it is ",
-    "NextPass": "it ",
-    "CanNeverFit": "it ",
-    "Infeasible": "it is ",
-    "Draining": "it ",
-    "NotInService": "it ",
-    "PlanClosed": "it ",
-    "NotConsideredYet": "it ",
-}
-
-
 def _outlook(job: JobDetail, now: datetime) -> Iterator[str]:
     """Why it waits, when that will be over, and what would help."""
     reason, start = job["reason"], start_sentence(job, now)
     if reason:
-        yield _sentence(_SUBJECTS.get(reason["type"], "") + reason["message"])
+        known = REASONS.get(reason["type"])
+        yield _sentence(("" if known is None else known.subject) + reason["message"])
     yield from story_sentences(job.get("why"))
     if reason:
         yield start or "When it can start cannot be foreseen."

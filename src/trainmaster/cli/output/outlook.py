@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from trainmaster.cli.output.times import brief_span, parse, told
+from trainmaster.domain.reasons import REASONS
 
 if TYPE_CHECKING:
     from trainmaster.client.views.jobs import JobView, PlanView, Reason, Reserved, WhyView
@@ -93,10 +94,10 @@ def brief_reason(job: JobView) -> str:
 
 
 def _brief(reason: Reason) -> str:
-    """The reason by its members; of a type that is not known, its message."""
-    form = _BRIEFLY.get(reason["type"])
+    """Return the reason in a few words; its message if this version does not know its type."""
+    known = REASONS.get(reason["type"])
     try:
-        return reason["message"] if form is None else form.format_map(_Members(reason))
+        return reason["message"] if known is None else known.brief.format_map(_Members(reason))
     except (KeyError, TypeError):
         return reason["message"]
 
@@ -109,34 +110,6 @@ class _Members(dict[str, object]):
             return max(int(str(super().__getitem__("needed"))) - int(str(super().__getitem__("free"))), 0)
         value = super().__getitem__(key)
         return names(value) if isinstance(value, list) else value
-
-
-_BRIEFLY: Mapping[str, str] = {
-    "WaitsForCapacity": "needs {missing} more {pool}",
-    "WaitsForRelease": "others are stopping for it",
-    "Preempts": "preempts {victims}",
-    "Shrinks": "shrinks {shrinks}",
-    "EndsWarmPool": "ends warm pools",
-    "Behind": "behind {job}",
-    "KeptForOther": "{pool} held for {job}",
-    "Protected": "may not preempt {jobs} yet",
-    "PreemptsLater": "may preempt later",
-    "BackingOff": "tried again later",
-    "NextPass": "starts with the next pass",
-    "CanNeverFit": "can never fit",
-    "Infeasible": "no pool could hold it",
-    "Draining": "{pools} being drained",
-    "NotInService": "its endpoint is {cause}",
-    "ShareFull": "share {share} at its {bound}",
-    "UserFull": "its user has {limit} {pool}",
-    "BudgetSpent": "budget of {share} spent",
-    "GroupFull": "group {group} full ({limit})",
-    "PlanClosed": "training plan {pool} closed",
-    "NotBefore": "its time has not come",
-    "WaitsForJobs": "after {jobs}",
-    "Held": "held",
-    "NotConsideredYet": "not its turn yet",
-}
 
 
 def names(listed: Sequence[object]) -> str:

@@ -80,7 +80,7 @@ class Outlook:
     latest_start: datetime
     urgent_from: datetime | None
 
-    def words(self) -> str:
+    def message(self) -> str:
         """The outlook as a sentence."""
         end = clock(self.deadline)
         if self.prospect is Prospect.LOST:

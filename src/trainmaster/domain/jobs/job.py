@@ -70,7 +70,7 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Capacity freed for a named waiting job and kept for it until it starts or the hold expires."""
+    """Capacity freed for a named waiting job and reserved for it until it starts or the hold expires."""
 
     units: Units
     until: datetime

@@ -1,273 +1,241 @@
-"""Why a job waits: a closed set of types, each able to say itself in words.
-
-"Busy now" and "can never fit" are different types; a time in a reason is the time until which it holds at most.
-Those of rules that people made (shares, budgets, groups, times) are in `reasons_of_rules`. It must not decide anything.
-"""
+"""Reasons that concern capacity: instances that are in use, on their way, reserved, or missing for good."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated, ClassVar
 
 from trainmaster.domain.capacity.units import counted
-from trainmaster.domain.reasons.rules import (
-    BudgetSpent,
-    Draining,
-    GroupFull,
-    Held,
-    NotBefore,
-    NotInService,
-    PlanClosed,
-    ShareFull,
-    UserFull,
-    WaitsForJobs,
-)
+from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.times import clock
 from trainmaster.images.domain.endpoint import is_endpoint_pool
 
 
 @dataclass(frozen=True, slots=True)
-class WaitsForCapacity:
-    """Busy now: other jobs that it may not displace hold what it needs.
+class WaitsForCapacity(Reason):
+    """Jobs that it may not preempt hold the instances that it needs."""
 
-    Attributes:
-        pool: where units are missing.
-        needed: units that it needs there.
-        free: units that it could have there now.
-        expected: when the others are expected to have ended; None where that cannot be said.
-        overdue: a job that has already run for longer than was expected of it, where that is what it waits for.
-    """
+    brief: ClassVar[str] = "needs {missing} more {pool}"
 
-    pool: str
-    needed: int
-    free: int
-    expected: datetime | None = None
-    overdue: str | None = None
+    pool: Annotated[str, "Pool in which instances are missing."]
+    needed: Annotated[int, "Instances that the job needs in the pool."]
+    free: Annotated[int, "Instances of the pool that the job could have now."]
+    expected: Annotated[datetime | None, "When enough instances are expected to be free; null if unknown."] = None
+    overdue: Annotated[str | None, "Job in the way that has run for longer than expected."] = None
 
-    def words(self) -> str:
-        """The reason as a sentence."""
+    def message(self) -> str:
+        """Return the reason as a predicate."""
         missing = self.needed - self.free
         text = f"waits for {missing} of {counted(self.needed, self.pool)}: {self.free} free for it now"
         if self.expected is not None:
             text += f", expected by {clock(self.expected)}"
         if self.overdue is not None:
-            text += f"; {self.overdue} runs longer than was expected"
+            text += f"; {self.overdue} has run for longer than expected"
         return text
 
 
 @dataclass(frozen=True, slots=True)
-class WaitsForRelease:
-    """Enough capacity is on the way: jobs are stopping."""
+class WaitsForRelease(Reason):
+    """Jobs are stopping or shrinking; the capacity that they release is reserved for it."""
 
-    pools: tuple[str, ...]
-    until: datetime
+    brief: ClassVar[str] = "others are stopping for it"
 
-    def words(self) -> str:
-        """The reason as a sentence."""
+    pools: Annotated[tuple[str, ...], "Pools in which jobs are stopping."]
+    until: Annotated[datetime, "When the reservation ends at the latest."]
+
+    def message(self) -> str:
+        """Return the reason as a predicate."""
         names = ", ".join(self.pools)
-        return f"waits for jobs that are stopping on {names}; kept for it until {clock(self.until)}"
+        return f"waits for jobs that are stopping on {names}; reserved for it until {clock(self.until)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Preempts:
-    """Enough capacity is being taken from jobs that have to step aside for it, and from others that run on smaller."""
+class Preempts(Reason):
+    """Running jobs are being preempted for it, and elastic jobs may be shrinking for it."""
 
-    victims: tuple[str, ...]
-    until: datetime
-    shrinks: tuple[str, ...] = ()
+    brief: ClassVar[str] = "preempts {victims}"
 
-    def words(self) -> str:
-        """The reason as a sentence."""
-        besides = f" and shrinks {', '.join(self.shrinks)}" if self.shrinks else ""
-        return f"preempts {', '.join(self.victims)}{besides}; the capacity is kept for it until {clock(self.until)}"
+    victims: Annotated[tuple[str, ...], "Jobs that are being preempted."]
+    until: Annotated[datetime, "When the reservation ends at the latest."]
+    shrinks: Annotated[tuple[str, ...], "Elastic jobs that are shrinking."] = ()
 
-
-@dataclass(frozen=True, slots=True)
-class Shrinks:
-    """Enough capacity is being taken from elastic jobs, which run on with fewer instances."""
-
-    shrinks: tuple[str, ...]
-    until: datetime
-
-    def words(self) -> str:
-        """The reason as a sentence."""
-        return f"shrinks {', '.join(self.shrinks)}; the capacity is kept for it until {clock(self.until)}"
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        also = f" and shrinks {', '.join(self.shrinks)}" if self.shrinks else ""
+        return f"preempts {', '.join(self.victims)}{also}; the capacity is reserved for it until {clock(self.until)}"
 
 
 @dataclass(frozen=True, slots=True)
-class EndsWarmPool:
-    """Idle warm pools hold what it needs; they are being ended for it."""
+class Shrinks(Reason):
+    """Elastic jobs are releasing instances for it, and run on with fewer."""
 
-    training_jobs: tuple[str, ...]
-    until: datetime
+    brief: ClassVar[str] = "shrinks {shrinks}"
 
-    def words(self) -> str:
-        """The reason as a sentence."""
-        return f"ends the warm pools of {', '.join(self.training_jobs)}; kept for it until {clock(self.until)}"
+    shrinks: Annotated[tuple[str, ...], "Elastic jobs that are shrinking."]
+    until: Annotated[datetime, "When the reservation ends at the latest."]
 
-
-@dataclass(frozen=True, slots=True)
-class Behind:
-    """First in, first out: an earlier job of no lower priority waits for the same pool."""
-
-    job: str
-    pool: str
-
-    def words(self) -> str:
-        """The reason as a sentence."""
-        return f"waits behind {self.job}, which is before it in the queue for {self.pool}"
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        return f"shrinks {', '.join(self.shrinks)}; the capacity is reserved for it until {clock(self.until)}"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptForOther:
-    """Capacity is there, but it is kept for another job: freed for it, or reserved.
+class EndsWarmPool(Reason):
+    """Idle warm pools hold the instances that it needs, and are being ended."""
 
-    Attributes:
-        job: for which it is kept.
-        pool: where.
-        until: when that job is expected to start, or its hold ends.
-        needed: units that this job needs there.
-        free: units that it could have there now.
-    """
+    brief: ClassVar[str] = "ends warm pools"
 
-    job: str
-    pool: str
-    until: datetime | None
-    needed: int = 0
-    free: int = 0
+    training_jobs: Annotated[tuple[str, ...], "Training jobs whose warm pools are being ended."]
+    until: Annotated[datetime, "When the reservation ends at the latest."]
 
-    def words(self) -> str:
-        """The reason as a sentence."""
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        return f"ends the warm pools of {', '.join(self.training_jobs)}; reserved for it until {clock(self.until)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Behind(Reason):
+    """An earlier job of the same or a higher priority waits for the same pool and must start first."""
+
+    brief: ClassVar[str] = "behind {job}"
+
+    job: Annotated[str, "Job that starts first."]
+    pool: Annotated[str, "Pool that both need."]
+
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        return f"waits behind {self.job}, which is ahead of it in the queue for {self.pool}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedForOther(Reason):
+    """Instances are free, but they are reserved for another job."""
+
+    brief: ClassVar[str] = "{pool} reserved for {job}"
+
+    job: Annotated[str, "Job with the reservation."]
+    pool: Annotated[str, "Pool of the reservation."]
+    until: Annotated[datetime | None, "When that job is expected to start, or its reservation ends; null if unknown."]
+    needed: Annotated[int, "Instances that the waiting job needs in the pool."] = 0
+    free: Annotated[int, "Instances of the pool that the waiting job could have now."] = 0
+
+    def message(self) -> str:
+        """Return the reason as a predicate."""
         end = "" if self.until is None else f" until {clock(self.until)}"
-        asked = counted(self.needed, self.pool)
-        return f"waits for {self.needed - self.free} of {asked}: held for job {self.job}{end}"
+        needed = counted(self.needed, self.pool)
+        return f"waits for {self.needed - self.free} of {needed}: reserved for {self.job}{end}"
 
 
 @dataclass(frozen=True, slots=True)
-class Protected:
-    """It may displace others, but the rules against thrashing protect them for now.
+class Protected(Reason):
+    """The jobs that it could preempt are protected by their minimum run time or their preemption limit."""
 
-    Attributes:
-        jobs: whom it may preempt, but not yet.
-        until: when all of them may be preempted; None where they may not be any more.
-    """
+    brief: ClassVar[str] = "cannot preempt {jobs} yet"
 
-    jobs: tuple[str, ...]
-    until: datetime | None
+    jobs: Annotated[tuple[str, ...], "Jobs that it could preempt without the protection."]
+    until: Annotated[datetime | None, "When it may preempt all of them; null if never."]
 
-    def words(self) -> str:
-        """The reason as a sentence."""
+    def message(self) -> str:
+        """Return the reason as a predicate."""
         names = ", ".join(self.jobs)
         if self.until is None:
-            return f"may not preempt {names}: preempted as often as a job may be"
-        return f"may not preempt {names} before {clock(self.until)}: minimum run time"
+            return f"cannot preempt {names}: they have reached the preemption limit"
+        return f"cannot preempt {names} before {clock(self.until)}: minimum run time"
 
 
 @dataclass(frozen=True, slots=True)
-class PreemptsLater:
-    """Jobs of lower priority would step aside, but a newcomer has to wait first."""
+class PreemptsLater(Reason):
+    """It may preempt other jobs once it has waited for the configured time."""
 
-    until: datetime
+    brief: ClassVar[str] = "may preempt later"
 
-    def words(self) -> str:
-        """The reason as a sentence."""
-        return f"may preempt from {clock(self.until)} on: newcomers wait first, since capacity may come by itself"
+    until: Annotated[datetime, "When it may preempt."]
 
-
-@dataclass(frozen=True, slots=True)
-class BackingOff:
-    """Its last start failed; it is tried again later."""
-
-    until: datetime
-    cause: str
-
-    def words(self) -> str:
-        """The reason as a sentence."""
-        return f"tried again at {clock(self.until)}: {self.cause}"
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        return f"may preempt from {clock(self.until)} on: a new job first waits for capacity to become free"
 
 
 @dataclass(frozen=True, slots=True)
-class NextPass:
-    """It can start, but this pass has done as much as one pass may."""
+class BackingOff(Reason):
+    """The last start failed or found no capacity at AWS, and is retried later."""
 
-    def words(self) -> str:
-        """The reason as a sentence."""
+    brief: ClassVar[str] = "retried later"
+    subject: ClassVar[str] = "it is "
+
+    until: Annotated[datetime, "When the next start is tried."]
+    cause: Annotated[str, "Error of the last start."]
+
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        return f"retried at {clock(self.until)}: {self.cause}"
+
+
+@dataclass(frozen=True, slots=True)
+class NextPass(Reason):
+    """It can start, but this pass has reached its limit of actions."""
+
+    brief: ClassVar[str] = "starts with the next pass"
+
+    def message(self) -> str:
+        """Return the reason as a predicate."""
         return "starts with the next pass"
 
 
 @dataclass(frozen=True, slots=True)
-class CanNeverFit:
-    """No pool, even when empty, could hold it; only a changed cap helps.
+class NotConsideredYet(Reason):
+    """More jobs of its lane are ahead of it than could start, so a pass does not read it yet."""
 
-    Attributes:
-        expansion: why the manager makes no pool for it; "" where it makes none for anybody.
-        at_zero: whether the pool is there, and its cap is 0.
-    """
+    brief: ClassVar[str] = "not considered yet"
+    subject: ClassVar[str] = "it is "
 
-    pool: str
-    needed: int
-    cap: int
-    expansion: str = ""
-    at_zero: bool = False
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        return "not considered yet: too many jobs are ahead of it in its lane"
 
-    def words(self) -> str:
-        """The reason as a sentence."""
-        end = f"; no pool is made for it: {self.expansion}" if self.expansion else ""
+
+@dataclass(frozen=True, slots=True)
+class CanNeverFit(Reason):
+    """The pool is too small for it even if empty, or does not exist."""
+
+    brief: ClassVar[str] = "can never fit"
+
+    pool: Annotated[str, "Pool that is too small or does not exist."]
+    needed: Annotated[int, "Instances that the job needs in the pool."]
+    cap: Annotated[int, "Cap of the pool."]
+    expansion: Annotated[str, "Why the queue creates no pool for the job; empty if expansion is off."] = ""
+    at_zero: Annotated[bool, "Whether the pool exists with a cap of 0."] = False
+
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        end = _no_expansion(self.expansion)
         if is_endpoint_pool(self.pool):
-            return f"can never fit: nothing is known of {self.pool}"
+            return f"can never fit: {self.pool} is unknown"
         if self.cap == 0 and not self.at_zero:
             return f"can never fit: there is no pool for {self.pool}{end}"
         return f"can never fit: needs {self.needed} x {self.pool}, the pool's cap is {self.cap}{end}"
 
 
 @dataclass(frozen=True, slots=True)
-class Infeasible:
-    """No pool, even when empty, has enough instances with what it asks for; a new or larger pool would help.
+class Infeasible(Reason):
+    """No pool, even if empty, has enough instances with the [resources](../how-to/ask-for-resources.md) it requests."""
 
-    Attributes:
-        resources: what it asks of an instance, as its tag says it.
-        needed: how many instances.
-        most: the most that any pool with such instances has; 0 where there is no such pool.
-        expansion: why the manager makes no pool for it; "" where expansion is off.
-        at_zero: whether there are such pools, all with a cap of 0.
-    """
+    brief: ClassVar[str] = "no pool could hold it"
+    subject: ClassVar[str] = "it is "
 
-    resources: str
-    needed: int
-    most: int
-    expansion: str = ""
-    at_zero: bool = False
+    resources: Annotated[str, "Resources that the job requests of each instance, as in its tag."]
+    needed: Annotated[int, "Instances that the job needs."]
+    largest: Annotated[int, "Instances in the largest pool of suitable instances; 0 if there is none."]
+    expansion: Annotated[str, "Why the queue creates no pool for the job; empty if expansion is off."] = ""
+    at_zero: Annotated[bool, "Whether there are suitable pools, all with a cap of 0."] = False
 
-    def words(self) -> str:
-        """The reason as a sentence."""
+    def message(self) -> str:
+        """Return the reason as a predicate."""
         none = "every pool of such instances has a cap of 0" if self.at_zero else "no pool has such instances"
-        has = f"the largest pool of such instances has {self.most}" if self.most else none
-        end = f"; no pool is made for it: {self.expansion}" if self.expansion else ""
-        return f"infeasible: needs {self.needed} x ({self.resources}), {has}{end}"
+        has = f"the largest pool of such instances has {self.largest}" if self.largest else none
+        return f"infeasible: needs {self.needed} x ({self.resources}), {has}{_no_expansion(self.expansion)}"
 
 
-Reason = (
-    WaitsForCapacity
-    | WaitsForRelease
-    | Preempts
-    | Shrinks
-    | EndsWarmPool
-    | Behind
-    | KeptForOther
-    | Protected
-    | PreemptsLater
-    | BackingOff
-    | NextPass
-    | CanNeverFit
-    | Infeasible
-    | Draining
-    | NotInService
-    | ShareFull
-    | UserFull
-    | BudgetSpent
-    | GroupFull
-    | PlanClosed
-    | NotBefore
-    | WaitsForJobs
-    | Held
-)
+def _no_expansion(cause: str) -> str:
+    return f"; the queue creates no pool for it: {cause}" if cause else ""

@@ -1,70 +1,91 @@
-"""Why a job waits though units are free: rules of shares, budgets, groups, plans, and of its own user.
-
-It must not decide anything.
-"""
+"""Reasons that concern rules: shares, budgets, groups, training plans, drains, and instructions of users."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated, ClassVar
 
+from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.times import clock
 
 
 @dataclass(frozen=True, slots=True)
-class ShareFull:
-    """Its share may not have more of a pool.
+class Draining(Reason):
+    """The only pools that could hold it are draining and start no jobs."""
 
-    Attributes:
-        share: the share.
-        pool: where.
-        limit: units that it may have there.
-        bound: which bound that is: `borrow limit`, `cap`, or `own units` where the share does not borrow.
-    """
+    brief: ClassVar[str] = "{pools} draining"
 
-    share: str
-    pool: str
-    limit: int
-    bound: str
+    pools: Annotated[tuple[str, ...], "Pools that could hold the job."]
 
-    def words(self) -> str:
-        """The reason as a sentence."""
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        verbs = "is draining and starts" if len(self.pools) == 1 else "are draining and start"
+        return f"can run only in {', '.join(self.pools)}, which {verbs} no jobs"
+
+
+@dataclass(frozen=True, slots=True)
+class NotInService(Reason):
+    """The endpoint that it needs is not in service."""
+
+    brief: ClassVar[str] = "its endpoint is {cause}"
+
+    pool: Annotated[str, "Pool of the endpoint."]
+    cause: Annotated[str, "`EndpointStatus` of the endpoint."]
+
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        return f"waits for {self.pool} to be in service; its endpoint is {self.cause}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShareFull(Reason):
+    """Its share has as many instances of the pool as it may have."""
+
+    brief: ClassVar[str] = "share {share} at its {bound}"
+    subject: ClassVar[str] = ""
+
+    share: Annotated[str, "Share of the job."]
+    pool: Annotated[str, "Pool that the limit concerns."]
+    limit: Annotated[int, "Instances that the share may have there."]
+    bound: Annotated[str, "Limit that is reached: `borrow limit`, `cap`, or `own units` if the share does not borrow."]
+
+    def message(self) -> str:
+        """Return the reason as a sentence."""
         return f"share {self.share} is at its {self.bound} of {self.limit} x {self.pool}"
 
 
 @dataclass(frozen=True, slots=True)
-class UserFull:
-    """Its user has as much of a pool as a user of the share may have."""
+class UserFull(Reason):
+    """Its user has as many instances of the pool as one user of the share may have."""
 
-    user: str
-    pool: str
-    limit: int
+    brief: ClassVar[str] = "its user has {limit} {pool}"
+    subject: ClassVar[str] = ""
 
-    def words(self) -> str:
-        """The reason as a sentence."""
-        return f"{self.user} is at the share's cap for one user, {self.limit} x {self.pool}"
+    user: Annotated[str, "User who submitted the job."]
+    pool: Annotated[str, "Pool that the limit concerns."]
+    limit: Annotated[int, "Instances that one user of the share may have there."]
+
+    def message(self) -> str:
+        """Return the reason as a sentence."""
+        return f"user {self.user} is at the share's cap for one user, {self.limit} x {self.pool}"
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetSpent:
-    """The budget of its share is spent.
+class BudgetSpent(Reason):
+    """Its share has spent the budget of the current period."""
 
-    Attributes:
-        share: the share.
-        spent: what it has used in this period.
-        budget: what it may use.
-        unit: `GPU-hours` or `dollars`.
-        until: when the next period begins.
-    """
+    brief: ClassVar[str] = "budget of {share} spent"
+    subject: ClassVar[str] = ""
 
-    share: str
-    spent: float
-    budget: float
-    unit: str
-    until: datetime
+    share: Annotated[str, "Share of the job."]
+    spent: Annotated[float, "What the share has used in this period."]
+    budget: Annotated[float, "What the share may use in one period."]
+    unit: Annotated[str, "Unit of both: `GPU-hours` or `dollars`."]
+    until: Annotated[datetime, "When the next period begins."]
 
-    def words(self) -> str:
-        """The reason as a sentence."""
+    def message(self) -> str:
+        """Return the reason as a sentence."""
         return (
             f"share {self.share} has spent {self.spent:,.1f} of its {self.budget:,.1f} {self.unit}; "
             f"the next period begins at {clock(self.until)}"
@@ -72,94 +93,73 @@ class BudgetSpent:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFull:
-    """As many jobs of its group run as may run at once."""
+class GroupFull(Reason):
+    """As many jobs of its group are running as may run at the same time."""
 
-    group: str
-    limit: int
+    brief: ClassVar[str] = "group {group} full ({limit})"
+    subject: ClassVar[str] = ""
 
-    def words(self) -> str:
-        """The reason as a sentence."""
-        return f"group {self.group} has its {self.limit} jobs at once"
+    group: Annotated[str, "Group of the job."]
+    limit: Annotated[int, "Jobs of the group that may run at the same time."]
+
+    def message(self) -> str:
+        """Return the reason as a sentence."""
+        return f"group {self.group} is at its limit of {self.limit} running jobs"
 
 
 @dataclass(frozen=True, slots=True)
-class PlanClosed:
-    """A training plan is not usable for it: not active yet, ended, or ending before it could save its work.
+class PlanClosed(Reason):
+    """The training plan is not active, or ends before the job could save its work."""
 
-    Attributes:
-        pool: the training plan's pool.
-        until: when the plan becomes active; None where it will not be usable any more.
-        cause: what is wrong.
-    """
+    brief: ClassVar[str] = "training plan {pool} closed"
 
-    pool: str
-    until: datetime | None
-    cause: str
+    pool: Annotated[str, "Pool of the training plan."]
+    until: Annotated[datetime | None, "When the plan becomes active; null if the job cannot use it any more."]
+    cause: Annotated[str, "Why the job cannot use the plan."]
 
-    def words(self) -> str:
-        """The reason as a sentence."""
-        end = "" if self.until is None else f"; from {clock(self.until)} on"
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        end = "" if self.until is None else f"; available from {clock(self.until)}"
         return f"cannot use {self.pool}: {self.cause}{end}"
 
 
 @dataclass(frozen=True, slots=True)
-class Draining:
-    """The only pools that could hold it are being drained: nothing more is started in them."""
+class NotBefore(Reason):
+    """Its tag `trainmaster:not-before` names a later time."""
 
-    pools: tuple[str, ...]
+    brief: ClassVar[str] = "its start time has not come"
+    outside_queue: ClassVar[bool] = True
 
-    def words(self) -> str:
-        """The reason as a sentence."""
-        which = "is" if len(self.pools) == 1 else "are"
-        return f"can run only in {', '.join(self.pools)}, which {which} being drained: nothing more is started there"
+    until: Annotated[datetime, "Earliest start."]
 
-
-@dataclass(frozen=True, slots=True)
-class NotInService:
-    """Its endpoint answers nobody now: nothing is started there until it does.
-
-    Attributes:
-        pool: the endpoint's.
-        cause: how the endpoint stands (`EndpointStatus`).
-    """
-
-    pool: str
-    cause: str
-
-    def words(self) -> str:
-        """The reason as a sentence."""
-        return f"waits for {self.pool} to be in service; its endpoint is {self.cause}"
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        return f"starts no earlier than {clock(self.until)}, as requested"
 
 
 @dataclass(frozen=True, slots=True)
-class NotBefore:
-    """Its user wants it to wait until then."""
+class WaitsForJobs(Reason):
+    """Other jobs have to end first (`trainmaster:after`)."""
 
-    until: datetime
+    brief: ClassVar[str] = "after {jobs}"
+    outside_queue: ClassVar[bool] = True
 
-    def words(self) -> str:
-        """The reason as a sentence."""
-        return f"not before {clock(self.until)}, as its user wants"
+    jobs: Annotated[tuple[str, ...], "Jobs that have to end first."]
 
-
-@dataclass(frozen=True, slots=True)
-class WaitsForJobs:
-    """Other jobs have to end first."""
-
-    jobs: tuple[str, ...]
-
-    def words(self) -> str:
-        """The reason as a sentence."""
+    def message(self) -> str:
+        """Return the reason as a predicate."""
         return f"runs after {', '.join(self.jobs)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Held(Reason):
     """A person holds it."""
 
-    by: str
+    brief: ClassVar[str] = "held"
+    subject: ClassVar[str] = "it is "
 
-    def words(self) -> str:
-        """The reason as a sentence."""
-        return f"held by {self.by}, until it is released"
+    by: Annotated[str, "Person who holds the job."]
+
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        return f"held by {self.by} until it is released"

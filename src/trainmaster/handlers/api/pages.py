@@ -110,7 +110,7 @@ def found(context: ApiContext, name: str, refusals: Refusals | None = None) -> J
     job = context.store.find(name)
     if job is None:
         refused = None if refusals is None else refusals.of(name)
-        told = "" if refused is None else f" {refused.words()}"
+        told = "" if refused is None else f" {refused.message()}"
         raise JobNotFound(f"The queue knows no job {name}.{told}", field="name", hint="GET /jobs lists the names.")
     return job
 

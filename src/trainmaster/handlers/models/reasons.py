@@ -1,128 +1,49 @@
-"""Why a job waits, as it travels: the planner's reasons by name, each with its own members.
-
-It must not say anything that the plan does not.
-"""
+"""API model of the reasons why a job waits, derived from the reasons of the domain."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Literal
+from dataclasses import fields
+from typing import Annotated, Any, get_args, get_type_hints
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic.alias_generators import to_camel
 
+from trainmaster.domain.reasons import REASONS
+from trainmaster.domain.reasons import reason as domain
 from trainmaster.handlers.models.base import Answer
 
-ReasonType = Literal[
-    "WaitsForCapacity",
-    "WaitsForRelease",
-    "Preempts",
-    "Shrinks",
-    "EndsWarmPool",
-    "Behind",
-    "KeptForOther",
-    "Protected",
-    "PreemptsLater",
-    "BackingOff",
-    "NextPass",
-    "CanNeverFit",
-    "Infeasible",
-    "Draining",
-    "NotInService",
-    "ShareFull",
-    "UserFull",
-    "BudgetSpent",
-    "GroupFull",
-    "PlanClosed",
-    "NotBefore",
-    "WaitsForJobs",
-    "Held",
-    "NotConsideredYet",
-]
+
+def members_of(kind: type[domain.Reason]) -> dict[str, tuple[Any, str]]:
+    """Return the type and the description of each member of a reason, by its name in JSON."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {to_camel(field.name): get_args(hints[field.name]) for field in fields(kind)}
+
+
+def _add_members(schema: dict[str, Any]) -> None:
+    """Add the members of all reasons to the JSON schema, as optional: a reason has those of its own type only."""
+    types: dict[str, Any] = {}
+    described: dict[str, dict[str, list[str]]] = {}
+    for name, kind in REASONS.items():
+        for member, (hint, text) in members_of(kind).items():
+            types[member] = types.get(member) | hint
+            described.setdefault(member, {}).setdefault(text, []).append(name)
+    for member, hint in types.items():
+        text = " ".join(f"{' and '.join(names)}: {text}" for text, names in described[member].items())
+        schema["properties"][member] = TypeAdapter(hint).json_schema() | {"description": text}
 
 
 class Reason(Answer):
-    """Why a job waits. Of the members after `message`, a reason has those of its type and no others."""
+    """Why a job waits. The members beside `type` and `message` depend on the type."""
 
-    type: ReasonType
+    model_config = ConfigDict(extra="allow", json_schema_extra=_add_members)
+
+    type: Annotated[str, Field(json_schema_extra=lambda schema: schema.update(enum=list(REASONS)))]
     message: Annotated[str, Field(description="The reason as a sentence.")]
-    pool: Annotated[
-        str | None,
-        Field(
-            description="Of WaitsForCapacity, Behind, KeptForOther, CanNeverFit, NotInService, ShareFull, UserFull and "
-            "PlanClosed."
-        ),
-    ] = None
-    needed: Annotated[
-        int | None, Field(description="Instances. Of WaitsForCapacity, KeptForOther, CanNeverFit and Infeasible.")
-    ] = None
-    free: Annotated[
-        int | None, Field(description="Instances that it could have now. Of WaitsForCapacity and KeptForOther.")
-    ] = None
-    expected: Annotated[
-        datetime | None, Field(description="When enough is expected to be free. Of WaitsForCapacity.")
-    ] = None
-    overdue: Annotated[
-        str | None,
-        Field(description="A job that has run for longer than was expected of it. Of WaitsForCapacity."),
-    ] = None
-    cap: Annotated[int | None, Field(description="The pool's cap. Of CanNeverFit.")] = None
-    resources: Annotated[
-        str | None, Field(description="What it asks of each instance, as its tag says it. Of Infeasible.")
-    ] = None
-    most: Annotated[
-        int | None,
-        Field(description="The most that any pool of such instances has; 0 where there is none. Of Infeasible."),
-    ] = None
-    expansion: Annotated[
-        str | None,
-        Field(description="Why the manager makes no pool for it; empty: it makes none. Of Infeasible and CanNeverFit."),
-    ] = None
-    at_zero: Annotated[
-        bool | None,
-        Field(description="Whether there are such pools, and their caps are 0. Of Infeasible and CanNeverFit."),
-    ] = None
-    pools: Annotated[
-        list[str] | None,
-        Field(description="Where jobs are stopping (WaitsForRelease), or nothing more is started (Draining)."),
-    ] = None
-    victims: Annotated[list[str] | None, Field(description="The jobs that step aside for it. Of Preempts.")] = None
-    shrinks: Annotated[
-        list[str] | None,
-        Field(description="The elastic jobs that give instances for it. Of Shrinks, and of Preempts where some do."),
-    ] = None
-    training_jobs: Annotated[
-        list[str] | None, Field(description="Whose warm pools are being ended. Of EndsWarmPool.")
-    ] = None
-    job: Annotated[str | None, Field(description="The job before it. Of Behind and KeptForOther.")] = None
-    jobs: Annotated[
-        list[str] | None,
-        Field(description="Whom it may not preempt yet (Protected), or has to wait for (WaitsForJobs)."),
-    ] = None
-    cause: Annotated[
-        str | None,
-        Field(
-            description="What its last start met (BackingOff), what is wrong (PlanClosed), how its endpoint stands "
-            "(NotInService)."
-        ),
-    ] = None
-    share: Annotated[str | None, Field(description="Of ShareFull and BudgetSpent.")] = None
-    user: Annotated[str | None, Field(description="Of UserFull.")] = None
-    group: Annotated[str | None, Field(description="Of GroupFull.")] = None
-    limit: Annotated[
-        int | None, Field(description="Instances (ShareFull, UserFull) or jobs (GroupFull) at once, at most.")
-    ] = None
-    bound: Annotated[
-        str | None, Field(description="Which of the share's bounds: borrow limit, cap or own units. Of ShareFull.")
-    ] = None
-    spent: Annotated[float | None, Field(description="In this period. Of BudgetSpent.")] = None
-    budget: Annotated[float | None, Field(description="For one period. Of BudgetSpent.")] = None
-    unit: Annotated[str | None, Field(description="GPU-hours or dollars. Of BudgetSpent.")] = None
-    by: Annotated[str | None, Field(description="Who holds it. Of Held.")] = None
-    until: Annotated[
-        datetime | None,
-        Field(
-            description="When that ends at the latest; null where it is not known. Of WaitsForRelease, Preempts, "
-            "Shrinks, EndsWarmPool, KeptForOther, Protected, PreemptsLater, BackingOff, BudgetSpent, PlanClosed, "
-            "NotBefore."
-        ),
-    ] = None
+
+
+def reason_view(reason: domain.Reason | None) -> Reason | None:
+    """Return a reason with its type, its message and its own members."""
+    if reason is None:
+        return None
+    own: dict[str, Any] = {to_camel(field.name): getattr(reason, field.name) for field in fields(reason)}
+    return Reason(type=type(reason).__name__, message=reason.message(), **own)

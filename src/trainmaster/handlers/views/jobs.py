@@ -6,9 +6,9 @@ It must not read anything, decide anything or know HTTP.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.jobs import lifecycle
@@ -17,10 +17,10 @@ from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.deadline import Outlook
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Expand
-from trainmaster.domain.reasons.capacity import Reason
+from trainmaster.domain.reasons.capacity import NotConsideredYet
 from trainmaster.handlers.models import forecast as forecast_models
 from trainmaster.handlers.models import jobs as job_models
-from trainmaster.handlers.models import reasons as reason_models
+from trainmaster.handlers.models.reasons import Reason, reason_view
 from trainmaster.handlers.views.elastic import elastic_view
 from trainmaster.handlers.views.pools import deed_view
 from trainmaster.images.handlers.views import image_view, kind_of
@@ -29,11 +29,6 @@ from trainmaster.service.explain.consequences import Consequences, Delay
 from trainmaster.service.explain.explain import Explanation
 from trainmaster.service.explain.why import Holder, WaitDiagnosis
 from trainmaster.service.submit import Submission
-
-NOT_CONSIDERED_YET = (
-    "waits beyond the jobs that a pass looks at, behind more of its lane than could start; "
-    "its turn to be considered comes as they leave"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +40,7 @@ class QueueStatus:
 
     position: int | None = None
     at_least: int | None = None
-    reason: reason_models.Reason | None = None
+    reason: Reason | None = None
     estimated_start: datetime | None = None
     earliest_start: datetime | None = None
     latest_start: datetime | None = None
@@ -58,11 +53,10 @@ def remarks_of(explanation: Explanation | None) -> QueueStatus:
     """What the plan says of a job."""
     if explanation is None:
         return QueueStatus()
-    not_considered = reason_models.Reason(type="NotConsideredYet", message=NOT_CONSIDERED_YET)
     return QueueStatus(
         explanation.position,
         explanation.at_least,
-        reason_view(explanation.reason) if explanation.considered else not_considered,
+        reason_view(explanation.reason if explanation.considered else NotConsideredYet()),
         explanation.estimated_start,
         explanation.earliest_start,
         explanation.latest_start,
@@ -87,17 +81,8 @@ def deadline_view(outlook: Outlook | None) -> forecast_models.Deadline | None:
         prospect=outlook.prospect.value,
         latest_start=outlook.latest_start,
         urgent_from=outlook.urgent_from,
-        message=outlook.words(),
+        message=outlook.message(),
     )
-
-
-def reason_view(reason: Reason | None) -> reason_models.Reason | None:
-    """A reason of the plan: its type, its words, and its own members."""
-    if reason is None:
-        return None
-    own: dict[str, Any] = {each.name: _listed(getattr(reason, each.name)) for each in fields(reason)}
-    kind = cast("reason_models.ReasonType", type(reason).__name__)
-    return reason_models.Reason(type=kind, message=reason.words(), **own)
 
 
 def job_view(job: Job, remarks: QueueStatus | None = None) -> job_models.Job:
@@ -263,7 +248,3 @@ def _earlier_view(earlier: AttemptTotals) -> job_models.EarlierAttempts | None:
         at_work_seconds=earlier.at_work,
         instance_seconds=earlier.served,
     )
-
-
-def _listed(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value

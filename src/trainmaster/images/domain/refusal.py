@@ -30,7 +30,7 @@ class Refusal:
     reason: str
     field: str = ""
 
-    def words(self) -> str:
+    def message(self) -> str:
         """The refusal as a sentence, and what was said then."""
         where = f" for its field {self.field}" if self.field else ""
         told = f"A request of that name was refused at {clock(self.at)}{where}"

@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Plan, Snapshot
-from trainmaster.domain.reasons.capacity import Behind, KeptForOther, WaitsForCapacity, WaitsForRelease
+from trainmaster.domain.reasons.capacity import Behind, ReservedForOther, WaitsForCapacity, WaitsForRelease
 from trainmaster.images.domain.endpoint import is_endpoint_pool, pool_parts
 
-_FOR_CAPACITY = (WaitsForCapacity, Behind, KeptForOther, WaitsForRelease)
+_FOR_CAPACITY = (WaitsForCapacity, Behind, ReservedForOther, WaitsForRelease)
 _SEEN_BY_NOW = timedelta(seconds=90)
 """There is a pass with every tick: who waits for longer has been counted by the process before this one."""
 

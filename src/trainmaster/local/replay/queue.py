@@ -222,7 +222,9 @@ class Replay:
     def _why(self) -> str:
         """The first reasons of the last pass, in words."""
         waits = self._last.plan.waits[:3] if self._last else ()
-        return "; ".join(f"{self._jobs[index_of(w.job.name)].job_id} {w.reason.words()}" for w in waits) or "no reason"
+        return (
+            "; ".join(f"{self._jobs[index_of(w.job.name)].job_id} {w.reason.message()}" for w in waits) or "no reason"
+        )
 
     def _played(self, index: int) -> Played:
         trace_job, held = self._jobs[index], self.held(index)

@@ -17,7 +17,7 @@ from trainmaster.domain.elastic.sizes import Cause, Elastic
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Preempt, Resize, Snapshot, Start, Wait
-from trainmaster.domain.reasons.capacity import BackingOff, CanNeverFit, Infeasible, KeptForOther, WaitsForCapacity
+from trainmaster.domain.reasons.capacity import BackingOff, CanNeverFit, Infeasible, ReservedForOther, WaitsForCapacity
 from trainmaster.domain.reasons.rules import BudgetSpent, Draining, GroupFull, PlanClosed, ShareFull, UserFull
 from trainmaster.domain.times import NEVER
 from trainmaster.planner.elastic.resize import (
@@ -237,7 +237,7 @@ class ScaleUp:
 
     def _not_before(self, wait: Wait) -> datetime:
         """Before when the job will not start: where it waits for others to end, not before the next of them does."""
-        if not isinstance(wait.reason, WaitsForCapacity | KeptForOther):
+        if not isinstance(wait.reason, WaitsForCapacity | ReservedForOther):
             return self.now
         return min(map(self._next_end, wait.job.demand.pools), default=self.now)
 

@@ -60,7 +60,7 @@ class RuleCheck:
         """The same but for the time until a job is tried again, which passes by itself."""
         self._shares.drop(job)
         reason = self._limits.refusal(job, units) or self._shares.refusal(job, units)
-        return "" if reason is None else reason.words()
+        return "" if reason is None else reason.message()
 
     def take(self, job: Job, units: Units) -> None:
         """The job would start on these units, and counts against those that come after it."""

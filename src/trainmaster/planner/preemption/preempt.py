@@ -62,7 +62,7 @@ def may_step_aside(job: Job) -> bool:
 def protected_until(job: Job, rules: Preemption, startup: float, now: datetime) -> datetime | None:
     """Until when the rules against thrashing protect an active job; None where they do not.
 
-    `NEVER` for one that has been preempted as often as a job may be.
+    `NEVER` for one that has been they have reached the preemption limit.
 
     Its own wishes go before the queue's rules. An attempt that is not at work yet counts from when it is expected to
     be, so that a job for which AWS has no instances is not protected for ever.

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from trainmaster.domain.capacity.units import Pool, Units, covers
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.reasons.capacity import CanNeverFit, Infeasible, KeptForOther, Reason, WaitsForCapacity
+from trainmaster.domain.reasons.capacity import CanNeverFit, Infeasible, ReservedForOther, WaitsForCapacity
+from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import Draining, NotInService
 
 Claimant = tuple[str, datetime]
@@ -55,5 +56,5 @@ def short(
     needed, there = units[pool], max(now(pool), 0)
     kept = claimant(pool)
     if kept is not None and free(pool) >= needed:
-        return KeptForOther(kept[0], pool, kept[1], needed, there)
+        return ReservedForOther(kept[0], pool, kept[1], needed, there)
     return WaitsForCapacity(pool, needed, there)

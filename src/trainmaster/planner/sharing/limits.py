@@ -14,7 +14,7 @@ from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job, held_for
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Budget, Share
-from trainmaster.domain.reasons.capacity import Reason
+from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import BudgetSpent, GroupFull, UserFull
 from trainmaster.domain.shares.usage import Spent, period_end, period_start, spent
 

@@ -19,7 +19,7 @@ from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job, held_for
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Order
-from trainmaster.domain.reasons.capacity import Reason
+from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import ShareFull
 from trainmaster.domain.shares.entitlement import Entitlements
 from trainmaster.images.domain.endpoint import is_endpoint_pool

@@ -15,7 +15,8 @@ from trainmaster.domain.jobs.deadline import Outlook, outlook
 from trainmaster.domain.jobs.job import ACTIVE, WAITING, Job
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Plan, Snapshot, Start, Wait
-from trainmaster.domain.reasons.capacity import Preempts, Reason
+from trainmaster.domain.reasons.capacity import Preempts
+from trainmaster.domain.reasons.reason import Reason
 from trainmaster.planner.forecast.forecast import Estimate, estimate
 from trainmaster.planner.orders.ranking import in_order
 from trainmaster.planner.reservations.expected_ends import Expectations

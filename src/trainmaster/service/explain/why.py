@@ -16,15 +16,15 @@ from trainmaster.domain.plan import Plan, Reservation, Snapshot
 from trainmaster.domain.reasons.capacity import (
     Behind,
     Infeasible,
-    KeptForOther,
     Preempts,
     PreemptsLater,
     Protected,
-    Reason,
+    ReservedForOther,
     Shrinks,
     WaitsForCapacity,
     WaitsForRelease,
 )
+from trainmaster.domain.reasons.reason import Reason
 from trainmaster.planner.reservations.expected_ends import Expectations
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.capacity.pool_use import pool_usage
@@ -34,7 +34,7 @@ MAX_HOLDERS = 10
 """Jobs in the way that are told by name, those first that are expected to end first."""
 MAX_TRIES = 6
 """Priorities that are tried, and other pools."""
-_PRIORITY_HELPS = WaitsForCapacity | KeptForOther | Behind
+_PRIORITY_HELPS = WaitsForCapacity | ReservedForOther | Behind
 _STARTS = "it starts with the next pass"
 _WAITS = "it is infeasible no more"
 _SIZE_HELPS = _PRIORITY_HELPS | PreemptsLater | Protected | WaitsForRelease | Preempts | Shrinks
@@ -216,7 +216,7 @@ def _elsewhere(tried: _Tried) -> Iterator[Advice]:
 
 def _split(tried: _Tried, reason: Infeasible) -> Iterator[Advice]:
     """As many instances as the largest pool of such instances has."""
-    demand, most = tried.job.demand, reason.most
+    demand, most = tried.job.demand, reason.largest
     if most:
         own = tuple(dict.fromkeys(units, most) for units in demand.alternatives[: demand.listed])
         fewer = replace(tried.job, demand=replace(demand, alternatives=own, instances=most), hold=None)

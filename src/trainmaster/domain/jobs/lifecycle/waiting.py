@@ -13,7 +13,7 @@ from datetime import datetime
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.jobs.job import ENDED, Job, JobState, ParentRule
 from trainmaster.domain.jobs.lifecycle.transition import move, note, waiting_state
-from trainmaster.domain.reasons.capacity import Reason
+from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import Held, NotBefore, WaitsForJobs
 
 
@@ -47,8 +47,11 @@ def release(job: Job, now: datetime, who: str) -> Job:
     if not _held_by_rules(freed, now):
         return _enter(freed, now, f"released by {who}")
     if job.held_by is None:
-        why = WaitsForJobs(job.after).words() if job.after else _not_before(job)
-        raise IllegalTransition(f"nobody holds job {job.name}: it {why}", field="hold", hint="it leaves by itself")
+        reason = held_reason(job)
+        why = "" if reason is None else f": it {reason.message()}"
+        raise IllegalTransition(
+            f"job {job.name} has no hold to release{why}", field="hold", hint="it enters the queue by itself"
+        )
     return note(freed, now, f"released by {who}")
 
 
@@ -89,7 +92,7 @@ def held_reason(job: Job) -> Reason | None:
         return WaitsForJobs(job.after)
     if job.held_by is None and job.not_before is not None:
         return NotBefore(job.not_before)
-    return Held(job.held_by or "somebody")
+    return Held(job.held_by or "an unknown user")
 
 
 def _follow(job: Job, parent: Job, now: datetime) -> Job:
@@ -119,7 +122,3 @@ def _enter(job: Job, now: datetime, reason: str) -> Job:
     if not job.attempts and job.not_before is not None:
         entry = max(entry, job.not_before)
     return move(job, waiting_state(job), now, reason, retry_at=None, held_by=None, entry_time=entry)
-
-
-def _not_before(job: Job) -> str:
-    return "" if job.not_before is None else f"is {NotBefore(job.not_before).words()}"
