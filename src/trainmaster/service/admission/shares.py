@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from trainmaster.domain.errors import BudgetExhausted, InvalidRequest, ShareNotAllowed
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.policy.roles import may_use
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy.roles import may_use
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, Policy, WhenSpent
 from trainmaster.domain.reasons.rules import BudgetSpent
 from trainmaster.domain.requests import did_you_mean, option_field
