@@ -105,7 +105,7 @@ def test_why_says_that_its_pool_is_being_drained() -> None:
         "message": f"can run only in {P5}, which is draining and starts no jobs",
         "pools": [P5],
     }
-    assert f"It can run only in {P5}, which is being drained" in explanation(a_view("job1", reason=reason), NOW)
+    assert f"It can run only in {P5}, which is draining" in explanation(a_view("job1", reason=reason), NOW)
 
 
 def test_why_says_where_it_runs_of_all_that_it_could_have_had() -> None:

@@ -25,7 +25,7 @@ from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Outcome
-from trainmaster.domain.jobs.attempt_totals import Earlier
+from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.reasons import REASONS as REGISTRY
 from trainmaster.domain.reasons import capacity, rules
@@ -328,7 +328,7 @@ def test_times_keep_their_microseconds():
 
 def test_attempts_that_are_not_kept_one_by_one_are_shown_as_sums():
     outcomes = {Outcome.RESIZED: 8, Outcome.PREEMPTED: 1}
-    earlier = Earlier(outcomes=outcomes, began_at=at(0), at_work=3_600.0, longest=1_800.0, served=7_200.0)
+    earlier = AttemptTotals(outcomes=outcomes, began_at=at(0), at_work=3_600.0, longest=1_800.0, served=7_200.0)
     shown = as_json(jobs.job_view(a_job(earlier=earlier)))
     assert shown["earlierAttempts"] == {
         "count": 9,

@@ -379,13 +379,13 @@ def test_a_gang_with_more_victims_than_a_transaction_holds_takes_several():
     assert [len(p.victims) for p in made.preemptions] == [80, 80, 40]
 
 
-@pytest.mark.parametrize("name", ["waits", "preempts", "tried", "held", "behind"])
+@pytest.mark.parametrize("name", ["waits", "preempts", "tried", "reserved", "behind"])
 def test_every_reason_is_a_sentence_that_names_what_is_waited_for(name):
     words = {
         "waits": WaitsForCapacity(P5, 8, 4).message(),
         "preempts": Preempts(("job1",), NOW).message(),
         "tried": BackingOff(NOW, "no room").message(),
-        "held": ReservedForOther("job9", P5, NOW, 2, 1).message(),
+        "reserved": ReservedForOther("job9", P5, NOW, 2, 1).message(),
         "behind": Behind("job9", P5).message(),
     }[name]
     assert name in words
