@@ -367,7 +367,7 @@ def test_an_infeasible_job_waits_blocks_nobody_and_runs_once_there_is_a_pool():
     submit(world, "plain", training_seconds=60)
     world.run_until_ended("plain")
     why = reason(world, "huge")
-    assert (type(why), why.needed, why.most, world.job("huge").state) == (Infeasible, 1, 0, JobState.PENDING)
+    assert (type(why), why.needed, why.largest, world.job("huge").state) == (Infeasible, 1, 0, JobState.PENDING)
     set_pools(world.api_context, [Pool(P4, 1), Pool("new", 1, type_=P5)])
     world.run_until_ended("huge")
     assert (world.job("huge").state, described(world, "huge")["ResourceConfig"]["InstanceType"]) == (

@@ -172,7 +172,7 @@ class TestWhatWouldHelpAJobThatNoPoolCouldHold:
     def test_a_plan_says_that_it_would_wait_and_why(self):
         request = a_request("new", options={"resources": str(ASKED)}, ResourceConfig={"VolumeSizeInGB": 30})
         said = a_world(pools=[a_pool(G5, 4)]).post("/plan", request).body
-        assert (said["decision"], said["reason"]["type"], said["reason"]["most"]) == ("wait", "Infeasible", 0)
+        assert (said["decision"], said["reason"]["type"], said["reason"]["largest"]) == ("wait", "Infeasible", 0)
         assert said["reason"]["resources"] == str(ASKED)
         assert said["warnings"][0].startswith("Infeasible for now")
 
