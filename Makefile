@@ -183,6 +183,10 @@ lint: .venv/.stamp ## Check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+.PHONY: lint-prose
+lint-prose: .venv/.stamp ## Check the words of docs, docstrings and comments
+	$(BIN)/python scripts/prose.py
+
 .PHONY: lint-template
 lint-template: .venv-sam/.stamp .venv-checkov/.stamp ## Check template.yaml with SAM, cfn-lint and checkov
 	$(SAM) validate --lint --region us-east-1

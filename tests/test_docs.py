@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shutil
@@ -212,3 +213,20 @@ def test_every_decision_record_says_what_it_found_and_decided():
 
 def test_the_changelog_has_something_unreleased():
     assert "## Unreleased" in text_of("CHANGELOG.md")
+
+
+TOUR = re.findall(r"`([\w/]+\.py)`(?::\s+`(\w+)`)?", text_of("docs/explanation/tour.md"))
+
+
+@pytest.mark.parametrize(("path", "name"), TOUR, ids=lambda value: value or "-")
+def test_the_tour_names_files_and_definitions_that_exist(path, name):
+    tree = ast.parse((SOURCE / path).read_text())
+    defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assigned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    assert not name or name in defined | assigned, f"{path} does not define {name}"
+
+
+def test_the_tour_has_ten_steps():
+    steps = re.findall(r"^(\d+)\. \*\*", text_of("docs/explanation/tour.md"), re.MULTILINE)
+    assert steps == [str(number) for number in range(1, 11)]
+    assert len(TOUR) >= 20

@@ -1,0 +1,43 @@
+"""The prose check finds what it says, in pages, docstrings and comments, and leaves code alone."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "prose.py"
+PAGE = "# Title\n\nA job that nobody wants.\n\n```sh\nnobody here\n```\n\n`whoever` is a name.\n"
+MODULE = '"""Whom to ask."""\n\nNAME = "nobody"\n# computed anew\n\n\ndef f():\n    """What is free."""\n'
+
+
+@pytest.fixture
+def prose(tmp_path):
+    spec = importlib.util.spec_from_file_location("prose", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.ROOT = tmp_path
+    module.register()
+    return module
+
+
+def lines(prose, name, text):
+    (prose.ROOT / name).write_text(text)
+    return sorted(finding.line for finding in prose.findings(name))
+
+
+def test_a_page_is_checked_outside_of_code(prose):
+    assert lines(prose, "page.md", PAGE) == [3]
+
+
+def test_docstrings_and_comments_are_checked_and_strings_are_not(prose):
+    assert lines(prose, "module.py", MODULE) == [1, 4, 8]
+
+
+def test_descriptions_of_a_template_are_checked(prose):
+    assert lines(prose, "template.yaml", "Parameters:\n  A:\n    Description: For whoever deploys.\n") == [3]
+
+
+def test_plain_words_pass(prose):
+    assert lines(prose, "page.md", "# Queue\n\nThe queue starts the job again.\n") == []
