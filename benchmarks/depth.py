@@ -42,7 +42,7 @@ def measure(waiting: int, told: Told = lambda _: None) -> dict[str, Any]:
 
 
 def _measured(world: MeteredWorld, told: Told) -> dict[str, Any]:
-    snapshot = world.api_context.store.survey()
+    snapshot = world.api_context.store.read_snapshot()
     told("planning")
     planner = milliseconds(lambda: schedule(snapshot, world.now(), random.Random(1)), times=200, at_most=10)
     told("passes")
@@ -79,8 +79,8 @@ def _one_ends(world: MeteredWorld, number: int) -> None:
 def answers(world: MeteredWorld) -> dict[str, Any]:
     """What the API's answers cost, in a deployment without image jobs; somebody has to wait and somebody to run."""
     app = build_app(SimpleNamespace(api_context=world.api_context, door=world.admission, image_queue=None))
-    waits = world.api_context.store.survey().waiting[0].name
-    runs = world.api_context.store.survey().active[0].name
+    waits = world.api_context.store.read_snapshot().waiting[0].name
+    runs = world.api_context.store.read_snapshot().active[0].name
     asked = {
         "GET /jobs/{waiting}": (f"/jobs/{waits}", {}),
         "GET /jobs/{running}": (f"/jobs/{runs}", {}),

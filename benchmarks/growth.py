@@ -61,7 +61,7 @@ def measure(size: Size) -> dict[str, Any]:
         meter = Meter(client)
         snapshot = store.begin_pass()
         passed = total(meter.reset().values())
-        store.survey()
+        store.read_snapshot()
         surveyed = total(meter.reset().values())
         reading = milliseconds(store.begin_pass, times=10, at_most=5)
     planning = milliseconds(lambda: schedule(snapshot, b.NOW, random.Random(1)), times=20, at_most=5)

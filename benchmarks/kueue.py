@@ -131,7 +131,7 @@ class Run:
         for name in report.started:
             # A decision counts from the end of its pass: some were carried out sooner.
             self.started.setdefault(name, self.end)
-        self._more = report.again
+        self._more = report.more_to_do
         wanted = report.plan.look_again
         self._look_again = None if wanted is None else max(wanted, self._clock.now() + TICK)
 

@@ -101,7 +101,7 @@ def _step(phase: str, verb: str, args: tuple[Any, ...]) -> str:
 _VERBS = {
     "pools": "read pools",
     "submit": "store job",
-    "survey": "survey",
+    "read_snapshot": "survey",
     "begin_pass": "fence and read",
     "request_of": "read request",
     "find": "find job",

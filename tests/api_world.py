@@ -19,7 +19,7 @@ from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.jobs.job import Job
 from trainmaster.handlers.api.app import build_app
 from trainmaster.images.local.memory_refusals import MemoryRefusals
-from trainmaster.local.memory.rendezvous import MemoryGroups
+from trainmaster.local.memory.rendezvous import MemoryRendezvousControl
 from trainmaster.local.memory.store import MemoryStore
 
 ALICE = "arn:aws:sts::111122223333:assumed-role/research/alice"
@@ -178,8 +178,8 @@ class ApiWorld:
         self.application.clock = self.clock
         self.application.store = self.store
         self.application.publisher = self.publisher
-        self.groups = MemoryGroups()
-        self.application.groups = self.groups
+        self.rendezvous = MemoryRendezvousControl()
+        self.application.rendezvous = self.rendezvous
         self.image_queue = SentImages()
         self.application.image_queue = self.image_queue
         self.refusals = MemoryRefusals(self.clock)

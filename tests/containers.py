@@ -20,7 +20,7 @@ import pytest
 from tests.contract.engines import Dynoxide, make_table
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb.rendezvous import DynamoGroups
+from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
 from trainmaster.adapters.dynamodb.table import Table
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -101,7 +101,7 @@ class Container:
 @pytest.fixture
 def groups(client, table):
     """The queue's side."""
-    return DynamoGroups(Table(client, table, time.sleep), SystemClock())
+    return DynamoRendezvousControl(Table(client, table, time.sleep), SystemClock())
 
 
 @pytest.fixture

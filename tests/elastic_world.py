@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from builders import P5
-from trainmaster.domain.elastic.rendezvous import Control, Group, Node, Role
+from trainmaster.domain.elastic.rendezvous import Control, Node, RendezvousState, Role
 from trainmaster.domain.elastic.sizes import Cause
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.plan import Plan, Resize
 from trainmaster.domain.policy.settings import Policy, Resizes
-from trainmaster.local.memory.rendezvous import MemoryGroups
-from trainmaster.ports import Groups, ResizeRequester, Store
+from trainmaster.local.memory.rendezvous import MemoryRendezvousControl
+from trainmaster.ports import RendezvousControl, ResizeRequester, Store
 from trainmaster.service.apply_plan import PassReport, carry_out
 from trainmaster.service.resizing.contract import Answer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
@@ -75,7 +75,7 @@ class Resizer:
         self.later: list[dict[str, Any]] = []
         self.sizes: dict[str, int] = {}
 
-    def ask(self, target: str, question: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def request_resize(self, target: str, question: Mapping[str, Any]) -> Mapping[str, Any] | None:
         self.asked.append({"target": target, **question})
         if self.silent:
             return None
@@ -100,11 +100,11 @@ class ElasticWorld(World):
         self.asked_at: dict[tuple[str, int], datetime] = {}
         self.stubborn: set[str] = set()
         self.torn: set[str] = set()
-        self.meeting: MemoryGroups = MemoryGroups()
+        self.meeting: MemoryRendezvousControl = MemoryRendezvousControl()
         super().__init__(dynamodb, policy=policy, **arguments)
-        self.groups: Groups = Watched(self.meeting, self.faults)
+        self.rendezvous: RendezvousControl = Watched(self.meeting, self.faults)
         asker: ResizeRequester = Watched(self.resizer, self.faults)
-        self.askers = {"function": asker, "event": asker}
+        self.resize_requesters = {"function": asker, "event": asker}
 
     def elastic(self, name: str, hook: str, **more: Any) -> Job:
         return self.submit_request(elastic_request(name, hook, **more))
@@ -121,7 +121,7 @@ class ElasticWorld(World):
         end = self.clock.now() + timedelta(seconds=limit)
         while not holds():
             assert self.clock.now() < end, [
-                (job.name, job.state, job.attempt) for job in self.api_context.store.survey().active
+                (job.name, job.state, job.attempt) for job in self.api_context.store.read_snapshot().active
             ]
             self.run(step, step=step)
 
@@ -171,7 +171,7 @@ class ElasticWorld(World):
                 Node(training_job_name=each, host="algo-1", role=Role.MEMBER, rank=rank)
                 for rank, each in enumerate(sorted(nodes))
             ]
-            self.meeting.stands(run, Group(round=1, complete=True, nodes=tuple(members)))
+            self.meeting.stands(run, RendezvousState(round=1, complete=True, nodes=tuple(members)))
 
     def in_use(self) -> Counter[str]:
         """As SageMaker tells it, but for jobs that somebody else has resized."""
@@ -189,7 +189,7 @@ class ElasticWorld(World):
 
     def _watch_for_tears(self, run: str, nodes: list[str]) -> None:
         """Note members that were stopped while they took part, and the job went on."""
-        group = self.meeting.group(run)
+        group = self.meeting.get(run)
         base = self.training_jobs.get(run)
         if group is None or base is None or base["TrainingJobStatus"] != "InProgress":
             return

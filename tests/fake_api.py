@@ -176,7 +176,7 @@ class FakeApi:
     def __init__(self) -> None:
         self.jobs: dict[str, dict[str, Any]] = {}
         self.pools = {"pools": [a_pool(P5, 2)], "version": 1}
-        self.groups: dict[str, dict[str, Any]] = {}
+        self.rendezvous: dict[str, dict[str, Any]] = {}
         self.calls: list[tuple[str, str, Any]] = []
         self.outage: list[int] = []
         self.page_length = 2
@@ -308,7 +308,7 @@ class FakeApi:
 
     def get_jobs_one(self, name: str, *rest: object) -> tuple[int, Any]:
         job = self._job(name)
-        return 200, self.groups.get(name, a_rendezvous(job)) if rest[0] == "rendezvous" else job
+        return 200, self.rendezvous.get(name, a_rendezvous(job)) if rest[0] == "rendezvous" else job
 
     def post_jobs_one(self, name: str, _: str, answer: dict[str, Any]) -> tuple[int, Any]:
         """The answer to a custom resize."""

@@ -149,7 +149,7 @@ class ImageRunsWorld(World):
         job = self.api_context.store.submit(
             Job(name=name, entry_time=self.now(), digest=name, **fields), {"jobId": name, "ours": "kept"}
         )
-        self.queue.wake(self.api_context.store.survey().pass_number)
+        self.queue.wake(self.api_context.store.read_snapshot().pass_number)
         return job
 
     def application(self) -> Application:
@@ -168,8 +168,8 @@ class ImageRunsWorld(World):
             "image_queue": watched(self.aside),
             "endpoints": watched(self.endpoints),
             "checkpoints": self,
-            "groups": self.groups,
-            "askers": self.askers,
+            "rendezvous": self.rendezvous,
+            "resize_requesters": self.resize_requesters,
         }
         assert application.images is not None
         training = SageMakerLauncher(self.sagemaker, QUEUE)

@@ -162,7 +162,7 @@ class ImageWorld:
 
     def names(self) -> Sequence[str]:
         """The jobs that wait."""
-        return [job.name for job in self.store.survey().waiting]
+        return [job.name for job in self.store.read_snapshot().waiting]
 
     def reasons(self) -> list[tuple[str, str | None]]:
         """Of what was set aside: why, and the field."""

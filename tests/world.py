@@ -27,11 +27,11 @@ from trainmaster.domain.errors import Throttled, Unavailable
 from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.handlers.manager import consume, metrics
-from trainmaster.local.memory.rendezvous import MemoryGroups
+from trainmaster.local.memory.rendezvous import MemoryRendezvousControl
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.memory.table import MemoryTable
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
-from trainmaster.ports import Groups, ResizeRequester, Store
+from trainmaster.ports import RendezvousControl, ResizeRequester, Store
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.change import ApiContext
 from trainmaster.service.submit import submit
@@ -233,8 +233,8 @@ class World:
         self.training_jobs: dict[str, dict[str, Any]] = {}
         self.opened: list[str] = []
         self.checkpoints: dict[str, datetime] = {}
-        self.groups: Groups = MemoryGroups()
-        self.askers: dict[str, ResizeRequester] = {}
+        self.rendezvous: RendezvousControl = MemoryRendezvousControl()
+        self.resize_requesters: dict[str, ResizeRequester] = {}
         self.simulator = SageMakerSimulator(self.clock, limits=limits, sink=self._on_event, **simulator)
         self.faults = faults or Faults()
         self.faults.overtake = self.second_manager
@@ -350,8 +350,8 @@ class World:
         application.__dict__["publisher"] = self.queue
         application.__dict__["launcher"] = SageMakerLauncher(self.sagemaker, QUEUE)
         application.__dict__["checkpoints"] = self
-        application.__dict__["groups"] = self.groups
-        application.__dict__["askers"] = self.askers
+        application.__dict__["rendezvous"] = self.rendezvous
+        application.__dict__["resize_requesters"] = self.resize_requesters
         return application
 
     def _store(self) -> Store:

@@ -140,7 +140,7 @@ class _Elastic(Replay):
     def looks_again(self, report: PassReport, now: datetime) -> datetime | None:
         """Also where members are still to be created or stopped, which the next tick's pass does."""
         found = super().looks_again(report, now)
-        if self._hook is not Hook.MEMBERS or not any(map(_moves, self.store.survey().active)):
+        if self._hook is not Hook.MEMBERS or not any(map(_moves, self.store.read_snapshot().active)):
             return found
         return min(filter(None, (found, next_tick(now, now))))
 

@@ -138,7 +138,7 @@ def _each(spent: Figures, count: int) -> Figures:
 
 def _check(stage: Stage, count: int) -> None:
     """As many run as the endpoints take, and all of them really: their regions were dispatched."""
-    active = stage.api_context.store.survey().active
+    active = stage.api_context.store.read_snapshot().active
     dispatched = {job for job, _, _ in stage.regions.messages}
     if len(active) != count or dispatched != {job.name for job in active} or stage.aside.letters:
         raise RuntimeError(f"{len(active)} run and {len(dispatched)} have regions, not {count}")

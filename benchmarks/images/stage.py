@@ -176,8 +176,8 @@ class Stage(MeteredWorld):
             "image_queue": self.aside,
             "endpoints": self.endpoints,
             "checkpoints": self,
-            "groups": self.groups,
-            "askers": self.askers,
+            "rendezvous": self.rendezvous,
+            "resize_requesters": self.resize_requesters,
         }
         if made.images is None:
             raise RuntimeError("a deployment with image jobs has none")

@@ -18,7 +18,7 @@ from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.local.simulator import VirtualClock
-from trainmaster.ports import Created, OpenJobs, Request
+from trainmaster.ports import CreateResult, OpenJobsPage, Request
 
 WORK, USE = "SIMULATOR_TRAINING_SECONDS", "BENCH_CPUS_IN_USE"
 """Variables of a task's request: seconds of work on cores of its own at speed 1, and the CPUs that it really keeps
@@ -94,17 +94,17 @@ class Machines:
                     self._say(node.take_done(), Status.COMPLETED)
         self._clock.move_to(time)
 
-    def create(self, job: Job, attempt: Attempt, request: Request) -> Created:
+    def create(self, job: Job, attempt: Attempt, request: Request) -> CreateResult:
         """Put a task on the machine of its pool; see `ports.Launcher`."""
         (pool, count), name = next(iter(attempt.units.items())), attempt.training_job_name
         if name in self._seen:
-            return Created.ALREADY_THERE
+            return CreateResult.ALREADY_THERE
         variables, node = request["Environment"], self._nodes[pool]
         node.move_to(self._clock.now())
         node.add(name, float(variables[WORK]), float(variables.get(USE, count)))
         self._units[name] = attempt.units
         self._say(name, Status.IN_PROGRESS, job.name)
-        return Created.NEW
+        return CreateResult.NEW
 
     def describe(self, training_job_name: str) -> Observation | None:
         """How a task stands; see `ports.Launcher`."""
@@ -117,12 +117,12 @@ class Machines:
     def end_warm_pool(self, training_job_name: str) -> None:
         """Nothing: they keep none."""
 
-    def open_jobs(self, since: datetime, token: str | None = None) -> OpenJobs:
+    def list_open_jobs(self, since: datetime, token: str | None = None) -> OpenJobsPage:
         """None that the queue does not know: there are no others."""
         del since, token
-        return OpenJobs(())
+        return OpenJobsPage(())
 
-    def training_plan(self, arn: str) -> PlanWindow | None:
+    def describe_training_plan(self, arn: str) -> PlanWindow | None:
         """None: there are none."""
         del arn
 

@@ -93,7 +93,7 @@ class Run:
         table = MemoryTable(passes=seed * PASSES_OF_A_SEED)
         self._store = MemoryStore(default_pools=cluster.pools, policy=policy, table=table)
         if catalogue is not None:
-            self._store.learn(catalogue)
+            self._store.save_catalogue(catalogue)
         self._world, launcher = self._made(profile or instant())
         self._hands = ManagerContext(self._store, launcher, VirtualTime(self._clock))
         self._submitted: list[float] = []
@@ -139,7 +139,7 @@ class Run:
             self.waits = {wait.job.name: wait.reason.message() for wait in report.plan.waits}
             self._look_again = next_tick(report.plan.look_again, time)
             self._world.run_until(time)
-            freed, looks = self._observe_changes(), report.again
+            freed, looks = self._observe_changes(), report.more_to_do
             arrived = self._submit_due(time)
 
     def _next_time(self) -> datetime | None:

@@ -37,7 +37,7 @@ from benchmarks.showing import RENDEZVOUS_MARKS
 from benchmarks.watching import Watch
 from benchmarks.world import TABLE, make_table
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb.rendezvous import DynamoGroups
+from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.local.stack.processes import ended_by_signals, free_port
 
@@ -58,7 +58,7 @@ def turns(only: Sequence[str], names: Sequence[str], repeats: int) -> Iterator[t
 def measured(client: Any, name: str, system: System, run: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """One chain under one engine."""
     chain, store = CHAINS[name], free_port()
-    groups = DynamoGroups(Table(client, TABLE, time.sleep), SystemClock())
+    groups = DynamoRendezvousControl(Table(client, TABLE, time.sleep), SystemClock())
     with ExitStack() as stack:
         dynamodb = stack.enter_context(Wire(urlsplit(client.meta.endpoint_url).port, options.latency / 1000))
         to_store = stack.enter_context(Wire(store)) if chain.cut and not system.ours else None

@@ -11,7 +11,7 @@ from benchmarks.rendezvous.group import LOOK, Agent, Group
 from benchmarks.rendezvous.pauses import at_once, longest_gap, pause, worlds
 from benchmarks.rendezvous.systems import training_job
 from benchmarks.rendezvous.wire import Wire
-from trainmaster.adapters.dynamodb.rendezvous import DynamoGroups
+from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
 from trainmaster.domain.elastic.rendezvous import Control
 
 SETTLING = 2.5
@@ -32,7 +32,7 @@ class Stage:
         limit: seconds after which a world will never come.
     """
 
-    def __init__(self, group: Group, wire: Wire, groups: DynamoGroups, limit: float) -> None:
+    def __init__(self, group: Group, wire: Wire, groups: DynamoRendezvousControl, limit: float) -> None:
         self.group = group
         self.wire = wire
         self.found: list[dict[str, Any]] = []
@@ -108,7 +108,7 @@ class Stage:
         def event() -> float:
             at, place = time.monotonic(), self.group.place
             job = training_job(place, agent.number)
-            self._groups.direct(place.run, Control(epoch=1, least=place.least, most=most, drain=(job,), grace=60.0))
+            self._groups.set(place.run, Control(epoch=1, least=place.least, most=most, drain=(job,), grace=60.0))
             return at
 
         return event
@@ -138,7 +138,7 @@ class Stage:
     def _charges(self) -> dict[int, int]:
         """Restarts that have been charged so far: by our engine to the job (0), else by torchrun to each agent."""
         if self.ours:
-            group = self._groups.group(self.group.place.run)
+            group = self._groups.get(self.group.place.run)
             return {0: group.restarts if group is not None else 0}
         self.group.look()
         seen = {number: agent.world() for number, agent in self.group.agents.items()}

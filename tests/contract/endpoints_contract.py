@@ -95,12 +95,12 @@ class EndpointPoolsContract:
     def test_a_queue_without_image_jobs_has_no_pools_of_endpoints(self, store):
         store.remember(an_endpoint(), None)
         store.submit(b.a_job("job1"), b.a_request("job1"))
-        assert image_pools(store.begin_pass()) == image_pools(store.survey()) == {}
+        assert image_pools(store.begin_pass()) == image_pools(store.read_snapshot()) == {}
 
     def test_waiting_image_jobs_bring_their_endpoints_pools(self, store):
         store.remember(an_endpoint(takes=8), None)
         store.submit(an_image_job("image1"), {"jobId": "image1"})
-        for snapshot in (store.begin_pass(), store.survey()):
+        for snapshot in (store.begin_pass(), store.read_snapshot()):
             assert snapshot.pools[SHIPS] == an_endpoint_pool(8)
             assert snapshot.pools.keys() == {b.P5, SHIPS}
             assert [job.name for job in snapshot.waiting] == ["image1"]
@@ -130,7 +130,7 @@ class EndpointPoolsContract:
     def test_what_a_deployment_says_of_endpoints_holds(self, engine):
         store = engine.open(caps=lambda endpoint, named: {pool_name(endpoint.key, each): 77 for each in named})
         store.submit(an_image_job("image1"), {})
-        assert image_pools(store.begin_pass()) == image_pools(store.survey()) == {SHIPS: 77}
+        assert image_pools(store.begin_pass()) == image_pools(store.read_snapshot()) == {SHIPS: 77}
 
     def test_endpoints_pools_are_in_no_settings(self, store):
         store.submit(an_image_job("image1"), {})
@@ -168,9 +168,9 @@ class EndpointPoolsContract:
         self.fill(store)
         snapshot = store.begin_pass()
         assert len(snapshot.waiting) == FIRST_OF_FULL
-        assert snapshot.waiting == store.survey().waiting[:FIRST_OF_FULL]
-        assert snapshot.cut_lanes == {snapshot.waiting[0].lane} == store.survey().cut_lanes
-        assert len(store.survey().waiting) == FIRST_OF_ENDPOINT
+        assert snapshot.waiting == store.read_snapshot().waiting[:FIRST_OF_FULL]
+        assert snapshot.cut_lanes == {snapshot.waiting[0].lane} == store.read_snapshot().cut_lanes
+        assert len(store.read_snapshot().waiting) == FIRST_OF_ENDPOINT
 
     def test_w15_a_lane_as_long_as_what_is_read_of_a_full_one_is_not_cut(self, store):
         self.fill(store, waiting=FIRST_OF_FULL)

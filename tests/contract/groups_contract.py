@@ -1,4 +1,4 @@
-"""What every implementation of `ports.Groups` does.
+"""What every implementation of `ports.RendezvousControl` does.
 
 A subclass gives `groups`, `written(run, text)`, which writes as nodes do, and `asked(run)`, which reads the control.
 """
@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from trainmaster.domain.elastic.rendezvous import Control, Group, Node, Role
-from trainmaster.domain.errors import UnreadableGroup
+from trainmaster.domain.elastic.rendezvous import Control, Node, RendezvousState, Role
+from trainmaster.domain.errors import UnreadableRendezvous
 
 CONTROL = Control(epoch=1, least=2, most=8, sizes=(2, 4, 8), drain=("bert-qstamp-1-m2",), grace=90.0)
 
@@ -28,15 +28,15 @@ def a_state(**members):
 
 class GroupsContract:
     def test_a_run_to_which_no_node_has_come_has_no_group(self, groups):
-        assert groups.group("bert") is None
+        assert groups.get("bert") is None
 
     def test_what_is_asked_of_a_run_makes_no_group_of_it(self, groups):
-        groups.direct("bert", CONTROL)
-        assert groups.group("bert") is None
+        groups.set("bert", CONTROL)
+        assert groups.get("bert") is None
 
     def test_a_group_is_as_its_nodes_have_written_it(self, groups, written):
         written("bert", a_state())
-        assert groups.group("bert") == Group(
+        assert groups.get("bert") == RendezvousState(
             round=2,
             complete=True,
             nodes=(
@@ -48,26 +48,26 @@ class GroupsContract:
 
     def test_asking_changes_nothing_of_the_group_and_the_group_nothing_of_what_is_asked(self, groups, written, asked):
         written("bert", a_state())
-        groups.direct("bert", CONTROL)
-        assert groups.group("bert").round == 2
+        groups.set("bert", CONTROL)
+        assert groups.get("bert").round == 2
         written("bert", a_state(round=3))
-        assert groups.group("bert").round == 3
+        assert groups.get("bert").round == 3
         assert asked("bert") == CONTROL
 
     def test_the_last_word_counts_and_saying_it_again_changes_nothing(self, groups, asked):
         later = replace(CONTROL, epoch=2, drain=())
         for control in (CONTROL, later, later):
-            groups.direct("bert", control)
+            groups.set("bert", control)
         assert asked("bert") == later
 
     def test_runs_have_nothing_to_do_with_each_other(self, groups, written, asked):
         written("bert", a_state())
-        groups.direct("bert", CONTROL)
-        assert groups.group("bert-qstamp-2") is None
+        groups.set("bert", CONTROL)
+        assert groups.get("bert-qstamp-2") is None
         assert asked("bert-qstamp-2") is None
 
     @pytest.mark.parametrize("text", ["", "[]", "{}", '{"nodes": 3}', "\x80\x04cbuiltins\nexec"])
     def test_what_no_node_of_ours_writes_is_told_as_such(self, groups, written, text):
         written("bert", text)
-        with pytest.raises(UnreadableGroup):
-            groups.group("bert")
+        with pytest.raises(UnreadableRendezvous):
+            groups.get("bert")

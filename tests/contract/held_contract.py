@@ -33,10 +33,10 @@ def stored(store, *jobs):
 
 def names(store, which, limit=100):
     """Names in a listing, page by page."""
-    page = store.browse(which, limit=limit)
+    page = store.list_jobs(which, limit=limit)
     listed = [*page.jobs]
     while page.cursor:
-        page = store.browse(which, limit=limit, cursor=page.cursor)
+        page = store.list_jobs(which, limit=limit, cursor=page.cursor)
         listed += page.jobs
     assert all(map(which.matches, listed))
     return [job.name for job in listed]
@@ -95,8 +95,8 @@ class DueContract:
 
     def test_a_cursor_of_another_listing_leads_to_nothing_more(self, store):
         stored(store, hold_if_needed("due", seconds=1), hold_if_needed("later", seconds=9), b.a_held_job("held"))
-        cursor = store.browse(HELD, limit=2).cursor
-        assert store.browse(Filter(due=b.at(2)), limit=2, cursor=cursor).jobs == ()
+        cursor = store.list_jobs(HELD, limit=2).cursor
+        assert store.list_jobs(Filter(due=b.at(2)), limit=2, cursor=cursor).jobs == ()
 
     def test_all_held_jobs_are_listed_those_that_a_time_holds_first(self, store):
         held = stored(
@@ -189,7 +189,7 @@ class ParentContract:
         (child,) = stored(store, hold_if_needed("child", after=["one"]))
         held = moved(store, child, lifecycle.hold(child, b.at(1), "ada"))
         assert not store.transition([(child, lifecycle.parent_ended(child, b.an_ended_job("one"), b.at(2)))])
-        assert store.browse(Filter(parent="one"), limit=5).jobs == (held,)
+        assert store.list_jobs(Filter(parent="one"), limit=5).jobs == (held,)
 
     def test_the_most_parents_that_a_job_may_have_are_kept(self, store):
         parents = [f"parent{n}" for n in range(16)]

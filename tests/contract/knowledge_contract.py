@@ -46,48 +46,48 @@ def a_start(store, name="job1"):
 
 class KnowledgeContract:
     def test_at_first_nothing_is_learned_and_what_ships_is_known(self, store):
-        for found in (store.settings(), store.survey(), store.begin_pass()):
+        for found in (store.settings(), store.read_snapshot(), store.begin_pass()):
             assert found.catalogue == Catalogue()
             assert found.catalogue.type_of(b.P5) == SHIPPED[b.P5]
 
     def test_what_was_learned_comes_with_settings_and_snapshots(self, store, other_store):
-        store.learn(LEARNED)
+        store.save_catalogue(LEARNED)
         assert store.settings().catalogue == other_store.settings().catalogue == LEARNED
-        assert store.survey().catalogue == other_store.begin_pass().catalogue == LEARNED
+        assert store.read_snapshot().catalogue == other_store.begin_pass().catalogue == LEARNED
 
     def test_settings_can_be_read_without_what_was_learned(self, store):
-        store.learn(LEARNED)
+        store.save_catalogue(LEARNED)
         assert store.settings(catalogue=False) == replace(store.settings(), catalogue=Catalogue())
 
     def test_the_last_one_to_learn_replaces_the_others(self, store, other_store):
-        store.learn(LEARNED)
+        store.save_catalogue(LEARNED)
         later = Catalogue({}, {b.P5: 5}, b.at(86_400))
-        other_store.learn(later)
+        other_store.save_catalogue(later)
         assert store.settings().catalogue == store.begin_pass().catalogue == later
-        store.learn(Catalogue())
+        store.save_catalogue(Catalogue())
         assert other_store.settings().catalogue == Catalogue()
 
     def test_it_has_no_part_in_the_settings_version_and_outlives_their_changes(self, store):
         before = store.settings()
-        store.learn(LEARNED)
+        store.save_catalogue(LEARNED)
         assert store.settings() == replace(before, catalogue=LEARNED)
         changed = store.set_settings(pools=[b.a_pool(cap=7)], version=before.version)
         assert changed.catalogue == LEARNED
         assert changed == store.settings()
 
     def test_it_outlives_a_new_deployment(self, engine):
-        engine.open(parameter="two").learn(LEARNED)
+        engine.open(parameter="two").save_catalogue(LEARNED)
         assert engine.open(pools=[b.a_pool(cap=9)], parameter="nine").settings().catalogue == LEARNED
 
     def test_learning_overtakes_no_pass(self, store):
         job, started, fence = a_start(store)
-        store.learn(LEARNED)
+        store.save_catalogue(LEARNED)
         assert store.transition([(job, started)], fence=fence)
 
     def test_every_type_that_there_is_can_be_learned_at_once(self, store):
         everything = {name: replace(kind, efa=kind.efa + 1) for name, kind in SHIPPED.items()}
-        store.learn(Catalogue(everything, dict.fromkeys(SHIPPED, 20), b.NOW))
-        assert store.survey().catalogue == Catalogue(everything, dict.fromkeys(SHIPPED, 20), b.NOW)
+        store.save_catalogue(Catalogue(everything, dict.fromkeys(SHIPPED, 20), b.NOW))
+        assert store.read_snapshot().catalogue == Catalogue(everything, dict.fromkeys(SHIPPED, 20), b.NOW)
 
 
 class CursorContract:
@@ -95,7 +95,7 @@ class CursorContract:
         assert store.begin_pass().cursors == Cursors()
         job, started, fence = a_start(store)
         assert store.transition([(job, started)], fence=fence, cursors=CURSORS)
-        assert store.survey().cursors == other_store.begin_pass().cursors == CURSORS
+        assert store.read_snapshot().cursors == other_store.begin_pass().cursors == CURSORS
         assert store.find("job1") == started
 
     def test_where_none_are_given_they_stay(self, store):

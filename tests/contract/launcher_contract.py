@@ -17,7 +17,7 @@ from trainmaster.domain.capacity.units import PlanStatus, PlanWindow
 from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, Throttled, Unavailable
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.policy.settings import FailureClass
-from trainmaster.ports import Created, Launcher
+from trainmaster.ports import CreateResult, Launcher
 
 QUEUE = "research"
 P4 = "ml.p4d.24xlarge"
@@ -118,7 +118,7 @@ def open_names(bench: Bench) -> list[str]:
     names: list[str] = []
     token = None
     for _ in range(MAX_PAGES):
-        page = bench.launcher.open_jobs(since, token)
+        page = bench.launcher.list_open_jobs(since, token)
         names.extend(page.names)
         token = page.token
         if token is None:
@@ -138,7 +138,7 @@ class Creates:
     """A training job comes to be, under the attempt's name and with its tags."""
 
     def test_a_new_attempt_is_there_afterwards(self, bench: Bench):
-        assert create(bench) is Created.NEW
+        assert create(bench) is CreateResult.NEW
         report = seen(bench)
         assert report.training_job_name == "job1"
 
@@ -160,12 +160,12 @@ class Creates:
         assert there["HyperParameters"] == {"epochs": "3"}
 
     def test_two_attempts_of_a_job_are_two_training_jobs(self, bench: Bench):
-        assert create(bench) is Created.NEW
-        assert create(bench, "job1-qstamp-2", number=2, queue_job="job1") is Created.NEW
+        assert create(bench) is CreateResult.NEW
+        assert create(bench, "job1-qstamp-2", number=2, queue_job="job1") is CreateResult.NEW
 
     def test_a_member_is_another_training_job_of_its_attempt(self, bench: Bench):
         create(bench)
-        assert create(bench, "job1-qstamp-1-m1", queue_job="job1") is Created.NEW
+        assert create(bench, "job1-qstamp-1-m1", queue_job="job1") is CreateResult.NEW
         assert bench.tags_of("job1-qstamp-1-m1") == bench.tags_of("job1")
 
     def test_a_request_that_is_none_is_refused(self, bench: Bench):
@@ -186,21 +186,21 @@ class KeepsNamesUnique:
 
     def test_our_own_attempt_is_already_there(self, bench: Bench):
         create(bench)
-        assert create(bench) is Created.ALREADY_THERE
+        assert create(bench) is CreateResult.ALREADY_THERE
 
     def test_so_is_a_member_of_it(self, bench: Bench):
         create(bench, "job1-qstamp-1-m1", queue_job="job1")
-        assert create(bench, "job1-qstamp-1-m1", queue_job="job1") is Created.ALREADY_THERE
+        assert create(bench, "job1-qstamp-1-m1", queue_job="job1") is CreateResult.ALREADY_THERE
 
     def test_it_is_already_there_when_it_has_ended_too(self, bench: Bench):
         create(bench)
         bench.let(DONE)
         job = a_job("job1", entry_time=bench.now() - timedelta(seconds=DONE))
-        assert bench.launcher.create(job, an_attempt(), a_request("job1")) is Created.ALREADY_THERE
+        assert bench.launcher.create(job, an_attempt(), a_request("job1")) is CreateResult.ALREADY_THERE
 
     def test_a_namesake_of_somebody_else_has_taken_the_name(self, bench: Bench):
         bench.create_elsewhere(a_request("job1", priority=7))
-        assert create(bench) is Created.NAME_TAKEN
+        assert create(bench) is CreateResult.NAME_TAKEN
         assert "trainmaster:queue" not in bench.tags_of("job1")
 
     @pytest.mark.parametrize(
@@ -220,12 +220,12 @@ class KeepsNamesUnique:
         }
         listed = [{"Key": key, "Value": value} for key, value in tags.items()]
         bench.create_elsewhere(a_request("job1", Tags=listed))
-        assert create(bench) is Created.NAME_TAKEN
+        assert create(bench) is CreateResult.NAME_TAKEN
 
     def test_so_has_our_own_from_before_the_job_entered(self, bench: Bench):
         create(bench)
         bench.let(DONE)
-        assert create(bench) is Created.NAME_TAKEN
+        assert create(bench) is CreateResult.NAME_TAKEN
 
 
 class Lives:
@@ -274,14 +274,14 @@ class Lives:
         for index in range(210):
             bench.create_elsewhere(a_request(f"short{index}"))
         bench.let(DONE)
-        assert bench.launcher.open_jobs(bench.now() - timedelta(days=1)).names == ()
+        assert bench.launcher.list_open_jobs(bench.now() - timedelta(days=1)).names == ()
         assert open_names(bench) == ["old"]
 
     def test_open_jobs_are_told_in_pages(self, bench: Bench):
         names = [f"job{index}" for index in range(101)]
         for name in names:
             bench.create_elsewhere(a_request(name))
-        page = bench.launcher.open_jobs(bench.now() - timedelta(days=1))
+        page = bench.launcher.list_open_jobs(bench.now() - timedelta(days=1))
         assert len(page.names) == 100
         assert page.token is not None
         assert sorted(open_names(bench)) == sorted(names)
@@ -292,7 +292,7 @@ class Lives:
         since = bench.now()
         bench.let(10)
         create(bench, "after")
-        assert bench.launcher.open_jobs(since).names == ("after",)
+        assert bench.launcher.list_open_jobs(since).names == ("after",)
 
 
 class Stops:
@@ -424,7 +424,7 @@ class RunsOut:
     def test_a_limit_that_the_attempt_itself_has_reached_is_no_obstacle(self, bench: Bench):
         bench.limit(P5, 1)
         create(bench)
-        assert create(bench) is Created.ALREADY_THERE
+        assert create(bench) is CreateResult.ALREADY_THERE
 
     def test_a_job_that_finds_no_instances_fails_for_that_and_says_so(self, bench: Bench):
         bench.capacity(P5, 0)
@@ -453,10 +453,10 @@ class Plans:
             (PlanStatus.EXPIRED, (hours[1], hours[28]), 28),
         ):
             bench.let((began + timedelta(hours=hour) - bench.now()).total_seconds())
-            assert bench.launcher.training_plan(arn) == PlanWindow(status, *window, 2)
+            assert bench.launcher.describe_training_plan(arn) == PlanWindow(status, *window, 2)
 
     def test_one_that_is_not_there_is_none(self, bench: Bench):
-        assert bench.launcher.training_plan(NO_PLAN) is None
+        assert bench.launcher.describe_training_plan(NO_PLAN) is None
 
     def test_a_job_waits_for_it_and_is_stopped_half_an_hour_before_it_ends(self, bench: Bench):
         arn = bench.buy_plan("spring", P5, (1, 3))
@@ -497,7 +497,7 @@ TROUBLES = {"throttled": Throttled, "broken": Unavailable, "silent": Unavailable
 CALLS = {
     "CreateTrainingJob": lambda bench: create(bench, "job2"),
     "DescribeTrainingJob": lambda bench: bench.launcher.describe("job1"),
-    "DescribeTrainingPlan": lambda bench: bench.launcher.training_plan(NO_PLAN),
+    "DescribeTrainingPlan": lambda bench: bench.launcher.describe_training_plan(NO_PLAN),
     "ListTrainingJobs": open_names,
     "StopTrainingJob": lambda bench: bench.launcher.stop("job1", end_warm_pool=False),
     "UpdateTrainingJob": lambda bench: bench.launcher.end_warm_pool("job1"),
@@ -521,7 +521,7 @@ class Fails:
         bench.next_call("CreateTrainingJob", trouble, after=True)
         with pytest.raises(Unavailable):
             create(bench)
-        assert create(bench) is Created.ALREADY_THERE
+        assert create(bench) is CreateResult.ALREADY_THERE
 
     def test_a_stop_whose_answer_was_lost_is_a_stop(self, bench: Bench):
         create(bench)
@@ -538,7 +538,7 @@ class Fails:
         bench.next_call(operation, trouble)
         with pytest.raises(TROUBLES[trouble]):
             create(bench)
-        assert create(bench) is Created.ALREADY_THERE
+        assert create(bench) is CreateResult.ALREADY_THERE
 
 
 class Reports:

@@ -72,7 +72,7 @@ def walk(store, which, limit):
     """All pages of a listing."""
     cursor, pages = None, []
     while True:
-        page = store.browse(which, limit=limit, cursor=cursor)
+        page = store.list_jobs(which, limit=limit, cursor=cursor)
         assert len(page.jobs) <= limit
         pages.append(page.jobs)
         cursor = page.cursor
@@ -115,12 +115,12 @@ def a_full_queue(store):
 
 class ListingContract:
     def test_an_empty_queue_lists_nothing(self, store):
-        page = store.browse(Filter(), limit=10)
+        page = store.list_jobs(Filter(), limit=10)
         assert (page.jobs, page.cursor) == ((), None)
 
     def test_active_waiting_held_then_the_newest_ended(self, store):
         jobs = a_full_queue(store)
-        page = store.browse(Filter(), limit=100)
+        page = store.list_jobs(Filter(), limit=100)
         assert [job.name for job in page.jobs] == [job.name for job in jobs]
         assert page.jobs == tuple(jobs)
         assert page.cursor is None
@@ -155,14 +155,14 @@ class ListingContract:
 
     def test_a_listing_goes_on_behind_its_cursor_whatever_has_moved(self, store):
         jobs = a_full_queue(store)
-        first = store.browse(Filter(states=WAITING), limit=2)
+        first = store.list_jobs(Filter(states=WAITING), limit=2)
         assert [job.name for job in first.jobs] == ["wait4", "wait1"]
         gone, following = jobs[4], jobs[5]
         store.transition([(gone, lifecycle.cancel(gone, b.at(50), "ada"))])
         store.transition([(following, lifecycle.cancel(following, b.at(50), "ada"))])
         store.submit(b.a_job("wait2b", priority=1, entry_time=b.at(-1)), b.a_request("wait2b"))
         store.submit(b.a_job("behind", priority=100), b.a_request("behind"))
-        rest = store.browse(Filter(states=WAITING), limit=10, cursor=first.cursor)
+        rest = store.list_jobs(Filter(states=WAITING), limit=10, cursor=first.cursor)
         assert [job.name for job in rest.jobs] == ["wait2", "wait2b", "wait5", "wait0"]
 
     @pytest.mark.parametrize("part", [ACTIVE, WAITING, frozenset({JobState.HELD}), ENDED], ids=lambda p: min(p).value)
@@ -174,21 +174,21 @@ class ListingContract:
             store.submit(job, b.a_request(job.name))
         names = [job.name for job in everything(store, limit=4)]
         assert sorted(names) == [f"job{n:02d}" for n in range(45)]
-        assert names == [job.name for job in store.browse(Filter(), limit=100).jobs]
+        assert names == [job.name for job in store.list_jobs(Filter(), limit=100).jobs]
 
     @pytest.mark.parametrize("cursor", GARBAGE, ids=range(len(GARBAGE)))
     def test_a_cursor_that_is_not_ours_is_refused(self, store, cursor):
         with pytest.raises(InvalidRequest) as refusal:
-            store.browse(Filter(), limit=10, cursor=cursor)
+            store.list_jobs(Filter(), limit=10, cursor=cursor)
         assert refusal.value.field == "cursor"
 
     def test_a_forged_cursor_only_says_where_to_go_on(self, store):
         a_full_queue(store)
         forged = cursor_of(["held", "active#run1"])
-        assert next(job.name for job in store.browse(Filter(), limit=10, cursor=forged).jobs) == "held1"
+        assert next(job.name for job in store.list_jobs(Filter(), limit=10, cursor=forged).jobs) == "held1"
 
     @pytest.mark.parametrize("limit", [0, -1, 1_001])
     def test_a_page_of_no_length_is_refused(self, store, limit):
         with pytest.raises(InvalidRequest) as refusal:
-            store.browse(Filter(), limit=limit)
+            store.list_jobs(Filter(), limit=limit)
         assert refusal.value.field == "limit"

@@ -19,8 +19,8 @@ def a_life(store: Store) -> list[object]:
         store.submit(child, b.a_request("child")) is child,
         store.submit(long, b.a_request("job2", Environment={"NOISE": "".join(map(chr, range(32, 12_000)))})) is long,
         store.set_settings(pools=[b.a_pool(cap=9)], version=store.settings().version).pools,
-        store.note_foreign({"other": {b.P5: 1}, "another": {b.P5: 1}}),
-        store.note_foreign({}, gone=["other"]),
+        store.update_external_jobs({"other": {b.P5: 1}, "another": {b.P5: 1}}),
+        store.update_external_jobs({}, gone=["other"]),
     ]
     snapshot = store.begin_pass()
     started = lifecycle.start(job, {b.P5: 1}, (), b.at(1))
@@ -38,16 +38,16 @@ def a_life(store: Store) -> list[object]:
         store.transition([(job, lifecycle.cancel(job, b.at(4), "bob"))]),
         store.transition([(lifecycle.keep_for(long, b.a_hold()), raised)]),
         store.transition([(child, waits)]),
-        store.browse(Filter(parent="job2"), limit=10).jobs,
+        store.list_jobs(Filter(parent="job2"), limit=10).jobs,
         store.transition([(waits, freed)]),
-        store.browse(Filter(due=b.at(61)), limit=10).jobs,
+        store.list_jobs(Filter(due=b.at(61)), limit=10).jobs,
         store.transition([(freed, lifecycle.enqueue_if_due(freed, b.at(61)))]),
         store.find("child"),
         store.find("job1"),
         store.find("job2"),
         store.request_of("job2"),
-        store.browse(Filter(), limit=10).jobs,
-        store.survey().waiting,
+        store.list_jobs(Filter(), limit=10).jobs,
+        store.read_snapshot().waiting,
         store.begin_pass().records,
     ]
     return answers

@@ -35,7 +35,7 @@ class ReadingContract:
             ],
         )
         assert store.begin_pass().waiting == tuple(sorted(jobs, key=lambda job: job.order))
-        assert store.survey().waiting == store.begin_pass().waiting
+        assert store.read_snapshot().waiting == store.begin_pass().waiting
 
     def test_a_pass_sees_active_and_waiting_jobs_apart(self, store):
         running, preempting = b.a_running_job("running"), b.a_preempting_job("preempting")
@@ -53,7 +53,7 @@ class ReadingContract:
         snapshot = store.begin_pass()
         assert snapshot.waiting == (*jobs[:32], lone)
         assert snapshot.cut_lanes == {jobs[0].lane}
-        assert store.survey().cut_lanes == {jobs[0].lane}
+        assert store.read_snapshot().cut_lanes == {jobs[0].lane}
 
     def test_a_lane_that_is_read_to_its_end_is_not_cut(self, store):
         jobs = fill(store, in_lane(32))
@@ -84,7 +84,7 @@ class ReadingContract:
 
     def test_foreign_units_are_not_counted_on(self, engine):
         store = engine.open(pools=[b.a_pool(cap=50, count_foreign=True)], parameter="fifty")
-        store.note_foreign({"other": {b.P5: 10}})
+        store.update_external_jobs({"other": {b.P5: 10}})
         jobs = fill(store, in_lane(60))
         assert store.begin_pass().waiting == tuple(jobs[:48])
 

@@ -64,7 +64,7 @@ def alike(found: Records, wanted: Records) -> bool:
 
 class RecordsContract:
     def test_nothing_is_known_before_anything_has_ended(self, store):
-        assert store.begin_pass().records == store.survey().records == Records()
+        assert store.begin_pass().records == store.read_snapshot().records == Records()
 
     def test_an_end_is_booked_by_the_commit_that_tells_it(self, store, other_store):
         before, after = ended(store, share="vision", image="image")
@@ -72,7 +72,7 @@ class RecordsContract:
         assert wanted.usage.accounts["vision"].gpu_seconds > 0
         assert wanted.history.run_time(before, 0, 0.5) == pytest.approx(3_600, rel=0.5)
         assert alike(store.begin_pass().records, wanted)
-        assert alike(other_store.survey().records, wanted)
+        assert alike(other_store.read_snapshot().records, wanted)
 
     def test_ends_add_up_in_the_order_in_which_they_came(self, store, other_store):
         wanted, stores = Records(), [store, other_store]
@@ -100,7 +100,7 @@ class RecordsContract:
             before, after = ended(store, name, units={pool: 1})
             wanted = booked(store.begin_pass().records, before, after, Policy(), b.pools_of(b.a_pool(), made))
         assert wanted.released == {b.G5: b.at(3_600)}
-        assert store.begin_pass().records.released == other_store.survey().records.released == wanted.released
+        assert store.begin_pass().records.released == other_store.read_snapshot().records.released == wanted.released
         store.set_settings(pools=[b.a_pool()])
         ended(store, "job3")
         assert store.begin_pass().records.released == {}

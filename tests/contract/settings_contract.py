@@ -79,7 +79,7 @@ class SettingsContract:
         assert changed.pools == b.pools_of(b.a_pool(cap=5), b.a_pool(b.G5, 8, count_foreign=True))
         assert changed.version > before.version
         assert store.settings() == other_store.settings() == changed
-        assert store.begin_pass().pools == store.survey().pools == changed.pools
+        assert store.begin_pass().pools == store.read_snapshot().pools == changed.pools
 
     def test_all_pools_are_replaced(self, store):
         store.set_settings(pools=[b.a_pool(b.G5)])
@@ -113,12 +113,12 @@ class SettingsContract:
 
     def test_what_the_manager_did_to_pools_is_noted_with_it_and_read_where_it_is_asked_for(self, store, other_store):
         before = store.settings()
-        changed = store.set_settings(pools=[b.a_pool(cap=5)], version=before.version, noted=[AN_EVENT])
+        changed = store.set_settings(pools=[b.a_pool(cap=5)], version=before.version, events=[AN_EVENT])
         assert changed.history == store.settings().history == ()
         assert other_store.settings(history=True) == replace(changed, history=(AN_EVENT,))
         assert other_store.settings(catalogue=False, history=True).history == (AN_EVENT,)
         gone = replace(AN_EVENT, at=b.at(9), deed=PoolAction.RETIRE, before=5, after=0, jobs=(), job_count=0)
-        store.set_settings(pools=[], noted=[gone])
+        store.set_settings(pools=[], events=[gone])
         assert store.settings(history=True).history == (AN_EVENT, gone)
         store.set_settings(pools=[b.a_pool(cap=1)])
         assert store.settings(history=True).history == (AN_EVENT, gone)
@@ -127,14 +127,14 @@ class SettingsContract:
         seen = store.settings().version
         other_store.set_settings(pools=[b.a_pool(cap=7)], version=seen)
         with pytest.raises(VersionConflict):
-            store.set_settings(pools=[b.a_pool(cap=3)], version=seen, noted=[AN_EVENT])
+            store.set_settings(pools=[b.a_pool(cap=3)], version=seen, events=[AN_EVENT])
         assert store.settings(history=True).history == ()
 
     def test_of_the_history_the_newest_are_kept(self, store):
         many = [replace(AN_EVENT, after=number) for number in range(MAX_EVENTS + 3)]
         for event in many[:3]:
-            store.set_settings(pools=[], noted=[event])
-        store.set_settings(pools=[], noted=many[3:])
+            store.set_settings(pools=[], events=[event])
+        store.set_settings(pools=[], events=many[3:])
         assert store.settings(history=True).history == tuple(many[3:])
 
     def test_deploying_the_same_parameter_again_changes_nothing(self, engine):
@@ -176,7 +176,7 @@ class SettingsContract:
         set_ = store.set_settings(policy=A_POLICY)
         assert set_.policy == A_POLICY
         assert store.settings() == other_store.settings() == set_
-        assert store.begin_pass().policy == other_store.survey().policy == A_POLICY
+        assert store.begin_pass().policy == other_store.read_snapshot().policy == A_POLICY
         assert store.set_settings(policy=Policy()).policy == other_store.settings().policy == Policy()
 
     def test_what_is_not_given_stays(self, store, other_store):
@@ -216,21 +216,21 @@ class SettingsContract:
         assert engine.open(policy=week).settings().policy == replace(week, hold_for=timedelta(hours=2))
 
     def test_foreign_jobs_come_change_and_go(self, store, other_store):
-        assert store.note_foreign({}) == {}
-        known = store.note_foreign({"a": {b.P5: 1}, "b": {b.G5: 2, b.P5: 1}})
+        assert store.update_external_jobs({}) == {}
+        known = store.update_external_jobs({"a": {b.P5: 1}, "b": {b.G5: 2, b.P5: 1}})
         assert known == {"a": {b.P5: 1}, "b": {b.G5: 2, b.P5: 1}}
-        assert other_store.note_foreign({"b": {b.G5: 3}}, gone=["a", "unknown"]) == {"b": {b.G5: 3}}
-        assert store.note_foreign({}) == {"b": {b.G5: 3}}
-        assert store.note_foreign({"b": {b.G5: 4}}, gone=["b"]) == {"b": {b.G5: 4}}
+        assert other_store.update_external_jobs({"b": {b.G5: 3}}, gone=["a", "unknown"]) == {"b": {b.G5: 3}}
+        assert store.update_external_jobs({}) == {"b": {b.G5: 3}}
+        assert store.update_external_jobs({"b": {b.G5: 4}}, gone=["b"]) == {"b": {b.G5: 4}}
 
     def test_foreign_units_count_in_the_pools_that_count_them(self, store):
         store.set_settings(pools=[b.a_pool(), b.a_pool(b.G5, 8, count_foreign=True)])
-        store.note_foreign({"a": {b.P5: 1, b.G5: 2}, "b": {b.G5: 3}, "c": {"ml.none": 1}})
+        store.update_external_jobs({"a": {b.P5: 1, b.G5: 2}, "b": {b.G5: 3}, "c": {"ml.none": 1}})
         assert store.begin_pass().foreign == {b.G5: 5}
-        assert store.survey().foreign == {b.G5: 5}
+        assert store.read_snapshot().foreign == {b.G5: 5}
 
     def test_foreign_jobs_are_no_jobs_of_ours(self, store):
-        store.note_foreign({"job1": {b.P5: 1}})
+        store.update_external_jobs({"job1": {b.P5: 1}})
         assert store.find("job1") is None
         snapshot = store.begin_pass()
         assert (snapshot.active, snapshot.waiting) == ((), ())

@@ -58,7 +58,7 @@ class SubmitContract:
         again = store.submit(b.a_job("job1", priority=9, digest="b" * 64), b.a_request("job1", priority=2))
         assert again == first
         assert store.request_of("job1") == b.a_request("job1", priority=1)
-        assert store.survey().waiting == (first,)
+        assert store.read_snapshot().waiting == (first,)
 
     @pytest.mark.parametrize(
         "later", [b.a_starting_job, b.a_running_job, b.a_preempted_job, b.a_held_job, b.an_ended_job, b.a_cancelled_job]
@@ -96,7 +96,7 @@ class SubmitContract:
         assert refusal.value.field == "Environment"
         assert str(refusal.value.hint).startswith("Environment is its largest part")
         assert store.find("job1") is None
-        assert store.survey().waiting == ()
+        assert store.read_snapshot().waiting == ()
 
     def test_any_text_is_kept(self, store):
         odd = 'é 日本 \U0001f682 # % $ / | , " \\ \n \x00'
@@ -275,9 +275,9 @@ class MoveContract:
 
 class FenceContract:
     def test_passes_are_numbered_one_by_one(self, store):
-        assert store.survey().pass_number == store.current_pass() == 0
+        assert store.read_snapshot().pass_number == store.current_pass() == 0
         assert [store.begin_pass().pass_number for _ in range(3)] == [1, 2, 3]
-        assert store.survey().pass_number == store.current_pass() == 3
+        assert store.read_snapshot().pass_number == store.current_pass() == 3
 
     def test_an_overtaken_pass_commits_nothing(self, store, other_store):
         job = b.a_job("job1")

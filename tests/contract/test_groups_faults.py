@@ -21,9 +21,9 @@ from faults import (
 from groups_contract import CONTROL, a_state
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb.rendezvous import DynamoGroups, row_of_run
+from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl, row_of_run
 from trainmaster.adapters.dynamodb.table import Table
-from trainmaster.domain.errors import Throttled, Unavailable, UnreadableGroup
+from trainmaster.domain.errors import Throttled, Unavailable, UnreadableRendezvous
 from trainmaster.worker.rendezvous.control import read_control
 from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
 
@@ -64,7 +64,7 @@ def nodes(dynoxide_engine):
 
 
 def a_manager(engine, client=None):
-    return DynamoGroups(Table(client or engine.client, engine.name, threading.Event().wait), SystemClock())
+    return DynamoRendezvousControl(Table(client or engine.client, engine.name, threading.Event().wait), SystemClock())
 
 
 def control(epoch):
@@ -76,11 +76,11 @@ def verbs(nodes, run=RUN):
     for epoch in range(1, VERBS // 2 + 1):
 
         def direct(groups, epoch=epoch):
-            groups.direct(run, control(epoch))
+            groups.set(run, control(epoch))
             assert nodes.asked() == epoch
 
         def look(groups):
-            assert groups.group(run).round == nodes.written
+            assert groups.get(run).round == nodes.written
 
         yield from (direct, look)
 
@@ -134,7 +134,7 @@ def test_nodes_that_write_between_the_tries_of_one_word_are_not_undone(dynoxide,
     Disturbed(client, fault, {1, 2})
     nodes.write()
     between.acts = dict.fromkeys((1, 2, 3), nodes.write)
-    a_manager(dynoxide_engine, client).direct(RUN, control(5))
+    a_manager(dynoxide_engine, client).set(RUN, control(5))
     assert (between.acts, nodes.written, nodes.asked()) == ({}, 4, 5)
     client.close()
 
@@ -144,7 +144,7 @@ def test_a_node_writes_under_what_it_has_read_though_the_queue_spoke_in_between(
     client, groups = dynoxide.client(), a_manager(dynoxide_engine)
     between, store = Between(client), DynamoStateStore(client, dynoxide_engine.name, RUN)
     for number in (1, 2, 3):
-        between.acts[number] = lambda number=number: groups.direct(RUN, control(number))
+        between.acts[number] = lambda number=number: groups.set(RUN, control(number))
     assert store.set_state(b"one") == (b"one", 1, True)
     Disturbed(client, answer_lost, {1})
     assert store.set_state(b"two", 1) == (b"two", 2, False)
@@ -191,9 +191,9 @@ def test_a_row_of_others_is_told_as_such_and_what_is_asked_is_said_beside_it(dyn
     foreign = {**key, **attributes, "rev": {"S": "first"}, "control": {"N": "1"}, "expires": {"S": "never"}}
     dynoxide_engine.client.put_item(TableName=dynoxide_engine.name, Item=foreign)
     for _ in range(2):
-        with pytest.raises(UnreadableGroup):
-            groups.group(RUN)
-        groups.direct(RUN, CONTROL)
+        with pytest.raises(UnreadableRendezvous):
+            groups.get(RUN)
+        groups.set(RUN, CONTROL)
     row = groups.table.get(row_of_run(RUN))
     assert {name: row[name] for name in (*attributes, "rev")} == {**attributes, "rev": foreign["rev"]}
     assert json.loads(row["control"]["S"])["epoch"] == CONTROL.epoch
@@ -204,7 +204,7 @@ def test_a_row_that_is_deleted_while_the_queue_looks_is_no_group(dynoxide, dynox
     client, groups = dynoxide.client(), a_manager(dynoxide_engine)
     between = Between(client)
     between.acts = {1: lambda: groups.table.delete(row_of_run(RUN))}
-    assert a_manager(dynoxide_engine, client).group(RUN) is None
-    groups.direct(RUN, CONTROL)
-    assert groups.group(RUN) is None
+    assert a_manager(dynoxide_engine, client).get(RUN) is None
+    groups.set(RUN, CONTROL)
+    assert groups.get(RUN) is None
     client.close()

@@ -51,4 +51,4 @@ class TestMoto(Creates):
         bench.create_elsewhere(a_request("ended"))
         assert bench.launcher.units_of("ended") == {}
         assert bench.launcher.describe("ended").terminal
-        assert bench.launcher.open_jobs(datetime(2026, 1, 1, tzinfo=UTC)).names == ()
+        assert bench.launcher.list_open_jobs(datetime(2026, 1, 1, tzinfo=UTC)).names == ()

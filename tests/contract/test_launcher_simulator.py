@@ -39,7 +39,7 @@ from trainmaster.adapters.sagemaker.observation import observation_of_event
 from trainmaster.adapters.sagemaker.service_model import use_trimmed_model
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.local.simulator import Account, SageMakerSimulator
-from trainmaster.ports import Created
+from trainmaster.ports import CreateResult
 
 CODES = {
     "throttled": "ThrottlingException",
@@ -226,7 +226,7 @@ def test_a_retry_of_botocores_own_after_a_lost_answer_is_already_there():
     config = Config(retries={"mode": "standard", "total_max_attempts": 2})
     bench.launcher = SageMakerLauncher(bench.simulator.client(config), QUEUE)
     bench.next_call("CreateTrainingJob", "silent", after=True)
-    assert create(bench) is Created.ALREADY_THERE
+    assert create(bench) is CreateResult.ALREADY_THERE
     assert [operation for operation, phase in bench.calls if phase == "before"] == [
         "CreateTrainingJob",
         "CreateTrainingJob",
@@ -243,13 +243,13 @@ def test_the_trimmed_model_that_is_deployed_serves_every_verb():
     )
     bench.simulator.attach(client)
     bench.launcher = SageMakerLauncher(client, QUEUE)
-    assert create(bench) is Created.NEW
-    assert create(bench) is Created.ALREADY_THERE
+    assert create(bench) is CreateResult.NEW
+    assert create(bench) is CreateResult.ALREADY_THERE
     bench.let(READY)
     bench.launcher.end_warm_pool("job1")
     assert bench.launcher.describe("job1").at_work
     assert bench.launcher.units_of("job1") == {P5: 1}
     assert open_names(bench) == ["job1"]
-    assert bench.launcher.training_plan(bench.buy_plan("spring", P5, (0, 8))).instances == 2
+    assert bench.launcher.describe_training_plan(bench.buy_plan("spring", P5, (0, 8))).instances == 2
     assert bench.launcher.stop("job1", end_warm_pool=True)
     assert {operation for operation, _ in bench.calls} == calls_in_the_adapter()

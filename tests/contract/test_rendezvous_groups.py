@@ -7,18 +7,18 @@ import pytest
 from groups_contract import CONTROL, GroupsContract, a_state
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb.rendezvous import KEPT, DynamoGroups, row_of_run
+from trainmaster.adapters.dynamodb.rendezvous import KEPT, DynamoRendezvousControl, row_of_run
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.document import value_of
 from trainmaster.domain.elastic.rendezvous import Control
-from trainmaster.domain.errors import UnreadableGroup
-from trainmaster.local.memory.rendezvous import MemoryGroups
+from trainmaster.domain.errors import UnreadableRendezvous
+from trainmaster.local.memory.rendezvous import MemoryRendezvousControl
 
 
 class TestMemoryGroups(GroupsContract):
     @pytest.fixture
     def groups(self):
-        return MemoryGroups()
+        return MemoryRendezvousControl()
 
     @pytest.fixture
     def written(self, groups):
@@ -36,7 +36,7 @@ class TestDynamoGroups(GroupsContract):
 
     @pytest.fixture
     def groups(self, table):
-        return DynamoGroups(table, SystemClock())
+        return DynamoRendezvousControl(table, SystemClock())
 
     @pytest.fixture
     def written(self, table):
@@ -65,17 +65,17 @@ class TestDynamoGroups(GroupsContract):
     def test_the_queue_touches_neither_the_state_nor_its_revision(self, groups, written, table):
         written("bert", a_state())
         before = table.get(row_of_run("bert"))
-        groups.direct("bert", CONTROL)
+        groups.set("bert", CONTROL)
         after = table.get(row_of_run("bert"))
         assert {name: after[name] for name in before} == before
         assert after.keys() - before.keys() == {"control", "expires"}
 
     def test_a_row_that_nobody_writes_any_more_expires(self, groups, table):
-        groups.direct("bert", CONTROL)
+        groups.set("bert", CONTROL)
         left = int(table.get(row_of_run("bert"))["expires"]["N"]) - SystemClock().now().timestamp()
         assert 0 <= KEPT.total_seconds() - left < 60
 
     def test_a_state_of_another_type_is_told_as_such(self, groups, table):
         table.set(row_of_run("bert"), st="text", rev=1)
-        with pytest.raises(UnreadableGroup):
-            groups.group("bert")
+        with pytest.raises(UnreadableRendezvous):
+            groups.get("bert")

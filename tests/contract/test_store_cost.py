@@ -80,7 +80,7 @@ def test_a_jobs_whole_life_costs_at_most_25_write_and_25_read_units(meter):
         return after
 
     measured("submit", lambda: store.submit(job, a_request_of_4_kb()))
-    measured("survey", store.survey)
+    measured("read_snapshot", store.read_snapshot)
     first = measured("pass", store.begin_pass)
     started = commit("start", job, lifecycle.start(job, {b.P5: 1}, (), b.at(3.3)), first.pass_number)
     measured("request", lambda: store.request_of(NAME))
@@ -97,7 +97,7 @@ def test_a_jobs_whole_life_costs_at_most_25_write_and_25_read_units(meter):
     own = {step: units for step, (units, _, _) in spent.items() if "pass" not in step}
     assert own == {
         "submit": 6,  # identity with request (2 KB), waiting row; twice for being a transaction
-        "survey": 0,
+        "read_snapshot": 0,
         "start": 6,  # one row deleted, one written, the fence checked; twice
         "request": 0,
         "launched": 1,
@@ -167,7 +167,7 @@ def test_held_jobs_cost_what_of_them_is_asked_for(meter):
         (Filter(parent="timed3"), 4, 1 + 4),
     ]:
         with meter.measured() as cost:
-            assert len(store.browse(which, limit=50).jobs) == found
+            assert len(store.list_jobs(which, limit=50).jobs) == found
         assert (cost.read_units, cost.write_units) <= (most, 0)
     child = store.find("child0")
     with meter.measured() as cost:
@@ -207,7 +207,7 @@ def test_going_on_in_a_listing_costs_the_same_however_far_it_has_come(dynoxide):
     store, cursor, costs = engine.open(), None, []
     while True:
         with meter.measured() as cost:
-            page = store.browse(Filter(), limit=20, cursor=cursor)
+            page = store.list_jobs(Filter(), limit=20, cursor=cursor)
         cursor = page.cursor
         if cursor is None:
             break

@@ -47,7 +47,7 @@ def test_a_rare_match_is_found_over_several_short_pages(deep):
 
 
 def test_a_page_looks_no_further_than_it_needs_to(deep):
-    page = deep.browse(Filter(states=frozenset({JobState.PENDING})), limit=5)
+    page = deep.list_jobs(Filter(states=frozenset({JobState.PENDING})), limit=5)
     assert [job.name for job in page.jobs] == [f"job{n:05d}" for n in range(5)]
     assert page.cursor is not None
 
@@ -67,7 +67,7 @@ def test_more_active_jobs_than_one_query_returns_are_all_seen(dynoxide_engine):
     write(dynoxide_engine, jobs)
     snapshot = dynoxide_engine.open().begin_pass()
     assert snapshot.active == tuple(jobs)
-    assert len(dynoxide_engine.open().browse(Filter(), limit=1_000).jobs) == 1_000
+    assert len(dynoxide_engine.open().list_jobs(Filter(), limit=1_000).jobs) == 1_000
 
 
 def test_memory_reads_a_pass_in_an_instant_however_many_wait(memory_engine):

@@ -116,16 +116,16 @@ def test_every_verb_raises_errors_of_the_domain_only(dynoxide, dynoxide_engine):
     calls = [
         lambda: store.submit(b.a_job("job2"), {}),
         store.begin_pass,
-        store.survey,
+        store.read_snapshot,
         store.current_pass,
         lambda: store.transition([(job, after)]),
         lambda: store.transition([(job, after)], fence=1),
         lambda: store.find("job1"),
         lambda: store.request_of("job1"),
-        lambda: store.browse(Filter(), limit=1),
+        lambda: store.list_jobs(Filter(), limit=1),
         store.settings,
         lambda: store.set_settings(pools=[]),
-        lambda: store.note_foreign({"other": {b.P5: 1}}),
+        lambda: store.update_external_jobs({"other": {b.P5: 1}}),
     ]
     for call in calls:
         with pytest.raises(TrainmasterError):

@@ -101,7 +101,7 @@ def test_a_survey_reads_the_pass_number_last_and_with_strong_consistency(dynoxid
     other.submit(b.a_job("job1"), b.a_request("job1"))
     other.begin_pass()
     between.acts = {3: other.begin_pass}
-    assert dynoxide_engine.open(client=between.client).survey().pass_number == 2
+    assert dynoxide_engine.open(client=between.client).read_snapshot().pass_number == 2
     *queries, (last, params) = between.asked
     assert (last, params["ConsistentRead"]) == ("GetItem", True)
     assert [(name, params["ConsistentRead"]) for name, params in queries] == [("Query", False), ("Query", False)]

@@ -52,7 +52,7 @@ def test_of_sixteen_who_submit_one_name_one_wins(engine):
 def test_submissions_do_not_disturb_each_other(engine):
     store = engine.open()
     at_once(8, lambda n: [store.submit(b.a_job(f"job{n}-{i}"), b.a_request(f"job{n}-{i}")) for i in range(10)])
-    assert len(store.browse(Filter(), limit=100).jobs) == 80
+    assert len(store.list_jobs(Filter(), limit=100).jobs) == 80
 
 
 def test_pass_numbers_are_never_given_out_twice(engine):
@@ -126,7 +126,7 @@ def test_managers_at_once_never_give_a_pool_out_twice(engine):
     timer.cancel()
     assert max(used) <= cap
     assert overtaken, "they never met, so this has shown nothing"
-    ended = store.browse(Filter(states=frozenset({JobState.FAILED})), limit=100).jobs
+    ended = store.list_jobs(Filter(states=frozenset({JobState.FAILED})), limit=100).jobs
     assert len(ended) == jobs
     assert all(len(job.attempts) == 1 for job in ended)
 

@@ -165,7 +165,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.versions[name].append(self.stores[0].find(name))
 
     def known_to(self, store, name, *, from_snapshot):
-        waiting = store.survey().waiting if from_snapshot else ()
+        waiting = store.read_snapshot().waiting if from_snapshot else ()
         return next((job for job in waiting if job.name == name), None) or store.find(name)
 
     @rule(cap=st.integers(0, 60), version=st.none() | st.integers(0, 4))
@@ -179,8 +179,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.both(lambda store: store.set_settings(policy=policy, version=version))
 
     @rule(n=numbers, units=st.integers(1, 3), gone=st.lists(numbers, max_size=3))
-    def note_foreign(self, n, units, gone):
-        self.both(lambda store: store.note_foreign({f"other{n}": {b.P5: units}}, [f"other{g}" for g in gone]))
+    def update_external_jobs(self, n, units, gone):
+        self.both(lambda store: store.update_external_jobs({f"other{n}": {b.P5: units}}, [f"other{g}" for g in gone]))
 
     @rule(
         states=st.sets(st.sampled_from(JobState), max_size=3),
@@ -188,7 +188,7 @@ class StoreMachine(RuleBasedStateMachine):
         pool=st.sampled_from([None, b.P5, b.G5]),
         limit=st.integers(1, 9),
     )
-    def browse(self, states, share, pool, limit):
+    def list_jobs(self, states, share, pool, limit):
         which = Filter(frozenset(states), share, pool)
         shown = self.both(lambda store: [(job.name, job.version) for job in everything(store, which, limit)])
         assert sorted(shown) == sorted(
@@ -205,7 +205,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost(self):
-        self.both(lambda store: shown(store.survey()))
+        self.both(lambda store: shown(store.read_snapshot()))
 
     def teardown(self):
         for name, known in self.versions.items():

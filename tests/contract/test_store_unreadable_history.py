@@ -44,7 +44,7 @@ def test_of_what_cannot_be_read_there_is_none_and_the_next_event_begins_it_anew(
         table.put(keyed(EVENTS, **values))
         assert store.settings(history=True).history == (), what
         before = store.settings()
-        changed = store.set_settings(pools=[b.a_pool(cap=5)], version=before.version, noted=[AN_EVENT])
+        changed = store.set_settings(pools=[b.a_pool(cap=5)], version=before.version, events=[AN_EVENT])
         assert changed.version > before.version, what
         assert store.settings(history=True).history == (AN_EVENT,), what
         said = [(record.levelname, record.getMessage()) for record in caplog.records if "history" in record.message]

@@ -10,7 +10,7 @@ from dataclasses import asdict
 import pytest
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb.rendezvous import DynamoGroups
+from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.elastic import rendezvous as domain
 from trainmaster.domain.jobs import attempt
@@ -37,7 +37,7 @@ CONTROLS = [
 @pytest.fixture
 def groups(dynoxide_engine):
     table = Table(dynoxide_engine.client, dynoxide_engine.name, threading.Event().wait)
-    return DynamoGroups(table, SystemClock())
+    return DynamoRendezvousControl(table, SystemClock())
 
 
 @pytest.fixture
@@ -66,14 +66,14 @@ def test_nodes_remember_as_many_restarts_as_a_bound_can_be_on():
 
 @pytest.mark.parametrize("control", CONTROLS)
 def test_what_the_queue_asks_is_what_nodes_are_asked(groups, store, control):
-    groups.direct(RUN, control)
+    groups.set(RUN, control)
     assert store.get_state() is None
     assert asdict(read_control(store.control)) == asdict(control)
 
 
 def test_a_lost_write_tells_a_node_what_is_asked_as_well(groups, store):
     store.set_state(b"one")
-    groups.direct(RUN, CONTROLS[0])
+    groups.set(RUN, CONTROLS[0])
     assert store.set_state(b"two", 7) == (b"one", 1, False)
     assert asdict(read_control(store.control)) == asdict(CONTROLS[0])
 
@@ -81,27 +81,27 @@ def test_a_lost_write_tells_a_node_what_is_asked_as_well(groups, store):
 def test_the_world_that_nodes_form_is_the_group_that_the_queue_sees(groups, store, dynoxide_engine):
     base, member = a_node(store, RUN), a_node(store, f"{RUN}-m1")
     base.join()
-    group = groups.group(RUN)
+    group = groups.get(RUN)
     (node,) = group.nodes
     assert (node.training_job_name, node.host, node.role, node.rank) == (RUN, "algo-1", domain.Role.MEMBER, 0)
     assert node.beats > 0
     assert (group.round, group.complete, group.closed, group.restarts) == (1, True, False, 0)
     waiting = member.joining()
-    while len(groups.group(RUN).nodes) < 2:
+    while len(groups.get(RUN).nodes) < 2:
         next(waiting)
-    assert groups.group(RUN).nodes[1].role in (domain.Role.WAITING, domain.Role.SPARE)
+    assert groups.get(RUN).nodes[1].role in (domain.Role.WAITING, domain.Role.SPARE)
     base.close("enough")
-    assert (groups.group(RUN).closed, groups.group(RUN).reason) == (True, "enough")
+    assert (groups.get(RUN).closed, groups.get(RUN).reason) == (True, "enough")
 
 
 def test_a_node_that_is_asked_to_leave_is_no_longer_held(groups, store):
     node = a_node(store, RUN)
     node.join()
-    assert groups.group(RUN).holds(RUN)
-    groups.direct(RUN, domain.Control(epoch=1, least=1, most=2, drain=(RUN,)))
+    assert groups.get(RUN).holds(RUN)
+    groups.set(RUN, domain.Control(epoch=1, least=1, most=2, drain=(RUN,)))
     with pytest.raises(Drained):
         node.join()
-    assert not groups.group(RUN).holds(RUN)
+    assert not groups.get(RUN).holds(RUN)
 
 
 def test_every_state_that_nodes_can_write_is_read():

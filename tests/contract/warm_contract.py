@@ -30,16 +30,16 @@ def completed(job):
 class WarmContract:
     def test_an_attempt_leaves_its_warm_pool_in_the_commit_that_ends_it(self, store, other_store):
         job = a_keeper(store)
-        assert store.survey().warm == ()
+        assert store.read_snapshot().warm == ()
         assert store.transition([(job, completed(job))])
         left = WarmPool("job1", {b.P5: 1}, "fit", b.UNTIL, priority=3)
-        assert store.survey().warm == other_store.begin_pass().warm == (left,)
+        assert store.read_snapshot().warm == other_store.begin_pass().warm == (left,)
 
     def test_a_commit_that_loses_leaves_none(self, store):
         job = a_keeper(store)
         store.transition([(job, lifecycle.ask_stop(job, b.NOW, "ada"))])
         assert not store.transition([(job, completed(job))])
-        assert store.survey().warm == ()
+        assert store.read_snapshot().warm == ()
 
     def test_a_job_that_waits_again_leaves_one_too(self, store):
         job = b.a_preempting_job("job1", keep_alive=True)
@@ -52,10 +52,10 @@ class WarmContract:
     def test_passes_write_and_forget_them(self, store, other_store):
         fence = store.begin_pass().pass_number
         assert store.transition([], fence=fence, warm=[OLD, FULL])
-        assert other_store.survey().warm == (FULL, OLD)
+        assert other_store.read_snapshot().warm == (FULL, OLD)
         used = replace(OLD, used_by="job1", until=b.at(7))
-        assert store.transition([], fence=fence, warm=[used], cold=["full", "never was"])
-        assert other_store.survey().warm == (used,)
+        assert store.transition([], fence=fence, warm=[used], ended_warm=["full", "never was"])
+        assert other_store.read_snapshot().warm == (used,)
 
     def test_one_is_used_with_the_start_of_a_job_or_not_at_all(self, store):
         job = b.a_job("job1")
@@ -65,25 +65,25 @@ class WarmContract:
         held = lifecycle.hold(job, b.NOW, "ada")
         store.transition([(job, held)])
         assert not store.transition([(job, started)], fence=fence, warm=[OLD])
-        assert store.survey().warm == ()
+        assert store.read_snapshot().warm == ()
         back = lifecycle.release(held, b.NOW, "ada")
         store.transition([(held, back)])
         again = lifecycle.start(back, {b.P5: 1}, (), b.NOW)
         assert store.transition([(back, again)], fence=fence, warm=[OLD])
-        assert (store.survey().warm, store.find("job1")) == ((OLD,), again)
+        assert (store.read_snapshot().warm, store.find("job1")) == ((OLD,), again)
 
-    @pytest.mark.parametrize("change", [{"warm": [OLD]}, {"cold": ["full"]}])
+    @pytest.mark.parametrize("change", [{"warm": [OLD]}, {"ended_warm": ["full"]}])
     def test_an_overtaken_pass_neither_writes_nor_forgets_any(self, store, other_store, change):
         first = store.begin_pass().pass_number
         store.transition([], fence=first, warm=[FULL])
         other_store.begin_pass()
         with pytest.raises(Fenced):
             store.transition([], fence=first, **change)
-        assert store.survey().warm == (FULL,)
+        assert store.read_snapshot().warm == (FULL,)
 
     def test_they_are_not_jobs(self, store):
         fence = store.begin_pass().pass_number
         store.transition([], fence=fence, warm=[OLD])
         assert store.find("old") is None
-        snapshot = store.survey()
+        snapshot = store.read_snapshot()
         assert (snapshot.active, snapshot.waiting, snapshot.foreign) == ((), (), {})

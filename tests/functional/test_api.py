@@ -237,7 +237,7 @@ def test_a_submission_reads_no_more_than_the_use_case_does(world, body):
     world.seed(a_job("other"))
     world.store.calls.clear()
     world.post("/add-job", body)
-    assert world.store.calls == {"settings": 1, "submit": 1, "survey": 1}
+    assert world.store.calls == {"settings": 1, "submit": 1, "read_snapshot": 1}
 
 
 def test_a_request_as_large_as_sagemaker_takes_is_taken(world):
@@ -504,7 +504,7 @@ def test_pools_are_changed_only_from_the_version_that_was_read(world):
 
 def test_what_others_hold_is_shown_where_it_counts():
     world = ApiWorld(pools=pools_of(a_pool(P5, 2, count_foreign=True), a_pool(G5, 2)))
-    world.memory.note_foreign({"theirs": {P5: 1, G5: 1}})
+    world.memory.update_external_jobs({"theirs": {P5: 1, G5: 1}})
     shown = {pool["name"]: (pool["foreign"], pool["free"]) for pool in world.get("/pools").body["pools"]}
     assert shown == {P5: (1, 1), G5: (0, 2)}
 

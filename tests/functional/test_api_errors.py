@@ -322,15 +322,15 @@ TROUBLE = {
     KeyError: (500, "InternalError", None),
 }
 READS = [
-    ("GET", "/jobs", "browse"),
+    ("GET", "/jobs", "list_jobs"),
     ("GET", "/jobs/job1", "find"),
     ("GET", "/jobs/job1", "request_of"),
-    ("GET", "/queue", "survey"),
+    ("GET", "/queue", "read_snapshot"),
     ("GET", "/pools", "settings"),
     ("DELETE", "/jobs/job1", "transition"),
     ("PATCH", "/jobs/job1", "transition"),
     ("PUT", "/pools", "set_settings"),
-    ("POST", "/plan", "survey"),
+    ("POST", "/plan", "read_snapshot"),
     ("POST", "/add-job", "submit"),
 ]
 
@@ -399,7 +399,7 @@ def shown(records):
         {"RoleArn": "arn:aws:iam::111122223333:role/other"},
     ],
 )
-@pytest.mark.parametrize("failing", [None, "survey"])
+@pytest.mark.parametrize("failing", [None, "read_snapshot"])
 def test_no_log_repeats_what_a_request_holds(world, caplog, path, change, failing):
     if failing:
         world.store.failing[failing] = ValueError(f"could not store {SECRET}")

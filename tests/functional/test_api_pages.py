@@ -62,19 +62,19 @@ def test_a_page_reads_the_queue_once_whatever_is_on_it(deep):
     for path in ("/queue", "/jobs"):
         deep.store.calls.clear()
         assert len(deep.get(path, limit="100").body["jobs"]) > DEEP
-        assert deep.store.calls["survey"] == 1
-        assert deep.store.calls["browse"] == 2
+        assert deep.store.calls["read_snapshot"] == 1
+        assert deep.store.calls["list_jobs"] == 2
         assert deep.store.calls["find"] == 0
 
 
 def test_a_page_of_jobs_that_a_pass_reads_is_told_without_reading_deeper(deep):
     assert names(deep.get("/queue", limit="10").body["jobs"])[-1] == "deep-009"
-    assert deep.store.calls["browse"] == 1
+    assert deep.store.calls["list_jobs"] == 1
 
 
 def test_a_page_without_waiting_jobs_reads_no_queue(deep):
     assert names(deep.get("/jobs", state="running").body["jobs"]) == ["running-0", "running-1"]
-    assert deep.store.calls == {"browse": 1}
+    assert deep.store.calls == {"list_jobs": 1}
 
 
 def test_jobs_beyond_what_a_pass_looks_at_are_told_so_and_when_they_will_start(deep):

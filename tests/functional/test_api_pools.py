@@ -37,7 +37,7 @@ def test_what_the_manager_did_is_told_where_it_is_asked_for_newest_first(world):
         NOW, PoolAction.EXPAND, "g6", "ml.g6.2xlarge", 0, 2, 1.95, "2 x (vcpus=4)", ("job1",), 3, "jobs wait"
     )
     world.memory.set_settings(
-        noted=[made, replace(made, deed=PoolAction.RETIRE, before=2, after=0, dollars_per_hour=0.0)]
+        events=[made, replace(made, deed=PoolAction.RETIRE, before=2, after=0, dollars_per_hour=0.0)]
     )
     assert world.get("/pools").body["history"] is None
     body = world.get("/pools", history="true").body
@@ -161,7 +161,7 @@ def test_a_pool_drains_until_nothing_holds_it_and_can_be_resumed(world):
 def test_a_pool_with_a_warm_pool_is_not_drained_yet(world):
     world.memory.transition([], warm=[WarmPool("old", {P5: 1}, "f", NOW.replace(year=2027))])
     assert world.patch(f"/pools/{P5}", {"draining": True}).body["state"] == "draining"
-    world.memory.transition([], cold=["old"])
+    world.memory.transition([], ended_warm=["old"])
     assert shown(world, P5)["state"] == "drained"
 
 
@@ -303,7 +303,7 @@ def test_a_deep_queue_is_not_read_to_its_end(world):
     assert (g5["waiting"], g5["waitingMore"], shown(world, P5)["waitingMore"]) == (32, True, False)
     reply = world.delete(f"/pools/{G5}")
     assert reply.error["message"].startswith("At least 32 waiting jobs could run nowhere else")
-    assert world.store.calls["browse"] == 0
+    assert world.store.calls["list_jobs"] == 0
 
 
 # ---------------------------------------------------------------- pools that the manager made

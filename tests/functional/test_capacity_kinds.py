@@ -63,7 +63,7 @@ def described(world, name):
 
 def reason(world, name):
     """Why a waiting job waits."""
-    snapshot = world.api_context.store.survey()
+    snapshot = world.api_context.store.read_snapshot()
     return explain_in(snapshot, world.now(), [world.job(name)])[name].reason
 
 
@@ -72,7 +72,7 @@ def outcomes(world, name):
 
 
 def usage(world, name=P5):
-    return pool_usage(world.api_context.store.survey(), world.now())[name]
+    return pool_usage(world.api_context.store.read_snapshot(), world.now())[name]
 
 
 # ---------------------------------------------------------------- a choice among pools
@@ -302,7 +302,7 @@ def test_checkpoints_tell_how_often_they_are_written():
 
 
 def warm_of(world):
-    return [(pool.training_job_name, pool.used_by) for pool in world.api_context.store.survey().warm]
+    return [(pool.training_job_name, pool.used_by) for pool in world.api_context.store.read_snapshot().warm]
 
 
 def left(world, name="job1", *, kind=P5, keep_alive=3000, **request):

@@ -38,12 +38,12 @@ def submit(world, name, pools="", *, keep_alive=0, **request):
 
 
 def reason(world, name):
-    snapshot = world.api_context.store.survey()
+    snapshot = world.api_context.store.read_snapshot()
     return explain_in(snapshot, world.now(), [world.job(name)])[name].reason
 
 
 def state(world, name=P5):
-    snapshot = world.api_context.store.survey()
+    snapshot = world.api_context.store.read_snapshot()
     return state_of(snapshot.pools[name], pool_usage(snapshot, world.now())[name])
 
 
@@ -79,14 +79,14 @@ def test_warm_pools_of_a_pool_that_drains_are_ended_and_none_is_left_after():
     submit(world, "runs", keep_alive=3000, training_seconds=900)
     world.run_until_ended("idle")
     world.run(30)
-    assert [pool.training_job_name for pool in world.api_context.store.survey().warm] == ["idle"]
+    assert [pool.training_job_name for pool in world.api_context.store.read_snapshot().warm] == ["idle"]
     drain(world)
     world.run(180)
-    assert world.api_context.store.survey().warm == ()
+    assert world.api_context.store.read_snapshot().warm == ()
     assert state(world) is State.DRAINING
     world.run_until_ended("runs")
     world.run(240)
-    assert (world.api_context.store.survey().warm, state(world)) == ((), State.DRAINED)
+    assert (world.api_context.store.read_snapshot().warm, state(world)) == ((), State.DRAINED)
     assert world.simulator.quotas.used(P5) == 0
 
 
@@ -182,8 +182,8 @@ class Queue(tuple):
 class Deep(MemoryStore):
     """A store that reads such a queue."""
 
-    def survey(self):
-        return replace(super().survey(), waiting=Queue(super().survey().waiting))
+    def read_snapshot(self):
+        return replace(super().read_snapshot(), waiting=Queue(super().read_snapshot().waiting))
 
 
 def test_whether_it_may_does_not_depend_on_who_waits_however_deep_the_queue():
@@ -204,4 +204,4 @@ def test_jobs_of_a_pool_that_was_removed_count_again_in_one_of_its_name_which_is
     with pytest.raises(PoolInUse, match="job1"):
         put_pool(world.api_context, INTO_ANOTHER[0])
     put_pool(world.api_context, LAB)
-    assert pool_usage(world.api_context.store.survey(), world.now())["lab"].used == 1
+    assert pool_usage(world.api_context.store.read_snapshot(), world.now())["lab"].used == 1

@@ -13,7 +13,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.handlers.api.app import answer
 from trainmaster.handlers.api.openapi import OPERATIONS
 from trainmaster.handlers.manager import consume, metrics
-from trainmaster.ports import Created, OpenJobs
+from trainmaster.ports import CreateResult, OpenJobsPage
 
 EVENTS = Path(__file__).parent.parent.parent / "events"
 API = sorted(EVENTS.glob("api-*.json"))
@@ -37,7 +37,7 @@ class ObedientLauncher:
 
     def create(self, job, attempt, request):
         self.created.append(attempt.training_job_name)
-        return Created.NEW
+        return CreateResult.NEW
 
     def stop(self, training_job_name, *, end_warm_pool):
         self.stopped.append(training_job_name)
@@ -49,8 +49,8 @@ class ObedientLauncher:
     def describe(self, training_job_name):
         return None
 
-    def open_jobs(self, since, token=None):
-        return OpenJobs(())
+    def list_open_jobs(self, since, token=None):
+        return OpenJobsPage(())
 
     def units_of(self, training_job_name):
         return {}

@@ -149,7 +149,7 @@ def test_pools_that_cannot_be_changed_now_hold_up_nothing_else(queue, error):
     store = CountingStore(queue.store)
     store.failing["set_settings"] = error
     report = run_pass(replace(queue.world.application().manager_context, store=store))
-    assert (report.made, report.lost, report.started) == ([], 1, ["other"])
+    assert (report.created_pools, report.conflicts, report.started) == ([], 1, ["other"])
     assert run_pass(queue.world.application().manager_context).made == [G5]
 
 
@@ -163,18 +163,18 @@ def test_a_pass_that_was_overtaken_starts_nothing_though_its_pool_may_be_there(q
             return self._store.set_settings(**given)
 
     report = run_pass(replace(manager_context, store=Overtaken(queue.store)))
-    assert (report.fenced, report.started, report.made, queue.made) == (True, [], [G5], {G5: 1})
+    assert (report.fenced, report.started, report.created_pools, queue.made) == (True, [], [G5], {G5: 1})
     assert run_pass(manager_context).started == ["job1"]
 
 
 def test_a_pass_tells_what_it_has_made_and_retired(queue):
     queue.ask("job1", training_seconds=5)
     report = run_pass(queue.world.application().manager_context)
-    assert (report.made, report.started) == ([G5], ["job1"])
+    assert (report.created_pools, report.started) == ([G5], ["job1"])
     queue.world.run_until_ended("job1")
     queue.world.simulator.advance((IDLE + timedelta(minutes=1)).total_seconds())
     report = run_pass(queue.world.application().manager_context)
-    assert (report.made, report.retired) == ([], [G5])
+    assert (report.created_pools, report.removed_pools) == ([], [G5])
 
 
 def test_a_pool_that_a_share_has_come_to_name_while_a_pass_decides_stays(queue):
@@ -191,7 +191,7 @@ def test_a_pool_that_a_share_has_come_to_name_while_a_pass_decides_stays(queue):
             return snapshot
 
     report = run_pass(replace(manager_context, store=Overtaken(store)))
-    assert (report.retired, report.lost, queue.made) == ([], 1, {G5: 1})
+    assert (report.removed_pools, report.conflicts, queue.made) == ([], 1, {G5: 1})
     assert run_pass(manager_context).retired == []
 
 

@@ -42,7 +42,7 @@ def place_of(world, name):
 
 
 def cursors_of(world):
-    return world.api_context.store.survey().cursors
+    return world.api_context.store.read_snapshot().cursors
 
 
 @pytest.mark.parametrize("placement", GOING_ROUND)

@@ -48,7 +48,7 @@ def test_a_sweep_of_500_jobs_20_at_a_time():
     for number in range(30):
         world.submit(f"other-{number}", kind=G5, training_seconds=60)
     world.run(40, step=20)
-    said = explain_in(world.api_context.store.survey(), world.now(), [world.job("trial-499")])["trial-499"]
+    said = explain_in(world.api_context.store.read_snapshot(), world.now(), [world.job("trial-499")])["trial-499"]
     assert said.reason == GroupFull("sweep", 20)
     world.run_until_ended(*names, limit=6000)
     assert set(world.states(*names).values()) == {"completed"}

@@ -301,7 +301,7 @@ class TestMany:
         for number, parent in enumerate(("running", "waiting", "child-0")):
             hand_in(world, f"child-{number}", after=parent)
         counting = CountingStore(world.api_context.store)
-        assert not dependencies.sweep(counting, counting.survey(), world.now())
+        assert not dependencies.sweep(counting, counting.read_snapshot(), world.now())
         assert counting.calls["find"] == 0
 
     def test_a_sweep_takes_many_parents_in_turns(self):
@@ -317,10 +317,10 @@ class TestMany:
         for number in range(5):
             counting = CountingStore(store)
             now = EPOCH + timedelta(minutes=10 * number)
-            assert dependencies.sweep(counting, store.survey(), now)
+            assert dependencies.sweep(counting, store.read_snapshot(), now)
             told.append(counting.calls["find"])
         assert max(told) <= dependencies.MAX_LOOKS
-        assert not store.browse(Filter(states=frozenset({JobState.HELD})), limit=10).jobs
+        assert not store.list_jobs(Filter(states=frozenset({JobState.HELD})), limit=10).jobs
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -496,7 +496,7 @@ def test_a_manager_overtaken_after_any_call_does_no_harm(story, chunk):
         told(story, overtake_after=number)
 
 
-@pytest.mark.parametrize("verb", ["browse", "transition"])
+@pytest.mark.parametrize("verb", ["list_jobs", "transition"])
 def test_a_person_whose_cancelling_dies_before_the_children_are_told(verb):
     """The sweep finds them: nothing but the parent's own row tells of its end."""
     world = World(profile=BRISK)
@@ -506,7 +506,7 @@ def test_a_person_whose_cancelling_dies_before_the_children_are_told(verb):
     hand_in(world, "child", after="parent")
     hand_in(world, "grandchild", after="child")
     api_context = replace(
-        world.api_context, store=Dying(world.api_context.store, verb, after=0 if verb == "browse" else 1)
+        world.api_context, store=Dying(world.api_context.store, verb, after=0 if verb == "list_jobs" else 1)
     )
     with pytest.raises(Killed):
         cancel(api_context, "parent", "ada")

@@ -461,7 +461,7 @@ def test_w18_a_request_enters_with_the_defaults_while_its_endpoint_cannot_be_des
     assert errors_told(capsys.readouterr().out)["ships"] in (1, [1])
     variants = {name: world.store.find(name).image_work.variant for name in world.names()}
     assert variants == {"any": "", "named": "blue"}
-    pools = {name: pool.cap for name, pool in world.store.survey().pools.items() if "ships" in name}
+    pools = {name: pool.cap for name, pool in world.store.read_snapshot().pools.items() if "ships" in name}
     assert pools == {"endpoint/ships": 2, "endpoint/ships/blue": 2}
     # Asked once for both, and not again before the next tick's turn.
     known = world.store.known(["ships"])["ships"]

@@ -149,7 +149,7 @@ def test_a_batch_is_taken_in_by_all_that_is_shipped(application, session):
     ((wake, _),) = messages(session, application.settings.wake_queue_url)
     assert json.loads(wake)["kind"] == "wake"
     # Two instances of 5 requests each, of which the image takes its load.
-    pool = store.survey().pools[POOL]
+    pool = store.read_snapshot().pools[POOL]
     assert pool.cap == 10
     assert store.known(["ships"])["ships"].instance_concurrency == 5
 
@@ -177,13 +177,13 @@ def test_w18_a_request_for_an_endpoint_that_cannot_be_described_is_moved_to_its_
     application.__dict__["intake"] = told
     assert deliver(application, an_image_request("early")) == {"batchItemFailures": []}
     store = application.store
-    assert store.survey().pools["endpoint/ships"].cap == 2
-    assert application.refresher.refresh(store.survey().waiting) == ()
-    assert settle_variants(store, store, application.clock, store.survey().waiting) == ("early",)
-    (job,) = store.survey().waiting
+    assert store.read_snapshot().pools["endpoint/ships"].cap == 2
+    assert application.refresher.refresh(store.read_snapshot().waiting) == ()
+    assert settle_variants(store, store, application.clock, store.read_snapshot().waiting) == ("early",)
+    (job,) = store.read_snapshot().waiting
     assert job.demand.alternatives == ({f"endpoint/ships/{job.image_work.variant}": job.image_work.load},)
     assert job.image_work.variant in {"blue", "green"}
-    assert {name: pool.cap for name, pool in store.survey().pools.items() if name.startswith("endpoint/")} == {
+    assert {name: pool.cap for name, pool in store.read_snapshot().pools.items() if name.startswith("endpoint/")} == {
         "endpoint/ships/blue": 10,
         POOL: 10,
     }

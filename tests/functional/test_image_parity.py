@@ -244,7 +244,7 @@ def test_of_two_that_start_an_attempt_one_does_and_what_the_header_told_stays():
     world = ImageWorld()
     world.deliver(an_image_request())
     job = world.store.find("harbour-7")
-    (start,) = plan_of(world.store.survey().pools.values(), waiting=[job]).starts
+    (start,) = plan_of(world.store.read_snapshot().pools.values(), waiting=[job]).starts
     first, second = (lifecycle.start(job, start.units, (), b.at(seconds)) for seconds in (1, 2))
     assert world.store.transition([(job, first)])
     assert not world.store.transition([(job, second)])

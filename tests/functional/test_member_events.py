@@ -12,7 +12,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.lifecycle import resizing
 from trainmaster.local.memory.store import MemoryStore
-from trainmaster.ports import OpenJobs
+from trainmaster.ports import OpenJobsPage
 from trainmaster.service.capacity.external import note_foreign
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.observe import observe
@@ -27,8 +27,8 @@ class Listing:
     def __init__(self, *names):
         self.names, self.asked = names, []
 
-    def open_jobs(self, since, token=None):
-        return OpenJobs(self.names)
+    def list_open_jobs(self, since, token=None):
+        return OpenJobsPage(self.names)
 
     def units_of(self, name):
         self.asked.append(name)

@@ -9,9 +9,9 @@ import pytest
 
 from builders import P5
 from elastic_world import BY_DECREE, EAGER, ElasticWorld
-from trainmaster.domain.elastic.rendezvous import Group, Node, Role
+from trainmaster.domain.elastic.rendezvous import Node, RendezvousState, Role
 from trainmaster.domain.elastic.sizes import Cause
-from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable, UnreadableGroup
+from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable, UnreadableRendezvous
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.service import launch, resizing
@@ -54,12 +54,12 @@ class Slow:
     def __init__(self, inner, meanwhile):
         self._inner, self._meanwhile = inner, meanwhile
 
-    def direct(self, run, control):
-        self._inner.direct(run, control)
+    def set(self, run, control):
+        self._inner.set(run, control)
 
-    def group(self, run):
+    def get(self, run):
         self._meanwhile()
-        return Group(round=1, complete=True)
+        return RendezvousState(round=1, complete=True)
 
 
 def test_a_slow_manager_leaves_members_alone_that_another_has_buried():
@@ -70,7 +70,9 @@ def test_a_slow_manager_leaves_members_alone_that_another_has_buried():
     job = lifecycle.resize(running, 1, Cause.SHRINK, now, until=now + timedelta(minutes=5))
     assert world.api_context.store.transition([(running, job)])
     manager_context = world.application().manager_context
-    buried = replace(manager_context, groups=Slow(world.groups, lambda: world.run_until(lambda: not members_of(world))))
+    buried = replace(
+        manager_context, rendezvous=Slow(world.rendezvous, lambda: world.run_until(lambda: not members_of(world)))
+    )
     assert resizing.advance(buried, job) == world.job("elastic")
     assert members_of(world) == ()
 
@@ -85,14 +87,14 @@ def test_who_has_left_stays_asked_to_until_its_training_job_has_ended():
     assert world.api_context.store.transition([(running, job)])
     base, gone, stays = job.attempt.training_job_names
     nodes = [Node(training_job_name=name, host="algo-1", role=Role.MEMBER, rank=0) for name in (base, stays)]
-    world.meeting.stands("elastic", Group(round=2, complete=True, nodes=tuple(nodes)))
+    world.meeting.stands("elastic", RendezvousState(round=2, complete=True, nodes=tuple(nodes)))
     manager_context = world.application().manager_context
     for _ in range(2):
         job = resizing.advance(manager_context, job)
         assert set(world.meeting.controls["elastic"].drain) == {gone, stays}
     assert [member.stop_sent for member in job.attempt.members] == [True, False]
     # What SageMaker says of its end takes it off the list.
-    job = launch.apply_observation(manager_context, job, launch.gone(gone))
+    job = launch.apply_observation(manager_context, job, launch.not_found(gone))
     resizing.advance(manager_context, job)
     assert world.meeting.controls["elastic"].drain == (stays,)
 
@@ -104,11 +106,11 @@ def members_of(world):
 class Foreign:
     """A rendezvous that none of our nodes has written."""
 
-    def direct(self, run, control):
+    def set(self, run, control):
         """It is said beside what is there."""
 
-    def group(self, run):
-        raise UnreadableGroup("The state of a rendezvous cannot be read: ValueError.")
+    def get(self, run):
+        raise UnreadableRendezvous("The state of a rendezvous cannot be read: ValueError.")
 
 
 def test_a_rendezvous_that_cannot_be_read_ends_no_pass_and_holds_a_member_no_longer_than_its_time():
@@ -117,7 +119,7 @@ def test_a_rendezvous_that_cannot_be_read_ends_no_pass_and_holds_a_member_no_lon
     world.run_until(lambda: world.job("elastic").state is JobState.RUNNING)
     world.decreed["elastic"] = 2
     world.run_until(lambda: world.size("elastic") == 2 and world.job("elastic").state is JobState.RUNNING)
-    world.groups = Foreign()
+    world.rendezvous = Foreign()
     world.decreed["elastic"] = 1
     world.submit("after", priority=-1, training_seconds=60)
     world.run_until(lambda: world.job("after").state is JobState.RUNNING)

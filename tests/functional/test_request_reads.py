@@ -120,7 +120,7 @@ def test_each_request_reads_as_many_snapshots_as_its_answer_needs():
     for name in REQUESTS:
         world.store.calls.clear()
         snapshots = send(world, name)
-        assert world.store.calls["survey"] == snapshots, name
+        assert world.store.calls["read_snapshot"] == snapshots, name
 
 
 def test_each_request_reads_the_state_as_often_in_dynamodb(dynamo_world, dynamodb):

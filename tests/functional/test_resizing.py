@@ -190,7 +190,7 @@ def test_members_are_no_foreign_training_jobs():
     pool = world.api_context.store.settings().pools[P5]
     world.api_context.store.set_settings(pools=[type(pool)(pool.name, pool.cap, count_foreign=True)], version=0)
     world.run(180)
-    assert world.api_context.store.survey().foreign == {}
+    assert world.api_context.store.read_snapshot().foreign == {}
 
 
 class TestSomebodyElse:

@@ -318,7 +318,7 @@ def described(world, name):
 
 
 def reason(world, name):
-    snapshot = world.api_context.store.survey()
+    snapshot = world.api_context.store.read_snapshot()
     return explain_in(snapshot, world.now(), [world.job(name)])[name].reason
 
 
@@ -401,7 +401,7 @@ def test_what_waits_has_a_place_and_an_estimate_with_the_pools_of_now():
     submit(world, "second", training_seconds=600)
     submit(world, "huge", HUGE)
     set_pools(world.api_context, [Pool("renamed", 1, type_=P4), Pool(P4, 1)])
-    snapshot = world.api_context.store.survey()
+    snapshot = world.api_context.store.read_snapshot()
     told = explain_in(snapshot, world.now(), [world.job("second"), world.job("huge")])
     assert told["second"].starts
     assert (told["huge"].position, told["huge"].estimated_start) == (1, None)

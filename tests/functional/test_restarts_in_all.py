@@ -6,13 +6,13 @@ import pytest
 
 import builders as b
 from api_world import StillClock
-from trainmaster.domain.elastic.rendezvous import Group
+from trainmaster.domain.elastic.rendezvous import RendezvousState
 from trainmaster.domain.elastic.sizes import Elastic, Hook, RestartBudget
 from trainmaster.domain.errors import Throttled
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.observation import Status
-from trainmaster.local.memory.rendezvous import MemoryGroups
+from trainmaster.local.memory.rendezvous import MemoryRendezvousControl
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.service.attempt_request import base_request, request_of_member
 from trainmaster.service.context import ManagerContext
@@ -27,9 +27,9 @@ class Life:
 
     def __init__(self, budget=TOTAL):
         elastic = Elastic(least=1, most=4, hook=Hook.MEMBERS, budget=budget)
-        self.groups, self.store = MemoryGroups(), MemoryStore(default_pools=b.pools_of())
+        self.rendezvous, self.store = MemoryRendezvousControl(), MemoryStore(default_pools=b.pools_of())
         self.manager_context = ManagerContext(
-            self.store, None, StillClock(b.at(100)), groups=self.groups, table="queue"
+            self.store, None, StillClock(b.at(100)), rendezvous=self.rendezvous, table="queue"
         )
         self.store.submit(b.a_job(elastic=elastic), b.a_request("job1"))
 
@@ -53,8 +53,10 @@ class Life:
         """The newest attempt ends, its member with it, after its nodes have counted so many restarts."""
         attempt = self.job.attempt
         if restarts is not None:
-            stands = Group(round=9, complete=True, restarts=restarts) if isinstance(restarts, int) else restarts
-            self.groups.stands(attempt.training_job_name, stands)
+            stands = (
+                RendezvousState(round=9, complete=True, restarts=restarts) if isinstance(restarts, int) else restarts
+            )
+            self.rendezvous.stands(attempt.training_job_name, stands)
         own = b.an_observation(self.job, status=status, failure_reason=reason)
         observe(self.manager_context, own)
         for member in attempt.members:
@@ -106,12 +108,12 @@ def test_an_end_whose_count_cannot_be_asked_for_now_is_taken_over_later():
     life.start()
 
     class Busy:
-        def group(self, run):
+        def get(self, run):
             raise Throttled("too many requests")
 
     calm, life.manager_context = (
         life.manager_context,
-        ManagerContext(life.store, None, life.manager_context.clock, groups=Busy()),
+        ManagerContext(life.store, None, life.manager_context.clock, rendezvous=Busy()),
     )
     with pytest.raises(Throttled):
         life.ends(3, IN_FULL)

@@ -70,7 +70,7 @@ def test_one_that_has_changed_meanwhile_keeps_no_other_from_starting():
         world.enter(name)
     report = carried(world, lambda: cancel(world.api_context, "one", "ada"))
     # They have come at once, so that they start by name.
-    assert (report.started, report.lost) == (["four", "three"], 1)
+    assert (report.started, report.conflicts) == (["four", "three"], 1)
     assert not world.job("one").attempts
     assert all(world.job(name).attempt.launched for name in report.started)
 

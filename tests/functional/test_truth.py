@@ -179,7 +179,7 @@ def test_the_queues_own_attempts_are_never_taken_for_foreign():
     world.submit("job2", priority=5, training_seconds=60)
     world.run_until_ended("job1", "job2")
     assert outcomes(world, "job1") == ["preempted", "completed"]
-    assert world.api_context.store.survey().foreign == {}
+    assert world.api_context.store.read_snapshot().foreign == {}
 
 
 def test_listing_keeps_to_two_requests_a_second():
@@ -195,7 +195,7 @@ def test_listing_keeps_to_two_requests_a_second():
     assert lists >= 6
     assert (world.clock.now() - before).total_seconds() >= 60 + (lists - 1) * 0.5 - 1
     world.run(900, step=60)
-    assert world.api_context.store.survey().foreign == {P5: 450}
+    assert world.api_context.store.read_snapshot().foreign == {P5: 450}
 
 
 def test_a_cap_can_change_while_jobs_run():
@@ -280,7 +280,7 @@ def test_a_full_pool_is_not_looked_at_again_at_once():
     for index in range(60):
         world.submit(f"job{index:03}", training_seconds=3000)
     world.settle()
-    assert world.api_context.store.survey().pass_number == 1
+    assert world.api_context.store.read_snapshot().pass_number == 1
 
 
 def test_groups_of_several_types_hold_all_their_pools_at_once():
@@ -328,7 +328,7 @@ def test_what_would_help_helps():
     world.run(60)
     world.submit("job2", training_seconds=60)
     world.run(60)
-    help_ = story(world.api_context.store.survey(), world.now(), world.job("job2")).advice
+    help_ = story(world.api_context.store.read_snapshot(), world.now(), world.job("job2")).advice
     assert [(advice.priority, advice.pool) for advice in help_] == [(4, None), (None, G5)]
     change(world.api_context, "job2", "ada", priority=help_[0].priority)
     world.run_until_ended("job2", limit=2000)

@@ -45,18 +45,18 @@ def as_one_process_says(lines, script, tmp_path):
 def test_a_job_of_jax_grows_and_shrinks_with_stable_ranks_and_the_sums_of_one_process(
     containers, groups, script, tmp_path
 ):
-    groups.direct(RUN, Control(epoch=1, least=1, most=2))
+    groups.set(RUN, Control(epoch=1, least=1, most=2))
     some = [containers(1, NONE), containers(2, NONE)]
     works(2, *some)
-    before = ranks_of(groups.group(RUN))
-    groups.direct(RUN, Control(epoch=2, least=1, most=3))
+    before = ranks_of(groups.get(RUN))
+    groups.set(RUN, Control(epoch=2, least=1, most=3))
     third = containers(3, NONE)
     works(3, *some, third)
-    assert ranks_of(groups.group(RUN)) == before | {THIRD: 2}
-    groups.direct(RUN, Control(epoch=3, least=1, most=2, drain=(THIRD,), grace=60.0))
+    assert ranks_of(groups.get(RUN)) == before | {THIRD: 2}
+    groups.set(RUN, Control(epoch=3, least=1, most=2, drain=(THIRD,), grace=60.0))
     assert third.ends() == 0, "a drained member ends in peace"
     works(2, *some)
-    group = groups.group(RUN)
+    group = groups.get(RUN)
     assert (ranks_of(group), group.restarts) == (before, 0)
     for one in some:
         one.stop()
@@ -79,7 +79,7 @@ def test_the_others_go_on_from_the_last_checkpoint_when_the_node_of_the_first_ra
     first.ends()
     others = [one for one in some if one is not first]
     works(2, *others, steps=15)
-    assert groups.group(RUN).restarts == 1
+    assert groups.get(RUN).restarts == 1
     for one in others:
         one.stop()
     assert [one.ends() for one in others] == [0, 0]
@@ -92,8 +92,8 @@ def test_the_others_go_on_from_the_last_checkpoint_when_the_node_of_the_first_ra
 
 @pytest.mark.slow
 def test_the_job_is_over_for_all_once_its_steps_are_done(containers, groups):
-    groups.direct(RUN, Control(epoch=1, least=2, most=2))
+    groups.set(RUN, Control(epoch=1, least=2, most=2))
     some = [containers(number, NONE, SM_HP_STEPS="20") for number in (1, 2, 3)]
     assert [one.ends() for one in some] == [0, 0, 0], "a spare included"
-    group = groups.group(RUN)
+    group = groups.get(RUN)
     assert (group.closed, group.reason) == (True, "done")

@@ -121,7 +121,7 @@ class Endpoints(RuleBasedStateMachine):
 
     @property
     def active(self):
-        return self.stores[0].survey().active
+        return self.stores[0].read_snapshot().active
 
     def now(self):
         self.seconds += 1
@@ -194,7 +194,7 @@ class Endpoints(RuleBasedStateMachine):
     def w3_no_job_is_lost_or_in_two_places(self):
         if not hasattr(self, "stores"):
             return
-        snapshot = self.stores[0].survey()
+        snapshot = self.stores[0].read_snapshot()
         names = [job.name for job in (*snapshot.active, *snapshot.waiting)]
         assert len(names) == len(set(names))
         ended = [job for job in map(self.stores[0].find, self.names()) if job.ended_at is not None]

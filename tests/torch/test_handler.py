@@ -76,11 +76,11 @@ def test_draining_the_first_rank_ends_it_in_peace_and_charges_nobody(agents, gro
     worlds(*some)
     drained = next(agent for agent in some if agent.info.rank == 0)
     job = f"bert-m{drained.address[-1]}"
-    groups.direct(RUN, Control(epoch=1, least=1, most=2, drain=(job,), grace=5.0))
+    groups.set(RUN, Control(epoch=1, least=1, most=2, drain=(job,), grace=5.0))
     stay = [agent for agent in some if agent is not drained]
     assert drained.ends() == 0
     assert sorted(worlds(*stay)) == [0, 1]
-    group = groups.group(RUN)
+    group = groups.get(RUN)
     assert not group.holds(job)
     assert (group.closed, group.restarts) == (False, 0)
 
@@ -91,14 +91,14 @@ def test_a_node_that_is_lost_is_missed_and_the_others_go_on_without_it(agents, g
     lost = next(agent for agent in some if agent.info.rank == 0)
     lost.dies()
     worlds(*(agent for agent in some if agent is not lost))
-    assert groups.group(RUN).restarts == 1
+    assert groups.get(RUN).restarts == 1
 
 
 def test_a_spare_waits_and_takes_the_place_of_a_node_that_is_lost(agents, groups):
     first, second = agents.open(1, 2, 2), agents.open(2, 2, 2)
     worlds(first, second)
     spare = agents.open(3, 2, 2)
-    eventually(lambda: [node.role for node in groups.group(RUN).nodes].count(Role.SPARE) == 1)
+    eventually(lambda: [node.role for node in groups.get(RUN).nodes].count(Role.SPARE) == 1)
     assert (first.handler.num_nodes_waiting(), spare.world) == (0, None)
     second.dies()
     worlds(first, spare)
@@ -110,7 +110,7 @@ def test_failed_workers_of_one_node_start_a_new_round_for_all_which_is_charged_o
     some[0].fails()
     eventually(lambda: all(agent.rounds == 2 for agent in some))
     assert worlds(*some) == before
-    assert groups.group(RUN).restarts == 1
+    assert groups.get(RUN).restarts == 1
 
 
 def test_a_job_that_has_used_up_its_restarts_ends_everywhere_with_the_reason(agents, groups, tmp_path):
@@ -124,7 +124,7 @@ def test_a_job_that_has_used_up_its_restarts_ends_everywhere_with_the_reason(age
         eventually(lambda rounds=rounds: all(agent.rounds == rounds for agent in some))
         some[0].fails()
     assert all(isinstance(agent.ends(), RendezvousClosedError) for agent in some)
-    reason = groups.group(RUN).reason
+    reason = groups.get(RUN).reason
     assert reason.startswith("trainmaster: restart budget spent")
     assert [each.ended() for each in notices] == [reason, reason]
 
@@ -133,19 +133,19 @@ def test_the_job_is_over_once_the_script_has_ended_on_all_nodes_and_a_spare_ends
     first, second = agents.open(1, 2, 2), agents.open(2, 2, 2)
     worlds(first, second)
     spare = agents.open(3, 2, 2)
-    eventually(lambda: len(groups.group(RUN).nodes) == 3)
+    eventually(lambda: len(groups.get(RUN).nodes) == 3)
     first.finishes()
     time.sleep(1.0)
-    assert not groups.group(RUN).closed, "the other one is still at work"
+    assert not groups.get(RUN).closed, "the other one is still at work"
     second.finishes()
     assert (first.ends(), second.ends(), spare.ends()) == (None, None, 0)
-    assert (groups.group(RUN).closed, groups.group(RUN).reason) == (True, "done")
+    assert (groups.get(RUN).closed, groups.get(RUN).reason) == (True, "done")
 
 
 def test_too_few_nodes_are_told_so_and_close_nothing(agents, groups):
     only = agents.open(1, 2, 2, join_timeout=0.5)
     assert isinstance(only.ends(), RendezvousTimeoutError)
-    group = groups.group(RUN)
+    group = groups.get(RUN)
     assert (group.closed, group.nodes) == (False, ())
 
 
@@ -174,7 +174,7 @@ def test_before_a_resize_workers_are_asked_to_save_and_waited_for(agents, tmp_pa
 
 def test_workers_that_never_answer_are_waited_for_no_longer_than_the_grace(agents, groups, tmp_path):
     tmp_path.chmod(0o700)
-    groups.direct(RUN, Control(epoch=1, least=1, most=2, grace=1.0))
+    groups.set(RUN, Control(epoch=1, least=1, most=2, grace=1.0))
     first = agents.open(1, 1, 2, notices=Answering(tmp_path))
     worlds(first)
     began = time.monotonic()
@@ -195,7 +195,7 @@ def test_a_container_that_is_being_stopped_leaves_once_its_workers_have_saved(ag
     notices.saved = number
     assert stopped.ends() == 0
     worlds(other)
-    assert not groups.group(RUN).closed
+    assert not groups.get(RUN).closed
 
 
 class Outage:
@@ -217,8 +217,8 @@ def test_an_outage_longer_than_the_expiry_costs_nothing_where_all_have_it(agents
     between.out.set()
     time.sleep(1.5 * QUICK["interval"] * QUICK["attempts"])
     between.out.clear()
-    beats = sum(node.beats for node in groups.group(RUN).nodes)
-    eventually(lambda: sum(node.beats for node in groups.group(RUN).nodes) > beats + 2)
+    beats = sum(node.beats for node in groups.get(RUN).nodes)
+    eventually(lambda: sum(node.beats for node in groups.get(RUN).nodes) > beats + 2)
     assert [agent.rounds for agent in some] == [1, 1]
 
 
@@ -231,7 +231,7 @@ def test_a_node_that_alone_is_cut_off_is_replaced_and_comes_back_into_a_later_wo
     assert third.rounds == 1, "it works on, and learns of nothing"
     between.out.clear()
     worlds(first, second, third)
-    assert len(groups.group(RUN).nodes) == 3
+    assert len(groups.get(RUN).nodes) == 3
 
 
 def test_torch_finds_the_handler_by_its_name(table, engine, monkeypatch):

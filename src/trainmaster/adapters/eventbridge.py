@@ -22,7 +22,7 @@ _KINDS: Mapping[str, type[ServiceTrouble]] = {
 """What an entry's `ErrorCode` means (EventBridge API, PutEventsResultEntry); any other may pass a little later."""
 
 
-class EventAsker:
+class EventResizeRequester:
     """Puts events (`events:PutEvents`).
 
     Args:
@@ -32,7 +32,7 @@ class EventAsker:
     def __init__(self, new_client: Callable[[], Any]) -> None:
         self._new_client = new_client
 
-    def ask(self, target: str, question: Mapping[str, Any]) -> None:  # noqa: ARG002 -- whoever hears it
+    def request_resize(self, target: str, question: Mapping[str, Any]) -> None:  # noqa: ARG002 -- whoever hears it
         """Put the question as the detail of an event; see `ports.ResizeRequester.ask`."""
         client = self._new_client()
         detail = json.dumps(question, separators=(",", ":"))

@@ -19,7 +19,7 @@ MAX_BYTES = 65_536
 """Of an answer; one is a few words."""
 
 
-class FunctionAsker:
+class LambdaResizeRequester:
     """Calls functions (`lambda:InvokeFunction`).
 
     Args:
@@ -30,7 +30,7 @@ class FunctionAsker:
     def __init__(self, new_client: Callable[[], Any]) -> None:
         self._new_client = new_client
 
-    def ask(self, target: str, question: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def request_resize(self, target: str, question: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Call the function; see `ports.ResizeRequester.ask`.
 
         One that takes longer than the client waits has been asked, and answers later. Raises `Unavailable` where the

@@ -18,7 +18,7 @@ from trainmaster.bootstrap.settings import PREFIX, Settings, parse_pools
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.images.domain.endpoint_set import caps_of
 from trainmaster.images.service.metrics import Meter
-from trainmaster.ports import Checkpoints, Clock, Groups, Launcher, Publisher, ResizeRequester
+from trainmaster.ports import Checkpoints, Clock, Launcher, Publisher, RendezvousControl, ResizeRequester
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.change import ApiContext
 from trainmaster.service.context import EVENT, FUNCTION, ManagerContext
@@ -66,7 +66,11 @@ class Application:
         """What the manager's use cases need."""
         manager_context = ManagerContext(self.store, self.launcher, self.clock, table=self.settings.table)
         return replace(
-            manager_context, checkpoints=self.checkpoints, groups=self.groups, askers=self.askers, images=self.images
+            manager_context,
+            checkpoints=self.checkpoints,
+            rendezvous=self.rendezvous,
+            resize_requesters=self.resize_requesters,
+            images=self.images,
         )
 
     @cached_property
@@ -230,20 +234,20 @@ class Application:
         return S3Checkpoints(lambda: self._clients.of("s3"))
 
     @cached_property
-    def groups(self) -> Groups:
+    def rendezvous(self) -> RendezvousControl:
         """The rendezvous of elastic jobs, on DynamoDB."""
-        from trainmaster.adapters.dynamodb.rendezvous import DynamoGroups
+        from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
 
-        return DynamoGroups(self._table, self.clock)
+        return DynamoRendezvousControl(self._table, self.clock)
 
     @cached_property
-    def askers(self) -> Mapping[str, ResizeRequester]:
+    def resize_requesters(self) -> Mapping[str, ResizeRequester]:
         """Those who ask others to resize jobs; a client is made when one first does."""
-        from trainmaster.adapters.eventbridge import EventAsker
-        from trainmaster.adapters.lambda_hook import FunctionAsker
+        from trainmaster.adapters.eventbridge import EventResizeRequester
+        from trainmaster.adapters.lambda_hook import LambdaResizeRequester
 
-        function = FunctionAsker(lambda: self._clients.of("lambda", tries=1))
-        return {FUNCTION: function, EVENT: EventAsker(lambda: self._clients.of("events"))}
+        function = LambdaResizeRequester(lambda: self._clients.of("lambda", tries=1))
+        return {FUNCTION: function, EVENT: EventResizeRequester(lambda: self._clients.of("events"))}
 
     @cached_property
     def region_queue(self) -> RegionQueue:

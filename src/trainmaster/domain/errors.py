@@ -132,7 +132,7 @@ class NotPermitted(ServiceTrouble):
     """Our own role lacks a permission (`AccessDeniedException`)."""
 
 
-class UnreadableGroup(ServiceTrouble):
+class UnreadableRendezvous(ServiceTrouble):
     """The state of a rendezvous is none that a release of ours writes; whoever may write its row has written this."""
 
 

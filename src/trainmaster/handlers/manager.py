@@ -19,7 +19,7 @@ from trainmaster.images.domain.work import is_run
 from trainmaster.images.handlers.metrics import tell_errors, tell_figures
 from trainmaster.images.service.variants import settle_variants
 from trainmaster.service.apply_plan import PassReport
-from trainmaster.service.faults import log_fields, types_of
+from trainmaster.service.faults import error_types, log_fields
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
 from trainmaster.service.wake import wake
@@ -106,7 +106,7 @@ def _take_over_or_set_aside(application: bootstrap.Application, record: dict[str
         _set_aside(application, record, error.message)
     except Exception as error:  # noqa: BLE001 -- a fault of ours, which must not keep everybody else's news
         work.faults.append(str(record.get("messageId")))
-        _set_aside(application, record, f"a fault of the queue's: {types_of(error)}", **log_fields(error))
+        _set_aside(application, record, f"a fault of the queue's: {error_types(error)}", **log_fields(error))
 
 
 def _set_aside(application: bootstrap.Application, record: dict[str, Any], cause: str, **told: object) -> None:
@@ -155,7 +155,7 @@ def _run_passes(application: bootstrap.Application, context: LambdaContext, *, t
         _tell_of_images(application, report, began)
         if tick and number == 0:
             _refresh_endpoints(application, report)
-        if not report.again:
+        if not report.more_to_do:
             return
         if context.get_remaining_time_in_millis() < _ENOUGH_TIME:
             break
@@ -209,11 +209,11 @@ def _tell(report: PassReport) -> None:
             "started": report.started,
             "preempted": report.preempted,
             "resized": report.resized,
-            "returned": report.returned,
-            "cooled": report.cooled,
-            "made": report.made,
-            "retired": report.retired,
-            "lost": report.lost,
+            "requeued": report.requeued,
+            "ended_warm_pools": report.ended_warm_pools,
+            "created_pools": report.created_pools,
+            "removed_pools": report.removed_pools,
+            "conflicts": report.conflicts,
             "fenced": report.fenced,
             "throttled": report.throttled,
             "faults": report.faults,

@@ -17,7 +17,7 @@ from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.capacity.units import PlanWindow, Pool, Units
 from trainmaster.domain.capacity.warm_pools import WarmPool
-from trainmaster.domain.elastic.rendezvous import Control, Group
+from trainmaster.domain.elastic.rendezvous import Control, RendezvousState
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.listing import Filter
@@ -70,7 +70,7 @@ class Store(Protocol):
         """Begin a pass: fence all earlier ones, then read with strong consistency."""
         ...
 
-    def survey(self) -> Snapshot:
+    def read_snapshot(self) -> Snapshot:
         """The same reading without a fence, for answers and dry runs; `pass_number` is strongly consistent."""
         ...
 
@@ -84,7 +84,7 @@ class Store(Protocol):
         *,
         fence: int | None = None,
         warm: Sequence[WarmPool] = (),
-        cold: Sequence[str] = (),
+        ended_warm: Sequence[str] = (),
         cursors: Cursors | None = None,
     ) -> bool:
         """Commit jobs' changes (before, after), all or none; whether it won.
@@ -104,7 +104,7 @@ class Store(Protocol):
         """The request as submitted. Raises `JobNotFound`."""
         ...
 
-    def browse(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
+    def list_jobs(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
         """Jobs that match: active ones, waiting ones in queue order, held ones, then the newest ended.
 
         Raises `InvalidRequest` for a cursor that is not one of ours.
@@ -121,7 +121,7 @@ class Store(Protocol):
         pools: Sequence[Pool] | None = None,
         policy: Policy | None = None,
         version: int | None = None,
-        noted: Sequence[PoolEvent] = (),
+        events: Sequence[PoolEvent] = (),
     ) -> QueueSettings:
         """Replace the pools, the policy, or both; what is None stays. Returns what is in force then.
 
@@ -129,7 +129,7 @@ class Store(Protocol):
         """
         ...
 
-    def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
+    def update_external_jobs(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
         """Add and remove training jobs that did not come from the queue; returns all known ones by name."""
         ...
 
@@ -137,7 +137,7 @@ class Store(Protocol):
 class CatalogueStore(Protocol):
     """What is known of instance types, kept with the queue; snapshots and settings bring it along."""
 
-    def learn(self, catalogue: Catalogue) -> None:
+    def save_catalogue(self, catalogue: Catalogue) -> None:
         """Replace what was learned before."""
         ...
 
@@ -172,7 +172,7 @@ class Prices(Protocol):
         ...
 
 
-class Created(StrEnum):
+class CreateResult(StrEnum):
     """What came of creating an attempt."""
 
     NEW = "new"
@@ -181,7 +181,7 @@ class Created(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class OpenJobs:
+class OpenJobsPage:
     """One page of the account's unfinished training jobs; `token` is None after the last page."""
 
     names: tuple[str, ...]
@@ -191,7 +191,7 @@ class OpenJobs:
 class Launcher(Protocol):
     """SageMaker training jobs, as far as the queue needs them."""
 
-    def create(self, job: Job, attempt: Attempt, request: Request) -> Created:
+    def create(self, job: Job, attempt: Attempt, request: Request) -> CreateResult:
         """Create the attempt's training job, tagged with queue, job and attempt.
 
         A member of an attempt is created like it, under the name of the member: the attempt with that name is given.
@@ -216,11 +216,11 @@ class Launcher(Protocol):
         """What SageMaker says of it now; None where it does not know it."""
         ...
 
-    def open_jobs(self, since: datetime, token: str | None = None) -> OpenJobs:
+    def list_open_jobs(self, since: datetime, token: str | None = None) -> OpenJobsPage:
         """One page of the account's unfinished training jobs created after `since` (one list call)."""
         ...
 
-    def training_plan(self, arn: str) -> PlanWindow | None:
+    def describe_training_plan(self, arn: str) -> PlanWindow | None:
         """How a training plan stands, and when its capacity is there; None where SageMaker does not know it."""
         ...
 
@@ -240,14 +240,14 @@ class Checkpoints(Protocol):
         ...
 
 
-class Groups(Protocol):
+class RendezvousControl(Protocol):
     """The rendezvous of elastic jobs, as far as the queue has a say in them."""
 
-    def group(self, run: str) -> Group | None:
+    def get(self, run: str) -> RendezvousState | None:
         """How the rendezvous of this run stands; None before any node has come. Raises `Throttled`, `Unavailable`."""
         ...
 
-    def direct(self, run: str, control: Control) -> None:
+    def set(self, run: str, control: Control) -> None:
         """Ask this of its nodes from now on; again changes nothing. Raises `Throttled`, `Unavailable`."""
         ...
 
@@ -266,7 +266,7 @@ class ResizeHook(Protocol):
 class ResizeRequester(Protocol):
     """Asks somebody outside of the queue to change a job's size (`elastic.Hook.CUSTOM`)."""
 
-    def ask(self, target: str, question: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def request_resize(self, target: str, question: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Ask; the answer where it comes at once.
 
         Args:

@@ -18,13 +18,13 @@ from trainmaster.domain.errors import Fenced, NotPermitted, ServiceTrouble, Thro
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import WAITING, Job
 from trainmaster.domain.plan import EndWarm, Plan, Preempt, Resize, Snapshot, Start
-from trainmaster.ports import Created
+from trainmaster.ports import CreateResult
 from trainmaster.service import resizing
 from trainmaster.service.capacity import expansion, warm_pools
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.faults import isolate_fault
-from trainmaster.service.launch import create, know, launch, stop
-from trainmaster.service.reconcile import go_on
+from trainmaster.service.launch import confirm_launch, create, launch, stop
+from trainmaster.service.reconcile import resume
 
 log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -56,15 +56,15 @@ class PassReport:
     started: list[str] = field(default_factory=list)
     preempted: list[str] = field(default_factory=list)
     resized: list[str] = field(default_factory=list)
-    made: list[str] = field(default_factory=list)
-    retired: list[str] = field(default_factory=list)
-    cooled: list[str] = field(default_factory=list)
-    returned: list[str] = field(default_factory=list)
-    lost: int = 0
+    created_pools: list[str] = field(default_factory=list)
+    removed_pools: list[str] = field(default_factory=list)
+    ended_warm_pools: list[str] = field(default_factory=list)
+    requeued: list[str] = field(default_factory=list)
+    conflicts: int = 0
     fenced: bool = False
     throttled: bool = False
-    gone: bool = False
-    again: bool = False
+    freed_warm_pool: bool = False
+    more_to_do: bool = False
     faults: list[str] = field(default_factory=list)
 
 
@@ -73,7 +73,7 @@ def carry_out(context: ManagerContext, report: PassReport) -> None:
 
     Raises `Fenced`.
     """
-    full = {each.pool.name for each in report.plan.expansions} - {*report.made}
+    full = {each.pool.name for each in report.plan.expansions} - {*report.created_pools}
     # Stops first: what they free takes minutes to come.
     kept: dict[str, Job] = {}
     for ending in report.plan.warm_ends:
@@ -123,7 +123,7 @@ def _start(context: ManagerContext, decisions: Sequence[Start], report: PassRepo
     starts = _committed(context, decisions, report)
     launch_them = _launch_one if len(starts) == 1 else _launch_several
     back = [job.name for job in launch_them(context, [after for _, after in starts], report) if job.state in WAITING]
-    report.returned += back
+    report.requeued += back
     return {pool for decision, after in starts if after.name in back for pool in decision.units}
 
 
@@ -142,14 +142,16 @@ def _launch_several(context: ManagerContext, jobs: Sequence[Job], report: PassRe
         created = _act(context, job, report, create)
         if isinstance(created, Job):
             failed.append(created)
-        elif created is Created.NEW:
+        elif created is CreateResult.NEW:
             new.append(job)
-        elif created is Created.ALREADY_THERE:
+        elif created is CreateResult.ALREADY_THERE:
             there_first.append(job)
     if _noted_as_launched(context, new, report):
         new = []
-    known = [_act(context, job, report, partial(know, created=Created.NEW)) for job in new]
-    known += [_act(context, job, report, partial(know, created=Created.ALREADY_THERE)) for job in there_first]
+    known = [_act(context, job, report, partial(confirm_launch, created=CreateResult.NEW)) for job in new]
+    known += [
+        _act(context, job, report, partial(confirm_launch, created=CreateResult.ALREADY_THERE)) for job in there_first
+    ]
     return [*failed, *(job for job in known if job is not None)]
 
 
@@ -208,7 +210,7 @@ def _commit(context: ManagerContext, decision: Start, after: Job, report: PassRe
     if won:
         report.started.append(after.name)
     else:
-        report.lost += 1
+        report.conflicts += 1
     return won
 
 
@@ -230,7 +232,7 @@ def _preempt(context: ManagerContext, decision: Preempt, kept: dict[str, Job], r
     victims = [(victim, lifecycle.preempt(victim, holder.name, now)) for victim in decision.victims]
     shrinks = [(shrink.job, _sized(shrink, now, shrink.freed_for or holder.name)) for shrink in decision.shrinks]
     if not context.store.transition([*victims, *shrinks, (waiting, holder)], fence=report.pass_number):
-        report.lost += 1
+        report.conflicts += 1
         return
     kept[holder.name] = holder
     for _, victim in victims:
@@ -238,7 +240,7 @@ def _preempt(context: ManagerContext, decision: Preempt, kept: dict[str, Job], r
         _act(context, victim, report, stop)
     for _, shrinking in shrinks:
         report.resized.append(shrinking.name)
-        _act(context, shrinking, report, go_on)
+        _act(context, shrinking, report, resume)
 
 
 def _resize(context: ManagerContext, decision: Resize, report: PassReport) -> None:
@@ -246,10 +248,10 @@ def _resize(context: ManagerContext, decision: Resize, report: PassReport) -> No
     with isolate_fault(decision.job.name, context.faults):
         after = _sized(decision, context.clock.now(), decision.freed_for or None)
         if not context.store.transition([(decision.job, after)], fence=report.pass_number):
-            report.lost += 1
+            report.conflicts += 1
             return
         report.resized.append(after.name)
-        _act(context, after, report, go_on)
+        _act(context, after, report, resume)
 
 
 def _sized(decision: Resize, now: datetime, freed_for: str | None) -> Job:
@@ -268,16 +270,16 @@ def _end_warm(context: ManagerContext, decision: EndWarm, kept: dict[str, Job], 
     holder = lifecycle.keep_for(waiting, decision.hold)
     ending = replace(decision.warm, ending_since=context.clock.now())
     if not context.store.transition([(waiting, holder)], fence=report.pass_number, warm=[ending]):
-        report.lost += 1
+        report.conflicts += 1
         return
     kept[holder.name] = holder
-    report.cooled.append(ending.training_job_name)
+    report.ended_warm_pools.append(ending.training_job_name)
     if report.throttled:
         return
     try:
         if warm_pools.end(context, ending):
-            context.store.transition([], fence=report.pass_number, cold=[ending.training_job_name])
-            report.gone = True
+            context.store.transition([], fence=report.pass_number, ended_warm=[ending.training_job_name])
+            report.freed_warm_pool = True
     except Throttled:
         report.throttled = True
     except (Unavailable, NotPermitted) as error:

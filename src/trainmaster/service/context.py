@@ -15,7 +15,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.images.service.launcher import ImageLauncher
-from trainmaster.ports import Checkpoints, Clock, Groups, Launcher, ResizeRequester, Store
+from trainmaster.ports import Checkpoints, Clock, Launcher, RendezvousControl, ResizeRequester, Store
 from trainmaster.service import dependencies
 from trainmaster.service.faults import isolate_fault
 
@@ -46,8 +46,8 @@ class ManagerContext:
     policy: Policy | None = None
     pools: Mapping[str, Pool] = field(default_factory=dict)
     checkpoints: Checkpoints | None = None
-    groups: Groups | None = None
-    askers: Mapping[str, ResizeRequester] = field(default_factory=dict)
+    rendezvous: RendezvousControl | None = None
+    resize_requesters: Mapping[str, ResizeRequester] = field(default_factory=dict)
     table: str = ""
     images: ImageLauncher | None = None
     faults: list[str] | None = None
@@ -75,7 +75,9 @@ def commit(context: ManagerContext, before: Job, after: Job) -> Job:
     return after
 
 
-def each(context: ManagerContext, jobs: tuple[Job, ...], step: Callable[[ManagerContext, Job], Job]) -> tuple[Job, ...]:
+def for_each_job(
+    context: ManagerContext, jobs: tuple[Job, ...], step: Callable[[ManagerContext, Job], Job]
+) -> tuple[Job, ...]:
     """One bad job never blocks the rest; throttling ends the round, since asking on would make it worse."""
     result = list(jobs)
     for index, job in enumerate(jobs):

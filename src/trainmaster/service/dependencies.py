@@ -78,7 +78,7 @@ def release_dependents(store: Store, ended: Job, now: datetime, faults: list[str
         return False
 
 
-def enter_due(store: Store, now: datetime, faults: list[str] | None = None) -> None:
+def enqueue_due(store: Store, now: datetime, faults: list[str] | None = None) -> None:
     """Jobs whose time has come enter the queue, the longest due first. `faults` is that of `release_dependents`."""
     entered = 0
     try:
@@ -163,7 +163,7 @@ def _listed(store: Store, which: Filter, most: int = MAX_MOVED) -> Iterator[Job]
     """Jobs of a listing, page by page: moving those of one page does not disturb the next."""
     cursor: str | None = None
     for _ in range(0, most, _PAGE):
-        page = store.browse(which, limit=_PAGE, cursor=cursor)
+        page = store.list_jobs(which, limit=_PAGE, cursor=cursor)
         yield from page.jobs
         cursor = page.cursor
         if cursor is None:

@@ -45,12 +45,12 @@ def log_fields(error: Exception) -> dict[str, object]:
     """What the log gets of an error: types and places. Its text may repeat what it choked on, and with it a secret."""
     frames = traceback.extract_tb(error.__traceback__)
     return {
-        "error_type": types_of(error),
+        "error_type": error_types(error),
         "where": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
     }
 
 
-def types_of(error: BaseException | None) -> str:
+def error_types(error: BaseException | None) -> str:
     """The type of an error, and of those that it came from."""
     names = []
     while error is not None:

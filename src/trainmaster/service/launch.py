@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 
-from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, UnreadableGroup
+from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, UnreadableRendezvous
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import NOT_PERMITTED
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.policy.settings import FailureClass
-from trainmaster.ports import Created
+from trainmaster.ports import CreateResult
 from trainmaster.service.attempt_request import PoolGoneError, base_request
 from trainmaster.service.context import ManagerContext, commit
 
@@ -29,16 +29,16 @@ def launch(context: ManagerContext, job: Job) -> Job:
     `Throttled`, `Unavailable`.
     """
     created = create(context, job)
-    return created if isinstance(created, Job) else know(context, job, created)
+    return created if isinstance(created, Job) else confirm_launch(context, job, created)
 
 
-def create(context: ManagerContext, job: Job) -> Created | Job:
+def create(context: ManagerContext, job: Job) -> CreateResult | Job:
     """The first half of `launch`: what became of the training job, or the job as it stands where there is none."""
     attempt = lifecycle.current(job)
     try:
         created = context.launcher.create(job, attempt, base_request(context, job, attempt))
-    except PoolGoneError as gone:
-        return commit(context, job, lifecycle.give_back(job, context.clock.now(), str(gone), context.retries))
+    except PoolGoneError as not_found:
+        return commit(context, job, lifecycle.give_back(job, context.clock.now(), str(not_found), context.retries))
     except CapacityExhausted as error:
         return _without_capacity(context, job, str(error))
     except NotPermitted as error:
@@ -47,17 +47,17 @@ def create(context: ManagerContext, job: Job) -> Created | Job:
         return commit(context, job, back)
     except RequestRefused as error:
         return commit(context, job, lifecycle.fail(job, context.clock.now(), str(error)))
-    if created is Created.NAME_TAKEN:
+    if created is CreateResult.NAME_TAKEN:
         reason = f"the name {attempt.training_job_name} belongs to a training job that the queue did not start"
         return commit(context, job, lifecycle.fail(job, context.clock.now(), reason))
     return created
 
 
-def know(context: ManagerContext, job: Job, created: Created) -> Job:
+def confirm_launch(context: ManagerContext, job: Job, created: CreateResult) -> Job:
     """The second half of `launch`: commit that there is a training job; the job as it stands then."""
     known = confirm_or_stop(context, job, lifecycle.launched(job), lifecycle.current(job).training_job_name)
     # An earlier pass had created it, so it may have gone on, or ended, without us.
-    return look(context, known) if created is Created.ALREADY_THERE else known
+    return poll(context, known) if created is CreateResult.ALREADY_THERE else known
 
 
 def confirm_or_stop(context: ManagerContext, before: Job, after: Job, created: str) -> Job:
@@ -79,24 +79,24 @@ def stop(context: ManagerContext, job: Job) -> Job:
     """
     if context.launcher.stop(lifecycle.current(job).training_job_name, end_warm_pool=job.keep_alive):
         return commit(context, job, lifecycle.stop_sent(job))
-    return look(context, job)
+    return poll(context, job)
 
 
-def look(context: ManagerContext, job: Job) -> Job:
+def poll(context: ManagerContext, job: Job) -> Job:
     """Ask SageMaker how the job's attempt stands, and take it over."""
-    return job if job.attempt is None else look_at(context, job, job.attempt.training_job_name)
+    return job if job.attempt is None else poll_training_job(context, job, job.attempt.training_job_name)
 
 
-def look_at(context: ManagerContext, job: Job, training_job_name: str) -> Job:
+def poll_training_job(context: ManagerContext, job: Job, training_job_name: str) -> Job:
     """Ask SageMaker how one of the attempt's training jobs stands, and take it over."""
     if not job.units:
         return job
     # Unknown to SageMaker although it was there: somebody deleted it.
-    seen = context.launcher.describe(training_job_name) or gone(training_job_name)
+    seen = context.launcher.describe(training_job_name) or not_found(training_job_name)
     return apply_observation(context, job, seen)
 
 
-def gone(training_job_name: str) -> Observation:
+def not_found(training_job_name: str) -> Observation:
     """What there is to say of a training job that SageMaker does not know any more."""
     return Observation(training_job_name=training_job_name, status=Status.DELETING)
 
@@ -114,17 +114,17 @@ def _with_restarts(context: ManagerContext, job: Job, seen: Observation) -> Job:
     Raises `Throttled`, `Unavailable`: then the end is taken over by whoever asks next.
     """
     counts = job.elastic is not None and job.elastic.budget.total is not None
-    if context.groups is None or not counts or not lifecycle.ends(job, seen):
+    if context.rendezvous is None or not counts or not lifecycle.ends(job, seen):
         return job
     try:
-        group = context.groups.group(seen.training_job_name)
-    except UnreadableGroup as error:
+        group = context.rendezvous.get(seen.training_job_name)
+    except UnreadableRendezvous as error:
         log.warning("cannot read how often a job was restarted", extra={"job": job.name, "cause": str(error)})
         return job
     return job if group is None else lifecycle.restarted(job, group.restarts)
 
 
-def never_started(context: ManagerContext, job: Job) -> Job:
+def stop_unconfirmed(context: ManagerContext, job: Job) -> Job:
     """Its user stopped it before we knew whether SageMaker has it. Raises like `stop`."""
     name = lifecycle.current(job).training_job_name
     if context.launcher.describe(name) is None:

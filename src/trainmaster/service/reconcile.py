@@ -12,9 +12,9 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import OUR_FAULT
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.images.domain.demand import pool_of
-from trainmaster.service.context import ManagerContext, commit, each
-from trainmaster.service.faults import note, types_of
-from trainmaster.service.launch import launch, look_at, never_started, stop
+from trainmaster.service.context import ManagerContext, commit, for_each_job
+from trainmaster.service.faults import error_types, note
+from trainmaster.service.launch import launch, poll_training_job, stop, stop_unconfirmed
 from trainmaster.service.resizing import advance
 
 MAX_CHECKS = 100
@@ -25,12 +25,12 @@ _QUIET_MINUTES = 10
 _BUSY_MINUTES = 2
 
 
-def finish_unfinished(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job, ...]:
+def resume_unfinished(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job, ...]:
     """Do what an earlier pass committed and did not get done; returns the active jobs as they stand then."""
-    return each(context, active, go_on)
+    return for_each_job(context, active, resume)
 
 
-def check_silent(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job, ...]:
+def poll_due_jobs(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job, ...]:
     """Ask SageMaker about the jobs whose turn it is: events may have been lost.
 
     Whose turn it is follows from the minute and the name alone, so that nothing needs to be written down. Image jobs'
@@ -41,10 +41,10 @@ def check_silent(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job,
     asked_of = (job.attempt for job in active if job.image_work is None)
     training_jobs = sum(len(attempt.training_job_names) for attempt in asked_of if attempt is not None)
     rounds = max(1, training_jobs // MAX_CHECKS)
-    return each(context, active, lambda h, job: _look_at_all(h, job) if _is_due(job, minute, rounds) else job)
+    return for_each_job(context, active, lambda h, job: _look_at_all(h, job) if _is_due(job, minute, rounds) else job)
 
 
-def go_on(context: ManagerContext, job: Job) -> Job:
+def resume(context: ManagerContext, job: Job) -> Job:
     """Do what was committed for this job and is not known to be done; the job as it stands then.
 
     Raises `Throttled`, `Unavailable`, `NotPermitted`.
@@ -53,7 +53,7 @@ def go_on(context: ManagerContext, job: Job) -> Job:
     if attempt is None:
         return job
     if not attempt.launched:
-        job = never_started(context, job) if job.stop_asked else _launched(context, job)
+        job = stop_unconfirmed(context, job) if job.stop_asked else _launched(context, job)
     elif job.stop_asked and not attempt.stop_sent and attempt.base_ended_at is None:
         job = stop(context, job)
     return advance(context, job)
@@ -75,7 +75,7 @@ def _launched(context: ManagerContext, job: Job) -> Job:
         if now < since or context.launcher.describe(attempt.training_job_name) is not None:
             raise
         note(error, job.name, context.faults)
-        return commit(context, job, lifecycle.give_back(job, now, f"{OUR_FAULT}{types_of(error)}", context.retries))
+        return commit(context, job, lifecycle.give_back(job, now, f"{OUR_FAULT}{error_types(error)}", context.retries))
 
 
 def _is_due(job: Job, minute: int, rounds: int) -> bool:
@@ -98,5 +98,5 @@ def _look_at_all(context: ManagerContext, job: Job) -> Job:
         context.images.tend(job, None if pool is None else pool.cap)
     launched = [member.training_job_name for member in attempt.members if member.launched]
     for name in (attempt.training_job_name, *launched):
-        job = look_at(context, job, name)
+        job = poll_training_job(context, job, name)
     return job

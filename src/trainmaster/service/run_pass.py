@@ -22,10 +22,10 @@ from trainmaster.planner.schedule import schedule
 from trainmaster.service import dependencies
 from trainmaster.service.apply_plan import PassReport, carry_out
 from trainmaster.service.capacity import expansion, warm_pools
-from trainmaster.service.capacity.external import note_foreign
-from trainmaster.service.capacity.refresh import keep_time, look_for_checkpoints, refresh_plans
+from trainmaster.service.capacity.external import find_external_jobs
+from trainmaster.service.capacity.refresh import record_checkpoints, refresh_training_plans, update_reclaim_times
 from trainmaster.service.context import ManagerContext
-from trainmaster.service.reconcile import check_silent, finish_unfinished
+from trainmaster.service.reconcile import poll_due_jobs, resume_unfinished
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def run_pass(context: ManagerContext, *, tick: bool = False) -> PassReport:
     """
     faults: list[str] = []
     if tick:
-        dependencies.enter_due(context.store, context.clock.now(), faults)
+        dependencies.enqueue_due(context.store, context.clock.now(), faults)
     snapshot = context.store.begin_pass()
     report = PassReport(snapshot.pass_number, faults=faults)
     context = replace(context, policy=snapshot.policy, pools=snapshot.pools, faults=faults)
@@ -53,22 +53,22 @@ def run_pass(context: ManagerContext, *, tick: bool = False) -> PassReport:
     except Fenced:
         report.fenced = True
         log.info("a later pass has begun", extra={"pass": report.pass_number})
-    report.again = _more_to_do(snapshot, report)
+    report.more_to_do = _more_to_do(snapshot, report)
     if tick and dependencies.sweep_is_due(context.clock.now()):
-        report.again |= dependencies.sweep(context.store, snapshot, context.clock.now(), faults)
+        report.more_to_do |= dependencies.sweep(context.store, snapshot, context.clock.now(), faults)
     return report
 
 
 def _reconciled(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Snapshot:
     """The snapshot after what earlier passes left undone, and after the minute's looks. Raises `Fenced`."""
-    snapshot = replace(snapshot, pools=refresh_plans(context, snapshot.pools, tick=tick))
+    snapshot = replace(snapshot, pools=refresh_training_plans(context, snapshot.pools, tick=tick))
     if tick:
-        snapshot = replace(snapshot, foreign=note_foreign(context, snapshot))
-    snapshot = _up_to_date(snapshot, finish_unfinished(context, snapshot.active))
+        snapshot = replace(snapshot, foreign=find_external_jobs(context, snapshot))
+    snapshot = _up_to_date(snapshot, resume_unfinished(context, snapshot.active))
     if tick:
-        snapshot = _up_to_date(snapshot, keep_time(context, snapshot))
-        snapshot = _up_to_date(snapshot, check_silent(context, snapshot.active))
-        snapshot = _up_to_date(snapshot, look_for_checkpoints(context, snapshot.active))
+        snapshot = _up_to_date(snapshot, update_reclaim_times(context, snapshot))
+        snapshot = _up_to_date(snapshot, poll_due_jobs(context, snapshot.active))
+        snapshot = _up_to_date(snapshot, record_checkpoints(context, snapshot.active))
     return warm_pools.settle(context, snapshot, tick=tick)
 
 
@@ -94,10 +94,10 @@ def _up_to_date(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
 def _change_pools(context: ManagerContext, snapshot: Snapshot, report: PassReport) -> Snapshot:
     """Make and remove the manager's own pools; the snapshot with the pools as they are then."""
     if not expansion.carry_out(context, snapshot, report.plan):
-        report.lost += 1
+        report.conflicts += 1
         return snapshot
-    report.made = [each.pool.name for each in report.plan.expansions]
-    report.retired = [each.pool.name for each in report.plan.retirements]
+    report.created_pools = [each.pool.name for each in report.plan.expansions]
+    report.removed_pools = [each.pool.name for each in report.plan.retirements]
     return expansion.applied(snapshot, report.plan)
 
 
@@ -106,7 +106,7 @@ def _more_to_do(snapshot: Snapshot, report: PassReport) -> bool:
     if report.fenced or report.throttled:
         return False
     cut_short = any(isinstance(wait.reason, NextPass) for wait in report.plan.waits)
-    return cut_short or report.gone or _room_for_unread(snapshot, report.plan)
+    return cut_short or report.freed_warm_pool or _room_for_unread(snapshot, report.plan)
 
 
 def _room_for_unread(snapshot: Snapshot, plan: Plan) -> bool:

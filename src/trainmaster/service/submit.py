@@ -70,7 +70,7 @@ def plan(
     job, there = admitted.job, context.store.find(admitted.job.name)
     if there is not None and there.digest != job.digest:
         raise _taken(there.name)
-    now, snapshot = context.clock.now(), admitted.snapshot or context.store.survey()
+    now, snapshot = context.clock.now(), admitted.snapshot or context.store.read_snapshot()
     advice = (*admitted.warnings, *_deadline_advice(job, snapshot, now))
     if job.state is JobState.HELD:
         deadline = outlook(job, snapshot.records.history, now)
@@ -111,7 +111,7 @@ def _wake(context: ApiContext, stored: Job, snapshot: Snapshot | None) -> Snapsh
     """
     needed = stored.state in WAITING or stored.deadline is not None
     if snapshot is None and needed:
-        snapshot = context.store.survey()
+        snapshot = context.store.read_snapshot()
         wake_after(context.publisher, snapshot.pass_number)
         return snapshot
     wake(context.store, context.publisher)

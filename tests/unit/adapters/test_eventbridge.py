@@ -8,7 +8,7 @@ import pytest
 from botocore.stub import Stubber
 
 from aws_clients import aws_client
-from trainmaster.adapters.eventbridge import EventAsker
+from trainmaster.adapters.eventbridge import EventResizeRequester
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
 
 QUESTION = {"token": "t", "job": "job1", "to": 2}
@@ -24,7 +24,7 @@ def asked(client, answer):
     entry = {"Source": "trainmaster", "DetailType": "Trainmaster Job Resize", "Detail": detail}
     with Stubber(client) as script:
         script.add_response("put_events", answer, {"Entries": [entry]})
-        return EventAsker(lambda: client).ask("event", QUESTION)
+        return EventResizeRequester(lambda: client).request_resize("event", QUESTION)
 
 
 def test_the_question_is_the_detail_of_an_event_and_nobody_answers_at_once(client):
@@ -49,4 +49,4 @@ def test_neither_is_a_refused_call(client):
     script = Stubber(client)
     script.add_client_error("put_events", "InternalException", http_status_code=500)
     with script, pytest.raises(Unavailable):
-        EventAsker(lambda: client).ask("event", QUESTION)
+        EventResizeRequester(lambda: client).request_resize("event", QUESTION)

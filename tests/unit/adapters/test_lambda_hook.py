@@ -11,7 +11,7 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
 from aws_clients import aws_client
-from trainmaster.adapters.lambda_hook import FunctionAsker
+from trainmaster.adapters.lambda_hook import LambdaResizeRequester
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
 
 TARGET = "arn:aws:lambda:us-east-1:111122223333:function:resize"
@@ -29,7 +29,7 @@ def returned(client, said, **more):
     asked = {"FunctionName": TARGET, "InvocationType": "RequestResponse", "Payload": json.dumps(QUESTION).encode()}
     with Stubber(client) as script:
         script.add_response("invoke", answer, asked)
-        found = FunctionAsker(lambda: client).ask(TARGET, QUESTION)
+        found = LambdaResizeRequester(lambda: client).request_resize(TARGET, QUESTION)
         script.assert_no_pending_responses()
     return found
 
@@ -61,7 +61,7 @@ def test_what_lambda_refuses_is_told_in_the_domains_words(client, code, status, 
     script = Stubber(client)
     script.add_client_error("invoke", code, http_status_code=status)
     with script, pytest.raises(kind):
-        FunctionAsker(lambda: client).ask(TARGET, QUESTION)
+        LambdaResizeRequester(lambda: client).request_resize(TARGET, QUESTION)
 
 
 class Slow:
@@ -75,9 +75,9 @@ class Slow:
 
 
 def test_a_function_that_takes_long_has_been_asked():
-    assert FunctionAsker(lambda: Slow(ReadTimeoutError)).ask(TARGET, QUESTION) is None
+    assert LambdaResizeRequester(lambda: Slow(ReadTimeoutError)).request_resize(TARGET, QUESTION) is None
 
 
 def test_one_that_was_not_reached_has_not():
     with pytest.raises(Unavailable):
-        FunctionAsker(lambda: Slow(ConnectTimeoutError)).ask(TARGET, QUESTION)
+        LambdaResizeRequester(lambda: Slow(ConnectTimeoutError)).request_resize(TARGET, QUESTION)

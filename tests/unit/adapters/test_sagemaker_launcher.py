@@ -24,7 +24,7 @@ from trainmaster.domain.errors import (
     Unavailable,
 )
 from trainmaster.domain.jobs.observation import Status
-from trainmaster.ports import Created, OpenJobs
+from trainmaster.ports import CreateResult, OpenJobsPage
 
 QUEUE = "research"
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-job/job1"
@@ -120,14 +120,14 @@ def bench():
 def test_create_sends_the_attempts_request(bench):
     made = attempt_request(a_job("job1"), an_attempt(), a_request("job1"), QUEUE)
     bench.says("create_training_job", {"TrainingJobArn": ARN}, made)
-    assert bench.create() is Created.NEW
+    assert bench.create() is CreateResult.NEW
 
 
 def test_a_training_job_with_our_tags_is_already_there(bench):
     bench.refuses("create_training_job", "ResourceInUse", "names must be unique")
     bench.describes()
     bench.has_tags({**OURS, "team": "a"})
-    assert bench.create() is Created.ALREADY_THERE
+    assert bench.create() is CreateResult.ALREADY_THERE
 
 
 def test_tags_are_read_to_their_last_page(bench):
@@ -135,7 +135,7 @@ def test_tags_are_read_to_their_last_page(bench):
     bench.describes()
     bench.has_tags({"team": "a"}, token="more")
     bench.has_tags(OURS, asked={"NextToken": "more"})
-    assert bench.create() is Created.ALREADY_THERE
+    assert bench.create() is CreateResult.ALREADY_THERE
 
 
 def test_tags_without_end_are_no_answer(bench):
@@ -161,13 +161,13 @@ def test_a_training_job_with_other_tags_has_taken_the_name(bench, tags):
     bench.refuses("create_training_job", "ResourceInUse")
     bench.describes()
     bench.has_tags(tags)
-    assert bench.create() is Created.NAME_TAKEN
+    assert bench.create() is CreateResult.NAME_TAKEN
 
 
 def test_a_namesake_from_before_the_jobs_entry_is_from_an_earlier_life_of_the_queue(bench):
     bench.refuses("create_training_job", "ResourceInUse")
     bench.describes(created=NOW - timedelta(minutes=2))
-    assert bench.create(entry_time=NOW) is Created.NAME_TAKEN
+    assert bench.create(entry_time=NOW) is CreateResult.NAME_TAKEN
 
 
 def test_a_training_job_that_is_gone_again_is_no_answer(bench):
@@ -218,7 +218,7 @@ def test_a_limit_that_our_own_lost_answer_has_reached_is_success(bench):
     bench.refuses("create_training_job", "ResourceLimitExceeded", FULL)
     bench.describes()
     bench.has_tags(OURS)
-    assert bench.create() is Created.ALREADY_THERE
+    assert bench.create() is CreateResult.ALREADY_THERE
 
 
 def test_a_limit_beside_a_strangers_namesake_is_a_limit(bench):
@@ -432,22 +432,22 @@ def test_open_jobs_walks_both_lists_one_call_a_page_through_empty_pages(bench):
     bench.says("list_training_jobs", a_list("b"), asked("InProgress", NextToken="y"))
     bench.says("list_training_jobs", a_list(token="z"), asked("Stopping"))
     bench.says("list_training_jobs", a_list("c"), asked("Stopping", NextToken="z"))
-    pages = [bench.launcher.open_jobs(NOW)]
+    pages = [bench.launcher.list_open_jobs(NOW)]
     while pages[-1].token is not None:
-        pages.append(bench.launcher.open_jobs(NOW, pages[-1].token))
+        pages.append(bench.launcher.list_open_jobs(NOW, pages[-1].token))
     assert [page.names for page in pages] == [("a",), (), ("b",), (), ("c",)]
 
 
 def test_an_account_without_training_jobs_takes_two_calls(bench):
     bench.says("list_training_jobs", a_list(), asked("InProgress"))
     bench.says("list_training_jobs", a_list(), asked("Stopping"))
-    first = bench.launcher.open_jobs(NOW)
-    assert bench.launcher.open_jobs(NOW, first.token) == OpenJobs(())
+    first = bench.launcher.list_open_jobs(NOW)
+    assert bench.launcher.list_open_jobs(NOW, first.token) == OpenJobsPage(())
 
 
 def test_a_token_of_somebody_else_is_refused(bench):
     with pytest.raises(InvalidRequest):
-        bench.launcher.open_jobs(NOW, "Completed:x")
+        bench.launcher.list_open_jobs(NOW, "Completed:x")
 
 
 # ------------------------------------------------------------------ trouble
@@ -456,7 +456,7 @@ VERBS = {
     "stop_training_job": lambda launcher: launcher.stop("job1", end_warm_pool=False),
     "update_training_job": lambda launcher: launcher.end_warm_pool("job1"),
     "describe_training_job": lambda launcher: launcher.describe("job1"),
-    "list_training_jobs": lambda launcher: launcher.open_jobs(NOW),
+    "list_training_jobs": lambda launcher: launcher.list_open_jobs(NOW),
 }
 
 

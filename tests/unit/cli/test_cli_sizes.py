@@ -104,7 +104,7 @@ def test_show_has_the_nodes_of_the_rendezvous(world: FakeApi, run: Terminal) -> 
         {"trainingJobName": "job1", "host": "algo-1", "role": "member", "rank": 0, "beats": 41},
         {"trainingJobName": "job1-qstamp-1-m1", "host": "algo-1", "role": "waiting", "rank": None, "beats": 2},
     ]
-    world.groups["job1"] = a_rendezvous(run="job1", round=3, complete=True, restarts=1, nodes=nodes)
+    world.rendezvous["job1"] = a_rendezvous(run="job1", round=3, complete=True, restarts=1, nodes=nodes)
     lines = [" ".join(line.split()) for line in run("show", "job1").stdout.splitlines()]
     assert "Rendezvous job1: round 3, formed, 1 restarts" in lines
     assert "0 job1/algo-1 member 41" in lines

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.domain.elastic.rendezvous import Group, Node, Role, group_of
-from trainmaster.domain.errors import UnreadableGroup
+from trainmaster.domain.elastic.rendezvous import Node, RendezvousState, Role, group_of
+from trainmaster.domain.errors import UnreadableRendezvous
 
 NODE = {"addr": "10.0.0.1", "slots": 8, "role": "member", "rank": 0, "beat": 7, "since": 1}
 STATE = {"v": 1, "round": 2, "complete": True, "closed": False, "reason": "", "nodes": {}, "charged": 0}
@@ -45,12 +45,12 @@ def test_a_role_of_a_newer_node_counts_as_waiting():
     ],
 )
 def test_what_no_node_writes_is_an_error_of_its_own(members):
-    with pytest.raises(UnreadableGroup):
+    with pytest.raises(UnreadableRendezvous):
         read(**members)
 
 
 def test_a_text_nested_too_deeply_is_one_as_well():
-    with pytest.raises(UnreadableGroup):
+    with pytest.raises(UnreadableRendezvous):
         group_of("[" * 100_000)
 
 
@@ -70,15 +70,15 @@ def test_whatever_a_container_writes_there_is_a_group_or_that_error(members, nod
     state = STATE | {"nodes": {name: NODE | node}} | members
     try:
         group = group_of(json.dumps(state))
-    except UnreadableGroup:
+    except UnreadableRendezvous:
         return
-    assert isinstance(group, Group)
+    assert isinstance(group, RendezvousState)
 
 
 @given(st.binary(max_size=30))
 def test_bytes_that_are_no_json_are_that_error(text):
     try:
         group_of(text)
-    except UnreadableGroup:
+    except UnreadableRendezvous:
         return
     raise AssertionError("no bytes of this length are a state")

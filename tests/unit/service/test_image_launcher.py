@@ -21,9 +21,9 @@ from trainmaster.images.local.memory_runs import MemoryRuns
 from trainmaster.images.service.launcher import ImageLauncher
 from trainmaster.images.service.routing import RoutedLauncher
 from trainmaster.local.memory.store import MemoryStore
-from trainmaster.ports import Created
+from trainmaster.ports import CreateResult
 from trainmaster.service.context import ManagerContext, commit
-from trainmaster.service.reconcile import check_silent
+from trainmaster.service.reconcile import poll_due_jobs
 
 NAME = "image:scene"
 
@@ -82,7 +82,7 @@ def scene():
 
 
 def test_creating_lays_all_regions_out_and_dispatches_them(scene):
-    assert scene.create() is Created.NEW
+    assert scene.create() is CreateResult.NEW
     assert scene.regions.messages == [("scene", 1, 0), ("scene", 1, 1), ("scene", 1, 2)]
     assert len(scene.runs.run("scene").records) == 4
 
@@ -149,7 +149,7 @@ def tick(scene, cap, seconds=60):
     if not job.attempt.launched:
         before, job = job, lifecycle.launched(job)
         assert scene.store.transition([(before, job)])
-    check_silent(replace(manager_context, images=scene.images), (scene.store.find("scene"),))
+    poll_due_jobs(replace(manager_context, images=scene.images), (scene.store.find("scene"),))
     return [number for _, _, number in scene.regions.messages]
 
 
@@ -218,17 +218,17 @@ def test_creating_again_dispatches_what_nobody_has_begun(scene):
     """A manager may have died between laying out and dispatching."""
     scene.create()
     scene.regions.messages.clear()
-    assert scene.create() is Created.NEW
+    assert scene.create() is CreateResult.NEW
     scene.begin(1)
     scene.regions.messages.clear()
-    assert scene.create() is Created.ALREADY_THERE
+    assert scene.create() is CreateResult.ALREADY_THERE
     assert [number for _, _, number in scene.regions.messages] == [0, 2]
 
 
 def test_a_late_creation_of_an_attempt_that_was_followed_by_another_does_nothing(scene):
     scene.runs.lay_out("scene", 2, [record.region for record in _records(scene)])
     scene.regions.messages.clear()
-    assert scene.create() is Created.ALREADY_THERE
+    assert scene.create() is CreateResult.ALREADY_THERE
     assert scene.regions.messages == []
 
 
@@ -403,7 +403,7 @@ class Training:
 def test_runs_go_to_their_regions_and_training_jobs_to_sagemaker(scene):
     training = Training()
     launcher = RoutedLauncher(training, scene.images)
-    assert launcher.create(scene.job, scene.job.attempt, {}) is Created.NEW
+    assert launcher.create(scene.job, scene.job.attempt, {}) is CreateResult.NEW
     assert launcher.describe(NAME).job_name == "scene"
     assert not launcher.stop(NAME, end_warm_pool=False)
     launcher.end_warm_pool(NAME)
@@ -413,8 +413,8 @@ def test_runs_go_to_their_regions_and_training_jobs_to_sagemaker(scene):
     launcher.describe("bert")
     launcher.stop("bert", end_warm_pool=True)
     launcher.end_warm_pool("bert")
-    launcher.open_jobs(b.NOW)
-    launcher.training_plan("arn")
+    launcher.list_open_jobs(b.NOW)
+    launcher.describe_training_plan("arn")
     launcher.units_of("bert")
     called = [name for name, *_ in training.asked]
     assert called == ["create", "describe", "stop", "end_warm_pool", "open_jobs", "training_plan", "units_of"]

@@ -27,7 +27,7 @@ def world():
 
 
 def settle(world):
-    return settle_variants(world.store, world.store, world.clock, world.store.survey().waiting)
+    return settle_variants(world.store, world.store, world.clock, world.store.read_snapshot().waiting)
 
 
 def describe(world, *variants):
@@ -44,8 +44,8 @@ def test_a_job_gets_the_variant_that_it_would_have_had(world):
     assert job.demand.alternatives == ({"endpoint/ships/green": 4},)
     assert "its variant green was chosen" in job.history[-1].reason
     assert settle(world) == ()
-    assert {name for name in world.store.survey().pools if "ships" in name} >= {"endpoint/ships/green"}
-    assert "endpoint/ships" not in world.store.survey().pools
+    assert {name for name in world.store.read_snapshot().pools if "ships" in name} >= {"endpoint/ships/green"}
+    assert "endpoint/ships" not in world.store.read_snapshot().pools
 
 
 def test_where_none_can_be_chosen_a_job_stays_as_it_is(world):

@@ -328,7 +328,9 @@ class Context:
 def an_application(store, aws, *, session=None, **settings):
     found = Application(Settings(queue="sagemaker-queue", table="sagemaker-queue", **settings), session)
     found.clock = aws
-    found.__dict__.update(store=store, launcher=None, checkpoints=None, publisher=None, groups=None, askers={})
+    found.__dict__.update(
+        store=store, launcher=None, checkpoints=None, publisher=None, rendezvous=None, resize_requesters={}
+    )
     return found
 
 
@@ -356,7 +358,7 @@ class TestTheManager:
         passes = []
         aws.types = {}
         tell = aws.describe
-        aws.describe = lambda names: passes.append(store.survey().pass_number) or tell(names)
+        aws.describe = lambda names: passes.append(store.read_snapshot().pass_number) or tell(names)
         consumed(application, "tick")
         assert passes == [1]
         assert known(store).learned_at == b.NOW

@@ -37,7 +37,7 @@ from trainmaster.domain.jobs.listing import (
 from trainmaster.ports import Page
 
 
-def browse(table: Table, which: Filter, limit: int, cursor: str | None) -> Page:
+def list_jobs(table: Table, which: Filter, limit: int, cursor: str | None) -> Page:
     """One page. Raises `InvalidRequest`."""
     check_limit(limit)
     jobs = _jobs(table, which, limit, Cursor.read(cursor))

@@ -1,4 +1,4 @@
-"""The rendezvous of elastic jobs as rows of the table; implements `ports.Groups`.
+"""The rendezvous of elastic jobs as rows of the table; implements `ports.RendezvousControl`.
 
 A run has one row. Its nodes write `st`, the state of the group, under `rev`; the queue writes `control`, what it asks
 of them. So neither's writes meet the other's conditions, and one read shows a node both. Both write `expires`, after
@@ -14,7 +14,7 @@ from datetime import timedelta
 from trainmaster.adapters.dynamodb.rows import Key
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.document import document
-from trainmaster.domain.elastic.rendezvous import Control, Group, group_of
+from trainmaster.domain.elastic.rendezvous import Control, RendezvousState, group_of
 from trainmaster.ports import Clock
 
 KEPT = timedelta(days=30)
@@ -23,7 +23,7 @@ nodes put the end off while they live."""
 
 
 @dataclass(frozen=True, slots=True)
-class DynamoGroups:
+class DynamoRendezvousControl:
     """Reads groups, and tells them what to do.
 
     Args:
@@ -34,8 +34,11 @@ class DynamoGroups:
     table: Table
     clock: Clock
 
-    def group(self, run: str) -> Group | None:
-        """How it stands, strongly consistent; see `ports.Groups`. Raises `UnreadableGroup` too, and `NotPermitted`."""
+    def get(self, run: str) -> RendezvousState | None:
+        """Return its state, strongly consistent; see `ports.RendezvousControl`.
+
+        Raises `UnreadableRendezvous` and `NotPermitted` too.
+        """
         row = self.table.get(row_of_run(run))
         if row is None or "st" not in row:
             return None
@@ -43,8 +46,8 @@ class DynamoGroups:
         state = row["st"].get("B", b"")
         return group_of(bytes(state))
 
-    def direct(self, run: str, control: Control) -> None:
-        """Ask this of its nodes; see `ports.Groups`. Raises `NotPermitted` too."""
+    def set(self, run: str, control: Control) -> None:
+        """Ask this of its nodes; see `ports.RendezvousControl`. Raises `NotPermitted` too."""
         text = json.dumps(document(control), separators=(",", ":"))
         self.table.set(row_of_run(run), control=text, expires=int((self.clock.now() + KEPT).timestamp()))
 

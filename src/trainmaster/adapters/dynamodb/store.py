@@ -20,7 +20,7 @@ from trainmaster.adapters.dynamodb.catalogue import (
 )
 from trainmaster.adapters.dynamodb.finding import find
 from trainmaster.adapters.dynamodb.lanes import fitted, heads
-from trainmaster.adapters.dynamodb.listing import browse
+from trainmaster.adapters.dynamodb.listing import list_jobs
 from trainmaster.adapters.dynamodb.records import RECORDS, booking, records_of
 from trainmaster.adapters.dynamodb.requests import read_request, request_rows
 from trainmaster.adapters.dynamodb.rows import (
@@ -111,7 +111,7 @@ class DynamoStore:
         number = self._table.count_up(CONTROL, "pass")
         return self._read(number, deciding=True)
 
-    def survey(self) -> Snapshot:
+    def read_snapshot(self) -> Snapshot:
         """The same reading without a fence; see `ports.Store`.
 
         Half the price, since only the pass number needs strong consistency: who writes, then reads number n, knows
@@ -131,7 +131,7 @@ class DynamoStore:
         *,
         fence: int | None = None,
         warm: Sequence[WarmPool] = (),
-        cold: Sequence[str] = (),
+        ended_warm: Sequence[str] = (),
         cursors: Cursors | None = None,
     ) -> bool:
         """Commit changes, all or none; see `ports.Store`. Raises `ValueError` beyond 100 writes."""
@@ -139,7 +139,7 @@ class DynamoStore:
         may_spill = len(changes) <= _MAX_SPILLING
         writes = [write for change in changes for write in moves(self._table, *change, may_spill=may_spill)]
         writes += [self._table.putting(warm_row(pool)) for pool in warm]
-        writes += [self._table.deleting(warm_key(name)) for name in cold]
+        writes += [self._table.deleting(warm_key(name)) for name in ended_warm]
         writes += [self._table.putting(cursors_row(cursors))] if cursors is not None else []
         if fence is None and len(writes) == len(changes) == 1 and not books(*changes[0]):
             return self._table.replace(writes[0]["Put"]["Item"], Guard("version", changes[0][0].version))
@@ -168,9 +168,9 @@ class DynamoStore:
         """The request as submitted; see `ports.Store`."""
         return read_request(self._table, name)
 
-    def browse(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
+    def list_jobs(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
         """A page of jobs; see `ports.Store`. A job that has just ended may be missing for a moment."""
-        return browse(self._table, which, limit, cursor)
+        return list_jobs(self._table, which, limit, cursor)
 
     def settings(self, *, catalogue: bool = True, history: bool = False) -> QueueSettings:
         """The settings in force; see `ports.Store`."""
@@ -184,7 +184,7 @@ class DynamoStore:
             history=history_of(rows.get(EVENTS)),
         )
 
-    def learn(self, catalogue: Catalogue) -> None:
+    def save_catalogue(self, catalogue: Catalogue) -> None:
         """Replace what was learned of instance types; see `ports.CatalogueStore`."""
         self._table.put(catalogue_row(catalogue))
 
@@ -194,13 +194,13 @@ class DynamoStore:
         pools: Sequence[Pool] | None = None,
         policy: Policy | None = None,
         version: int | None = None,
-        noted: Sequence[PoolEvent] = (),
+        events: Sequence[PoolEvent] = (),
     ) -> QueueSettings:
         """Replace the pools, the policy, or both; see `ports.Store`."""
-        changed = self._deployed.change(self._table, pools, policy, version, noted)
+        changed = self._deployed.change(self._table, pools, policy, version, events)
         return replace(changed, catalogue=catalogue_of(self._table.get(CATALOGUE)))
 
-    def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
+    def update_external_jobs(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
         """Add and remove foreign training jobs; see `ports.Store`. What has not changed is not written."""
         known = foreign_of(list(self._table.every(STATE, **span(FOREIGN_ROWS))))
         for name in known.keys() & set(gone) - present.keys():

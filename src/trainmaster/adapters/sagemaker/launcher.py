@@ -23,7 +23,7 @@ from trainmaster.domain.errors import CapacityExhausted, InvalidRequest, NotPerm
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
-from trainmaster.ports import Created, OpenJobs
+from trainmaster.ports import CreateResult, OpenJobsPage
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
@@ -53,13 +53,13 @@ class SageMakerLauncher:
         self._client = client
         self._queue = queue
 
-    def create(self, job: Job, attempt: Attempt, request: Request) -> Created:
+    def create(self, job: Job, attempt: Attempt, request: Request) -> CreateResult:
         """Create the attempt's training job; see `ports.Launcher.create`."""
         try:
             self._client.create_training_job(**attempt_request(job, attempt, request, self._queue))
         except AWS_ERRORS as error:
             return self._not_created(error, job, attempt)
-        return Created.NEW
+        return CreateResult.NEW
 
     def stop(self, training_job_name: str, *, end_warm_pool: bool) -> bool:
         """Ask it to stop; see `ports.Launcher.stop`."""
@@ -92,7 +92,7 @@ class SageMakerLauncher:
         with _reading():
             return None if answer is None else observation_of_answer(answer)
 
-    def open_jobs(self, since: datetime, token: str | None = None) -> OpenJobs:
+    def list_open_jobs(self, since: datetime, token: str | None = None) -> OpenJobsPage:
         """One page of the account's unfinished training jobs, the newest first: one list call.
 
         SageMaker filters by status after it has cut the page, so a page can be empty and have a successor, and two
@@ -113,9 +113,9 @@ class SageMakerLauncher:
             raise other_trouble(error) from error
         with _reading():
             names = tuple(summary["TrainingJobName"] for summary in answer["TrainingJobSummaries"])
-        return OpenJobs(names, _next_token(status, answer.get("NextToken")))
+        return OpenJobsPage(names, _next_token(status, answer.get("NextToken")))
 
-    def training_plan(self, arn: str) -> PlanWindow | None:
+    def describe_training_plan(self, arn: str) -> PlanWindow | None:
         """How a training plan stands; see `ports.Launcher.training_plan`.
 
         Raises `Throttled`, `Unavailable`, `NotPermitted`.
@@ -138,7 +138,7 @@ class SageMakerLauncher:
         with _reading():
             return {} if answer is None else units_of_answer(answer)
 
-    def _not_created(self, error: AwsError, job: Job, attempt: Attempt) -> Created:
+    def _not_created(self, error: AwsError, job: Job, attempt: Attempt) -> CreateResult:
         """Find out whether it is there all the same.
 
         A try that got no answer may have succeeded, and its training job then takes the name, or the last instance
@@ -150,12 +150,12 @@ class SageMakerLauncher:
             raise refusal from error
         there = self._describe(attempt.training_job_name)
         if there is not None and self._is_ours(there, job, attempt):
-            return Created.ALREADY_THERE
+            return CreateResult.ALREADY_THERE
         if not taken:
             raise refusal from error
         if there is None:
             raise Unavailable(f"{attempt.training_job_name} was there a moment ago") from error
-        return Created.NAME_TAKEN
+        return CreateResult.NAME_TAKEN
 
     def _is_ours(self, there: Request, job: Job, attempt: Attempt) -> bool:
         """Whether a training job is this attempt's.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from trainmaster.domain.errors import UnreadableGroup
+from trainmaster.domain.errors import UnreadableRendezvous
 
 
 class Role(StrEnum):
@@ -47,7 +47,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class RendezvousState:
     """A rendezvous as it stands.
 
     Attributes:
@@ -91,16 +91,18 @@ class Control:
     grace: float = 600.0
 
 
-def group_of(text: str | bytes) -> Group:
+def group_of(text: str | bytes) -> RendezvousState:
     """The group that such a state, as the nodes write it, tells of; members that a newer node adds are left alone.
 
     What the state holds is `docs/reference/rendezvous.md`'s; a node of an unknown role is of this group all the same,
-    as one that waits. Nothing in the text is trusted: nodes are other people's containers. Raises `UnreadableGroup`.
+    as one that waits. Nothing in the text is trusted: nodes are other people's containers.
+
+    Raises `UnreadableRendezvous`.
     """
     try:
         state = json.loads(text)
         nodes = (_node(name, node) for name, node in _mapping(state["nodes"]).items())
-        return Group(
+        return RendezvousState(
             round=int(state["round"]),
             complete=state["complete"] is True,
             closed=state["closed"] is True,
@@ -110,7 +112,7 @@ def group_of(text: str | bytes) -> Group:
         )
     # A deeply nested text makes the parser give up with a RecursionError.
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise UnreadableGroup(f"The state of a rendezvous cannot be read: {type(error).__name__}.") from error
+        raise UnreadableRendezvous(f"The state of a rendezvous cannot be read: {type(error).__name__}.") from error
 
 
 def _node(name: str, node: Any) -> Node:

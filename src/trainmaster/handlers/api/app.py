@@ -53,7 +53,7 @@ from trainmaster.handlers.views import pools as pool_views
 from trainmaster.images.handlers.api import received
 from trainmaster.images.handlers.models import ImageJobRequest
 from trainmaster.images.ports import Refusals
-from trainmaster.ports import Groups
+from trainmaster.ports import RendezvousControl
 from trainmaster.service.capacity.pools import change_pool, put_pool, remove_pool, set_pools
 from trainmaster.service.change import cancel, change, set_policy
 from trainmaster.service.resizing.contract import Answer, Outcome
@@ -75,7 +75,7 @@ class Parts(plans.Parts, Protocol):
     """What the API needs of the application."""
 
     @property
-    def groups(self) -> Groups:
+    def rendezvous(self) -> RendezvousControl:
         """The rendezvous of elastic jobs."""
 
     @property
@@ -191,7 +191,7 @@ class Routes:
 
         What they say themselves; no node at all where none has come, or the job's program meets in another way.
         """
-        return _json(pages.rendezvous_of(self._parts.api_context, self._parts.groups, name))
+        return _json(pages.rendezvous_of(self._parts.api_context, self._parts.rendezvous, name))
 
     def answer_resize(self, name: JobName, answer_: Annotated[elastic_models.ResizeAnswer, Body()]) -> Response[str]:
         """The answer of whoever carries out a custom resize. The same answer again changes nothing.

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from trainmaster.domain.capacity.resolve import Offers, resolved
 from trainmaster.domain.capacity.units import Kind
-from trainmaster.domain.errors import JobNotFound, UnreadableGroup
+from trainmaster.domain.errors import JobNotFound, UnreadableRendezvous
 from trainmaster.domain.jobs.deadline import outlook
 from trainmaster.domain.jobs.job import ENDED, WAITING, Job, JobState
 from trainmaster.domain.jobs.listing import INFEASIBLE, NEVER_FIT, Filter
@@ -24,10 +24,10 @@ from trainmaster.handlers.views.elastic import rendezvous_view
 from trainmaster.handlers.views.jobs import QueueStatus
 from trainmaster.handlers.views.pools import use_of_pools
 from trainmaster.images.ports import Refusals
-from trainmaster.ports import Groups
+from trainmaster.ports import RendezvousControl
 from trainmaster.service.change import ApiContext
-from trainmaster.service.explain.explain import beyond, explain, image_ends, is_running_image
-from trainmaster.service.explain.why import WaitDiagnosis, story
+from trainmaster.service.explain.explain import explain, image_ends, is_running_image, not_considered
+from trainmaster.service.explain.why import WaitDiagnosis, diagnose
 
 
 def jobs_page(
@@ -39,7 +39,7 @@ def jobs_page(
     """
     stored = frozenset(JobState(state) for state in states if state != INFEASIBLE)
     which = replace(which, states=stored if INFEASIBLE not in states else stored | WAITING)
-    page = context.store.browse(_offering(context, which), limit=limit, cursor=cursor)
+    page = context.store.list_jobs(_offering(context, which), limit=limit, cursor=cursor)
     remarks = remarks_by_name(context, page.jobs)
     picked = [job for job in page.jobs if not states or job.state in stored or _is_infeasible(remarks.get(job.name))]
     jobs = [job_views.job_view(job, remarks.get(job.name)) for job in picked]
@@ -53,8 +53,8 @@ def _is_infeasible(remarks: QueueStatus | None) -> bool:
 
 def queue_page(context: ApiContext, limit: int, cursor: str | None) -> job_models.Queue:
     """Waiting jobs in queue order with remarks, and the pools. Raises `InvalidRequest` for a wrong cursor."""
-    page = context.store.browse(Filter(states=WAITING), limit=limit, cursor=cursor)
-    in_force, snapshot = context.store.settings(), context.store.survey()
+    page = context.store.list_jobs(Filter(states=WAITING), limit=limit, cursor=cursor)
+    in_force, snapshot = context.store.settings(), context.store.read_snapshot()
     remarks = _remarks_in(snapshot, context, page.jobs)
     jobs = [job_views.job_view(job, remarks.get(job.name)) for job in page.jobs]
     return job_models.Queue(
@@ -70,22 +70,22 @@ def job_detail(context: ApiContext, job: Job, *, why: bool) -> job_models.JobDet
     request = context.store.request_of(job.name)
     if not _has_queue_status(job):
         return job_views.detail_view(job, request, None)
-    snapshot = context.store.survey()
+    snapshot = context.store.read_snapshot()
     diagnosis = _diagnosis(snapshot, context.clock.now(), job) if why else None
     return job_views.detail_view(job, request, _remarks_in(snapshot, context, [job])[job.name], diagnosis)
 
 
 def _diagnosis(snapshot: Snapshot, now: datetime, job: Job) -> WaitDiagnosis | None:
     """Return why a job waits; None for one that does not wait, or that lies deeper in its lane than a pass reads."""
-    if job.state not in WAITING or beyond(snapshot, [job]):
+    if job.state not in WAITING or not_considered(snapshot, [job]):
         return None
-    return story(snapshot, now, job)
+    return diagnose(snapshot, now, job)
 
 
 def remarks_by_name(context: ApiContext, jobs: Iterable[Job]) -> Mapping[str, QueueStatus]:
     """Remarks by name, of jobs that wait, have a deadline, or show images; nothing is read where none does."""
     told = [job for job in jobs if _has_queue_status(job)]
-    return _remarks_in(context.store.survey(), context, told) if told else {}
+    return _remarks_in(context.store.read_snapshot(), context, told) if told else {}
 
 
 def _has_queue_status(job: Job) -> bool:
@@ -93,15 +93,15 @@ def _has_queue_status(job: Job) -> bool:
     return job.state in WAITING or is_running_image(job) or (job.deadline is not None and job.state not in ENDED)
 
 
-def rendezvous_of(context: ApiContext, groups: Groups, name: str) -> elastic_models.Rendezvous:
+def rendezvous_of(context: ApiContext, rendezvous: RendezvousControl, name: str) -> elastic_models.Rendezvous:
     """How the nodes of the job's newest attempt stand. Raises `JobNotFound`."""
     job = found(context, name)
     if job.attempt is None:
         return rendezvous_view(None, None)
     run = job.attempt.training_job_name
     try:
-        return rendezvous_view(run, groups.group(run))
-    except UnreadableGroup as error:
+        return rendezvous_view(run, rendezvous.get(run))
+    except UnreadableRendezvous as error:
         return rendezvous_view(run, None, str(error))
 
 

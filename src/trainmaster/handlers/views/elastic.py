@@ -5,12 +5,12 @@ It must not read anything, decide anything or know HTTP.
 
 from __future__ import annotations
 
-from trainmaster.domain.elastic.rendezvous import Group
+from trainmaster.domain.elastic.rendezvous import RendezvousState
 from trainmaster.domain.elastic.sizes import Member
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.handlers.models import elastic as elastic_models
-from trainmaster.service.explain.resize_status import waits_for
+from trainmaster.service.explain.resize_status import describe_wait
 
 
 def elastic_view(job: Job) -> elastic_models.Elastic | None:
@@ -40,9 +40,11 @@ def elastic_view(job: Job) -> elastic_models.Elastic | None:
     )
 
 
-def rendezvous_view(run: str | None, group: Group | None, trouble: str | None = None) -> elastic_models.Rendezvous:
+def rendezvous_view(
+    run: str | None, group: RendezvousState | None, trouble: str | None = None
+) -> elastic_models.Rendezvous:
     """How the nodes of a run stand; an empty answer where none has come yet."""
-    known = group or Group(round=0, complete=False)
+    known = group or RendezvousState(round=0, complete=False)
     return elastic_models.Rendezvous(
         run=run,
         round=None if group is None else group.round,
@@ -76,7 +78,7 @@ def _resizing_view(job: Job, attempt: Attempt | None) -> elastic_models.Resizing
         until=under_way.until,
         freed_for=under_way.freed_for,
         given_up=under_way.given_up,
-        message=waits_for(job),
+        message=describe_wait(job),
     )
 
 

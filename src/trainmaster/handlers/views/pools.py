@@ -26,7 +26,7 @@ _FIELDS = {"accelerators": "accelerators_per_unit"}
 def pools(context: ApiContext, in_force: QueueSettings, *, history: bool = False) -> pool_models.Pools:
     """How the pools stand; with `history` also what the manager has lately done to its own."""
     return pool_models.Pools(
-        pools=use_of_pools(in_force, context.store.survey(), context.clock.now()),
+        pools=use_of_pools(in_force, context.store.read_snapshot(), context.clock.now()),
         version=in_force.version,
         history=[event_view(event) for event in reversed(in_force.history)] if history else None,
     )
@@ -49,7 +49,7 @@ def one_pool(context: ApiContext, in_force: QueueSettings, name: str) -> pool_mo
 
 def removal(context: ApiContext, done: Removal) -> pool_models.Removal:
     """What became of a pool's removal."""
-    left, found = pools(context, done.settings), done.leaving
+    left, found = pools(context, done.settings), done.removal_impact
     return pool_models.Removal(
         pools=left.pools,
         version=left.version,

@@ -71,7 +71,7 @@ def foresee(
         check_model(sight.reachable, asked.request)
         job, advice = _newcomer(sight, asked, size, now)
         snapshot = check_budget(context.store, context.clock, job, asked.body, policy, field=SHARE_FIELD)
-    snapshot = _with_its_endpoint(snapshot or context.store.survey(), sight, job, now)
+    snapshot = _with_its_endpoint(snapshot or context.store.read_snapshot(), sight, job, now)
     explanation = explain(context.store, now, [job], snapshot)[job.name]
     return explanation, advice, consequences(snapshot, now, job) if there is None else Consequences()
 

@@ -23,7 +23,7 @@ from trainmaster.images.domain.progress import DEAD_AFTER, begun, dispatchable, 
 from trainmaster.images.domain.tiling import regions
 from trainmaster.images.domain.work import Claim, ImageWork, Run, run_parts
 from trainmaster.images.ports import ImageIntake, RegionQueue, Runs
-from trainmaster.ports import Clock, Created, Store
+from trainmaster.ports import Clock, CreateResult, Store
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class ImageLauncher:
     clock: Clock
     limits: Limits
 
-    def create(self, job: Job, attempt: Attempt) -> Created:
+    def create(self, job: Job, attempt: Attempt) -> CreateResult:
         """Lay the job's regions out and have them worked on, no more at once than make the requests that it holds.
 
         What an earlier call laid out stays; what is not begun of it is dispatched again, as that call may have ended
@@ -61,10 +61,10 @@ class ImageLauncher:
         abreast = abreast_of(work, sum(attempt.units.values()))
         run = self.runs.lay_out(job.name, attempt.number, regions(work.part, work.cut), abreast=abreast)
         if run.attempt != attempt.number:
-            return Created.ALREADY_THERE
+            return CreateResult.ALREADY_THERE
         if not run.stopped:
             self.queue.dispatch(job.name, run.attempt, dispatchable(run))
-        return Created.ALREADY_THERE if begun(run) else Created.NEW
+        return CreateResult.ALREADY_THERE if begun(run) else CreateResult.NEW
 
     def stop(self, run_name: str) -> bool:
         """Have the run's workers leave off; False where none is at work (any more), so that it has ended.

@@ -14,7 +14,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation
 from trainmaster.images.domain.work import is_run
 from trainmaster.images.service.launcher import ImageLauncher
-from trainmaster.ports import Created, Launcher, OpenJobs, Request
+from trainmaster.ports import CreateResult, Launcher, OpenJobsPage, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class RoutedLauncher:
     training: Launcher
     images: ImageLauncher
 
-    def create(self, job: Job, attempt: Attempt, request: Request) -> Created:
+    def create(self, job: Job, attempt: Attempt, request: Request) -> CreateResult:
         """Create the attempt's training job, or its run."""
         if job.image_work is not None:
             return self.images.create(job, attempt)
@@ -47,13 +47,13 @@ class RoutedLauncher:
             return self.images.describe(training_job_name)
         return self.training.describe(training_job_name)
 
-    def open_jobs(self, since: datetime, token: str | None = None) -> OpenJobs:
+    def list_open_jobs(self, since: datetime, token: str | None = None) -> OpenJobsPage:
         """The account's unfinished training jobs; runs are nobody's but the queue's."""
-        return self.training.open_jobs(since, token)
+        return self.training.list_open_jobs(since, token)
 
-    def training_plan(self, arn: str) -> PlanWindow | None:
+    def describe_training_plan(self, arn: str) -> PlanWindow | None:
         """How a training plan stands."""
-        return self.training.training_plan(arn)
+        return self.training.describe_training_plan(arn)
 
     def units_of(self, training_job_name: str) -> Units:
         """Which instances a training job holds."""

@@ -1,4 +1,4 @@
-"""The rendezvous of elastic jobs in memory, for tests and replays; implements `ports.Groups`.
+"""The rendezvous of elastic jobs in memory, for tests and replays; implements `ports.RendezvousControl`.
 
 It passes the contract suite of the real one. It must not play the nodes: tests write what nodes would.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from trainmaster.domain.elastic.rendezvous import Control, Group, group_of
+from trainmaster.domain.elastic.rendezvous import Control, RendezvousState, group_of
 
 
 @dataclass(slots=True)
-class MemoryGroups:
+class MemoryRendezvousControl:
     """Groups by run.
 
     Attributes:
@@ -19,17 +19,17 @@ class MemoryGroups:
     """
 
     controls: dict[str, Control] = field(default_factory=dict)
-    _groups: dict[str, Group | str | bytes] = field(default_factory=dict)
+    _groups: dict[str, RendezvousState | str | bytes] = field(default_factory=dict)
 
-    def group(self, run: str) -> Group | None:
-        """How it stands; see `ports.Groups`. Raises `UnreadableGroup` for a text that nodes do not write."""
+    def get(self, run: str) -> RendezvousState | None:
+        """Return its state; see `ports.RendezvousControl`. Raises `UnreadableRendezvous` for malformed text."""
         found = self._groups.get(run)
         return group_of(found) if isinstance(found, str | bytes) else found
 
-    def direct(self, run: str, control: Control) -> None:
-        """Ask this of its nodes; see `ports.Groups`."""
+    def set(self, run: str, control: Control) -> None:
+        """Ask this of its nodes; see `ports.RendezvousControl`."""
         self.controls[run] = control
 
-    def stands(self, run: str, group: Group | str | bytes) -> None:
+    def stands(self, run: str, group: RendezvousState | str | bytes) -> None:
         """From now on this is how the run's nodes stand, as a value or in their own writing."""
         self._groups[run] = group

@@ -87,7 +87,7 @@ class MemoryStore:
             self._table.passes += 1
             return self._read(sparing=True)
 
-    def survey(self) -> Snapshot:
+    def read_snapshot(self) -> Snapshot:
         """The same reading without a fence; see `ports.Store`."""
         return self._read(sparing=False)
 
@@ -136,13 +136,16 @@ class MemoryStore:
         *,
         fence: int | None = None,
         warm: Sequence[WarmPool] = (),
-        cold: Sequence[str] = (),
+        ended_warm: Sequence[str] = (),
         cursors: Cursors | None = None,
     ) -> bool:
         """Commit changes, all or none; see `ports.Store`."""
         check_changes(changes)
         with self._lock:
-            if (changes or warm or cold or cursors is not None) and fence not in (None, self._table.passes or None):
+            if (changes or warm or ended_warm or cursors is not None) and fence not in (
+                None,
+                self._table.passes or None,
+            ):
                 raise Fenced(f"pass {fence} has been overtaken")
             stored = [self._table.jobs.get(before.name) for before, _ in changes]
             for (before, _), now in zip(changes, stored, strict=True):
@@ -154,7 +157,7 @@ class MemoryStore:
                 self._table.keep_warm(filter(None, [left_by(before, after)]))
                 self._book(before, after)
             self._table.keep_warm(warm)
-            for name in cold:
+            for name in ended_warm:
                 self._table.warm.pop(name, None)
             self._table.cursors = cursors or self._table.cursors
             return True
@@ -178,7 +181,7 @@ class MemoryStore:
             request: Request = json.loads(self._table.requests[name])
             return request
 
-    def browse(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
+    def list_jobs(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
         """A page of jobs; see `ports.Store`."""
         check_limit(limit)
         start = Cursor.read(cursor)
@@ -196,7 +199,7 @@ class MemoryStore:
                 return QueueSettings(self._default_pools, policy, version, self._policy, known, events)
             return QueueSettings(table.pools, policy, table.version, self._policy, known, events)
 
-    def learn(self, catalogue: Catalogue) -> None:
+    def save_catalogue(self, catalogue: Catalogue) -> None:
         """Replace what was learned of instance types; see `ports.CatalogueStore`."""
         with self._lock:
             self._table.catalogue = catalogue
@@ -207,7 +210,7 @@ class MemoryStore:
         pools: Sequence[Pool] | None = None,
         policy: Policy | None = None,
         version: int | None = None,
-        noted: Sequence[PoolEvent] = (),
+        events: Sequence[PoolEvent] = (),
     ) -> QueueSettings:
         """Replace the pools, the policy, or both; see `ports.Store`."""
         with self._lock:
@@ -219,10 +222,10 @@ class MemoryStore:
             table.pools = now.pools if pools is None else {pool.name: pool for pool in pools}
             table.policy = table.policy if policy is None else differences(policy, self._policy)
             table.version, table.parameter = now.version + 1, self._parameter
-            table.pool_events = (*table.pool_events, *noted)[-MAX_EVENTS:]
+            table.pool_events = (*table.pool_events, *events)[-MAX_EVENTS:]
             return self.settings()
 
-    def note_foreign(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
+    def update_external_jobs(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
         """Add and remove foreign training jobs; see `ports.Store`."""
         with self._lock:
             for name in gone:

@@ -184,7 +184,7 @@ class Replay:
             self._look_again = self.looks_again(report, now)
             self.simulator.run_until(now)
             freed = self._observe_changes()
-            if not (freed or report.again):
+            if not (freed or report.more_to_do):
                 return
         raise ReplayFailed(f"{MAX_PASSES} passes in one instant have come to no end: {self._why()}")
 

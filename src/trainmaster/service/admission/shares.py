@@ -50,7 +50,7 @@ def check_budget(  # noqa: PLR0913 - a request, and all that it is held against
     there = store.find(job.name)
     if there is not None and there.digest == job.digest:
         return None
-    snapshot = store.survey()
+    snapshot = store.read_snapshot()
     reason = Limits(snapshot, clock_.now()).refusal(job, {})
     if isinstance(reason, BudgetSpent):
         raise BudgetExhausted(

@@ -82,7 +82,7 @@ class CatalogueRefresher:
         types = self._tried("instance types", lambda: self._sources.types.describe(names)) if wants_types else None
         if types is None and after is known:
             return False
-        self._knowledge.learn(after if types is None else merged(after, types, now))
+        self._knowledge.save_catalogue(after if types is None else merged(after, types, now))
         return True
 
     def _with_quotas(self, known: Catalogue, rules: Expansion, *, stale: bool) -> Catalogue:

@@ -63,7 +63,7 @@ def _commit(context: ManagerContext, snapshot: Snapshot, decided: Sequence[PoolD
     if dict(now.pools) != in_settings(snapshot.pools) or rules != seen:
         return False
     try:
-        context.store.set_settings(pools=list(pools.values()), version=now.version, noted=noted)
+        context.store.set_settings(pools=list(pools.values()), version=now.version, events=noted)
     except VersionConflict:
         return False
     return True

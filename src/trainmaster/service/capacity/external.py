@@ -26,7 +26,7 @@ MAX_PAGES = 40
 MAX_LOOKS = 40
 
 
-def note_foreign(context: ManagerContext, snapshot: Snapshot) -> Units:
+def find_external_jobs(context: ManagerContext, snapshot: Snapshot) -> Units:
     """Look for foreign jobs; returns the units that they hold in the pools that count them.
 
     Trouble at AWS only costs this tick's news: what was known before still counts.
@@ -42,7 +42,7 @@ def note_foreign(context: ManagerContext, snapshot: Snapshot) -> Units:
 
 def _look_around(context: ManagerContext, snapshot: Snapshot) -> Mapping[str, Units]:
     """All known foreign jobs after this tick's look, with their units."""
-    known = context.store.note_foreign({})
+    known = context.store.update_external_jobs({})
     open_now, complete = _open_names(context)
     attempts = (job.attempt for job in snapshot.active if job.attempt is not None)
     ours = {name for attempt in attempts for name in attempt.training_job_names}
@@ -50,7 +50,7 @@ def _look_around(context: ManagerContext, snapshot: Snapshot) -> Mapping[str, Un
     missing = [name for name in known if name not in open_now]
     gone = missing if complete else [name for name in missing[:MAX_LOOKS] if not context.launcher.units_of(name)]
     present = {name: units for name in fresh[:MAX_LOOKS] if (units := context.launcher.units_of(name))}
-    return context.store.note_foreign(present, gone)
+    return context.store.update_external_jobs(present, gone)
 
 
 def _open_names(context: ManagerContext) -> tuple[list[str], bool]:
@@ -61,7 +61,7 @@ def _open_names(context: ManagerContext) -> tuple[list[str], bool]:
     for page_number in range(MAX_PAGES):
         if page_number:
             context.clock.sleep(PAUSE)
-        page = context.launcher.open_jobs(since, token)
+        page = context.launcher.list_open_jobs(since, token)
         names.extend(page.names)
         token = page.token
         if token is None:

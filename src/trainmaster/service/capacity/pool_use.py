@@ -60,7 +60,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class RemovalImpact:
     """Whom it concerns that a pool is removed.
 
     Attributes:
@@ -135,7 +135,7 @@ def weights(snapshot: Snapshot) -> Mapping[str, float]:
     return Placer(snapshot, random.Random(0)).weights(among) if among else {}  # noqa: S311
 
 
-def leaving(snapshot: Snapshot, name: str) -> Leaving:
+def removal_impact(snapshot: Snapshot, name: str) -> RemovalImpact:
     """Whom it concerns that this pool is removed.
 
     A waiting job goes elsewhere where another pool could hold it that is not being drained.
@@ -147,7 +147,7 @@ def leaving(snapshot: Snapshot, name: str) -> Leaving:
     concerned = [
         (job, then) for job, then in zip(before.waiting, after.waiting, strict=True) if name in _wanted(job, caps)
     ]
-    return Leaving(
+    return RemovalImpact(
         holders=tuple(job for job in before.active if name in job.units),
         warm=tuple(each.training_job_name for each in counting(snapshot.warm, snapshot.active) if name in each.units),
         moved=tuple(job for job, then in concerned if _wanted(then, open_)),

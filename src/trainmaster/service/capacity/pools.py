@@ -18,7 +18,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.policy.problems import policy_problems
 from trainmaster.domain.requests.fields import shown
 from trainmaster.ports import QueueSettings
-from trainmaster.service.capacity.pool_use import Leaving, leaving
+from trainmaster.service.capacity.pool_use import RemovalImpact, removal_impact
 from trainmaster.service.change import ApiContext, change_settings
 
 MAX_NAMED = 3
@@ -30,7 +30,7 @@ class Removal:
     """What came of removing a pool: the settings then, and whom it concerned."""
 
     settings: QueueSettings
-    leaving: Leaving
+    removal_impact: RemovalImpact
 
 
 def set_pools(context: ApiContext, pools: Sequence[Pool], *, version: int | None = None) -> QueueSettings:
@@ -90,13 +90,13 @@ def remove_pool(context: ApiContext, name: str, *, force: bool = False, version:
 
     Raises `PoolNotFound`, `PoolInUse`, `VersionConflict`.
     """
-    found = Leaving()
+    found = RemovalImpact()
 
     def change(now: QueueSettings) -> Iterable[Pool]:
         nonlocal found
         pool = _existing(now, name)
         _check_named(now, {name})
-        found = leaving(replace(context.store.survey(), pools=now.pools), name)
+        found = removal_impact(replace(context.store.read_snapshot(), pools=now.pools), name)
         if not force:
             _check_held(pool, found)
             _check_stranded(pool, found)
@@ -149,7 +149,7 @@ def _check_same(context: ApiContext, pools: Iterable[Pool], before: Mapping[str,
     changed = [pool for pool in pools if pool.name not in before or _what(pool) != _what(before[pool.name])]
     if not changed:
         return
-    snapshot = context.store.survey()
+    snapshot = context.store.read_snapshot()
     warm = counting(snapshot.warm, snapshot.active)
     for pool in changed:
         name, there = pool.name, pool.name in before
@@ -173,7 +173,7 @@ def _is_of_another(job: Job, pool: Pool) -> bool:
     return bool(type_) and type_ != pool.instance_type
 
 
-def _check_held(pool: Pool, found: Leaving) -> None:
+def _check_held(pool: Pool, found: RemovalImpact) -> None:
     """Raises `PoolInUse` where anything of the pool is held."""
     if not found.holders and not found.warm:
         return
@@ -189,7 +189,7 @@ def _check_held(pool: Pool, found: Leaving) -> None:
     )
 
 
-def _check_stranded(pool: Pool, found: Leaving) -> None:
+def _check_stranded(pool: Pool, found: RemovalImpact) -> None:
     """Raises `PoolInUse` where waiting jobs could run nowhere else."""
     if not found.stranded:
         return

@@ -17,7 +17,7 @@ from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.requests.fields import part, text
 from trainmaster.ports import Store
-from trainmaster.service.context import ManagerContext, each
+from trainmaster.service.context import ManagerContext, for_each_job
 from trainmaster.service.faults import isolate_fault
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ MAX_LOOKS = 10
 """Jobs whose checkpoints one tick looks for; each may take five calls of S3."""
 
 
-def refresh_plans(context: ManagerContext, pools: Mapping[str, Pool], *, tick: bool) -> Mapping[str, Pool]:
+def refresh_training_plans(context: ManagerContext, pools: Mapping[str, Pool], *, tick: bool) -> Mapping[str, Pool]:
     """Ask about the training plans whose turn it is; the pools with what is known then, which is stored with them.
 
     A plan of which nothing is known is asked about by every pass, so that a new pool is usable at once.
@@ -43,15 +43,15 @@ def refresh_plans(context: ManagerContext, pools: Mapping[str, Pool], *, tick: b
     return known
 
 
-def keep_time(context: ManagerContext, snapshot: Snapshot) -> tuple[Job, ...]:
+def update_reclaim_times(context: ManagerContext, snapshot: Snapshot) -> tuple[Job, ...]:
     """Tell attempts when their instances are taken back, where that has moved; the active jobs as they stand then.
 
     A plan of several reserved capacities keeps its jobs from one to the next.
     """
-    return each(context, snapshot.active, lambda _, job: _on_time(context, job, snapshot.pools))
+    return for_each_job(context, snapshot.active, lambda _, job: _on_time(context, job, snapshot.pools))
 
 
-def look_for_checkpoints(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job, ...]:
+def record_checkpoints(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job, ...]:
     """Look when those running jobs last saved their work whose turn it is; returns the active jobs as they stand then.
 
     Whose turn it is follows from the minute and the name alone, so that nothing needs to be written down.
@@ -85,7 +85,7 @@ def _is_due(pool: Pool, now: datetime) -> bool:
 
 def _ask(context: ManagerContext, pool: Pool) -> PlanWindow | None:
     try:
-        window = context.launcher.training_plan(pool.plan_arn or "")
+        window = context.launcher.describe_training_plan(pool.plan_arn or "")
     except (Throttled, Unavailable, NotPermitted) as error:
         log.warning("cannot ask about a training plan", extra={"pool": pool.name, "cause": str(error)})
         return None

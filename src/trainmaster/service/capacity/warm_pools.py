@@ -44,7 +44,7 @@ def settle(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Snapsh
     changed = [pool for name, pool in told.items() if pool is not None and pool != before[name]]
     gone = [name for name, pool in told.items() if pool is None]
     if changed or gone:
-        context.store.transition([], fence=snapshot.pass_number, warm=changed, cold=gone)
+        context.store.transition([], fence=snapshot.pass_number, warm=changed, ended_warm=gone)
     return replace(snapshot, warm=tuple(pool for pool in (before | told).values() if pool is not None))
 
 

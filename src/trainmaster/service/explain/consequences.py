@@ -15,7 +15,7 @@ from trainmaster.domain.plan import Expand, Plan, Snapshot, Start, Wait
 from trainmaster.planner.expansion.expand import changes
 from trainmaster.planner.forecast.forecast import delays
 from trainmaster.planner.schedule import schedule
-from trainmaster.service.explain.explain import rng_of, with_jobs
+from trainmaster.service.explain.explain import next_pass_rng, with_jobs
 
 MAX_DELAYED = 20
 """Jobs behind the new one that are looked at, first those that are considered next."""
@@ -67,10 +67,10 @@ def consequences(snapshot: Snapshot, now: datetime, job: Job) -> Consequences:
         job: one that is not in the snapshot.
     """
     after = with_jobs(snapshot, [job])
-    plans = [schedule(each, now, rng_of(snapshot)) for each in (snapshot, after)]
+    plans = [schedule(each, now, next_pass_rng(snapshot)) for each in (snapshot, after)]
     started = [[start.job.name for start in plan.starts] for plan in plans]
     wanted = frozenset(_considered_after(job, plans[1]))
-    later = delays(snapshot, after, now, rng_of(snapshot), schedule, wanted)
+    later = delays(snapshot, after, now, next_pass_rng(snapshot), schedule, wanted)
     return Consequences(
         tuple(name for name in started[1] if name not in started[0]),
         tuple(Delay(name, expected, then) for name, (expected, then) in later.items()),

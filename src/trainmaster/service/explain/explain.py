@@ -75,10 +75,10 @@ def explain(
         snapshot: as just read, where somebody has.
     """
     jobs = list(jobs)
-    snapshot = snapshot or store.survey()
+    snapshot = snapshot or store.read_snapshot()
     if not _deep(snapshot, jobs):
         return explain_in(snapshot, now, jobs)
-    return explain_in(snapshot, now, jobs, whole=_read_deeper(store, snapshot), deep=beyond(snapshot, jobs))
+    return explain_in(snapshot, now, jobs, whole=_read_deeper(store, snapshot), deep=not_considered(snapshot, jobs))
 
 
 def explain_in(
@@ -102,13 +102,13 @@ def explain_in(
     last_read = _last_read(whole or snapshot)
     near = with_jobs(snapshot, (job for job in wanted.values() if job.name not in deep))
     whole = near if whole is None else with_jobs(whole, wanted.values())
-    plan = schedule(near, now, rng_of(snapshot))
+    plan = schedule(near, now, next_pass_rng(snapshot))
     reasons = {wait.job.name: wait.reason for wait in plan.waits}
     starting = {start.job.name: start.units for start in plan.starts}
     positions = _positions(_considered(whole, plan, now), {job.name for job in last_read.values()})
     # Where not all jobs before it were read, what could be foreseen beyond the next pass is too early.
     sure = frozenset(name for name in wanted if name in starting or positions[name][0] is not None)
-    estimates = estimate(whole, now, rng_of(snapshot), schedule, sure) if sure else {}
+    estimates = estimate(whole, now, next_pass_rng(snapshot), schedule, sure) if sure else {}
     return {
         name: _explanation(
             Explanation(
@@ -138,7 +138,7 @@ def is_running_image(job: Job) -> bool:
 
 def dry_run(store: Store, clock: Clock, job: Job) -> Explanation:
     """What would happen if this job were submitted now; nothing is stored."""
-    return explain_in(store.survey(), clock.now(), [job])[job.name]
+    return explain_in(store.read_snapshot(), clock.now(), [job])[job.name]
 
 
 def with_jobs(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
@@ -148,7 +148,7 @@ def with_jobs(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
     return resolve(replace(snapshot, waiting=tuple(in_order([*snapshot.waiting, *more]))) if more else snapshot)
 
 
-def rng_of(snapshot: Snapshot) -> random.Random:
+def next_pass_rng(snapshot: Snapshot) -> random.Random:
     """What the next pass would draw from."""
     return random.Random(snapshot.pass_number)  # noqa: S311 -- seeds a policy's choice, guards nothing
 
@@ -165,7 +165,7 @@ def _explanation(found: Explanation, range_: Estimate | None, deadline: Outlook 
     )
 
 
-def beyond(snapshot: Snapshot, jobs: Iterable[Job]) -> frozenset[str]:
+def not_considered(snapshot: Snapshot, jobs: Iterable[Job]) -> frozenset[str]:
     """Jobs that lie behind the last one that was read of their lane."""
     last_read = _last_read(snapshot)
     return frozenset(job.name for job in jobs if job.lane in last_read and job.order > last_read[job.lane].order)
@@ -186,7 +186,7 @@ def _read_deeper(store: Store, snapshot: Snapshot) -> Snapshot:
     """The snapshot with more of the jobs that wait; its lanes are still cut where there are even more."""
     lanes = len({job.lane for job in snapshot.waiting}) or 1
     limit = min(max(MAX_ROWS // lanes, FEWEST_OF_A_LANE), MAX_OF_A_LANE)
-    page = store.browse(Filter(states=WAITING), limit=limit)
+    page = store.list_jobs(Filter(states=WAITING), limit=limit)
     active = {job.name for job in snapshot.active}
     deeper = with_jobs(snapshot, (job for job in page.jobs if job.name not in active))
     return replace(deeper, cut_lanes=frozenset()) if page.cursor is None else deeper

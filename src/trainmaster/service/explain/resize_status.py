@@ -9,7 +9,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.times import clock
 
 
-def waits_for(job: Job) -> str:
+def describe_wait(job: Job) -> str:
     """What comes next in the resize that is under way. Raises `IllegalTransition` where none is."""
     attempt, elastic, under_way = lifecycle.current(job), lifecycle.elastic_of(job), lifecycle.resizing_of(job)
     whom = f", for {under_way.freed_for}" if under_way.freed_for else ""

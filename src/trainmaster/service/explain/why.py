@@ -28,7 +28,7 @@ from trainmaster.domain.reasons.reason import Reason
 from trainmaster.planner.reservations.expected_ends import Expectations
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.capacity.pool_use import pool_usage
-from trainmaster.service.explain.explain import rng_of, with_jobs
+from trainmaster.service.explain.explain import next_pass_rng, with_jobs
 
 MAX_HOLDERS = 10
 """Jobs in the way that are told by name, those first that are expected to end first."""
@@ -87,7 +87,7 @@ class WaitDiagnosis:
     advice: tuple[Advice, ...] = ()
 
 
-def story(snapshot: Snapshot, now: datetime, job: Job) -> WaitDiagnosis:
+def diagnose(snapshot: Snapshot, now: datetime, job: Job) -> WaitDiagnosis:
     """The story of a waiting job that a pass looks at; an empty one where it would start.
 
     Args:
@@ -131,12 +131,12 @@ class _Tried:
     def plan(self, changed: Job) -> Plan:
         """The plan that a pass would make then."""
         waiting = tuple(changed if each.name == self.job.name else each for each in self.snapshot.waiting)
-        return schedule(replace(self.snapshot, waiting=waiting), self.now, rng_of(self.snapshot))
+        return schedule(replace(self.snapshot, waiting=waiting), self.now, next_pass_rng(self.snapshot))
 
     def with_pool(self, pool: Pool) -> str | None:
         """What would become of a job that no pool can hold, if there were this one; None where that does not help."""
         pools = {**self.snapshot.pools, pool.name: pool}
-        plan = schedule(replace(self.snapshot, pools=pools), self.now, rng_of(self.snapshot))
+        plan = schedule(replace(self.snapshot, pools=pools), self.now, next_pass_rng(self.snapshot))
         return _freed(plan, self.job)
 
     def outcome(self, changed: Job) -> str | None:

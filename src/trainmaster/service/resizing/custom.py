@@ -39,7 +39,7 @@ class CustomHook:
     def _ask(self, job: Job) -> Job:
         asked = question(job)
         target = lifecycle.elastic_of(job).target
-        returned = self._asker(target).ask(target, asked)
+        returned = self._requester(target).request_resize(target, asked)
         try:
             answer = None if returned is None else answer_in(asked["token"], returned)
             after = lifecycle.told(job) if answer is None else answered(job, answer, self.context.clock.now())
@@ -49,8 +49,8 @@ class CustomHook:
             after = lifecycle.told(job)
         return self._moved(job, after)
 
-    def _asker(self, target: str) -> ResizeRequester:
-        asker = self.context.askers.get(EVENT if target == EVENT else FUNCTION)
+    def _requester(self, target: str) -> ResizeRequester:
+        asker = self.context.resize_requesters.get(EVENT if target == EVENT else FUNCTION)
         if asker is None:
             raise NotPermitted(f"this queue has no way to ask {target}")
         return asker

@@ -12,14 +12,14 @@ from datetime import datetime, timedelta
 
 from trainmaster.domain.elastic.rendezvous import Control
 from trainmaster.domain.elastic.sizes import Member
-from trainmaster.domain.errors import CapacityExhausted, RequestRefused, UnreadableGroup
+from trainmaster.domain.errors import CapacityExhausted, RequestRefused, UnreadableRendezvous
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
-from trainmaster.ports import Created
+from trainmaster.ports import CreateResult
 from trainmaster.service.attempt_request import PoolGoneError, request_of_member
 from trainmaster.service.context import ManagerContext, commit
-from trainmaster.service.launch import confirm_or_stop, look, look_at
+from trainmaster.service.launch import confirm_or_stop, poll, poll_training_job
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class MembersHook:
             job = step(job)
         if job.attempt is not None and job.attempt.base_ended_at is not None and not job.attempt.members:
             # What has become of the job, its own training job tells.
-            return look(self.context, job)
+            return poll(self.context, job)
         return self._makes_do(job)
 
     def _out_of_time(self, job: Job) -> Job:
@@ -56,7 +56,7 @@ class MembersHook:
             return job
         for member in _members(job):
             if member.launched and member.started_at is None and _has(job, member):
-                job = look_at(self.context, job, member.training_job_name)
+                job = poll_training_job(self.context, job, member.training_job_name)
         if not _grows(job):
             return job
         return commit(self.context, job, lifecycle.give_up(job, now, "SageMaker has not had the instances in time"))
@@ -82,7 +82,7 @@ class MembersHook:
         name = member.training_job_name
         if self.context.launcher.stop(name, end_warm_pool=False):
             return commit(self.context, job, lifecycle.member_stop_sent(job, name))
-        return look_at(self.context, job, name)
+        return poll_training_job(self.context, job, name)
 
     def _leave(self, job: Job) -> Job:
         """Ask the group to let members go, and note which have gone, or are out of time."""
@@ -103,21 +103,21 @@ class MembersHook:
         Asked first, looked at then: a node that joins in between finds that it is to leave. So does one of a training
         job that is stopped already: until that has ended its container may come, or come back.
         """
-        if self.context.groups is None:
+        if self.context.rendezvous is None:
             return asked
         try:
             self._direct(job)
-            group = self.context.groups.group(attempt.training_job_name)
-        except UnreadableGroup as error:
+            group = self.context.rendezvous.get(attempt.training_job_name)
+        except UnreadableRendezvous as error:
             log.warning("cannot read a rendezvous", extra={"job": job.name, "cause": str(error)})
             return []
         return [name for name in asked if group is None or not group.holds(name)]
 
     def _direct(self, job: Job) -> None:
         """Tell the group how many nodes to expect, and who is to leave; the same again changes nothing."""
-        if self.context.groups is not None:
+        if self.context.rendezvous is not None:
             attempt = lifecycle.current(job)
-            self.context.groups.direct(attempt.training_job_name, _control(job, attempt))
+            self.context.rendezvous.set(attempt.training_job_name, _control(job, attempt))
 
     def _launch(self, job: Job) -> Job:
         """Create members that SageMaker is not known to have; the group expects them before they come."""
@@ -138,11 +138,11 @@ class MembersHook:
             created = context.launcher.create(job, replace(attempt, training_job_name=name), request)
         except (CapacityExhausted, RequestRefused, PoolGoneError) as error:
             return commit(context, job, _without(job, name, now, str(error)))
-        if created is Created.NAME_TAKEN:
+        if created is CreateResult.NAME_TAKEN:
             reason = "cannot be created: its name belongs to a training job that the queue did not start"
             return commit(context, job, lifecycle.member_ended(job, name, now, reason, lost=False))
         known = confirm_or_stop(context, job, lifecycle.member_launched(job, name), name)
-        return look_at(context, known, name) if created is Created.ALREADY_THERE else known
+        return poll_training_job(context, known, name) if created is CreateResult.ALREADY_THERE else known
 
     def _makes_do(self, job: Job) -> Job:
         """Where a lost member has not been replaced within its wait, the job goes on without it."""

@@ -12,7 +12,7 @@ from datetime import timedelta
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.service.context import ManagerContext, commit
-from trainmaster.service.launch import look, stop
+from trainmaster.service.launch import poll, stop
 
 SIGTERM_TO_SIGKILL = timedelta(seconds=120)
 """What a stopped training job has to save its work (API reference, StopTrainingJob)."""
@@ -29,7 +29,7 @@ class RestartHook:
         if not self._is_overdue(job):
             return job
         # The report of its work may have been lost.
-        seen = look(self.context, job)
+        seen = poll(self.context, job)
         if not self._is_overdue(seen):
             return seen
         now = self.context.clock.now()

@@ -82,4 +82,4 @@ class OneImageWaits:
 def test_a_deployments_settings_reach_its_store():
     environ = {"TRAINMASTER_QUEUE": "q", "TRAINMASTER_TABLE": "t", "DEFAULT_INSTANCE_CONCURRENCY": "7"}
     application = Application(Settings.from_env(environ), OneImageWaits())
-    assert application.store.survey().pools == {SHIPS: an_endpoint_pool(7)}
+    assert application.store.read_snapshot().pools == {SHIPS: an_endpoint_pool(7)}
