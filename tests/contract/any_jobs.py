@@ -11,7 +11,7 @@ from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, Member, Resizing, RestartBudget
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
-from trainmaster.domain.jobs.attempt_totals import Earlier
+from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.job import Change, Hold, Job, JobState, ParentRule
 from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
 from trainmaster.images.domain.tiling import Cut, Window
@@ -177,7 +177,7 @@ JOB = dict[str, st.SearchStrategy[Any]](
     submitted_by=st.none() | texts,
     attempt=st.none() | attempts,
     past=st.lists(attempts, max_size=2).map(tuple),
-    earlier=st.builds(Earlier, **EARLIER),
+    earlier=st.builds(AttemptTotals, **EARLIER),
     hold=st.none() | st.builds(Hold, units=units, until=times),
     retry_at=st.none() | times,
     returns=st.integers(0, 99),

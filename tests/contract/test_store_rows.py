@@ -29,7 +29,7 @@ from trainmaster.adapters.dynamodb.settings import SETTINGS, Deployed
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, Member, Resizing, RestartBudget
 from trainmaster.domain.errors import InvalidRequest, TooLarge
 from trainmaster.domain.jobs.attempt import Attempt
-from trainmaster.domain.jobs.attempt_totals import Earlier
+from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.lifecycle import resizing
 from trainmaster.domain.jobs.listing import Cursor
@@ -40,7 +40,13 @@ unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 
 
 def test_any_job_has_every_member_that_a_job_can_have():
-    parts = ((Elastic, ELASTIC), (RestartBudget, BUDGET), (Member, MEMBER), (Resizing, RESIZING), (Earlier, EARLIER))
+    parts = (
+        (Elastic, ELASTIC),
+        (RestartBudget, BUDGET),
+        (Member, MEMBER),
+        (Resizing, RESIZING),
+        (AttemptTotals, EARLIER),
+    )
     for kind, strategies in ((Job, JOB), (Attempt, ATTEMPT), *parts):
         assert strategies.keys() == {each.name for each in fields(kind) if each.init}
 

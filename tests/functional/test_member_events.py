@@ -13,7 +13,7 @@ from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.lifecycle import resizing
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.ports import OpenJobsPage
-from trainmaster.service.capacity.external import note_foreign
+from trainmaster.service.capacity.external import find_external_jobs
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.observe import observe
 
@@ -109,5 +109,5 @@ def test_members_are_no_strangers_in_pools_that_count_those():
     gone_member = "job1-qstamp-1-m9"
     launcher = Listing(NAME, member, gone_member, "stranger")
     manager_context = hands_with(job, pools=pools, launcher=launcher)
-    assert note_foreign(manager_context, manager_context.store.begin_pass()) == {b.P5: 1}
+    assert find_external_jobs(manager_context, manager_context.store.begin_pass()) == {b.P5: 1}
     assert launcher.asked == ["stranger"]

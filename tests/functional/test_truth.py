@@ -11,7 +11,7 @@ from trainmaster.domain.jobs.job import JobState
 from trainmaster.service.capacity.pools import set_pools
 from trainmaster.service.change import cancel, change
 from trainmaster.service.explain.explain import explain
-from trainmaster.service.explain.why import story
+from trainmaster.service.explain.why import diagnose
 from world import EPOCH, World, a_request
 
 
@@ -328,7 +328,7 @@ def test_what_would_help_helps():
     world.run(60)
     world.submit("job2", training_seconds=60)
     world.run(60)
-    help_ = story(world.api_context.store.read_snapshot(), world.now(), world.job("job2")).advice
+    help_ = diagnose(world.api_context.store.read_snapshot(), world.now(), world.job("job2")).advice
     assert [(advice.priority, advice.pool) for advice in help_] == [(4, None), (None, G5)]
     change(world.api_context, "job2", "ada", priority=help_[0].priority)
     world.run_until_ended("job2", limit=2000)

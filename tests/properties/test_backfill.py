@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from builders import P5, a_job, a_pool, at, pools_of
-from course import QueueSimulation
+from course import Course
 from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.reasons.capacity import WaitsForCapacity
 from trainmaster.planner.orders.least_attained_service import AT_WORK
@@ -57,9 +57,7 @@ def test_with_honest_time_limits_a_reservation_only_moves_forward(drawn, depth):
                 assert reserved.at <= promised.get(first, reserved.at), f"{first} put off"
                 promised[first] = reserved.at
 
-    course = QueueSimulation(
-        pools(), Policy(reservations=depth, patience=timedelta(days=99)), learns=False, watch=watch
-    )
+    course = Course(pools(), Policy(reservations=depth, patience=timedelta(days=99)), learns=False, watch=watch)
     course.run(arrivals(drawn))
     assert all(course.first_starts[name] <= moment for name, moment in promised.items())
     assert course.peaks[P5] <= CAP
@@ -69,8 +67,8 @@ def test_with_honest_time_limits_a_reservation_only_moves_forward(drawn, depth):
 @settings(max_examples=80, deadline=None)
 def test_backfill_wastes_nothing_that_strict_order_would_use(drawn):
     """With honest limits no job of the queue's head waits longer than if nobody had been let past it."""
-    strict = QueueSimulation(pools(), Policy(order=Order.FIFO), learns=False).run(arrivals(drawn))
-    easy = QueueSimulation(pools(), Policy(order=Order.BACKFILL), learns=False).run(arrivals(drawn))
+    strict = Course(pools(), Policy(order=Order.FIFO), learns=False).run(arrivals(drawn))
+    easy = Course(pools(), Policy(order=Order.BACKFILL), learns=False).run(arrivals(drawn))
     first_blocked = next((name for name in sorted(strict.jobs) if strict.wait_of(name) > timedelta(0)), None)
     if first_blocked is not None:
         assert easy.wait_of(first_blocked) <= strict.wait_of(first_blocked)
@@ -84,7 +82,7 @@ def test_the_largest_job_waits_no_longer_than_patience_and_what_runs_then(order,
     """Endless small jobs, estimates that are wrong: once out of patience, no equal passes the largest job any more."""
     stream = [(pause % 900, 1 + count % 3, seconds) for pause, count, seconds in drawn * 6]
     stream.insert(min(big, len(stream)), (0, CAP, 600))
-    course = QueueSimulation(pools(), Policy(order=order, patience=PATIENCE, reservations=0))
+    course = Course(pools(), Policy(order=order, patience=PATIENCE, reservations=0))
     course.run(arrivals(stream, honest=False))
     name = next(name for name, job in course.jobs.items() if job.demand.size == CAP)
     ahead = sum(1 for job in course.jobs.values() if job.order < course.jobs[name].order)
@@ -103,7 +101,7 @@ def test_an_estimate_that_is_outlived_moves_the_reservation_and_the_reason_says_
 
     short = [(a_job(f"s{n}", entry_time=at(100 * n), units={P5: CAP}), 60.0) for n in range(10)]
     long = (a_job("long", entry_time=at(1_000), units={P5: CAP}), 3_600.0)
-    course = QueueSimulation(pools(), watch=watch)
+    course = Course(pools(), watch=watch)
     course.run([*short, long, (a_job("next", entry_time=at(1_001), units={P5: CAP}), 60.0)])
     reasons = [(now, reason) for now, reason in told if isinstance(reason, WaitsForCapacity)]
     assert reasons[0][1].overdue is None

@@ -15,7 +15,7 @@ from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.reasons.capacity import Infeasible
 from trainmaster.domain.reasons.rules import Draining
 from trainmaster.planner.placement.warm_pools import left_over
-from trainmaster.service.capacity.pool_use import leaving
+from trainmaster.service.capacity.pool_use import removal_impact
 
 
 @st.composite
@@ -72,7 +72,7 @@ def test_every_idle_warm_pool_of_a_pool_that_drains_is_left_over_and_no_other(sn
 
 @given(draining_snapshots())
 def test_the_end_of_a_pool_strands_exactly_those_that_could_run_there_and_nowhere_else(snapshot):
-    found = leaving(snapshot, P5)
+    found = removal_impact(snapshot, P5)
     left = {name: pool.cap for name, pool in snapshot.pools.items() if name != P5 and not pool.draining}
     caps = {name: pool.cap for name, pool in snapshot.pools.items()}
     for job in snapshot.waiting:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from builders import G5, P5, a_job, a_pool, at
-from course import QueueSimulation
+from course import Course
 from share_cases import PATIENT, POOLS, UNPROTECTED, best_within, entitlements_of, fields_of, policies
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job
@@ -93,7 +93,7 @@ def test_on_any_list_of_arrivals_preemptions_end_and_all_jobs_come_to_their_end(
     caps, policy, jobs = course
     watch = Reclaims()
     pools = {pool: a_pool(pool, cap) for pool, cap in caps.items()}
-    played = QueueSimulation(pools, policy, watch=watch).run(jobs)
+    played = Course(pools, policy, watch=watch).run(jobs)
     assert all(played.peaks.get(pool, 0) <= cap for pool, cap in caps.items())
     assert watch.preemptions <= len(jobs) ** 2
 

@@ -13,7 +13,7 @@ from trainmaster.adapters.dynamodb.rows import job_of, row_of
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, RestartBudget
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import FULL_RESTART, Outcome
-from trainmaster.domain.jobs.attempt_totals import KEPT, Earlier
+from trainmaster.domain.jobs.attempt_totals import KEPT, AttemptTotals
 from trainmaster.domain.jobs.deadline import latest_start
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.lifecycle import transition
@@ -133,11 +133,11 @@ def full_restart(job: Job, now):
 
 
 def test_a_job_whose_only_preemption_is_long_ago_waits_as_one_that_was_preempted():
-    job = b.a_job(past=(), earlier=Earlier(outcomes={Outcome.PREEMPTED: 1, Outcome.FAILED: 3}))
+    job = b.a_job(past=(), earlier=AttemptTotals(outcomes={Outcome.PREEMPTED: 1, Outcome.FAILED: 3}))
     assert transition.waiting_state(job) is JobState.PREEMPTED
 
 
 def test_the_last_failure_tells_how_many_there_were_before_those_that_it_names():
-    job = b.a_running_job(earlier=Earlier(outcomes={Outcome.FAILED: 3, Outcome.RETURNED: 2, Outcome.RESIZED: 9}))
+    job = b.a_running_job(earlier=AttemptTotals(outcomes={Outcome.FAILED: 3, Outcome.RETURNED: 2, Outcome.RESIZED: 9}))
     seen = b.an_observation(job, status=Status.FAILED, failure_reason="AlgorithmError: no")
     assert "; 5 more)" in lifecycle.observe(job, seen, b.at(60)).failure

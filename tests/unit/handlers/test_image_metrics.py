@@ -13,7 +13,7 @@ from image_runs_world import ImageRunsWorld
 from trainmaster.domain.errors import Unavailable
 from trainmaster.domain.plan import Plan
 from trainmaster.images.handlers.metrics import NAMESPACE, tell_errors, tell_figures
-from trainmaster.images.service.metrics import Figures, Meter, utilization
+from trainmaster.images.service.metrics import ImageJobMetrics, Meter, utilization
 from trainmaster.planner.schedule import schedule
 
 
@@ -45,7 +45,7 @@ def test_each_figure_is_written_for_the_guides_alarms_and_for_each_endpoint(told
     """The guide's alarms ask for `Operation` alone, and CloudWatch adds nothing up."""
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "trainmaster")
     tell_figures(
-        Figures(
+        ImageJobMetrics(
             throttles={"ships": 3},
             requests=5,
             utilization={"ships": 100.0, "cars": 25.0},

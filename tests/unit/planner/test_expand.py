@@ -25,7 +25,7 @@ from trainmaster.domain.policy.settings import Budget, Choose, Expansion, Lendin
 from trainmaster.domain.reasons.capacity import Infeasible
 from trainmaster.domain.records import Records
 from trainmaster.planner.expansion.expand import Changes, changes, target_size
-from trainmaster.planner.expansion.guardrails import Making
+from trainmaster.planner.expansion.guardrails import ManagedPools
 from trainmaster.planner.schedule import schedule
 
 ON = Expansion(enabled=True)
@@ -338,7 +338,7 @@ class Walked(dict[str, Pool]):
 def test_what_is_asked_of_every_type_for_every_demand_goes_through_all_pools_but_once(drained):
     theirs = [Pool(f"p{number:02}", 9, type_=POD2, draining=drained) for number in range(20)]
     pools = Walked({pool.name: pool for pool in (*theirs, a_made_pool(POD1, 2, made_for="x"))})
-    making = Making(replace(ON, most=4), pools, replace(PODS, quotas={POD2: 2, POD3: 2}))
+    making = ManagedPools(replace(ON, most=4), pools, replace(PODS, quotas={POD2: 2, POD3: 2}))
     kind, before = PODS.learned[POD2], pools.times
     for count in range(3, 30):
         assert making.refusal(kind, count, "")

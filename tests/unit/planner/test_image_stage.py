@@ -25,7 +25,7 @@ from trainmaster.planner.plan_builder import IMAGE_STARTS
 from trainmaster.planner.reservations.expected_ends import Expectations
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.explain.explain import explain_in
-from trainmaster.service.explain.why import story
+from trainmaster.service.explain.why import diagnose
 
 SHIPS, CARS, TREES = (pool_name(name, "blue") for name in ("ships", "cars", "trees"))
 
@@ -439,9 +439,9 @@ def test_nobody_is_advised_to_ask_an_endpoint_for_instances_or_an_image_for_fewe
     active = [a_running_image("a", 4), b.a_running_job("p5", units={b.P5: 2})]
     queue = a_queue(active=active, waiting=waiting)
     for job in waiting:
-        advice = story(queue, b.at(1), job).advice
+        advice = diagnose(queue, b.at(1), job).advice
         assert [each for each in advice if each.pool is not None or each.instances is not None] == []
-        assert story(queue, b.at(1), job).holders
+        assert diagnose(queue, b.at(1), job).holders
 
 
 def test_a_job_by_resources_is_never_placed_at_an_endpoint():

@@ -8,7 +8,7 @@ import pytest
 
 import builders as b
 from trainmaster.domain import errors
-from trainmaster.service.context import each
+from trainmaster.service.context import for_each_job
 
 JOBS = tuple(b.a_job(name) for name in ("a", "b", "c"))
 GOING_ON = [
@@ -30,7 +30,7 @@ def looked_at(trouble: Exception, faults: list[str] | None = None) -> list[str]:
             raise trouble
         return job
 
-    assert each(SimpleNamespace(faults=faults), JOBS, step) == JOBS
+    assert for_each_job(SimpleNamespace(faults=faults), JOBS, step) == JOBS
     return seen
 
 
