@@ -37,7 +37,7 @@ from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator.clock import EPOCH
 from trainmaster.local.virtual_time import VirtualTime, at, instant, launcher_over, seconds_at
-from trainmaster.ports import Store
+from trainmaster.ports.store import Store
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.launch import ManagerContext
 from trainmaster.service.observe import observe

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.meter import Meter
 from trainmaster.domain.jobs.job import ENDED, Job
-from trainmaster.ports import Store
+from trainmaster.ports.store import Store
 from trainmaster.service.submit import submit
 
 _tests_world = importlib.import_module("world")

@@ -18,7 +18,8 @@ from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.plan import Plan, Resize
 from trainmaster.domain.policy.settings import Policy, Resizes
 from trainmaster.local.memory.rendezvous import MemoryRendezvousControl
-from trainmaster.ports import RendezvousControl, ResizeRequester, Store
+from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
+from trainmaster.ports.store import Store
 from trainmaster.service.apply_plan import PassReport, carry_out
 from trainmaster.service.resizing.contract import Answer, Outcome
 from trainmaster.service.resizing.custom import answer_resize

@@ -31,7 +31,8 @@ from trainmaster.local.memory.rendezvous import MemoryRendezvousControl
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.memory.table import MemoryTable
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
-from trainmaster.ports import RendezvousControl, ResizeRequester, Store
+from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
+from trainmaster.ports.store import Store
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.change import ApiContext
 from trainmaster.service.submit import submit

@@ -18,7 +18,8 @@ from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.local.simulator import VirtualClock
-from trainmaster.ports import CreateResult, OpenJobsPage, Request
+from trainmaster.ports.sagemaker import CreateResult, OpenJobsPage
+from trainmaster.ports.store import Request
 
 WORK, USE = "SIMULATOR_TRAINING_SECONDS", "BENCH_CPUS_IN_USE"
 """Variables of a task's request: seconds of work on cores of its own at speed 1, and the CPUs that it really keeps

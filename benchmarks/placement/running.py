@@ -25,7 +25,7 @@ from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.memory.table import MemoryTable
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
 from trainmaster.local.virtual_time import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
-from trainmaster.ports import Launcher
+from trainmaster.ports.sagemaker import Launcher
 from trainmaster.service.admission.build_job import build_job
 from trainmaster.service.launch import ManagerContext
 from trainmaster.service.observe import observe

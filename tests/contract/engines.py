@@ -28,7 +28,7 @@ from trainmaster.images.domain.endpoint_set import Caps, default_caps
 from trainmaster.images.local.memory_runs import MemoryRuns
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.memory.table import MemoryTable
-from trainmaster.ports import Store
+from trainmaster.ports.store import Store
 
 ROOT = Path(__file__).parent.parent.parent
 _names = itertools.count(1)

@@ -17,7 +17,7 @@ from trainmaster.domain.capacity.units import PlanStatus, PlanWindow
 from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, Throttled, Unavailable
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.policy.settings import FailureClass
-from trainmaster.ports import CreateResult, Launcher
+from trainmaster.ports.sagemaker import CreateResult, Launcher
 
 QUEUE = "research"
 P4 = "ml.p4d.24xlarge"

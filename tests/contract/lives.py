@@ -6,7 +6,7 @@ import builders as b
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.jobs.observation import Status
-from trainmaster.ports import Store
+from trainmaster.ports.store import Store
 
 
 def a_life(store: Store) -> list[object]:

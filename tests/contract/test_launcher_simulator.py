@@ -39,7 +39,7 @@ from trainmaster.adapters.sagemaker.observation import observation_of_event
 from trainmaster.adapters.sagemaker.service_model import use_trimmed_model
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.local.simulator import Account, SageMakerSimulator
-from trainmaster.ports import CreateResult
+from trainmaster.ports.sagemaker import CreateResult
 
 CODES = {
     "throttled": "ThrottlingException",

@@ -18,7 +18,7 @@ from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.jobs.run_times import ALL, FADES
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.ports import Store
+from trainmaster.ports.store import Store
 
 
 def at_once(count: int, work: Callable[[int], object]) -> list:

@@ -34,7 +34,7 @@ from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.lifecycle import resizing
 from trainmaster.domain.jobs.listing import Cursor
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.ports import QueueSettings
+from trainmaster.ports.store import QueueSettings
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -102,7 +102,7 @@ def test_jobs_that_wait_for_a_pool_that_goes_run_in_another():
     world.run_until_ended("job1", "job2", "first")
     submit(world, "late", f"{P5} other", training_seconds=60)
     done = remove_pool(world.api_context, P5)
-    assert [job.name for job in done.leaving.stranded] == []
+    assert [job.name for job in done.impact.stranded] == []
     assert sorted(done.settings.pools) == ["other"]
     world.run_until_ended("either", "late")
     assert {name: dict(world.job(name).attempts[-1].units) for name in ("either", "late")} == {
@@ -125,7 +125,7 @@ def test_a_job_that_was_preempted_counts_as_one_that_waits():
     world.run(60)
     with pytest.raises(PoolInUse, match=r"1 waiting job could run nowhere else than in .*: low"):
         remove_pool(world.api_context, P5)
-    assert [job.name for job in remove_pool(world.api_context, P5, force=True).leaving.stranded] == ["low"]
+    assert [job.name for job in remove_pool(world.api_context, P5, force=True).impact.stranded] == ["low"]
     world.run(120)
     assert world.job("low").state is JobState.PREEMPTED
     set_pools(world.api_context, [Pool(P5, 1)])

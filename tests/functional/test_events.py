@@ -13,7 +13,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.handlers.api.app import answer
 from trainmaster.handlers.api.openapi import OPERATIONS
 from trainmaster.handlers.manager import consume, metrics
-from trainmaster.ports import CreateResult, OpenJobsPage
+from trainmaster.ports.sagemaker import CreateResult, OpenJobsPage
 
 EVENTS = Path(__file__).parent.parent.parent / "events"
 API = sorted(EVENTS.glob("api-*.json"))

@@ -150,7 +150,7 @@ def test_pools_that_cannot_be_changed_now_hold_up_nothing_else(queue, error):
     store.failing["set_settings"] = error
     report = run_pass(replace(queue.world.application().manager_context, store=store))
     assert (report.created_pools, report.conflicts, report.started) == ([], 1, ["other"])
-    assert run_pass(queue.world.application().manager_context).made == [G5]
+    assert run_pass(queue.world.application().manager_context).created_pools == [G5]
 
 
 def test_a_pass_that_was_overtaken_starts_nothing_though_its_pool_may_be_there(queue):
@@ -192,7 +192,7 @@ def test_a_pool_that_a_share_has_come_to_name_while_a_pass_decides_stays(queue):
 
     report = run_pass(replace(manager_context, store=Overtaken(store)))
     assert (report.removed_pools, report.conflicts, queue.made) == ([], 1, {G5: 1})
-    assert run_pass(manager_context).retired == []
+    assert run_pass(manager_context).removed_pools == []
 
 
 def test_the_history_tells_what_was_done_for_whom_what_it_costs_and_why(queue):

@@ -12,7 +12,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.lifecycle import resizing
 from trainmaster.local.memory.store import MemoryStore
-from trainmaster.ports import OpenJobsPage
+from trainmaster.ports.sagemaker import OpenJobsPage
 from trainmaster.service.capacity.external import find_external_jobs
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.observe import observe

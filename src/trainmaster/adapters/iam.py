@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from trainmaster.ports import Clock
+from trainmaster.ports.runtime import Clock
 
 if TYPE_CHECKING:
     from mypy_boto3_iam import IAMClient

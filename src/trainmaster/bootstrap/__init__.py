@@ -18,7 +18,9 @@ from trainmaster.bootstrap.settings import PREFIX, Settings, parse_pools
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.images.domain.endpoint_set import caps_of
 from trainmaster.images.service.metrics import Meter
-from trainmaster.ports import Checkpoints, Clock, Launcher, Publisher, RendezvousControl, ResizeRequester
+from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
+from trainmaster.ports.runtime import Clock, Publisher
+from trainmaster.ports.sagemaker import Checkpoints, Launcher
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.change import ApiContext
 from trainmaster.service.context import EVENT, FUNCTION, ManagerContext

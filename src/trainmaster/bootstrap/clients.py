@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.ports import Clock
+from trainmaster.ports.runtime import Clock
 
 if TYPE_CHECKING:
     from boto3 import Session

@@ -14,7 +14,8 @@ from typing import Any, cast
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator.clock import EPOCH
-from trainmaster.ports import Clock, Launcher
+from trainmaster.ports.runtime import Clock
+from trainmaster.ports.sagemaker import Launcher
 
 TICK_SECONDS = 60
 

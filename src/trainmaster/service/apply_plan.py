@@ -18,7 +18,7 @@ from trainmaster.domain.errors import Fenced, NotPermitted, ServiceTrouble, Thro
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import WAITING, Job
 from trainmaster.domain.plan import EndWarm, Plan, Preempt, Resize, Snapshot, Start
-from trainmaster.ports import CreateResult
+from trainmaster.ports.sagemaker import CreateResult
 from trainmaster.service import resizing
 from trainmaster.service.capacity import expansion, warm_pools
 from trainmaster.service.context import ManagerContext

@@ -14,7 +14,7 @@ from trainmaster.domain.elastic.sizes import Elastic, RestartBudget
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.requests import for_pool, member_request, with_instances
-from trainmaster.ports import Request
+from trainmaster.ports.store import Request
 from trainmaster.service.context import ManagerContext
 
 

@@ -17,7 +17,8 @@ from trainmaster.domain.jobs.job import ENDED, PRIORITY_LIMIT, WAITING, Job, Job
 from trainmaster.domain.policy.document import policy_of
 from trainmaster.domain.policy.problems import policy_problems
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.ports import Clock, Publisher, QueueSettings, Store
+from trainmaster.ports.runtime import Clock, Publisher
+from trainmaster.ports.store import QueueSettings, Store
 from trainmaster.service import dependencies
 from trainmaster.service.wake import wake
 

@@ -15,7 +15,10 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.images.service.launcher import ImageLauncher
-from trainmaster.ports import Checkpoints, Clock, Launcher, RendezvousControl, ResizeRequester, Store
+from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
+from trainmaster.ports.runtime import Clock
+from trainmaster.ports.sagemaker import Checkpoints, Launcher
+from trainmaster.ports.store import Store
 from trainmaster.service import dependencies
 from trainmaster.service.faults import isolate_fault
 

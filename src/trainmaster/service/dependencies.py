@@ -19,7 +19,7 @@ from trainmaster.domain.jobs.job import ENDED, Job, JobState, ParentRule
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.requests import option_field
-from trainmaster.ports import Request, Store
+from trainmaster.ports.store import Request, Store
 from trainmaster.service.faults import isolate_fault
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from trainmaster.domain.jobs.attempt import NOT_PERMITTED
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.policy.settings import FailureClass
-from trainmaster.ports import CreateResult
+from trainmaster.ports.sagemaker import CreateResult
 from trainmaster.service.attempt_request import PoolGoneError, base_request
 from trainmaster.service.context import ManagerContext, commit
 

@@ -11,7 +11,7 @@ from trainmaster.domain.jobs.deadline import Prospect, outlook
 from trainmaster.domain.jobs.job import WAITING, Job, JobState
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.requests.tags import gives
-from trainmaster.ports import QueueSettings, Request
+from trainmaster.ports.store import QueueSettings, Request
 from trainmaster.service import dependencies
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.admission.shares import check_budget

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 
 from trainmaster.domain.errors import ServiceTrouble
-from trainmaster.ports import Publisher, Store
+from trainmaster.ports.runtime import Publisher
+from trainmaster.ports.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from trainmaster.domain.errors import (
     Unavailable,
 )
 from trainmaster.domain.jobs.observation import Status
-from trainmaster.ports import CreateResult, OpenJobsPage
+from trainmaster.ports.sagemaker import CreateResult, OpenJobsPage
 
 QUEUE = "research"
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-job/job1"

@@ -24,7 +24,7 @@ HEAVY = (
 SCRIPT = """
 import json, sys
 from types import SimpleNamespace
-from trainmaster.handlers import api
+from trainmaster.handlers.api import app as api
 heavy = [name for name in {heavy!r} if name in sys.modules]
 context = SimpleNamespace(
     function_name="api", memory_limit_in_mb=1024, invoked_function_arn="arn", aws_request_id="lambda-request"

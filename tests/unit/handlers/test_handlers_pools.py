@@ -13,7 +13,7 @@ from trainmaster.domain.capacity.units import Kind, Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.handlers.models.pools import PoolSetting
 from trainmaster.handlers.views.pools import pool_asked, use_of_pools
-from trainmaster.ports import QueueSettings
+from trainmaster.ports.store import QueueSettings
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"
 

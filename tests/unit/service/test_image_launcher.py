@@ -21,7 +21,7 @@ from trainmaster.images.local.memory_runs import MemoryRuns
 from trainmaster.images.service.launcher import ImageLauncher
 from trainmaster.images.service.routing import RoutedLauncher
 from trainmaster.local.memory.store import MemoryStore
-from trainmaster.ports import CreateResult
+from trainmaster.ports.sagemaker import CreateResult
 from trainmaster.service.context import ManagerContext, commit
 from trainmaster.service.reconcile import poll_due_jobs
 
@@ -417,4 +417,12 @@ def test_runs_go_to_their_regions_and_training_jobs_to_sagemaker(scene):
     launcher.describe_training_plan("arn")
     launcher.units_of("bert")
     called = [name for name, *_ in training.asked]
-    assert called == ["create", "describe", "stop", "end_warm_pool", "open_jobs", "training_plan", "units_of"]
+    assert called == [
+        "create",
+        "describe",
+        "stop",
+        "end_warm_pool",
+        "list_open_jobs",
+        "describe_training_plan",
+        "units_of",
+    ]

@@ -34,7 +34,7 @@ from trainmaster.domain.jobs.listing import (
     page_of,
     parts_from,
 )
-from trainmaster.ports import Page
+from trainmaster.ports.store import Page
 
 
 def list_jobs(table: Table, which: Filter, limit: int, cursor: str | None) -> Page:

@@ -15,7 +15,7 @@ from trainmaster.adapters.dynamodb.rows import Key
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.document import document
 from trainmaster.domain.elastic.rendezvous import Control, RendezvousState, group_of
-from trainmaster.ports import Clock
+from trainmaster.ports.runtime import Clock
 
 KEPT = timedelta(days=30)
 """How long a row stays after the queue's last word; a training job may take 28 days (MaxRuntimeInSeconds), and its

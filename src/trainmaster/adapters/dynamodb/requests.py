@@ -15,7 +15,7 @@ from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.errors import JobNotFound, Unavailable
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.store_limits import check_request
-from trainmaster.ports import Request
+from trainmaster.ports.store import Request
 
 _INSIDE = 3_400
 """Bytes of a request that is kept in the identity row; the rest of that row has at most 600."""

@@ -21,7 +21,7 @@ from trainmaster.domain.document import document, value_of
 from trainmaster.domain.errors import Throttled, VersionConflict
 from trainmaster.domain.policy.document import differences, policy_of
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.ports import QueueSettings
+from trainmaster.ports.store import QueueSettings
 
 SETTINGS: Key = (STATE, "pools")
 EVENTS: Key = ("pools", "history")

@@ -60,7 +60,7 @@ from trainmaster.domain.store_limits import check_changes
 from trainmaster.images.adapters.endpoint_rows import EndpointPools, known_endpoints, remember
 from trainmaster.images.domain.endpoint import POOL_PREFIX, Endpoint
 from trainmaster.images.domain.endpoint_set import Caps, default_caps
-from trainmaster.ports import Page, QueueSettings, Request
+from trainmaster.ports.store import Page, QueueSettings, Request
 
 _ROUNDS = 10
 _MAX_SPILLING = 18

@@ -23,7 +23,7 @@ from trainmaster.domain.errors import CapacityExhausted, InvalidRequest, NotPerm
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
-from trainmaster.ports import CreateResult, OpenJobsPage
+from trainmaster.ports.sagemaker import CreateResult, OpenJobsPage
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient

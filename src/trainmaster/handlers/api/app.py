@@ -53,7 +53,7 @@ from trainmaster.handlers.views import pools as pool_views
 from trainmaster.images.handlers.api import received
 from trainmaster.images.handlers.models import ImageJobRequest
 from trainmaster.images.ports import Refusals
-from trainmaster.ports import RendezvousControl
+from trainmaster.ports.resizing import RendezvousControl
 from trainmaster.service.capacity.pools import change_pool, put_pool, remove_pool, set_pools
 from trainmaster.service.change import cancel, change, set_policy
 from trainmaster.service.resizing.contract import Answer, Outcome

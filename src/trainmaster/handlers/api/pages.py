@@ -24,7 +24,7 @@ from trainmaster.handlers.views.elastic import rendezvous_view
 from trainmaster.handlers.views.jobs import QueueStatus
 from trainmaster.handlers.views.pools import use_of_pools
 from trainmaster.images.ports import Refusals
-from trainmaster.ports import RendezvousControl
+from trainmaster.ports.resizing import RendezvousControl
 from trainmaster.service.change import ApiContext
 from trainmaster.service.explain.explain import explain, image_ends, is_running_image, not_considered
 from trainmaster.service.explain.why import WaitDiagnosis, diagnose

@@ -26,7 +26,7 @@ from trainmaster.domain.policy.settings import (
     WhenSpent,
 )
 from trainmaster.handlers.models.base import Asked
-from trainmaster.ports import QueueSettings
+from trainmaster.ports.store import QueueSettings
 
 _POLICY = Policy()
 _RULES, _LIMITS = _POLICY.preemption, _POLICY.limits

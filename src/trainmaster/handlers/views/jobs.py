@@ -24,7 +24,7 @@ from trainmaster.handlers.models.reasons import Reason, reason_view
 from trainmaster.handlers.views.elastic import elastic_view
 from trainmaster.handlers.views.pools import deed_view
 from trainmaster.images.handlers.views import image_view, kind_of
-from trainmaster.ports import Request
+from trainmaster.ports.store import Request
 from trainmaster.service.explain.consequences import Consequences, Delay
 from trainmaster.service.explain.explain import Explanation
 from trainmaster.service.explain.why import Holder, WaitDiagnosis

@@ -14,7 +14,7 @@ from trainmaster.domain.capacity.pools import default_name
 from trainmaster.domain.capacity.units import Kind, Pool
 from trainmaster.domain.plan import Snapshot
 from trainmaster.handlers.models import pools as pool_models
-from trainmaster.ports import QueueSettings
+from trainmaster.ports.store import QueueSettings
 from trainmaster.service.capacity.pool_use import Usage, Waiting, pool_usage, state_of, waiting_for, weights
 from trainmaster.service.capacity.pools import Removal
 from trainmaster.service.change import ApiContext
@@ -49,7 +49,7 @@ def one_pool(context: ApiContext, in_force: QueueSettings, name: str) -> pool_mo
 
 def removal(context: ApiContext, done: Removal) -> pool_models.Removal:
     """What became of a pool's removal."""
-    left, found = pools(context, done.settings), done.removal_impact
+    left, found = pools(context, done.settings), done.impact
     return pool_models.Removal(
         pools=left.pools,
         version=left.version,

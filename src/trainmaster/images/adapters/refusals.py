@@ -13,7 +13,7 @@ from trainmaster.adapters.dynamodb.rows import Key, keyed
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.images.domain.refusal import KEPT, Refusal
-from trainmaster.ports import Clock
+from trainmaster.ports.runtime import Clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from trainmaster.images.adapters.run_rows import (
 from trainmaster.images.domain import leases
 from trainmaster.images.domain.tiling import Region
 from trainmaster.images.domain.work import MERGE, Claim, RegionRecord, Rest, Run
-from trainmaster.ports import Clock
+from trainmaster.ports.runtime import Clock
 
 KEPT = timedelta(days=60)
 """How long a row stays after its last word. The word that a job has ended is the last of all its rows', so that none

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from trainmaster.adapters.aws_errors import translated
 from trainmaster.adapters.sqs import GROUP
 from trainmaster.images.domain.work import BEGUN, MERGE
-from trainmaster.ports import Clock
+from trainmaster.ports.runtime import Clock
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

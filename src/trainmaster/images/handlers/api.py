@@ -15,7 +15,7 @@ from trainmaster.images.handlers.views import Received
 from trainmaster.images.ports import ImageIntake
 from trainmaster.images.service.intake import Asked, receive
 from trainmaster.images.service.url_check import Reachable
-from trainmaster.ports import Store
+from trainmaster.ports.store import Store
 
 
 def received(

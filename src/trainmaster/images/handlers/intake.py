@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from trainmaster.domain.policy.settings import Policy
     from trainmaster.images.ports import ImageIntake, Refusals
-    from trainmaster.ports import Publisher
+    from trainmaster.ports.runtime import Publisher
 
 logger = Logger(service="intake")
 metrics = Metrics(namespace="Trainmaster", service="intake")

@@ -26,7 +26,7 @@ from trainmaster.images.pixels.work.worker import Workshop, take_turn
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-    from trainmaster.ports import Store
+    from trainmaster.ports.store import Store
 
 logger = Logger(service="regions")
 metrics = Metrics(namespace="Trainmaster", service="regions")

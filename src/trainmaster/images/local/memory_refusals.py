@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.images.domain.refusal import KEPT, Refusal
-from trainmaster.ports import Clock
+from trainmaster.ports.runtime import Clock
 
 
 @dataclass(slots=True)

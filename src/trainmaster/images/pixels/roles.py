@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import boto3
 
 from trainmaster.adapters.aws_errors import translated
-from trainmaster.ports import Clock
+from trainmaster.ports.runtime import Clock
 
 if TYPE_CHECKING:
     from mypy_boto3_sts import STSClient

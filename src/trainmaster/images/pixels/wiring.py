@@ -32,7 +32,7 @@ from trainmaster.images.pixels.work.models import (
     runtime_config,
 )
 from trainmaster.images.pixels.work.task import Task
-from trainmaster.ports import Clock
+from trainmaster.ports.runtime import Clock
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

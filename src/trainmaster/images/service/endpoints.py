@@ -18,7 +18,7 @@ from trainmaster.images.domain.endpoint import Endpoint, Limits, is_serving, is_
 from trainmaster.images.domain.endpoint_set import needed
 from trainmaster.images.ports import Endpoints, KnownEndpoints, amend
 from trainmaster.images.service.external_load import ExternalLoadMonitor
-from trainmaster.ports import Clock
+from trainmaster.ports.runtime import Clock
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from trainmaster.images.domain.capacity import NO_OTHERS, with_ours, with_seen
 from trainmaster.images.domain.endpoint import Endpoint, Others, is_endpoint_pool, is_url, pool_parts
 from trainmaster.images.domain.endpoint_set import needed
 from trainmaster.images.ports import Concurrency, KnownEndpoints, amend
-from trainmaster.ports import Clock
+from trainmaster.ports.runtime import Clock
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,8 @@ from trainmaster.images.domain.work import ImageWork
 from trainmaster.images.ports import Endpoints, Header, Headers, ImageIntake, KnownEndpoints, Refusals
 from trainmaster.images.service.endpoints import described, is_fresh
 from trainmaster.images.service.url_check import Reachable, check_model
-from trainmaster.ports import Clock, Request, Store
+from trainmaster.ports.runtime import Clock
+from trainmaster.ports.store import Request, Store
 from trainmaster.service.admission.build_job import digest_of
 from trainmaster.service.admission.shares import check_budget, check_share
 

@@ -23,7 +23,9 @@ from trainmaster.images.domain.progress import DEAD_AFTER, begun, dispatchable, 
 from trainmaster.images.domain.tiling import regions
 from trainmaster.images.domain.work import Claim, ImageWork, Run, run_parts
 from trainmaster.images.ports import ImageIntake, RegionQueue, Runs
-from trainmaster.ports import Clock, CreateResult, Store
+from trainmaster.ports.runtime import Clock
+from trainmaster.ports.sagemaker import CreateResult
+from trainmaster.ports.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,8 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation
 from trainmaster.images.domain.work import is_run
 from trainmaster.images.service.launcher import ImageLauncher
-from trainmaster.ports import CreateResult, Launcher, OpenJobsPage, Request
+from trainmaster.ports.sagemaker import CreateResult, Launcher, OpenJobsPage
+from trainmaster.ports.store import Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from trainmaster.domain.jobs.lifecycle import on_variant
 from trainmaster.images.domain.endpoint import is_url
 from trainmaster.images.domain.variant import choose_variant
 from trainmaster.images.ports import KnownEndpoints
-from trainmaster.ports import Clock, Store
+from trainmaster.ports.runtime import Clock
+from trainmaster.ports.store import Store
 
 log = logging.getLogger(__name__)
 

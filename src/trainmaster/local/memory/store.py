@@ -40,7 +40,7 @@ from trainmaster.images.domain.endpoint import Endpoint
 from trainmaster.images.domain.endpoint_set import Caps, default_caps, endpoint_pools, needed
 from trainmaster.local.memory.sorted_keys import Ordered
 from trainmaster.local.memory.table import MemoryTable
-from trainmaster.ports import Page, QueueSettings, Request
+from trainmaster.ports.store import Page, QueueSettings, Request
 
 
 class MemoryStore:

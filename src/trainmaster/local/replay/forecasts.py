@@ -14,7 +14,7 @@ from typing import Any
 from trainmaster.domain.jobs.job import WAITING
 from trainmaster.local.replay.report.figures import percentile
 from trainmaster.local.replay.report.results import Played
-from trainmaster.ports import Store
+from trainmaster.ports.store import Store
 from trainmaster.service.explain.explain import Explanation, explain
 
 

@@ -15,7 +15,7 @@ from trainmaster.domain.elastic.sizes import Elastic, Hook
 from trainmaster.domain.jobs.job import Change, Job, JobState
 from trainmaster.domain.requests import Options
 from trainmaster.domain.requests.fields import part, text, whole
-from trainmaster.ports import Request
+from trainmaster.ports.store import Request
 
 DEFAULT_MAX_RUNTIME = timedelta(days=1)
 """What SageMaker takes where `StoppingCondition.MaxRuntimeInSeconds` is absent (CreateTrainingJob)."""

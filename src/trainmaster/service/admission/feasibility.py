@@ -18,7 +18,7 @@ from trainmaster.domain.policy.settings import Expansion
 from trainmaster.domain.requests import option_field
 from trainmaster.domain.requests.resource_text import MEMBERS
 from trainmaster.planner.expansion.guardrails import ManagedPools
-from trainmaster.ports import Request
+from trainmaster.ports.store import Request
 
 MAX_NAMED = 3
 """Instance types that a message names."""

@@ -38,7 +38,7 @@ from trainmaster.domain.requests import (
     storage_warnings,
     warnings,
 )
-from trainmaster.ports import Request
+from trainmaster.ports.store import Request
 from trainmaster.service.admission.build_job import build_job
 from trainmaster.service.admission.feasibility import FeasibilityCheck
 from trainmaster.service.admission.shares import check_share

@@ -14,7 +14,8 @@ from trainmaster.domain.reasons.rules import BudgetSpent
 from trainmaster.domain.requests import did_you_mean, option_field
 from trainmaster.domain.times import clock
 from trainmaster.planner.sharing.limits import Limits
-from trainmaster.ports import Clock, Request, Store
+from trainmaster.ports.runtime import Clock
+from trainmaster.ports.store import Request, Store
 
 
 def check_share(request: Request, share: str, caller: str | None, policy: Policy, *, field: str | None = None) -> None:

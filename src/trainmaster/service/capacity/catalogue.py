@@ -18,7 +18,9 @@ from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.errors import ServiceTrouble
 from trainmaster.domain.policy.settings import Expansion
-from trainmaster.ports import CatalogueStore, Clock, InstanceTypes, Prices, QueueSettings, Quotas, Store
+from trainmaster.ports.catalogue import InstanceTypes, Prices, Quotas
+from trainmaster.ports.runtime import Clock
+from trainmaster.ports.store import CatalogueStore, QueueSettings, Store
 
 log = logging.getLogger(__name__)
 

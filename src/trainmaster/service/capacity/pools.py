@@ -17,7 +17,7 @@ from trainmaster.domain.errors import PoolInUse, PoolNotFound
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.policy.problems import policy_problems
 from trainmaster.domain.requests.fields import shown
-from trainmaster.ports import QueueSettings
+from trainmaster.ports.store import QueueSettings
 from trainmaster.service.capacity.pool_use import RemovalImpact, removal_impact
 from trainmaster.service.change import ApiContext, change_settings
 
@@ -30,7 +30,7 @@ class Removal:
     """What came of removing a pool: the settings then, and whom it concerned."""
 
     settings: QueueSettings
-    removal_impact: RemovalImpact
+    impact: RemovalImpact
 
 
 def set_pools(context: ApiContext, pools: Sequence[Pool], *, version: int | None = None) -> QueueSettings:

@@ -16,7 +16,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.requests.fields import part, text
-from trainmaster.ports import Store
+from trainmaster.ports.store import Store
 from trainmaster.service.context import ManagerContext, for_each_job
 from trainmaster.service.faults import isolate_fault
 

@@ -22,7 +22,8 @@ from trainmaster.planner.orders.ranking import in_order
 from trainmaster.planner.reservations.expected_ends import Expectations
 from trainmaster.planner.schedule import schedule
 from trainmaster.planner.state import ranking_of
-from trainmaster.ports import Clock, Store
+from trainmaster.ports.runtime import Clock
+from trainmaster.ports.store import Store
 
 MAX_ROWS = 4_000
 """Waiting jobs that are read in all, about, where some lie deeper in their lanes than a pass looks."""

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.lifecycle import current, elastic_of
-from trainmaster.ports import ResizeHook
+from trainmaster.ports.resizing import ResizeHook
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.resizing.custom import CustomHook
 from trainmaster.service.resizing.members import SLACK, MembersHook

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from trainmaster.domain.errors import InvalidRequest, NotPermitted
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState
-from trainmaster.ports import ResizeRequester
+from trainmaster.ports.resizing import ResizeRequester
 from trainmaster.service.change import ApiContext, change_job
 from trainmaster.service.context import EVENT, FUNCTION, ManagerContext, commit
 from trainmaster.service.launch import stop

@@ -16,7 +16,7 @@ from trainmaster.domain.errors import CapacityExhausted, RequestRefused, Unreada
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
-from trainmaster.ports import CreateResult
+from trainmaster.ports.sagemaker import CreateResult
 from trainmaster.service.attempt_request import PoolGoneError, request_of_member
 from trainmaster.service.context import ManagerContext, commit
 from trainmaster.service.launch import confirm_or_stop, poll, poll_training_job

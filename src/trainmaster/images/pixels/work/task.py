@@ -13,7 +13,7 @@ from trainmaster.images.domain.request import ImageRequest
 from trainmaster.images.domain.tiling import Cut, Window
 from trainmaster.images.domain.work import Claim, RegionRecord
 from trainmaster.images.ports import KnownEndpoints, RegionQueue, Runs
-from trainmaster.ports import Clock
+from trainmaster.ports.runtime import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,151 @@
+"""The store: jobs, requests, settings and what a pass reads, kept in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.pool_history import PoolEvent
+from trainmaster.domain.capacity.units import Pool, Units
+from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.plan import Cursors, Snapshot
+from trainmaster.domain.policy.settings import Policy
+
+Request = Mapping[str, Any]
+"""A CreateTrainingJob request as JSON values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a listing; `cursor` names the next page, None on the last one."""
+
+    jobs: tuple[Job, ...]
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """The pools and the policy in force.
+
+    Attributes:
+        pools: by name.
+        policy: the settings in force.
+        version: to name when changing them; a change that names another version conflicts.
+        deployed: the deployment's own policy, in force until another is set.
+        catalogue: the known instance types.
+        history: changes that the manager made to its own pools, oldest first; empty unless requested.
+    """
+
+    pools: Mapping[str, Pool]
+    policy: Policy
+    version: int
+    deployed: Policy = field(default_factory=Policy)
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    history: tuple[PoolEvent, ...] = ()
+
+
+class Store(Protocol):
+    """The queue's durable state. Every verb may raise `Throttled`, `Unavailable` and `NotPermitted`."""
+
+    def submit(self, job: Job, request: Request) -> Job:
+        """Store a new job, its request and its lane entry in one transaction.
+
+        Returns the stored job: the given one, or the job that already had this name (then nothing is written; compare
+        `digest`). Raises `TooLarge`.
+        """
+        ...
+
+    def begin_pass(self) -> Snapshot:
+        """Begin a pass: fence all earlier passes, then read a strongly consistent snapshot."""
+        ...
+
+    def read_snapshot(self) -> Snapshot:
+        """Read a snapshot without a fence, for answers and dry runs.
+
+        Eventually consistent, except for `pass_number`, which is read last and strongly consistent.
+        """
+        ...
+
+    def current_pass(self) -> int:
+        """Return the number of the newest pass, 0 before the first; one small, strongly consistent read."""
+        ...
+
+    def transition(
+        self,
+        changes: Sequence[tuple[Job, Job]],
+        *,
+        fence: int | None = None,
+        warm: Sequence[WarmPool] = (),
+        ended_warm: Sequence[str] = (),
+        cursors: Cursors | None = None,
+    ) -> bool:
+        """Commit changes of jobs in one transaction; return whether it was committed.
+
+        Each job's version guards its change; a changed version makes the whole transaction fail, and False returned.
+
+        Args:
+            changes: at most 90 jobs, each before and after. A warm pool that a change leaves (`warm_pools.left_by`) is
+                stored with it.
+            fence: the pass that must still be the newest; None for a change that needs no fence.
+            warm: warm pools to store.
+            ended_warm: names of training jobs whose warm pools to delete.
+            cursors: placement policies' cursors to store; None leaves them.
+
+        Raises `Fenced` if a later pass has begun.
+        """
+        ...
+
+    def find(self, name: str) -> Job | None:
+        """Return the job of that name with its whole history, strongly consistent; None if there is none."""
+        ...
+
+    def request_of(self, name: str) -> Request:
+        """Return the job's request as submitted. Raises `JobNotFound`."""
+        ...
+
+    def list_jobs(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
+        """Return a page of matching jobs: active, waiting in queue order, held, then ended ones, newest first.
+
+        Raises `InvalidRequest` for an invalid cursor.
+        """
+        ...
+
+    def settings(self, *, catalogue: bool = True, history: bool = False) -> QueueSettings:
+        """Return the settings in force; the catalogue and the history each cost another read."""
+        ...
+
+    def set_settings(
+        self,
+        *,
+        pools: Sequence[Pool] | None = None,
+        policy: Policy | None = None,
+        version: int | None = None,
+        events: Sequence[PoolEvent] = (),
+    ) -> QueueSettings:
+        """Replace the pools, the policy, or both, and return the settings then in force.
+
+        Args:
+            pools: all pools; None leaves them.
+            policy: None leaves it.
+            version: the version that must still be in force; None for any.
+            events: appended to the history in the same transaction.
+
+        Raises `VersionConflict` if another version is in force.
+        """
+        ...
+
+    def update_external_jobs(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
+        """Add and remove training jobs that the queue did not start; return the units of all known ones by name."""
+        ...
+
+
+class CatalogueStore(Protocol):
+    """Keeps the catalogue of instance types; snapshots and settings include it."""
+
+    def save_catalogue(self, catalogue: Catalogue) -> None:
+        """Replace the stored catalogue."""
+        ...
