@@ -104,7 +104,7 @@ def test_credentials_that_are_missing_are_told(deployed):
     nobody = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
     refused = deployed.run(sys.executable, "-m", "trainmaster", "ls", env=nobody)
     assert refused.returncode == 5
-    assert refused.stderr.startswith("Error: Forbidden: There are no AWS credentials")
+    assert refused.stderr.startswith("Error: Forbidden: No AWS credentials")
 
 
 def test_a_stack_that_is_not_there_is_told(trainmaster):

@@ -115,7 +115,7 @@ def test_what_travels_from_one_command_to_another_needs_no_special_encoding(
     ("changes", "arguments", "code", "told"),
     [
         ({}, ["show", "nope"], 3, "Error: JobNotFound: "),
-        ({"AWS_ACCESS_KEY_ID": ""}, ["ls"], 5, "Error: Forbidden: There are no AWS credentials"),
+        ({"AWS_ACCESS_KEY_ID": ""}, ["ls"], 5, "Error: Forbidden: No AWS credentials"),
         ({"TRAINMASTER_API_URL": "http://127.0.0.1:1/prod"}, ["ls"], 6, "Error: Unreachable: http://127.0.0.1:1/prod"),
         ({"TRAINMASTER_API_URL": "https:///prod"}, ["ls"], 2, "Error: NotConfigured: 'https:///prod' is not a URL"),
         ({}, ["ls", "--profile", "nope"], 2, "Error: NotConfigured: The config profile (nope) could not be found."),

@@ -24,7 +24,7 @@ def world() -> FakeApi:
 @pytest.fixture
 def client(world: FakeApi) -> Iterator[ApiClient]:
     session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
-    retry = Retry(tries=3, sleep=lambda _: None, rng=random.Random(1))
+    retry = Retry(max_attempts=3, sleep=lambda _: None, rng=random.Random(1))
     transport: Any = httpx.WSGITransport(app=world)
     with ApiClient(f"http://api{STAGE}", session=session, transport=transport, retry=retry, environ={}) as api:
         yield api

@@ -132,7 +132,7 @@ def test_a_profile_that_does_not_exist_is_told() -> None:
 def test_the_environment_tells_the_api_unless_a_stack_is_named() -> None:
     environ = {"TRAINMASTER_API_URL": "https://host/prod", "TRAINMASTER_API_ID": "a1", "TRAINMASTER_STACK": "other"}
     assert connect(Where(), environ).address == Address("https://host/prod", "a1")
-    with pytest.raises(NotConfigured, match="the stack 'mine' tells none"):
+    with pytest.raises(NotConfigured, match="from stack 'mine'"):
         _ = connect(Where(stack="mine"), environ).address
 
 

@@ -45,7 +45,7 @@ def client_on(session: boto3.session.Session, slept: list[float]) -> Iterator[Ca
     made: list[ApiClient] = []
 
     def make(transport: httpx.BaseTransport, **arguments: Any) -> ApiClient:
-        retry = Retry(tries=3, sleep=slept.append, rng=random.Random(1))
+        retry = Retry(max_attempts=3, sleep=slept.append, rng=random.Random(1))
         made.append(ApiClient(**{"url": API, "session": session, "transport": transport, "retry": retry} | arguments))
         return made[-1]
 

@@ -158,10 +158,10 @@ def test_only_a_missing_job_is_not_found(api: ApiClient, client_on: Make) -> Non
 @pytest.mark.parametrize(
     ("answer", "kind", "hint"),
     [
-        (httpx.Response(403, json={"message": "Missing Authentication Token"}), Forbidden, "has the stage"),
+        (httpx.Response(403, json={"message": "Missing Authentication Token"}), Forbidden, "includes the stage"),
         (httpx.Response(403, json={"Message": "User is not authorized"}), Forbidden, "execute-api:Invoke"),
-        (httpx.Response(404, html="<p>nothing here"), Unreachable, "stack's output ApiUrl"),
-        (httpx.Response(200, html="<p>welcome"), Unreachable, "stack's output ApiUrl"),
+        (httpx.Response(404, html="<p>nothing here"), Unreachable, "stack output ApiUrl"),
+        (httpx.Response(200, html="<p>welcome"), Unreachable, "stack output ApiUrl"),
         (httpx.Response(413, json={"message": "Request Too Long"}), Refused, "Shorten"),
     ],
 )
@@ -184,7 +184,7 @@ def test_it_asks_again_after_a_growing_pause_and_signs_anew(client_on: Make, sle
 def test_it_gives_up_after_all_tries_and_says_where_to_look(client_on: Make, slept: list[float]) -> None:
     with pytest.raises(Unreachable, match=r"throttled.*alarms and logs"):
         client_on(Recorder(*[httpx.Response(429, json={"message": "throttled"})] * 3)).jobs()
-    with pytest.raises(Unreachable, match=r"no route.*inside its VPC"):
+    with pytest.raises(Unreachable, match=r"no route.*from its VPC"):
         client_on(Recorder(*[httpx.ConnectTimeout("no route")] * 3)).jobs()
     assert len(slept) == 4
 

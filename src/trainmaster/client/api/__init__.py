@@ -1,1 +1,1 @@
-"""The HTTP client of the queue's API."""
+"""HTTP client of the queue's API."""

@@ -1,6 +1,6 @@
-"""The HTTP client of the queue's API: one method a route, typed answers, signed requests, retries.
+"""HTTP client of the queue's API: one method per route, typed responses, signed requests and retries.
 
-It must not know the SageMaker SDK or print anything, and makes no connection before the first call.
+It does not depend on the SageMaker SDK, prints nothing, and connects at the first call.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
+from urllib.parse import quote, urlencode
 
 import httpx
 
 from trainmaster import __version__
-from trainmaster.client.api.config import NAME_REGION, Address, find_address
+from trainmaster.client.api.config import REGION_HINT, Address, find_address
 from trainmaster.client.api.errors import Conflict, NotConfigured, NotFound, Unreachable
 from trainmaster.client.api.responses import result_of
 from trainmaster.client.api.retry import Retry
-from trainmaster.client.api.routes import path_of, query_of
 from trainmaster.client.api.signing import SigV4
 from trainmaster.client.views.elastic import RendezvousView
 from trainmaster.client.views.jobs import JobDetail, JobsPage, JobView, PlanView, QueuePage, SettingsView, Submission
@@ -28,19 +28,19 @@ from trainmaster.images.client.views import Received
 if TYPE_CHECKING:
     import boto3
 
-# API Gateway gives up on an integration after 29 seconds; a little longer hears its answer.
+# API Gateway times out an integration after 29 seconds; wait a little longer for its response.
 _TIMEOUT = httpx.Timeout(32.0, connect=5.0)
 
 
 class ApiClient:
-    """Speaks to the queue. `ApiClient()` finds the address by itself (see `config.find_address`).
+    """Client of the queue's API. `ApiClient()` finds the address by itself (see `config.find_address`).
 
-    `url` ends in the stage; `api_id` is needed for a PRIVATE API through a VPC endpoint's own host name; `session` (a
-    boto3 session, the default one if None) gives credentials and Region. `transport` replaces the network.
-    Every method raises `ApiError` or one of its kinds. Thread-safe, as httpx's client is.
+    `url` ends in the stage. `api_id` is needed for a private API behind a VPC endpoint's own host name. `session`
+    (a boto3 session; the default one if None) provides credentials and the Region. `transport` replaces the network.
+    Every method raises `ApiError` or a subclass. Thread-safe, as httpx's client is.
     """
 
-    def __init__(  # noqa: PLR0913 - all but the address are for tests and special networks
+    def __init__(  # noqa: PLR0913 - the others are for tests and special networks
         self,
         url: str | None = None,
         *,
@@ -58,7 +58,7 @@ class ApiClient:
     # -- jobs
 
     def submit(self, request: Mapping[str, Any]) -> Submission:
-        """Put a CreateTrainingJob request into the queue; the same name and body again give the same answer.
+        """Submit a CreateTrainingJob request to the queue. Idempotent: the same name and body return the same response.
 
         Raises Refused (InvalidRequest, NeverFits, UnknownOption, TooLarge), Forbidden (RoleNotAllowed) and
         Conflict (NameTaken).
@@ -73,17 +73,17 @@ class ApiClient:
         return cast("Received", self._call("POST", "/image-jobs", body=request))
 
     def plan(self, request: Mapping[str, Any]) -> PlanView:
-        """What would come of the request now; one for an image job has `imageSize`, too. Raises as `submit`."""
+        """Return what the request would lead to now; image jobs also need `imageSize`. Raises as `submit`."""
         return cast("PlanView", self._call("POST", "/plan", body=request))
 
     def job(self, name: str, *, why: bool = False) -> JobDetail:
-        """A job with its attempts, history and request, and where asked for why it waits. Raises NotFound."""
+        """Return a job with its attempts, history and request, and with `why` why it waits. Raises NotFound."""
         query = {"why": "true"} if why else None
-        return cast("JobDetail", self._call("GET", path_of(name), query=query))
+        return cast("JobDetail", self._call("GET", _path(name), query=query))
 
     def rendezvous(self, name: str) -> RendezvousView:
-        """How the nodes of the job's newest attempt stand to each other. Raises NotFound."""
-        return cast("RendezvousView", self._call("GET", f"{path_of(name)}/rendezvous"))
+        """Return the rendezvous state of the nodes of the job's newest attempt. Raises NotFound."""
+        return cast("RendezvousView", self._call("GET", f"{_path(name)}/rendezvous"))
 
     def jobs(
         self,
@@ -93,7 +93,7 @@ class ApiClient:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> JobsPage:
-        """One page of jobs: active ones, waiting ones, then the newest finished. `state` may be several."""
+        """Return one page of jobs: active, waiting, then finished (newest first). `state` may name several."""
         states = state if isinstance(state, str) or state is None else ",".join(state)
         query = {"state": states, "share": share, "pool": pool, "limit": limit, "cursor": cursor}
         return cast("JobsPage", self._call("GET", "/jobs", query=query))
@@ -101,58 +101,58 @@ class ApiClient:
     def all_jobs(
         self, state: str | Iterable[str] | None = None, share: str | None = None, pool: str | None = None
     ) -> Iterator[JobView]:
-        """Every job that `jobs` would page through, fetched as needed."""
+        """Iterate over all jobs that `jobs` would return, fetching pages as needed."""
         states = [state] if isinstance(state, str) else list(state or ()) or None
         return _pages(lambda cursor: self.jobs(states, share, pool, cursor=cursor))
 
     def queue(self, limit: int | None = None, cursor: str | None = None) -> QueuePage:
-        """One page of waiting jobs in the order in which they will be considered, and the pools."""
+        """Return one page of waiting jobs in the order in which passes consider them, and the pools."""
         return cast("QueuePage", self._call("GET", "/queue", query={"limit": limit, "cursor": cursor}))
 
     def all_queued(self) -> Iterator[JobView]:
-        """Every waiting job, in order, fetched as needed."""
+        """Iterate over all waiting jobs in order, fetching pages as needed."""
         return _pages(lambda cursor: self.queue(cursor=cursor))
 
     def cancel(self, name: str) -> JobView:
-        """Cancel a waiting job, or stop a running one for good. Raises NotFound, and Conflict when it has ended."""
+        """Cancel a waiting job, or stop a running one for good. Raises NotFound, and Conflict if it has ended."""
         return self._change("DELETE", name, None, lambda job: job["jobState"] in ("cancelled", "stopped"))
 
     def change(self, name: str, *, priority: int | None = None, hold: bool | None = None) -> JobView:
-        """Give a job another priority, hold it back, or (`hold=False`) release it. Raises NotFound, Conflict."""
-        asked = {"priority": priority, "hold": hold}
-        body = {key: value for key, value in asked.items() if value is not None}
-        return self._change("PATCH", name, body, lambda job: _is_so(job, priority, hold=hold))
+        """Change a job's priority, hold it, or release it (`hold=False`). Raises NotFound, Conflict."""
+        changes = {"priority": priority, "hold": hold}
+        body = {key: value for key, value in changes.items() if value is not None}
+        return self._change("PATCH", name, body, lambda job: _has_values(job, priority, hold=hold))
 
     def answer_resize(self, name: str, answer: Mapping[str, Any]) -> JobView:
-        """Say that a job has been resized, or will not be: see `docs/how-to/custom-resize.md`. Raises Conflict."""
-        return cast("JobView", self._call("POST", f"{path_of(name)}/resize", body=answer))
+        """Report the outcome of a custom resize: see `docs/how-to/custom-resize.md`. Raises Conflict."""
+        return cast("JobView", self._call("POST", f"{_path(name)}/resize", body=answer))
 
     # -- pools
 
     def pools(self, *, history: bool = False) -> PoolsView:
-        """The pools and their version; with `history` also what the manager has lately done to its own."""
+        """Return the pools and their version; with `history`, also recent changes to managed pools."""
         return cast("PoolsView", self._call("GET", "/pools", query={"history": "true"} if history else None))
 
     def set_pools(self, pools: Iterable[PoolSetting], version: int | None = None) -> PoolsView:
-        """Replace the pools; with `version`, only if nobody changed them since. Raises Conflict (VersionConflict)."""
+        """Replace all pools; with `version`, only if they have not changed since. Raises Conflict (VersionConflict)."""
         body: dict[str, Any] = {"pools": list(pools)}
         if version is not None:
             body["version"] = version
         return cast("PoolsView", self._call("PUT", "/pools", body=body))
 
     def set_pool(self, name: str, setting: Mapping[str, Any]) -> PoolView:
-        """Make this pool, or replace the one of its name; what is absent is as by default. Raises Refused, Conflict."""
-        return cast("PoolView", self._call("PUT", path_of(name, "pools"), body=setting))
+        """Create or replace the pool of this name; absent members take defaults. Raises Refused, Conflict."""
+        return cast("PoolView", self._call("PUT", _path(name, "pools"), body=setting))
 
     def change_pool(self, name: str, **changes: Any) -> PoolView:
-        """Change members of a pool (`cap=3`, `draining=True`); the others stay. Raises NotFound, Refused, Conflict."""
-        return cast("PoolView", self._call("PATCH", path_of(name, "pools"), body=changes))
+        """Change members of a pool (`cap=3`, `draining=True`). Raises NotFound, Refused, Conflict."""
+        return cast("PoolView", self._call("PATCH", _path(name, "pools"), body=changes))
 
     def remove_pool(self, name: str, *, force: bool = False) -> RemovalView:
-        """Remove a pool. Raises NotFound; Conflict (PoolInUse) where it is needed and, mostly, not forced."""
+        """Remove a pool. Raises NotFound; Conflict (PoolInUse) if jobs need it, usually unless `force` is set."""
         try:
             query = {"force": "true"} if force else None
-            return cast("RemovalView", self._call("DELETE", path_of(name, "pools"), query=query))
+            return cast("RemovalView", self._call("DELETE", _path(name, "pools"), query=query))
         except NotFound as error:
             if not error.retried:
                 raise
@@ -161,44 +161,44 @@ class ApiClient:
     # -- settings
 
     def settings(self) -> SettingsView:
-        """All settings but the pools, and the version of both."""
+        """Return all settings except the pools, and the version that both share."""
         return cast("SettingsView", self._call("GET", "/settings"))
 
     def set_settings(self, document: Mapping[str, Any]) -> SettingsView:
-        """Replace the settings by those of a document; where it has a `version`, only if nobody changed them since.
+        """Replace the settings; if the document has a `version`, only if they have not changed since.
 
-        Raises Refused (InvalidRequest, the field named by its path) and Conflict (VersionConflict).
+        Raises Refused (InvalidRequest, with the path of the invalid field) and Conflict (VersionConflict).
         """
         return cast("SettingsView", self._call("PUT", "/settings", body=document))
 
     def openapi(self) -> dict[str, Any]:
-        """The API's own OpenAPI document."""
+        """Return the API's own OpenAPI document."""
         return cast("dict[str, Any]", self._call("GET", "/openapi.json"))
 
-    # -- the wire
+    # -- transport
 
     @cached_property
     def session(self) -> boto3.session.Session:
-        """The boto3 session whose credentials and Region are used."""
+        """The boto3 session that provides credentials and the Region."""
         if self._given_session is not None:
             return self._given_session
-        import boto3  # late: it costs more to import than all of this package
+        import boto3  # deferred: it costs more to import than all of this package
 
         return boto3.session.Session()
 
     @cached_property
     def address(self) -> Address:
-        """Where the API is; found at the first use. Raises NotConfigured."""
+        """The API's address, found at first use. Raises NotConfigured."""
         return find_address(self._url, self._api_id, self.session, self._environ)
 
     def close(self) -> None:
-        """Give the connections back; the next call opens new ones."""
+        """Close the connections; the next call opens new ones."""
         http = self.__dict__.pop("_http", None)
         if http is not None:
             http.close()
 
     def __enter__(self) -> Self:
-        """The client itself, closed at the end of the `with`."""
+        """Return the client; the `with` statement closes it at its end."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -217,17 +217,20 @@ class ApiClient:
     def _region(self, address: Address) -> str:
         region = address.region or self.session.region_name
         if not region:
-            raise NotConfigured("No AWS Region to sign for.", hint=NAME_REGION)
+            raise NotConfigured("No AWS Region is configured to sign requests for.", hint=REGION_HINT)
         return region
 
     def _change(
-        self, method: str, name: str, body: Mapping[str, Any] | None, done: Callable[[JobView], bool]
+        self, method: str, name: str, body: Mapping[str, Any] | None, is_done: Callable[[JobView], bool]
     ) -> JobView:
-        """A change that may have happened on a try whose answer was lost: then a conflict is no error."""
+        """Send a change; if a retried request gets a conflict, return the job if it already has the values.
+
+        An earlier attempt whose response was lost may have carried out the change.
+        """
         try:
-            return cast("JobView", self._call(method, path_of(name), body=body))
+            return cast("JobView", self._call(method, _path(name), body=body))
         except Conflict as error:
-            if not error.retried or not done(job := self.job(name)):
+            if not error.retried or not is_done(job := self.job(name)):
                 raise
             return job
 
@@ -239,26 +242,41 @@ class ApiClient:
         query: Mapping[str, object] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> Any:
-        url = self.address.url + path + query_of(query or {})
+        url = self.address.url + path + _query(query or {})
         content = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         headers = {"content-type": "application/json"} if body is not None else {}
-        response, tried = self._exchange(lambda: self._http.request(method, url, content=content, headers=headers))
-        return result_of(response, retried=tried > 1)
+        response, attempts = self._send_with_retries(
+            lambda: self._http.request(method, url, content=content, headers=headers)
+        )
+        return result_of(response, retried=attempts > 1)
 
-    def _exchange(self, send: Callable[[], httpx.Response]) -> tuple[httpx.Response, int]:
-        """The first answer that is worth reading (or the last one of all), and how many tries it took."""
-        for tried in range(1, self._retry.tries):
-            response = _answer_or_none(send)
-            if response is not None and not self._retry.wants(response):
-                return response, tried
-            self._retry.pause(tried, response)
+    def _send_with_retries(self, send: Callable[[], httpx.Response]) -> tuple[httpx.Response, int]:
+        """Return the first response that is not retryable, or the last one, and the number of attempts."""
+        for attempts in range(1, self._retry.max_attempts):
+            response = _response_or_none(send)
+            if response is not None and not self._retry.is_retryable(response):
+                return response, attempts
+            self._retry.pause(attempts, response)
         try:
-            return send(), self._retry.tries
+            return send(), self._retry.max_attempts
         except httpx.TransportError as error:
             raise _unreachable(self.address, error) from error
 
 
-def _answer_or_none(send: Callable[[], httpx.Response]) -> httpx.Response | None:
+# Paths and queries are encoded as Signature Version 4 requires, so that the signed and the sent request are equal.
+
+
+def _path(name: str, collection: str = "jobs") -> str:
+    return f"/{collection}/{quote(name, safe='')}"
+
+
+def _query(query: Mapping[str, object]) -> str:
+    """Return the query string with its `?`, without members that are None; a space is %20."""
+    given = {key: str(value) for key, value in query.items() if value is not None}
+    return "?" + urlencode(given, quote_via=quote, safe="-_.~") if given else ""
+
+
+def _response_or_none(send: Callable[[], httpx.Response]) -> httpx.Response | None:
     try:
         return send()
     except httpx.TransportError:
@@ -267,15 +285,15 @@ def _answer_or_none(send: Callable[[], httpx.Response]) -> httpx.Response | None
 
 def _unreachable(address: Address, error: Exception) -> Unreachable:
     return Unreachable(
-        f"{address.url} cannot be reached: {error or type(error).__name__}.",
-        hint="A PRIVATE API answers only inside its VPC (or through its VPC endpoint's name, with the API's id); "
-        "check the URL, the endpoint's security group and your network.",
+        f"Could not connect to {address.url}: {error or type(error).__name__}.",
+        hint="A private API is reachable only from its VPC, or through its VPC endpoint's host name with the API ID. "
+        "Check the URL, the endpoint's security group and your network.",
     )
 
 
-def _is_so(job: JobView, priority: int | None, *, hold: bool | None) -> bool:
-    right_priority = priority is None or job["priority"] == priority
-    return right_priority and (hold is None or (job["jobState"] == "held") == hold)
+def _has_values(job: JobView, priority: int | None, *, hold: bool | None) -> bool:
+    priority_matches = priority is None or job["priority"] == priority
+    return priority_matches and (hold is None or (job["jobState"] == "held") == hold)
 
 
 def _pages(page_at: Callable[[str | None], JobsPage]) -> Iterator[JobView]:

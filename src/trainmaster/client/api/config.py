@@ -1,7 +1,4 @@
-"""Where the API is: an explicit address, the environment, or the outputs of the CloudFormation stack.
-
-It must not call the API, and keeps nothing between calls.
-"""
+"""Finds the API's address: an explicit URL, the environment, or the outputs of the CloudFormation stack."""
 
 from __future__ import annotations
 
@@ -22,18 +19,18 @@ DEFAULT_STACK = "trainmaster"
 
 _URL = re.compile(r"https?://([\w.-]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?(/[^\s?#]*)?", re.ASCII)
 _REGION_IN_HOST = re.compile(r"\.execute-api\.([a-z0-9-]+)\.(?:vpce\.)?amazonaws\.com")
-_HOW = (
-    f"Pass the address, set {URL_VARIABLE} (and {ID_VARIABLE} behind a VPC endpoint), "
-    f"or name the deployed stack in {STACK_VARIABLE}."
+_ADDRESS_HINT = (
+    f"Pass the URL, set {URL_VARIABLE} (and {ID_VARIABLE} behind a VPC endpoint), "
+    f"or set {STACK_VARIABLE} to the name of the deployed stack."
 )
-NAME_REGION = "Name the AWS Region: with --region on the command line, in AWS_DEFAULT_REGION, or as the session's own."
+REGION_HINT = "Set the AWS Region with --region or AWS_DEFAULT_REGION, or on the boto3 session."
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The API's URL with its stage, and its id where a PRIVATE API is reached through a VPC endpoint's own name.
+    """The API's URL with its stage, and the API ID if a private API is called through a VPC endpoint's own host name.
 
-    The id travels in the header `x-apigw-api-id`
+    The client sends the ID in the header `x-apigw-api-id`
     (AWS: API Gateway developer guide, "Invoke a private API", endpoint-specific public DNS host names).
     """
 
@@ -42,7 +39,7 @@ class Address:
 
     @property
     def region(self) -> str | None:
-        """The AWS Region that the host name tells, if it is one of AWS's own."""
+        """The AWS Region in the host name, if it is an AWS host name."""
         found = _REGION_IN_HOST.search(self.url)
         return found[1] if found else None
 
@@ -53,25 +50,25 @@ def find_address(
     session: boto3.session.Session,
     environ: Mapping[str, str],
 ) -> Address:
-    """The API's address: the argument first, then the environment, then the stack's outputs `ApiUrl` and `ApiId`.
+    """Return the API's address from the argument, else the environment, else the stack outputs `ApiUrl` and `ApiId`.
 
-    Raises NotConfigured when none of them tells it, or when the address is no URL.
+    Raises NotConfigured if none of them is set, or if the URL is invalid.
     """
-    url_there, id_there = environ.get(URL_VARIABLE), environ.get(ID_VARIABLE)
-    if url and url_there not in (None, "", url):
-        id_there = None  # it belongs to the other address
-    url = url or url_there
+    environ_url, environ_id = environ.get(URL_VARIABLE), environ.get(ID_VARIABLE)
+    if url and environ_url not in (None, "", url):
+        environ_id = None  # it belongs to the other URL
+    url = url or environ_url
     if not url:
         return _address_of_stack(session, environ.get(STACK_VARIABLE) or DEFAULT_STACK)
     if not _URL.fullmatch(url):
-        raise NotConfigured(f"{url!r} is not a URL of the API.", hint="It begins with https:// and ends in the stage.")
-    return Address(url.rstrip("/"), api_id or id_there or None)
+        raise NotConfigured(f"{url!r} is not a valid API URL.", hint="It begins with https:// and ends in the stage.")
+    return Address(url.rstrip("/"), api_id or environ_id or None)
 
 
 def _address_of_stack(session: boto3.session.Session, stack: str) -> Address:
     outputs = _outputs(session, stack)
     if "ApiUrl" not in outputs:
-        raise NotConfigured(f"The stack {stack!r} has no output ApiUrl.", hint=_HOW)
+        raise NotConfigured(f"Stack {stack!r} has no output ApiUrl.", hint=_ADDRESS_HINT)
     return Address(outputs["ApiUrl"].rstrip("/"), outputs.get("ApiId") or None)
 
 
@@ -82,9 +79,10 @@ def _outputs(session: boto3.session.Session, stack: str) -> dict[str, str]:
         found = session.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
     except (BotoCoreError, ClientError) as error:
         hint = (
-            f"{NAME_REGION} With the address in {URL_VARIABLE} no stack is asked."
+            f"{REGION_HINT} If {URL_VARIABLE} is set, no stack is read."
             if isinstance(error, NoRegionError)
-            else _HOW
+            else _ADDRESS_HINT
         )
-        raise NotConfigured(f"No address of the API: the stack {stack!r} tells none ({error}).", hint=hint) from error
+        message = f"Could not read the API's address from stack {stack!r} ({error})."
+        raise NotConfigured(message, hint=hint) from error
     return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}

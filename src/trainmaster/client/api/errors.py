@@ -1,25 +1,28 @@
-"""What can go wrong between a user's program and the queue's API, as one small tree.
+"""Errors of the API client, as one small tree.
 
     ApiError
-    ├── Refused            the request cannot be accepted as it is (400, 413, 422)
-    │   └── Forbidden      the caller may not do this (401, 403)
-    ├── NotFound           no such job (404)
-    ├── Conflict           the job or the pools are not in a state that allows it (409)
-    ├── Unreachable        no usable answer: no connection, throttled or failing after all tries
-    └── NotConfigured      nobody said where the API is
+    ├── Refused            the request cannot be accepted (400, 413, 422)
+    │   └── Forbidden      the caller is not allowed to do this (401, 403)
+    ├── NotFound           no such job or pool (404)
+    ├── Conflict           the state of the job or the pools does not allow it (409)
+    ├── Unreachable        no usable response: no connection, throttled, or failing after all attempts
+    └── NotConfigured      the API's address is unknown
 
-Every error says what to do in `hint`. This module must not speak HTTP: `answers.py` makes these from responses.
+Every error says what to do in `hint`. `responses.py` creates them from HTTP responses.
 """
 
 from __future__ import annotations
 
 
 class ApiError(Exception):
-    """The API refused, or could not be asked.
+    """Base of all errors: the API rejected the request, or did not respond.
 
-    `type` is the error's name in the API (`NeverFits`, `NameTaken`, ...), `field` the member of the request that is
-    wrong (or None), `hint` what to do about it, `status` the HTTP status (0 when there was no answer), `retried` tells
-    that an earlier try of the same request may have been carried out.
+    Attributes:
+        type: the error's name in the API (`NeverFits`, `NameTaken`, ...).
+        field: the invalid member of the request, or None.
+        hint: what to do about it.
+        status: the HTTP status; 0 if there was no response.
+        retried: whether an earlier attempt of the same request may have been carried out.
     """
 
     def __init__(  # noqa: PLR0913 - the members of an error in the API
@@ -41,38 +44,38 @@ class ApiError(Exception):
         self.retried = retried
 
     def __str__(self) -> str:
-        """The message, then the field and the hint where there are any."""
+        """Return the message, followed by the field and the hint if there are any."""
         where = f" (field {self.field})" if self.field else ""
         hint = f" {self.hint}" if self.hint else ""
         return f"{self.type}: {self.message}{where}{hint}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Errors cross process borders (joblib, multiprocessing); keyword arguments need this to survive pickling."""
+        """Support pickling with keyword arguments, for errors that cross processes (joblib, multiprocessing)."""
         return (_rebuild, (self.__class__, dict(self.__dict__)))
 
 
 class Refused(ApiError):
-    """The request is wrong: its name, shape, size, demand, role or an option."""
+    """The request is invalid: its name, shape, size, demand, role or an option."""
 
 
 class Forbidden(Refused):
-    """The caller's AWS identity may not call the API, or may not use the role it named."""
+    """The caller's AWS identity may not call the API, or may not use the role in the request."""
 
 
 class NotFound(ApiError):
-    """The queue knows no job of this name."""
+    """The queue has no job or pool of this name."""
 
 
 class Conflict(ApiError):
-    """The name is taken by another request, or the state of the job (or of the pools) forbids the change."""
+    """Another request has the name, or the state of the job or the pools does not allow the change."""
 
 
 class Unreachable(ApiError):
-    """The API gave no usable answer within all tries."""
+    """The API returned no usable response within all attempts."""
 
 
 class NotConfigured(ApiError):
-    """No address of the API was given, and none could be found."""
+    """No address of the API was given, and none was found."""
 
 
 def _rebuild(kind: type[ApiError], state: dict[str, object]) -> ApiError:

@@ -1,7 +1,4 @@
-"""When to ask again, and how long to wait before: exponential back-off with full jitter.
-
-Safe because every request of the API is idempotent by design. It must not send anything; clock and chance are given.
-"""
+"""Retries with exponential back-off and full jitter; every request of the API is idempotent."""
 
 from __future__ import annotations
 
@@ -17,24 +14,25 @@ _TRANSIENT = frozenset({429, 500, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """At most `tries` tries; the pause before try n+1 is drawn from 0 to `first * 2**(n-1)` seconds, at most `longest`.
+    """Retry policy: at most `max_attempts` attempts, with a random pause between them.
 
-    A `Retry-After` in seconds is honoured up to `longest`.
+    The pause after attempt n is drawn from 0 to `base_delay_seconds * 2**(n-1)`, at most `max_delay_seconds`. A
+    `Retry-After` header in seconds is honoured up to the same maximum.
     """
 
-    tries: int = 5
-    first: float = 0.25
-    longest: float = 8.0
+    max_attempts: int = 5
+    base_delay_seconds: float = 0.25
+    max_delay_seconds: float = 8.0
     sleep: Callable[[float], None] = time.sleep
     rng: random.Random = field(default_factory=random.Random)
 
-    def wants(self, response: httpx.Response) -> bool:
-        """Whether this answer may be different on another try."""
+    def is_retryable(self, response: httpx.Response) -> bool:
+        """Whether another attempt may get a different response."""
         return response.status_code in _TRANSIENT
 
-    def pause(self, tried: int, response: httpx.Response | None) -> None:
-        """Wait before the try after the `tried`-th."""
-        asked = response.headers.get("retry-after", "") if response is not None else ""
-        least = float(asked) if asked.isdigit() else 0.0
-        drawn = self.rng.uniform(0, self.first * 2 ** (tried - 1))
-        self.sleep(min(max(least, drawn), self.longest))
+    def pause(self, attempt: int, response: httpx.Response | None) -> None:
+        """Sleep before the attempt that follows this one, counted from 1."""
+        header = response.headers.get("retry-after", "") if response is not None else ""
+        retry_after = float(header) if header.isdigit() else 0.0
+        backoff = self.rng.uniform(0, self.base_delay_seconds * 2 ** (attempt - 1))
+        self.sleep(min(max(retry_after, backoff), self.max_delay_seconds))

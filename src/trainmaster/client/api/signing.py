@@ -1,6 +1,6 @@
 """Signs requests to the API with the caller's AWS credentials (Signature Version 4, service `execute-api`).
 
-It must not send anything. Only headers that no proxy rewrites are signed.
+Only headers that no proxy rewrites are signed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _SIGNED = ("host", "content-type", "x-apigw-api-id")
 
 
 class SigV4(httpx.Auth):
-    """An httpx.Auth that signs each try anew, so that a retry never carries an expired signature.
+    """An httpx.Auth that signs each attempt, so that a retry does not carry an expired signature.
 
-    `credentials` is a boto3 session's `get_credentials`: asked at every request, since temporary ones are replaced.
+    `credentials` is a boto3 session's `get_credentials`, called for every request because temporary credentials change.
     """
 
     requires_request_body = True
@@ -42,8 +42,8 @@ class SigV4(httpx.Auth):
         credentials = self._credentials()
         if credentials is None:
             raise Forbidden(
-                "There are no AWS credentials to sign the request with.",
-                hint="Set AWS_PROFILE or log in (`aws sso login`), as for any AWS call.",
+                "No AWS credentials were found to sign the request.",
+                hint="Set AWS_PROFILE or log in with `aws sso login`.",
             )
         headers = {name: request.headers[name] for name in _SIGNED if name in request.headers}
         unsigned = AWSRequest(request.method, str(request.url), headers=headers, data=request.content)
