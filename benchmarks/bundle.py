@@ -1,89 +1,76 @@
-"""The Lambda bundle: built, zipped and weighed, for this machine to import and for the deployment's default platform.
-
-It must not deploy anything.
-"""
+"""The functions' bundles: built for this machine to import, and for the default platform to be weighed."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import build_bundle
 from benchmarks import ROOT, SCRATCH
-from trainmaster.local.stack.address import plain_environment
-from trainmaster.local.stack.build import built_template, local_parameters
-from trainmaster.local.stack.checkout import Checkout
 
-DEFAULT_RUNTIME, DEFAULT_PLATFORM = "3.13", "aarch64-manylinux2014"
-FUNCTIONS = ("ApiFunction", "ManagerFunction")
+DEFAULT_RUNTIME, DEFAULT_MACHINE = "3.13", "aarch64"
+FUNCTIONS = {"api": "ApiFunction", "manager": "ManagerFunction"}
 
 
-def built() -> tuple[Path, str]:
-    """A folder with the bundle for this machine, and how it was made: by `sam build` where there is SAM, else by uv."""
-    checkout = Checkout.here()
-    if (ROOT / ".venv-sam" / "bin" / "sam").exists():
-        template = built_template(checkout, local_parameters(checkout, {}), _environment())
-        return template.parent / FUNCTIONS[0], "sam build"
-    return _installed("here", []), "uv pip install --target"
+def built(function: str) -> Path:
+    """Build the bundle of a function with this machine's own packages, compiled as for Lambda."""
+    folder = _empty(f"{function}-here")
+    logical_id = FUNCTIONS[function]
+    modules, packages = build_bundle.reached(build_bundle.HANDLERS[logical_id], build_bundle.WITHOUT[logical_id])
+    build_bundle.copy_modules(modules, folder)
+    command = [ROOT / ".venv" / "bin" / "uv", "pip", "install", "--quiet", "--target", folder]
+    subprocess.run([*command, *build_bundle.requirements(packages)], check=True)
+    build_bundle.compile_all(sys.executable, folder)
+    return folder
 
 
-def weights(folder: Path) -> dict[str, Any]:
-    """Sizes of the bundle for this machine and of the one that `template.yaml` deploys unless told otherwise."""
-    platform = ["--python-version", DEFAULT_RUNTIME, "--python-platform", DEFAULT_PLATFORM, "--only-binary", ":all:"]
-    default = _installed(DEFAULT_PLATFORM, platform)
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+def without_compiled_files(folder: Path, to: Path) -> Path:
+    """Copy a bundle's sources alone, as SAM's own Python workflow would leave them."""
+    return Path(shutil.copytree(folder, to, ignore=shutil.ignore_patterns("__pycache__")))
+
+
+def weights() -> dict[str, Any]:
+    """Weigh the bundle of each function as `sam build` makes it by default, compiled if that Python is here."""
+    compiled = build_bundle.interpreter_of(DEFAULT_RUNTIME) is not None
+    state = "compiled" if compiled else "not compiled"
     return {
-        f"this machine, Python {version}": weight(folder),
-        f"arm64, Python {DEFAULT_RUNTIME} (the default)": weight(default),
+        f"{function}, arm64, Python {DEFAULT_RUNTIME}, {state}": weight(_default(function)) for function in FUNCTIONS
     }
 
 
 def weight(folder: Path) -> dict[str, Any]:
     """Zipped and unzipped megabytes, and what is heaviest in it."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     with tempfile.TemporaryDirectory() as text:
         archive = Path(text) / "bundle.zip"
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
-            for path in _files(folder):
+            for path in files:
                 zipped.write(path, path.relative_to(folder))
-        parts: dict[str, int] = {}
-        for path in _files(folder):
-            part = path.relative_to(folder).parts[0]
-            parts[part] = parts.get(part, 0) + path.stat().st_size
-        heaviest = sorted(parts.items(), key=lambda item: -item[1])[:5]
-        return {
-            "zipped_mb": round(archive.stat().st_size / 1e6, 2),
-            "unzipped_mb": round(sum(parts.values()) / 1e6, 2),
-            "heaviest_mb": {name: round(size / 1e6, 2) for name, size in heaviest},
-        }
+        size = archive.stat().st_size
+    parts: dict[str, int] = {}
+    for path in files:
+        part = path.relative_to(folder).parts[0]
+        parts[part] = parts.get(part, 0) + path.stat().st_size
+    heaviest = sorted(parts.items(), key=lambda item: -item[1])[:5]
+    return {
+        "zipped_mb": round(size / 1e6, 2),
+        "unzipped_mb": round(sum(parts.values()) / 1e6, 2),
+        "heaviest_mb": {name: round(size / 1e6, 2) for name, size in heaviest},
+    }
 
 
-def copied(folder: Path, to: Path, *, compiled: bool) -> Path:
-    """A copy to import from: without compiled files, as Lambda gets it, or with them."""
-    shutil.copytree(folder, to, ignore=shutil.ignore_patterns("__pycache__"))
-    if compiled:
-        subprocess.run([sys.executable, "-m", "compileall", "-q", "-j", "0", str(to)], check=True)
-    return to
+def _default(function: str) -> Path:
+    folder = _empty(f"{function}-default")
+    build_bundle.build(FUNCTIONS[function], DEFAULT_RUNTIME, DEFAULT_MACHINE, folder)
+    return folder
 
 
-def _installed(name: str, options: list[str]) -> Path:
-    target = SCRATCH / "bundles" / name
-    shutil.rmtree(target, ignore_errors=True)
-    command = [str(ROOT / ".venv" / "bin" / "uv"), "pip", "install", "--quiet", "--target", str(target), *options]
-    subprocess.run([*command, "-r", str(ROOT / "src" / "requirements.txt")], check=True)
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "src" / "trainmaster", target / "trainmaster", ignore=ignored)
-    return target
-
-
-def _files(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
-
-
-def _environment() -> Mapping[str, str]:
-    return {**plain_environment(os.environ), "SAM_CLI_TELEMETRY": "0"}
+def _empty(name: str) -> Path:
+    folder = SCRATCH / "bundles" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder

@@ -1,7 +1,7 @@
 """How long a new Lambda takes to be ready: each handler's import, and what the first call makes, in fresh processes.
 
-The bundle is imported as Lambda gets it, without compiled files, and again with them; boto3 is the one beside this
-process, compiled, as the runtime's is. It must not measure in this process, where everything is loaded.
+The bundle is imported as Lambda gets it, compiled, and in turn without compiled files; boto3 is the one beside this
+process, compiled, as the runtime's is.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks import ROOT
-from benchmarks.bundle import copied
+from benchmarks.bundle import FUNCTIONS, built, without_compiled_files
 from benchmarks.requests import request
 
-FUNCTIONS = ("api", "manager")
 _LINE = re.compile(r"import time:\s+(\d+) \|\s+(\d+) \| (\s*)(\S+)")
 _SETTINGS = {
     "TRAINMASTER_QUEUE": "sagemaker-queue",
@@ -36,24 +35,34 @@ _SETTINGS = {
 }
 
 
-def measure(folder: Path, times: int, told: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:
-    """Medians of so many processes, for each function, with the bundle compiled and not."""
+def measure(times: int, told: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:
+    """Medians of so many processes for each function, as shipped and without compiled files."""
     found = []
     with tempfile.TemporaryDirectory() as text:
-        for compiled in (False, True):
-            copy = copied(folder, Path(text) / f"compiled-{compiled}", compiled=compiled)
-            for function in FUNCTIONS:
-                told(f"{function}, {'compiled' if compiled else 'as built'}")
-                found.append({"function": function, "compiled": compiled, **_started(copy, function, times)})
+        for function in FUNCTIONS:
+            told(f"{function}: building the bundle")
+            shipped = built(function)
+            folders = {False: without_compiled_files(shipped, Path(text) / function), True: shipped}
+            told(f"{function}: starting it")
+            for compiled, runs in _in_turns(folders, function, times).items():
+                shown = {"function": function, "compiled": compiled, "times": times}
+                found.append({**shown, **_medians(runs), "heaviest_imports_ms": _heaviest(folders[compiled], function)})
     return found
 
 
-def _started(folder: Path, function: str, times: int) -> dict[str, Any]:
+def _in_turns(folders: Mapping[bool, Path], function: str, times: int) -> dict[bool, list[dict[str, Any]]]:
+    """Start each in turn, so that other work on the machine slows all alike; the first round warms the disk's cache."""
+    runs: dict[bool, list[dict[str, Any]]] = {compiled: [] for compiled in folders}
+    for _ in range(times + 1):
+        for compiled, folder in folders.items():
+            runs[compiled].append(json.loads(_probe(folder, function).stdout))
+    return {compiled: found[1:] for compiled, found in runs.items()}
+
+
+def _medians(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Medians by the clock and of the processor's time, which other work on the machine disturbs less."""
-    runs = [json.loads(_probe(folder, function).stdout) for _ in range(times + 1)][1:]
     imported = [run["parts"]["import the handler"] for run in runs]
     return {
-        "times": times,
         "import_ms": _median(part["clock"] for part in imported),
         "import_min_ms": round(min(part["clock"] for part in imported), 1),
         "import_processor_ms": _median(part["processor"] for part in imported),
@@ -63,7 +72,6 @@ def _started(folder: Path, function: str, times: int) -> dict[str, Any]:
             name: _median(run["parts"][name]["processor"] for run in runs) for name in runs[0]["parts"]
         },
         "modules": runs[0]["modules"],
-        "heaviest_imports_ms": _heaviest(_probe(folder, function, "-X", "importtime").stderr),
     }
 
 
@@ -85,8 +93,9 @@ def _probe(folder: Path, function: str, *options: str) -> subprocess.CompletedPr
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=folder)
 
 
-def _heaviest(report: str) -> dict[str, float]:
+def _heaviest(folder: Path, function: str) -> dict[str, float]:
     """Top packages by their own time, from `-X importtime`: which of them is worth leaving out."""
+    report = _probe(folder, function, "-X", "importtime").stderr
     packages: dict[str, int] = {}
     for own, _, _, module in _LINE.findall(report):
         package = module.partition(".")[0]

@@ -153,7 +153,7 @@ def _start(figures: Figures) -> Iterator[Sequence[str]]:
     for one in figures["start"]["functions"]:
         yield (
             one["function"],
-            "compiled" if one["compiled"] else "as built",
+            "as shipped" if one["compiled"] else "without compiled files",
             f"{one['import_processor_ms']:.0f}",
             f"{one['import_ms']:.0f}",
             f"{one['ready_processor_ms']:.0f}",
@@ -219,5 +219,5 @@ _SHEETS: dict[str, tuple[str, Sequence[str], _Rows]] = {
         ("function", "bundle", "import, CPU", "import, wall", "until ready, CPU", "until ready, wall", "parts, CPU"),
         _start,
     ),
-    "start/bundle": ("The bundle", ("for", "zipped", "unzipped", "heaviest, MB"), _bundle),
+    "start/bundle": ("The bundles", ("of", "zipped", "unzipped", "heaviest, MB"), _bundle),
 }

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, ValidationError, model_validator
-from pydantic.alias_generators import to_camel
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.jobs.job import PRIORITY_LIMIT
@@ -22,7 +21,7 @@ from trainmaster.domain.requests import OPTIONS, shown
 from trainmaster.domain.requests.values import label
 from trainmaster.handlers.api.errors import first_problem
 from trainmaster.handlers.api.paths import path_of
-from trainmaster.handlers.models.base import Asked
+from trainmaster.handlers.models.base import COMMON, Asked
 from trainmaster.images.domain.request import (
     Compression,
     Distillation,
@@ -75,7 +74,7 @@ class ImageJobRequest(RootModel[dict[str, Any]]):
 class _Given(BaseModel):
     """Members by ModelRunner's names; those that are null count as absent."""
 
-    model_config = ConfigDict(extra="allow", strict=True, hide_input_in_errors=True, alias_generator=to_camel)
+    model_config = ConfigDict(**COMMON, extra="allow", strict=True)
 
     @model_validator(mode="before")
     @classmethod
