@@ -9,7 +9,7 @@ import pytest
 
 from builders import G5, NOW, P5, a_request, pools_of
 from trainmaster.adapters.sagemaker.request_model import problems
-from trainmaster.client.hyperpod.manifest import converted
+from trainmaster.client.hyperpod.manifest import convert_manifest
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.elastic.sizes import Elastic, Hook
@@ -98,7 +98,7 @@ def test_a_manifest_of_hyperpods_is_let_in_as_an_elastic_job():
         },
     }
     base = {name: a_request()[name] for name in ("RoleArn", "OutputDataConfig")}
-    job = admitted(converted(manifest, base).request).job
+    job = admitted(convert_manifest(manifest, base).request).job
     assert job.elastic == Elastic(least=1, most=8, values=(1, 2, 8), scaling_timeout=timedelta(seconds=90))
     assert job.demand == Demand(({P5: 1},))
 

@@ -31,7 +31,7 @@ spec:
         containers:
         - image: my/image:1
 """
-NAMESPACE = "the queue has shares: the label kueue.x-k8s.io/queue-name names one"
+NAMESPACE = "the queue has shares instead: set one with the label kueue.x-k8s.io/queue-name"
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ class TestManifests:
     def test_lack_what_a_training_job_needs(self, world: FakeApi, run: Terminal, files: Any) -> None:
         done = run("submit", files("job.yaml", MANIFEST))
         assert done.exit_code != 0
-        assert "needs RoleArn and OutputDataConfig.S3OutputPath" in done.stderr
+        assert "requires RoleArn and OutputDataConfig.S3OutputPath" in done.stderr
         assert "--with base.json" in done.stderr
         assert world.calls == []
 
@@ -127,7 +127,7 @@ class TestManifests:
             ("kind: [", "is no YAML that can be read"),
             ("kind: Pod", "holds no manifest"),
             (f"{MANIFEST}---\n{MANIFEST}", "there are 2 documents"),
-            (MANIFEST.replace("  name: llama", "  name: llama\n  name: lama"), "'name' is there twice"),
+            (MANIFEST.replace("  name: llama", "  name: llama\n  name: lama"), "'name' is a duplicate key"),
             (MANIFEST.replace("replicas: 2", "replicas: two"), "spec.replicaSpecs[0].replicas is 'two'"),
         ],
     )

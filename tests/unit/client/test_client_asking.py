@@ -9,7 +9,7 @@ from client_world import World, request_for
 
 from trainmaster import ApiClient, ElasticOptions, route_to_queue
 from trainmaster.client.sdk.elastic import TAGS
-from trainmaster.client.sdk.request_defaults import asking
+from trainmaster.client.sdk.request_defaults import with_session_defaults
 from trainmaster.domain.requests import OPTIONS
 from trainmaster.domain.requests.elastic import ELASTIC_OPTIONS
 
@@ -19,14 +19,17 @@ TAG = {"Key": "trainmaster:resources", "Value": ASKED}
 
 def test_the_type_goes_and_the_number_of_instances_stays() -> None:
     request = {"ResourceConfig": {"InstanceType": "ml.p5.48xlarge", "InstanceCount": 2}, "Tags": [{"Key": "a"}]}
-    assert asking(request, ASKED) == {"ResourceConfig": {"InstanceCount": 2}, "Tags": [{"Key": "a"}, TAG]}
+    assert with_session_defaults(request, ASKED) == {
+        "ResourceConfig": {"InstanceCount": 2},
+        "Tags": [{"Key": "a"}, TAG],
+    }
     assert request["ResourceConfig"] == {"InstanceType": "ml.p5.48xlarge", "InstanceCount": 2}
 
 
 @pytest.mark.parametrize("resources", [None, ""])
 def test_without_resources_nothing_changes(resources: str | None) -> None:
     request = {"ResourceConfig": {"InstanceType": "ml.p5.48xlarge"}}
-    assert asking(request, resources) is request
+    assert with_session_defaults(request, resources) is request
 
 
 @pytest.mark.parametrize(
@@ -39,7 +42,7 @@ def test_without_resources_nothing_changes(resources: str | None) -> None:
     ids=["its own tag", "groups", "preferences"],
 )
 def test_what_a_job_says_itself_goes_before(request_: dict[str, Any]) -> None:
-    assert asking(request_, ASKED) is request_
+    assert with_session_defaults(request_, ASKED) is request_
 
 
 def test_a_routed_sessions_jobs_ask_for_resources_until_it_is_routed_otherwise(
@@ -84,7 +87,7 @@ def test_elastic_options_become_tags_that_the_queue_reads() -> None:
         restarts_before_full=2,
         max_full_restarts=0,
     )
-    tags = the_tags(asking({"ResourceConfig": {"InstanceType": "ml.p5.48xlarge"}}, None, every))
+    tags = the_tags(with_session_defaults({"ResourceConfig": {"InstanceType": "ml.p5.48xlarge"}}, None, every))
     assert set(tags) == {key.removeprefix("trainmaster:") for key in TAGS}
     assert all(OPTIONS[name].read(text) is not None for name, text in tags.items())
     assert (tags["instance-values"], tags["scaling-timeout"], tags["max-full-restarts"]) == ("2+4+8", "120", "0")
@@ -101,17 +104,17 @@ def test_sizes_in_words_may_have_commas() -> None:
 @pytest.mark.parametrize("tag", ["max-instances", "resize-by", "scale-up-snooze"])
 def test_a_job_that_says_any_of_it_itself_says_all_of_it(tag: str) -> None:
     request = {"ResourceConfig": {}, "Tags": [{"Key": f"trainmaster:{tag}", "Value": "1"}]}
-    assert asking(request, None, ElasticOptions(instance_values=(2, 4))) is request
+    assert with_session_defaults(request, None, ElasticOptions(instance_values=(2, 4))) is request
 
 
 def test_resources_and_sizes_go_together_and_each_goes_alone() -> None:
     request = {"ResourceConfig": {"InstanceType": "ml.p5.48xlarge", "InstanceCount": 2}}
-    both = asking(request, ASKED, ElasticOptions(max_instances=4))
+    both = with_session_defaults(request, ASKED, ElasticOptions(max_instances=4))
     assert the_tags(both) == {"resources": ASKED, "max-instances": "4"}
     assert "InstanceType" not in both["ResourceConfig"]
-    elastic = asking(request, None, ElasticOptions(max_instances=4))
+    elastic = with_session_defaults(request, None, ElasticOptions(max_instances=4))
     assert elastic["ResourceConfig"] == request["ResourceConfig"]
-    assert asking(request, None, ElasticOptions()) is request
+    assert with_session_defaults(request, None, ElasticOptions()) is request
 
 
 def test_a_routed_sessions_jobs_are_elastic_until_it_is_routed_otherwise(

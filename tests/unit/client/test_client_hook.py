@@ -62,7 +62,7 @@ def test_what_the_queue_says_of_a_submission_is_logged(sagemaker: Any, caplog: p
         sagemaker.create_training_job(**request_for("job1"))
     assert [(record.levelname, record.getMessage().partition("; ")[0]) for record in caplog.records[-3:]] == [
         ("INFO", "Training job job1 is in the queue. Waiting in the queue"),
-        ("INFO", "Training job job1 makes step aside: victim1"),
+        ("INFO", "Training job job1 preempts victim1"),
         ("WARNING", "Training job job1: no CheckpointConfig"),
     ]
 
@@ -288,7 +288,7 @@ def test_a_waiter_bears_an_outage_of_the_queue_for_a_while(
 ) -> None:
     now = [0.0]
     route = route_to_queue(session, api)
-    route.known.clock = lambda: now[0]
+    route.cache.clock = lambda: now[0]
     sagemaker = make_client()
     sagemaker.create_training_job(**request_for("job1"))
     assert describe(sagemaker)["SecondaryStatus"] == "Pending"

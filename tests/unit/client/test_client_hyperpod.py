@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.client.api.errors import Refused
-from trainmaster.client.hyperpod.manifest import Converted, converted, is_manifest, merged
-from trainmaster.client.hyperpod.yaml_reader import in_yaml
+from trainmaster.client.hyperpod.manifest import ConvertedManifest, convert_manifest, is_manifest, merge_requests
+from trainmaster.client.hyperpod.yaml_reader import parse_yaml
 from trainmaster.domain.requests import meaning_problems, option_problems, options_of
 
 BASE = {
@@ -130,23 +130,23 @@ def with_container(**members: Any) -> dict[str, Any]:
     return job
 
 
-def tags(made: Converted) -> dict[str, str]:
+def tags(made: ConvertedManifest) -> dict[str, str]:
     return {tag["Key"].removeprefix("trainmaster:"): tag["Value"] for tag in made.request["Tags"]}
 
 
-def named(made: Converted) -> dict[str, str]:
+def named(made: ConvertedManifest) -> dict[str, str]:
     return dict(made.not_honoured)
 
 
 def every_field() -> dict[str, Any]:
-    found = in_yaml(EVERY_FIELD)
+    found = parse_yaml(EVERY_FIELD)
     assert isinstance(found, dict)
     return found
 
 
 class TestEveryField:
     def test_becomes_a_request_that_the_queue_takes(self):
-        made = converted(every_field(), BASE)
+        made = convert_manifest(every_field(), BASE)
         assert made.request == BASE | {
             "TrainingJobName": "llama",
             "AlgorithmSpecification": {
@@ -179,7 +179,7 @@ class TestEveryField:
         assert [*option_problems(made.request, options_of(made.request))] == []
 
     def test_that_is_not_honoured_is_named_with_a_reason(self):
-        found = named(converted(every_field(), BASE))
+        found = named(convert_manifest(every_field(), BASE))
         assert sorted(found) == sorted(NOT_HONOURED)
         assert all(found.values())
 
@@ -229,20 +229,20 @@ def test_each_field_has_an_effect_or_is_named(gone, by_values):
     job = without(every_field(), [path for path in gone if path[-1] not in ("apiVersion", "kind")])
     if by_values:
         job["spec"]["elasticPolicy"]["replicaDiscreteValues"] = [2, 4, 8]
-    made = converted(job, BASE)
+    made = convert_manifest(job, BASE)
     for path in leaves(job):
         text = shown(path)
         if any(text == field or text.startswith((f"{field}.", f"{field}[")) for field in named(made)):
             continue
         if path[-1] not in WITHOUT_EFFECT or path == ("metadata", "name"):
             # Where another value is honoured otherwise, that shows in what is named.
-            assert converted(changed(job, path), BASE) != made, text
+            assert convert_manifest(changed(job, path), BASE) != made, text
 
 
 class TestSizes:
     def test_without_a_most_or_values_the_job_is_not_elastic_and_says_so(self):
         run = {"jobMaxRetryCount": 3, "restartPolicy": {"evalPeriodSeconds": 3600}}
-        made = converted(manifest(elasticPolicy={"minReplicas": 1}, runPolicy=run), BASE)
+        made = convert_manifest(manifest(elasticPolicy={"minReplicas": 1}, runPolicy=run), BASE)
         assert tags(made) == {}
         assert "not elastic" in named(made)["spec.elasticPolicy.minReplicas"]
         assert "not elastic" in named(made)["spec.runPolicy.restartPolicy"]
@@ -254,16 +254,16 @@ class TestSizes:
         job["spec"]["replicaSpecs"].append(
             {"name": "elastic", "replicas": 0, "maxReplicas": 6, "template": {"spec": {}}}
         )
-        made = converted(job, BASE)
+        made = convert_manifest(job, BASE)
         assert tags(made) == {"min-instances": "2", "max-instances": "8"}
         assert base["replicas"] == made.request["ResourceConfig"]["InstanceCount"] == 2
         assert named(made) == {}
         job["spec"]["replicaSpecs"][1]["template"] = base["template"]
-        assert list(named(converted(job, BASE))) == ["spec.replicaSpecs[1].template"]
+        assert list(named(convert_manifest(job, BASE))) == ["spec.replicaSpecs[1].template"]
 
     def test_hyperpods_own_values_need_not_have_the_bounds_in_them(self):
         policy = {"minReplicas": 1, "maxReplicas": 9, "replicaDiscreteValues": [4, 8]}
-        made = converted(manifest(elasticPolicy=policy), BASE)
+        made = convert_manifest(manifest(elasticPolicy=policy), BASE)
         assert tags(made) == {"instance-values": "4+8"}
         assert made.request["ResourceConfig"]["InstanceCount"] == 4
         assert sorted(named(made)) == [
@@ -275,16 +275,16 @@ class TestSizes:
 
     def test_discrete_values_in_any_order_are_told_by_their_least_and_largest(self):
         policy = {"minReplicas": 1, "maxReplicas": 9, "replicaDiscreteValues": [8, 4]}
-        made = converted(manifest(elasticPolicy=policy), BASE)
+        made = convert_manifest(manifest(elasticPolicy=policy), BASE)
         assert made.request["ResourceConfig"]["InstanceCount"] == 4
-        assert named(made)["spec.elasticPolicy.minReplicas"].endswith("the least of them 4")
-        assert named(made)["spec.elasticPolicy.maxReplicas"].endswith("the largest of them 8")
+        assert named(made)["spec.elasticPolicy.minReplicas"].endswith("the smallest is 4")
+        assert named(made)["spec.elasticPolicy.maxReplicas"].endswith("the largest is 8")
         # That the list is not in order, the queue says: it may be a mistake.
         assert tags(made) == {"instance-values": "8+4"}
 
     def test_hyperpods_command_line_gives_a_period_that_counts_nothing(self):
         run = {"restartPolicy": {"evalPeriodSeconds": 3600, "scaleUpSnoozeTimeInSeconds": 60}}
-        made = converted(manifest(elasticPolicy={"maxReplicas": 4}, runPolicy=run), BASE)
+        made = convert_manifest(manifest(elasticPolicy={"maxReplicas": 4}, runPolicy=run), BASE)
         assert tags(made) == {"min-instances": "2", "max-instances": "4", "scale-up-snooze": "60"}
         assert list(named(made)) == ["spec.runPolicy.restartPolicy.evalPeriodSeconds"]
         assert [*option_problems(made.request, options_of(made.request))] == []
@@ -292,14 +292,14 @@ class TestSizes:
     @pytest.mark.parametrize("value", [-1, "2", True, 1.5, []])
     def test_numbers_are_whole_and_not_negative(self, value):
         with pytest.raises(Refused) as refused:
-            converted(manifest(elasticPolicy={"maxReplicas": value}), BASE)
+            convert_manifest(manifest(elasticPolicy={"maxReplicas": value}), BASE)
         assert refused.value.field == "spec.elasticPolicy.maxReplicas"
 
 
 class TestTheContainer:
     def test_environment_is_text(self):
-        with pytest.raises(Refused, match="quotation marks") as refused:
-            converted(with_container(env=[{"name": "A", "value": 8}]), BASE)
+        with pytest.raises(Refused, match="a string, quoted") as refused:
+            convert_manifest(with_container(env=[{"name": "A", "value": 8}]), BASE)
         assert refused.value.field == "spec.replicaSpecs[0].template.spec.containers[0].env[0].value"
 
     @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ class TestTheContainer:
         ],
     )
     def test_a_job_without_a_type_asks_for_what_its_container_asks(self, asked, expected):
-        made = converted(with_container(resources=asked), BASE)
+        made = convert_manifest(with_container(resources=asked), BASE)
         assert tags(made) == {"resources": expected}
         assert options_of(made.request).resources is not None
         assert named(made) == {}
@@ -321,28 +321,28 @@ class TestTheContainer:
     def test_what_instances_do_not_have_is_named(self):
         asked = {"limits": {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 32}}
         field = "spec.replicaSpecs[0].template.spec.containers[0].resources.limits[vpc.amazonaws.com/efa]"
-        assert list(named(converted(with_container(resources=asked), BASE))) == [field]
+        assert list(named(convert_manifest(with_container(resources=asked), BASE))) == [field]
 
     def test_a_type_in_the_second_file_goes_before(self):
         base = BASE | {"ResourceConfig": {"InstanceType": "ml.g5.2xlarge"}}
-        made = converted(with_container(resources={"limits": {"cpu": 8}}), base)
+        made = convert_manifest(with_container(resources={"limits": {"cpu": 8}}), base)
         assert tags(made) == {}
         assert made.request["ResourceConfig"] == {"InstanceCount": 2, "InstanceType": "ml.g5.2xlarge"}
 
     @pytest.mark.parametrize("amount", ["many", "8Xi", "-1", -1])
     def test_no_quantity_is_refused(self, amount):
         with pytest.raises(Refused) as refused:
-            converted(with_container(resources={"limits": {"cpu": amount}}), BASE)
+            convert_manifest(with_container(resources={"limits": {"cpu": amount}}), BASE)
         assert refused.value.field == "spec.replicaSpecs[0].template.spec.containers[0].resources.limits.cpu"
 
     def test_what_only_hyperpod_and_kubernetes_can_run_is_named(self):
         job = with_container(command=["bash", "-c", "exec hyperpodrun train.py"], args=["--rank=$(RANK)"])
-        found = named(converted(job, BASE))
+        found = named(convert_manifest(job, BASE))
         path = "spec.replicaSpecs[0].template.spec.containers[0]"
         assert "trainmaster-run" in found[f"{path}.command[2]"]
         assert "$(NAME)" in found[f"{path}.args[0]"]
         base = BASE | {"AlgorithmSpecification": {"ContainerEntrypoint": ["trainmaster-run"]}}
-        made = converted(job, base)
+        made = convert_manifest(job, base)
         assert list(named(made)) == [f"{path}.args[0]"]
         assert made.request["AlgorithmSpecification"]["TrainingImage"] == IMAGE
 
@@ -355,11 +355,11 @@ class TestAround:
     @pytest.mark.parametrize("other", [{"kind": "PyTorchJob"}, {"apiVersion": "kubeflow.org/v1"}])
     def test_other_kinds_are_refused(self, other):
         with pytest.raises(Refused, match="not HyperPodPyTorchJob"):
-            converted(manifest() | other, BASE)
+            convert_manifest(manifest() | other, BASE)
 
     def test_no_replicas_are_refused(self):
         with pytest.raises(Refused) as refused:
-            converted(manifest(replicaSpecs=[]), BASE)
+            convert_manifest(manifest(replicaSpecs=[]), BASE)
         assert refused.value.field == "spec.replicaSpecs"
 
     @pytest.mark.parametrize(
@@ -367,16 +367,16 @@ class TestAround:
         [(None, "RoleArn and OutputDataConfig.S3OutputPath"), ({"RoleArn": "r"}, "OutputDataConfig.S3OutputPath")],
     )
     def test_what_a_manifest_cannot_say_has_to_be_given(self, base, lacking):
-        with pytest.raises(Refused, match=f"needs {lacking},"):
-            converted(manifest(), base)
+        with pytest.raises(Refused, match=f"requires {lacking},"):
+            convert_manifest(manifest(), base)
 
     def test_the_second_file_goes_before_member_by_member_and_tag_by_tag(self):
         below = {"A": {"b": 1, "c": 2}, "Tags": [{"Key": "x", "Value": "1"}, {"Key": "y", "Value": "1"}], "L": [1]}
         above = {"A": {"c": 3}, "Tags": [{"Key": "y", "Value": "2"}], "L": [2]}
         tags_ = [{"Key": "x", "Value": "1"}, {"Key": "y", "Value": "2"}]
-        assert merged(below, above) == {"A": {"b": 1, "c": 3}, "Tags": tags_, "L": [2]}
+        assert merge_requests(below, above) == {"A": {"b": 1, "c": 3}, "Tags": tags_, "L": [2]}
 
     def test_yaml_makes_plain_values_only(self):
         with pytest.raises(ValueError, match="python/object"):
-            in_yaml("!!python/object/apply:os.system ['true']")
-        assert in_yaml("a: &x {b: 1}\nc:\n  <<: *x\n  d: 2") == {"a": {"b": 1}, "c": {"b": 1, "d": 2}}
+            parse_yaml("!!python/object/apply:os.system ['true']")
+        assert parse_yaml("a: &x {b: 1}\nc:\n  <<: *x\n  d: 2") == {"a": {"b": 1}, "c": {"b": 1, "d": 2}}

@@ -31,7 +31,7 @@ class Attempts:
             self.world.preempt(self.name)
             self.world.settle(self.name)
         attempt = self.world.start(self.name)
-        self.route.known.look_up(self.name)
+        self.route.cache.look_up(self.name)
         return attempt
 
     def write(self, attempt: str, host: int, *lines: str) -> None:
@@ -130,7 +130,7 @@ def test_a_reader_of_an_attempt_that_is_not_listed_any_more_goes_on_into_those_t
     for line in ("step 2", "step 3"):
         job.write(job.begin(), 1, line)
     del world.jobs[job.name]["attempts"][0]
-    job.route.known.look_up(job.name)
+    job.route.cache.look_up(job.name)
     assert reader.more() == ["step 2", "step 3"]
 
 

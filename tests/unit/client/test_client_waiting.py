@@ -9,7 +9,7 @@ from client_world import World, request_for
 
 from trainmaster import ApiClient
 from trainmaster.client.api.errors import Unreachable
-from trainmaster.client.sdk.job_cache import KnownJobs
+from trainmaster.client.sdk.job_cache import JobCache
 from trainmaster.client.sdk.waiting import Progress, QueueWait
 from trainmaster.client.views.wording import sentence_of
 
@@ -41,7 +41,7 @@ def time() -> Time:
 
 def waits(api: ApiClient, time: Time, out: io.StringIO) -> QueueWait:
     progress = Progress(out, clock=time.clock)
-    return QueueWait(KnownJobs(api, time.clock), progress, 5.0, time.sleep, time.clock)
+    return QueueWait(JobCache(api, time.clock), progress, 5.0, time.sleep, time.clock)
 
 
 def test_it_tells_each_change_once_and_ends_when_the_job_runs(api: ApiClient, world: World, time: Time) -> None:
@@ -119,17 +119,17 @@ def test_what_is_said_is_what_the_queue_knows(api: ApiClient) -> None:
 
 
 def test_what_is_remembered_is_bounded(api: ApiClient) -> None:
-    known = KnownJobs(api)
+    known = JobCache(api)
     for number in range(70):
         api.submit(request_for(f"job{number}"))
         known.look_up(f"job{number}")
-    assert known.remembered("job5") is None
-    assert known.remembered("job6") is not None
+    assert known.cached("job5") is None
+    assert known.cached("job6") is not None
 
 
 def test_a_long_wait_asks_less_often(api: ApiClient, world: World, time: Time) -> None:
     api.submit(request_for("job1"))
     asked: list[float] = []
-    wait = QueueWait(KnownJobs(api, time.clock), lambda job: asked.append(time.now), 5.0, time.sleep, time.clock)
+    wait = QueueWait(JobCache(api, time.clock), lambda job: asked.append(time.now), 5.0, time.sleep, time.clock)
     wait.wait("job1", timeout_seconds=900.0)
     assert len(asked) == 600 / 5 + 300 / 30 + 1

@@ -15,8 +15,8 @@ from typing import Any
 import typer
 
 from trainmaster.client.api.errors import Refused
-from trainmaster.client.hyperpod.manifest import Converted, converted, is_manifest
-from trainmaster.client.hyperpod.yaml_reader import in_yaml
+from trainmaster.client.hyperpod.manifest import ConvertedManifest, convert_manifest, is_manifest
+from trainmaster.client.hyperpod.yaml_reader import parse_yaml
 from trainmaster.client.sdk.elastic import ElasticOptions
 from trainmaster.domain.requests.tag_names import OPTION_PREFIX, PRIORITY_TAG
 
@@ -26,7 +26,7 @@ _HINT = "Write it as `aws sagemaker create-training-job --generate-cli-skeleton`
 _JOB_HINT = f"{_HINT} A manifest, also in YAML, needs both apiVersion and kind."
 
 
-def read_job(file: str, base: str | None = None) -> Converted:
+def read_job(file: str, base: str | None = None) -> ConvertedManifest:
     """The request in a file, or that of the manifest in it; on standard input where the file is `-`.
 
     `base` is a file with what a manifest does not say. Raises Refused, typer.BadParameter.
@@ -34,12 +34,12 @@ def read_job(file: str, base: str | None = None) -> Converted:
     text = _text_of(file, "request")
     value = _yaml(text, file) if _IN_YAML.search(text) else _json(text, file, _JOB_HINT)
     if is_manifest(value):
-        return converted(value, None if base is None else read_object(base, "part of a request", _HINT))
+        return convert_manifest(value, None if base is None else read_object(base, "part of a request", _HINT))
     if base is not None:
         raise typer.BadParameter(
             f"{_called(file)} is a request, no manifest: write it all there", param_hint="'--with'"
         )
-    return Converted(value, ())
+    return ConvertedManifest(value, ())
 
 
 def read_object(file: str, what: str, hint: str) -> dict[str, Any]:
@@ -47,13 +47,13 @@ def read_object(file: str, what: str, hint: str) -> dict[str, Any]:
     return _json(_text_of(file, what), file, hint)
 
 
-def not_honoured(job: Converted) -> dict[str, Any]:
+def not_honoured(job: ConvertedManifest) -> dict[str, Any]:
     """What of a manifest is not honoured, as a member of what `--json` prints; nothing for a request."""
     fields = [{"field": field, "why": why} for field, why in job.not_honoured]
     return {"notHonoured": fields} if fields else {}
 
 
-def cautions(job: Converted) -> list[str]:
+def cautions(job: ConvertedManifest) -> list[str]:
     """The same in sentences."""
     return [f"{field} is not honoured: {why}." for field, why in job.not_honoured]
 
@@ -70,7 +70,7 @@ def _json(text: str, file: str, hint: str) -> dict[str, Any]:
 
 def _yaml(text: str, file: str) -> dict[str, Any]:
     try:
-        value = in_yaml(text)
+        value = parse_yaml(text)
     except ValueError as error:
         raise _invalid(f"{_called(file)} is no YAML that can be read: {error}", "Give one manifest a file") from error
     if not isinstance(value, dict) or not is_manifest(value):

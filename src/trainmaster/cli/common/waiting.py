@@ -95,10 +95,10 @@ def report(jobs: Sequence[JobDetail]) -> None:
 
 def _lookups(tools: Tools, api: ApiClient, names: Sequence[str]) -> list[Callable[[], JobDetail]]:
     """A way to ask for each job, which bears with an outage of the API for a while."""
-    from trainmaster.client.sdk.job_cache import KnownJobs
+    from trainmaster.client.sdk.job_cache import JobCache
 
     def lookup(name: str) -> Callable[[], JobDetail]:
-        known = KnownJobs(api, clock=tools.clock)
+        known = JobCache(api, clock=tools.clock)
         # Of one that it does not know the API says more than that.
         return lambda: known.look_up(name) or api.job(name)
 

@@ -1,1 +1,1 @@
-"""Sessions for the SageMaker SDKs and the boto3 hook."""
+"""SDK sessions and boto3 hooks that send training jobs to the queue."""

@@ -1,7 +1,7 @@
-"""Answers DescribeTrainingJob for a job of the queue, in SageMaker's own words.
+"""Builds DescribeTrainingJob responses for jobs of the queue.
 
-A waiting job is described from its stored request; what SageMaker says of an attempt is corrected where it would
-mislead a waiter: the name is the job's, and a preempted attempt is not the job's end. It must not call anything.
+A waiting job is described from its stored request. SageMaker's description of an attempt is corrected if it would
+mislead a waiter: the name becomes the job's, and a preempted attempt does not look like the job's end.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from trainmaster.client.views.jobs import JobDetail
 
-_ENDINGS = {"completed": "Completed", "failed": "Failed", "stopped": "Stopped", "cancelled": "Stopped"}
-# What SageMaker fills in where a request leaves it open; SDK 2's `attach` relies on it.
+_END_STATUS = {"completed": "Completed", "failed": "Failed", "stopped": "Stopped", "cancelled": "Stopped"}
+# Defaults that SageMaker fills in; SDK 2's `attach` relies on them.
 _DEFAULTS: dict[str, Any] = {
     "StoppingCondition": {"MaxRuntimeInSeconds": 86_400},
     "EnableNetworkIsolation": False,
@@ -26,32 +26,32 @@ _DEFAULTS: dict[str, Any] = {
     "EnableManagedSpotTraining": False,
 }
 _OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
-# What waiters take for an end: SDK v2's wait_for_job stops at anything but InProgress.
+# Statuses that waiters take for the end: SDK 2's wait_for_job stops at anything but InProgress.
 _LOOKS_ENDED = frozenset({"Stopping", "Stopped", "Failed"})
 
 
 def arn_of(request: dict[str, Any], region: str) -> str:
-    """The ARN that the job will have under its own name: a job runs in the account and partition of its role."""
+    """Return the job's ARN under its own name: a job runs in the account and partition of its role."""
     _, partition, _, _, account, _ = request["RoleArn"].split(":", 5)
     return f"arn:{partition}:sagemaker:{region}:{account}:training-job/{request['TrainingJobName']}"
 
 
 def is_unstarted(job: JobDetail) -> bool:
-    """Whether SageMaker has nothing to say about the job now: it waits, or ended without an attempt."""
+    """Whether SageMaker knows nothing of the job now: it waits, or ended without an attempt."""
     return job["jobState"] in WAITING or not job["trainingJobName"]
 
 
-def described(job: JobDetail, region: str, members: Collection[str]) -> dict[str, Any]:
-    """The job as DescribeTrainingJob would tell it, from the stored request; `members` are those of the response."""
+def description_of(job: JobDetail, region: str, members: Collection[str]) -> dict[str, Any]:
+    """Return the DescribeTrainingJob response from the stored request; `members` are those of the response shape."""
     request = job["jobDetails"]
     status, secondary = _status_of(job)
     entered = _seconds(job["entryTime"])
     transition = {"Status": secondary, "StartTime": entered, "StatusMessage": sentence_of(job)}
-    answer = _DEFAULTS | {name: value for name, value in request.items() if name in members}
-    answer |= {
+    description = _DEFAULTS | {name: value for name, value in request.items() if name in members}
+    description |= {
         "OutputDataConfig": _OUTPUT_DEFAULTS | request["OutputDataConfig"],
         "TrainingJobArn": arn_of(request, region),
-        # The model requires it; there is none before an attempt has completed.
+        # The service model requires it; there are no artifacts before an attempt has completed.
         "ModelArtifacts": {"S3ModelArtifacts": ""},
         "TrainingJobStatus": status,
         "SecondaryStatus": secondary,
@@ -60,40 +60,42 @@ def described(job: JobDetail, region: str, members: Collection[str]) -> dict[str
         "LastModifiedTime": _last_change(job),
     }
     if status == "Failed" and job["failureReason"]:
-        answer["FailureReason"] = job["failureReason"]
-    return answer
+        description["FailureReason"] = job["failureReason"]
+    return description
 
 
-def corrected(told: dict[str, Any], job: JobDetail) -> dict[str, Any]:
-    """What SageMaker told of the newest attempt (parsed), as an answer about the job."""
-    told = told | {"TrainingJobName": job["jobName"]}
-    if not misleads(told, job):
-        return told
-    when = told.get("TrainingEndTime") or told.get("LastModifiedTime") or told["CreationTime"]
-    transition = {"Status": "Interrupted", "StartTime": when, "StatusMessage": sentence_of(job)}
-    kept = {name: value for name, value in told.items() if name not in ("TrainingEndTime", "FailureReason")}
-    return kept | {
+def correct_description(description: dict[str, Any], job: JobDetail) -> dict[str, Any]:
+    """Return SageMaker's (parsed) description of the newest attempt as one of the job."""
+    description = description | {"TrainingJobName": job["jobName"]}
+    if not looks_ended(description, job):
+        return description
+    stopped_at = (
+        description.get("TrainingEndTime") or description.get("LastModifiedTime") or description["CreationTime"]
+    )
+    transition = {"Status": "Interrupted", "StartTime": stopped_at, "StatusMessage": sentence_of(job)}
+    remaining = {name: value for name, value in description.items() if name not in ("TrainingEndTime", "FailureReason")}
+    return remaining | {
         "TrainingJobStatus": "InProgress",
         "SecondaryStatus": "Interrupted",
-        "SecondaryStatusTransitions": [*told.get("SecondaryStatusTransitions", []), transition],
+        "SecondaryStatusTransitions": [*description.get("SecondaryStatusTransitions", []), transition],
     }
 
 
-def misleads(told: dict[str, Any], job: JobDetail) -> bool:
-    """Whether SageMaker's answer looks like the job's end although the queue will go on with it.
+def looks_ended(description: dict[str, Any], job: JobDetail) -> bool:
+    """Whether SageMaker's response looks like the job's end although the queue will resume the job.
 
-    An attempt that is stopping without the queue's doing is stopped by a user: that is told as it is.
+    If the queue did not stop an attempt that is stopping, a user did, and the response is passed on unchanged.
     """
-    status = told["TrainingJobStatus"]
+    status = description["TrainingJobStatus"]
     if status not in _LOOKS_ENDED or job["jobState"] in ENDED:
         return False
     return status != "Stopping" or job["jobState"] in ("preempting", *WAITING)
 
 
 def _status_of(job: JobDetail) -> tuple[str, str]:
-    ending = _ENDINGS.get(job["jobState"])
-    if ending:
-        return ending, ending
+    end_status = _END_STATUS.get(job["jobState"])
+    if end_status:
+        return end_status, end_status
     return "InProgress", "Pending" if job["jobState"] in WAITING else "Starting"
 
 

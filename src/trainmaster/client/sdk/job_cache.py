@@ -1,7 +1,4 @@
-"""What this process knows of the queue's jobs: the last view of each, and for how long it may be relied on.
-
-It asks the API and must not change anything there. Clock is given; memory is bounded.
-"""
+"""Caches the last view of each job that this process has looked up, for outages of the API."""
 
 from __future__ import annotations
 
@@ -18,62 +15,62 @@ if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
     from trainmaster.client.views.jobs import JobDetail
 
-_MOST = 64
+_MAX_JOBS = 64
 
 
 @dataclass
-class KnownJobs:
-    """The jobs that were asked for, newest last.
+class JobCache:
+    """The jobs that were looked up, newest last.
 
-    A job that is known stays known through an outage of the API of up to `patience_seconds`: a waiter that has waited
-    for days must not fail because a minute of answers is missing.
+    During an outage of the API a cached job stays valid for up to `max_age_seconds`: a waiter that has waited for days
+    must not fail because of a minute without responses.
     """
 
     api: ApiClient
     clock: Callable[[], float] = time.monotonic
-    patience_seconds: float = 900.0
+    max_age_seconds: float = 900.0
     _views: OrderedDict[str, tuple[JobDetail, float]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look_up(self, name: str) -> JobDetail | None:
-        """The job as it is now, None if the queue does not know it. Raises ApiError."""
+        """Return the current job from the API, None if the queue does not have it. Raises ApiError."""
         try:
             job = self.api.job(name)
         except NotFound:
-            self._forget(name)
+            self._evict(name)
             return None
         except Unreachable as error:
-            return self._still_good(name, error)
-        self._keep(name, job)
+            return self._cached_or_raise(name, error)
+        self._store(name, job)
         return job
 
-    def remembered(self, name: str) -> JobDetail | None:
-        """The last view of the job that has this name or an attempt of this name, without asking the API."""
+    def cached(self, name: str) -> JobDetail | None:
+        """Return the last view of the job of this name or with an attempt of this name, without an API call."""
         with self._lock:
             if name in self._views:
                 return self._views[name][0]
             return next((job for job, _ in self._views.values() if name in attempt_names(job)), None)
 
-    def _keep(self, name: str, job: JobDetail) -> None:
+    def _store(self, name: str, job: JobDetail) -> None:
         with self._lock:
             self._views[name] = (job, self.clock())
             self._views.move_to_end(name)
-            while len(self._views) > _MOST:
+            while len(self._views) > _MAX_JOBS:
                 self._views.popitem(last=False)
 
-    def _forget(self, name: str) -> None:
+    def _evict(self, name: str) -> None:
         with self._lock:
             self._views.pop(name, None)
 
-    def _still_good(self, name: str, error: Unreachable) -> JobDetail:
-        """The last view, if it is young enough; otherwise the error is the answer."""
+    def _cached_or_raise(self, name: str, error: Unreachable) -> JobDetail:
+        """Return the last view if it is recent enough; otherwise raise the error."""
         with self._lock:
-            job, seen = self._views.get(name, (None, 0.0))
-        if job is None or self.clock() - seen > self.patience_seconds:
+            job, fetched_at = self._views.get(name, (None, 0.0))
+        if job is None or self.clock() - fetched_at > self.max_age_seconds:
             raise error
         return job
 
 
 def attempt_names(job: JobDetail) -> list[str]:
-    """The names under which SageMaker knows the job, oldest first."""
+    """Return the names of the job's attempts on SageMaker, oldest first."""
     return [attempt["trainingJobName"] for attempt in job["attempts"]]

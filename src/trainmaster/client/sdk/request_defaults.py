@@ -1,7 +1,4 @@
-"""Adds to requests what a session asks of the queue for all of its jobs: resources instead of a type, elastic sizes.
-
-What a job says itself in its tags goes before. It must not check what is asked for: the queue does.
-"""
+"""Adds a session's defaults to its requests: resources instead of a type, elastic options. A job's own tags win."""
 
 from __future__ import annotations
 
@@ -10,20 +7,22 @@ from typing import Any
 from trainmaster.client.sdk.elastic import TAGS, ElasticOptions
 from trainmaster.domain.requests.tag_names import RESOURCES_TAG
 
-_CHOOSES = ("InstanceGroups", "InstancePreferences")
-"""Members of `ResourceConfig` whose jobs list types on purpose."""
+_TYPE_LISTS = ("InstanceGroups", "InstancePreferences")
+"""Members of `ResourceConfig` that list instance types; such requests keep them."""
 
 
-def asking(request: dict[str, Any], resources: str | None, elastic: ElasticOptions | None = None) -> dict[str, Any]:
-    """The request as the session's job.
+def with_session_defaults(
+    request: dict[str, Any], resources: str | None, elastic: ElasticOptions | None = None
+) -> dict[str, Any]:
+    """Return the request with the session's defaults.
 
-    With the tag `trainmaster:resources` in the place of its instance type; how many instances stays. With the tags of
-    an elastic job. The same where nothing is asked for, or its `ResourceConfig` has `InstanceGroups` or
-    `InstancePreferences`; and each of the two only where the request has no such tag itself.
+    `resources` becomes the tag `trainmaster:resources` and replaces the instance type; the instance count stays.
+    `elastic` becomes tags. The request is returned unchanged if there is nothing to add or its `ResourceConfig` has
+    `InstanceGroups` or `InstancePreferences`. Each default applies only if the request has no such tag.
     """
     config, tags = request.get("ResourceConfig") or {}, request.get("Tags") or []
     keys = {tag.get("Key") for tag in tags}
-    if any(config.get(member) for member in _CHOOSES):
+    if any(config.get(member) for member in _TYPE_LISTS):
         return request
     new = {} if elastic is None or keys & TAGS else elastic.tags
     if resources and RESOURCES_TAG not in keys:

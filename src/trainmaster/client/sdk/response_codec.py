@@ -1,6 +1,6 @@
-"""Puts answers into botocore's own shape: the JSON that SageMaker would send, through botocore's own parser.
+"""Builds botocore responses by passing JSON through botocore's own parser.
 
-It must not decide what to answer. Parsing by the service model makes types, times and errors exactly as from AWS.
+Parsing with the service model gives the same types, times and errors as a response from AWS.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from botocore.model import OperationModel, Shape
 
-# What SageMaker itself would say: API reference, "Common Errors" and the errors of CreateTrainingJob.
+# SageMaker's own codes: API reference, "Common Errors" and the errors of CreateTrainingJob.
 _CODES: tuple[tuple[type[ApiError], str, int], ...] = (
     (Forbidden, "AccessDeniedException", 400),
     (Refused, "ValidationException", 400),
@@ -28,22 +28,22 @@ _CODES: tuple[tuple[type[ApiError], str, int], ...] = (
     (Unreachable, "ServiceUnavailable", 503),
 )
 
-Answer = tuple[AWSResponse, dict[str, Any]]
+BotoResponse = tuple[AWSResponse, dict[str, Any]]
 
 
 def request_of(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The operation's input, from a request that botocore has serialized (SageMaker's protocol is JSON)."""
+    """Return the operation's input from a request that botocore has serialized (SageMaker's protocol is JSON)."""
     body: dict[str, Any] = json.loads(params["body"])
     return body
 
 
-def rewrite(params: dict[str, Any], **members: str) -> None:
+def rewrite_request(params: dict[str, Any], **members: str) -> None:
     """Change members of a serialized request before it is signed and sent."""
     params["body"] = json.dumps(request_of(params) | members).encode()
 
 
-def answer(model: OperationModel, payload: Mapping[str, Any], status: int = 200) -> Answer:
-    """What botocore's `before-call` expects of a handler that answers itself; times in `payload` are epoch seconds."""
+def make_response(model: OperationModel, payload: Mapping[str, Any], status: int = 200) -> BotoResponse:
+    """Return a response for botocore's `before-call` event; times in `payload` are epoch seconds."""
     headers = {"content-type": "application/x-amz-json-1.1", "x-amzn-requestid": str(uuid.uuid4())}
     raw = {"headers": headers, "status_code": status, "body": json.dumps(payload).encode(), "context": {}}
     parser = create_parser(model.service_model.resolved_protocol)
@@ -52,14 +52,14 @@ def answer(model: OperationModel, payload: Mapping[str, Any], status: int = 200)
     return AWSResponse("", status, cast("Any", headers), None), parsed
 
 
-def refusal(model: OperationModel, error: ApiError) -> Answer:
-    """The API's error as SageMaker would say it, with our hint in the message."""
+def make_error_response(model: OperationModel, error: ApiError) -> BotoResponse:
+    """Return the API's error as a SageMaker error, with the hint in the message."""
     code, status = _code_of(error)
-    return answer(model, {"__type": code, "message": str(error)}, status)
+    return make_response(model, {"__type": code, "message": str(error)}, status)
 
 
-def client_error(error: ApiError, operation: str) -> ClientError:
-    """The same for code that raises rather than answers."""
+def to_client_error(error: ApiError, operation: str) -> ClientError:
+    """Return the API's error as a ClientError, for code that raises instead of returning responses."""
     code, status = _code_of(error)
     response: Any = {
         "Error": {"Code": code, "Message": str(error)},
@@ -68,8 +68,8 @@ def client_error(error: ApiError, operation: str) -> ClientError:
     return ClientError(response, operation)
 
 
-def overwrite(http: AWSResponse, parsed: dict[str, Any], new: Answer) -> None:
-    """Put another answer in the place of one that has come (in `after-call`, which cannot return one)."""
+def overwrite_response(http: AWSResponse, parsed: dict[str, Any], new: BotoResponse) -> None:
+    """Replace a response in place (in `after-call`, which cannot return one)."""
     http.status_code = new[0].status_code
     parsed.clear()
     parsed.update(new[1])

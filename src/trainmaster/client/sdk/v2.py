@@ -1,6 +1,6 @@
-"""QueueSession for the SageMaker SDK 2: estimators submit to the queue, and `fit` waits for the whole of the job.
+"""QueueSession for SageMaker SDK 2: estimators submit to the queue, and `fit` waits for the whole job.
 
-It must be imported only where `sagemaker<3` is installed, and leaves every call but training jobs to the SDK.
+Import it only if `sagemaker<3` is installed. All calls except those for training jobs are the SDK's.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import boto3
 from sagemaker.session import Session  # type: ignore[import-not-found]
 
 from trainmaster.client.api.errors import ApiError
-from trainmaster.client.sdk.hook import Route, client_for, takes
-from trainmaster.client.sdk.response_codec import client_error
+from trainmaster.client.sdk.hook import Route, client_for, is_for_queue
+from trainmaster.client.sdk.response_codec import to_client_error
 from trainmaster.client.sdk.waiting import Progress, QueueWait
 
 if TYPE_CHECKING:
@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 
 
 class QueueSession(Session):  # type: ignore[misc]
-    """A SageMaker Session whose training jobs go through the queue; every other call is the SDK's.
+    """SageMaker Session whose training jobs go through the queue; every other call is the SDK's.
 
     `api` is an ApiClient or the API's URL (None: found as `ApiClient()` finds it). With `resources`, such as
-    `accelerators=8,vcpus=96`, jobs ask for these instead of the instance type that they name; with `elastic` they may
-    be resized. All other arguments are the SDK's.
-    `queue` is the API. Only this session's own SageMaker client is routed: other clients of the same boto session
-    start jobs at once.
+    `accelerators=8,vcpus=96`, jobs request these instead of the instance type that they name; with `elastic` they are
+    elastic. All other arguments are the SDK's. `queue` is the API client.
+    Only this session's own SageMaker client is routed: other clients of the same boto session start jobs at once.
     """
 
     def __init__(
@@ -53,12 +52,12 @@ class QueueSession(Session):  # type: ignore[misc]
         self, request: dict[str, Any], create: Callable[..., Any], func_name: str | None = None
     ) -> Any:
         """Submit training jobs to the queue (the article's section on intercepting the create request)."""
-        if func_name != "train" or not takes(request):
+        if func_name != "train" or not is_for_queue(request):
             return super()._intercept_create_request(request, create, func_name)
         try:
             return self._route.submit(request)
         except ApiError as error:
-            raise client_error(error, "CreateTrainingJob") from error
+            raise to_client_error(error, "CreateTrainingJob") from error
 
     def logs_for_job(
         self,
@@ -68,27 +67,27 @@ class QueueSession(Session):  # type: ignore[misc]
         log_type: str = "All",
         timeout: int | None = None,
     ) -> None:
-        """Show the logs of all attempts; with `wait`, first the job's way through the queue.
+        """Show the logs of all attempts; with `wait`, first show the job's progress in the queue.
 
-        Raises the SDK's UnexpectedStatusException when the job fails.
+        Raises the SDK's UnexpectedStatusException if the job fails.
         """
-        left = self._wait_in_queue(job_name, poll, timeout) if wait else timeout
-        super().logs_for_job(job_name, wait, poll, log_type, left)
+        remaining = self._wait_in_queue(job_name, poll, timeout) if wait else timeout
+        super().logs_for_job(job_name, wait, poll, log_type, remaining)
 
     def wait_for_job(self, job: str, poll: int = 5) -> Any:
-        """Wait until the job has ended, through the queue and all attempts; returns its description.
+        """Wait until the job has ended, through the queue and all attempts, and return its description.
 
-        Raises the SDK's UnexpectedStatusException when the job fails.
+        Raises the SDK's UnexpectedStatusException if the job fails.
         """
         self._wait_in_queue(job, poll, None)
         return super().wait_for_job(job, poll)
 
     def _wait_in_queue(self, job_name: str, poll: int, timeout: int | None) -> int | None:
-        """What is left of the timeout, in seconds, when the job has left the queue."""
+        """Wait until the job has left the queue; return the rest of the timeout in seconds."""
         progress = Progress()
         try:
-            spent = QueueWait(self._route.known, progress, poll).wait(job_name, timeout)
+            elapsed = QueueWait(self._route.cache, progress, poll).wait(job_name, timeout)
         finally:
             progress.finish()
-        # The SDK takes 0 for no timeout at all.
-        return None if timeout is None else max(1, timeout - int(spent))
+        # The SDK treats 0 as no timeout.
+        return None if timeout is None else max(1, timeout - int(elapsed))

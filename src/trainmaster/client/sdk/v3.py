@@ -1,8 +1,8 @@
-"""QueueSession for the SageMaker SDK 3: `ModelTrainer.train` submits to the queue and waits for the whole of the job.
+"""QueueSession for SageMaker SDK 3: `ModelTrainer.train` submits to the queue and waits for the whole job.
 
-ModelTrainer passes the session's hook for create requests by (it serves pipelines only) and talks to SageMaker through
-clients that `sagemaker.core` keeps for the process; so the boto session and those clients are routed instead. It must
-be imported only where `sagemaker>=3` is installed, and leaves every call but training jobs to the SDK.
+ModelTrainer bypasses the session's hook for create requests (it serves pipelines only) and calls SageMaker through
+clients that `sagemaker.core` keeps for the process, so the boto session and those clients are routed instead. Import it
+only if `sagemaker>=3` is installed. All calls except those for training jobs are the SDK's.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class QueueSession(Session):  # type: ignore[misc]
-    """A SageMaker Session whose training jobs go through the queue; every other call is the SDK's.
+    """SageMaker Session whose training jobs go through the queue; every other call is the SDK's.
 
     `api` is an ApiClient or the API's URL (None: found as `ApiClient()` finds it). With `resources`, such as
-    `accelerators=8,vcpus=96`, jobs ask for these instead of the instance type that they name; with `elastic` they may
-    be resized. All other arguments are the SDK's.
-    `queue` is the API. Routed are this session's own SageMaker client and the one that `sagemaker.core` keeps for its
-    boto session. Where that is one client for the whole process (in 3.22), every ModelTrainer's jobs go to the queue.
+    `accelerators=8,vcpus=96`, jobs request these instead of the instance type that they name; with `elastic` they are
+    elastic. All other arguments are the SDK's. `queue` is the API client.
+    This session's own SageMaker client is routed, and the one that `sagemaker.core` keeps for its boto session. If that
+    is one client for the whole process (as in 3.22), the jobs of every ModelTrainer go to the queue.
     """
 
     def __init__(
@@ -43,21 +43,21 @@ class QueueSession(Session):  # type: ignore[misc]
         elastic: ElasticOptions | None = None,
         **kwargs: Any,
     ) -> None:
-        self._route: Route | None = None  # until the SDK has made the clients
+        self._route: Route | None = None  # until the SDK has created the clients
         super().__init__(boto_session, *args, **kwargs)
         self.queue: ApiClient = client_for(api, self._boto_session)
         self._route = Route(self._boto_session, self.queue)
         self._route.resources = resources
         self._route.elastic = elastic
-        # `rich` redraws its panel below what is printed, so lines are never changed in place.
-        self._route.announce = Progress(in_place=False)
+        # `rich` redraws its panel below printed lines, so lines are not redrawn in place.
+        self._route.on_describe = Progress(in_place=False)
         self._route.attach(self.sagemaker_client.meta.events)
         for client in _logs_client():
             self._route.attach_logs(client.meta.events)
 
     @property
     def boto_session(self) -> boto3.session.Session:
-        """The boto session, by which `TrainingJob.create` finds its client: so that one is routed before it is used."""
+        """The boto session. `TrainingJob.create` finds its client by it, so that client is routed before use."""
         if self._route is not None:
             self._route.attach(Base.get_sagemaker_client(session=self._boto_session).meta.events)
         return self._boto_session
@@ -68,7 +68,7 @@ class QueueSession(Session):  # type: ignore[misc]
 
 
 def _logs_client() -> list[Any]:
-    """The process's client for logs; it takes its Region from the environment, and cannot be made without one."""
+    """Return the process's logs client; it takes its Region from the environment and needs one."""
     try:
         return [CloudWatchLogsClient().client]
     except NoRegionError:

@@ -1,7 +1,4 @@
-"""Waits while a job is in the queue, and shows how it gets on.
-
-It must not follow a job that runs: that is the SDK's business. Clock and sleep are given.
-"""
+"""Waits while a job is in the queue and shows its progress. The SDK follows the job once it runs."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from trainmaster.client.views.jobs import WAITING
 from trainmaster.client.views.wording import sentence_of
 
 if TYPE_CHECKING:
-    from trainmaster.client.sdk.job_cache import KnownJobs
+    from trainmaster.client.sdk.job_cache import JobCache
     from trainmaster.client.views.jobs import JobView
 
 _ERASE = "\r\x1b[2K"
@@ -24,35 +21,35 @@ _IN_QUEUE = WAITING | {"starting"}
 
 @dataclass
 class Progress:
-    """Tells how a waiting job gets on: one line that changes on a terminal, otherwise a line for each change.
+    """Shows the progress of a waiting job: one line redrawn on a terminal, else a line per change.
 
-    `stream` None is standard output as it is at that moment (notebooks and rich replace it). An estimate that only
-    drifts is told again at most every `seconds_between`.
+    If `stream` is None, output goes to the current standard output (notebooks and rich replace it). An estimate that
+    only drifts is shown at most every `min_interval_seconds`.
     """
 
     stream: TextIO | None = None
     in_place: bool | None = None
     clock: Callable[[], float] = time.monotonic
-    seconds_between: float = 60.0
+    min_interval_seconds: float = 60.0
     _last: tuple[object, ...] = ()
-    _told_at: float = float("-inf")
-    _open: bool = False
+    _shown_at: float = float("-inf")
+    _line_is_open: bool = False
 
     def __call__(self, job: JobView) -> None:
-        """Tell the job's state if it waits; of one that does not, nothing."""
+        """Show the job's state if it is in the queue; otherwise end the line."""
         if job["jobState"] not in _IN_QUEUE:
             self.finish()
-        elif self._is_news(job):
-            self._tell(f"{job['jobName']}: {sentence_of(job)}")
+        elif self._has_changed(job):
+            self._show(f"{job['jobName']}: {sentence_of(job)}")
 
     def finish(self) -> None:
-        """End a line that was being changed."""
-        if self._open:
+        """End a line that is being redrawn."""
+        if self._line_is_open:
             self._write("\n")
-            self._open = False
+            self._line_is_open = False
 
-    def _is_news(self, job: JobView) -> bool:
-        what = (
+    def _has_changed(self, job: JobView) -> bool:
+        key = (
             job["jobName"],
             job["jobState"],
             job["position"],
@@ -60,17 +57,17 @@ class Progress:
             job["reason"]["type"] if job["reason"] else None,
         )
         now = self.clock()
-        drifted = self._updates() or now - self._told_at >= self.seconds_between
-        if what == self._last[:-1] and (not drifted or self._last[-1] == job["estimatedStart"]):
+        drifted = self._redraws() or now - self._shown_at >= self.min_interval_seconds
+        if key == self._last[:-1] and (not drifted or self._last[-1] == job["estimatedStart"]):
             return False
-        self._last, self._told_at = (*what, job["estimatedStart"]), now
+        self._last, self._shown_at = (*key, job["estimatedStart"]), now
         return True
 
-    def _tell(self, text: str) -> None:
-        self._open = self._updates()
-        self._write(_ERASE + text if self._open else text + "\n")
+    def _show(self, text: str) -> None:
+        self._line_is_open = self._redraws()
+        self._write(_ERASE + text if self._line_is_open else text + "\n")
 
-    def _updates(self) -> bool:
+    def _redraws(self) -> bool:
         return self._out().isatty() if self.in_place is None else self.in_place
 
     def _out(self) -> TextIO:
@@ -84,31 +81,30 @@ class Progress:
 
 @dataclass
 class QueueWait:
-    """Waits until a job has left the queue, asking again every `poll_seconds` and telling `show` each time.
+    """Waits until a job has left the queue: looks it up every `poll_seconds` and passes it to `show`.
 
-    Each question reads what a pass reads, so a wait that has become long asks less often: every
-    `patient_poll_seconds` once `patient_after_seconds` have gone by.
+    Each look-up reads as much as a pass does, so after `slow_after_seconds` the interval becomes `slow_poll_seconds`.
     """
 
-    known: KnownJobs
+    cache: JobCache
     show: Callable[[JobView], None]
     poll_seconds: float = 5.0
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
-    patient_poll_seconds: float = 30.0
-    patient_after_seconds: float = 600.0
+    slow_poll_seconds: float = 30.0
+    slow_after_seconds: float = 600.0
 
     def wait(self, name: str, timeout_seconds: float | None = None) -> float:
-        """Return when the job is no longer in the queue (or never was, or the time is up), with the seconds it took.
+        """Return when the job is not in the queue (or the time is up), with the seconds waited.
 
-        Raises ApiError when the queue cannot be asked for longer than `known` bears with.
+        Raises ApiError if the API is unavailable for longer than the cache tolerates.
         """
-        begun = self.clock()
-        while (job := self.known.look_up(name)) is not None:
+        started = self.clock()
+        while (job := self.cache.look_up(name)) is not None:
             self.show(job)
-            spent = self.clock() - begun
-            if job["jobState"] not in _IN_QUEUE or (timeout_seconds is not None and spent >= timeout_seconds):
+            elapsed = self.clock() - started
+            if job["jobState"] not in _IN_QUEUE or (timeout_seconds is not None and elapsed >= timeout_seconds):
                 break
-            patient = spent >= self.patient_after_seconds
-            self.sleep(max(self.poll_seconds, self.patient_poll_seconds) if patient else self.poll_seconds)
-        return self.clock() - begun
+            slow = elapsed >= self.slow_after_seconds
+            self.sleep(max(self.poll_seconds, self.slow_poll_seconds) if slow else self.poll_seconds)
+        return self.clock() - started
