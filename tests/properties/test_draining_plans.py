@@ -14,7 +14,7 @@ from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.reasons.capacity import Infeasible
 from trainmaster.domain.reasons.rules import Draining
-from trainmaster.planner.placement.warm_pools import left_over
+from trainmaster.planner.placement.warm_pools import stranded_warm_pools
 from trainmaster.service.capacity.pool_use import removal_impact
 
 
@@ -65,7 +65,7 @@ def test_draining_is_told_exactly_where_only_pools_that_drain_could_hold_a_job(s
 
 @given(draining_snapshots())
 def test_every_idle_warm_pool_of_a_pool_that_drains_is_left_over_and_no_other(snapshot):
-    assert {next(iter(pool.units)) for pool in left_over(snapshot)} == draining(snapshot) & {
+    assert {next(iter(pool.units)) for pool in stranded_warm_pools(snapshot)} == draining(snapshot) & {
         next(iter(pool.units)) for pool in snapshot.warm
     }
 

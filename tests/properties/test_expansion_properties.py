@@ -19,7 +19,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Expand, Plan, Retire, Shrink, Snapshot, Start
 from trainmaster.domain.policy.settings import Budget, Choose, Expansion, Lending, Policy, Share
 from trainmaster.domain.records import Records
-from trainmaster.planner.expansion.expand import changes
+from trainmaster.planner.expansion.expand import plan_expansion
 from trainmaster.planner.schedule import schedule
 from trainmaster.planner.state import PlanState
 
@@ -137,7 +137,7 @@ def a_started(start: Start, now: datetime) -> Job:
 
 
 def after(snapshot: Snapshot) -> Snapshot:
-    return with_changes(snapshot, changes(snapshot, b.at(1000)).decisions)
+    return with_changes(snapshot, plan_expansion(snapshot, b.at(1000)).decisions)
 
 
 def made(snapshot: Snapshot) -> list[Pool]:
@@ -168,7 +168,7 @@ def test_no_demand_gets_two_pools_and_no_type_either(snapshot, passes):
     done = after(lived(snapshot, passes))
     assert all(count == 1 for count in Counter(pool.instance_type for pool in made(done)).values())
     assert all(count == 1 for count in Counter(pool.made_for for pool in made(done)).values())
-    result = changes(snapshot, b.NOW)
+    result = plan_expansion(snapshot, b.NOW)
     by_demand: dict[object, set[str]] = {}
     for each in result.decisions:
         for name in each.jobs if isinstance(each, Expand) else ():
@@ -189,13 +189,13 @@ def test_pools_that_people_set_are_never_touched(snapshot, passes):
 @given(queues(), st.integers(0, 3))
 def test_a_second_pass_over_the_same_changes_nothing(snapshot, passes):
     done = after(lived(snapshot, passes))
-    assert changes(done, b.at(1000)).decisions == ()
+    assert plan_expansion(done, b.at(1000)).decisions == ()
 
 
 @STEADY
 @given(queues())
 def test_each_infeasible_job_gets_a_pool_that_holds_it_or_a_reason(snapshot):
-    result = changes(snapshot, b.NOW)
+    result = plan_expansion(snapshot, b.NOW)
     served = {name for each in result.decisions if isinstance(each, Expand) for name in each.jobs}
     done = with_changes(snapshot, result.decisions)
     caps = {name: 0 if pool.draining else pool.cap for name, pool in done.pools.items()}
@@ -211,7 +211,7 @@ def test_each_infeasible_job_gets_a_pool_that_holds_it_or_a_reason(snapshot):
 def test_pools_are_made_for_jobs_that_no_rule_keeps_from_starting_there(snapshot, passes):
     now = b.at(100 + 60 * passes)
     snapshot = lived(snapshot, passes)
-    result = changes(snapshot, now)
+    result = plan_expansion(snapshot, now)
     done = with_changes(snapshot, result.decisions)
     figures, waiting = PlanState.of(done, now), {job.name: job for job in done.waiting}
     for each in result.decisions:
@@ -228,7 +228,7 @@ def test_who_may_not_start_keeps_no_pool(snapshot, passes):
     spent = {name: Share(name=name, budget=Budget(dollars=0)) for name in ["default", *SHARES]}
     done = lived(snapshot, passes)
     done = replace(done, active=(), records=Records(), policy=replace(done.policy, shares=spent))
-    result = changes(done, b.at(1000) + done.policy.expansion.retire_after)
+    result = plan_expansion(done, b.at(1000) + done.policy.expansion.retire_after)
     assert {each.pool.name for each in result.decisions} == {pool.name for pool in made(done)}
     assert all(isinstance(each, Retire) for each in result.decisions)
 
@@ -239,9 +239,9 @@ def test_what_nobody_uses_goes_and_is_not_made_again(snapshot, passes):
     """Once all have ended, and the time has passed, every pool that was made is gone, and nothing comes of that."""
     idle = replace(lived(snapshot, passes), active=(), waiting=(), records=Records())
     later = b.at(1000) + idle.policy.expansion.retire_after
-    result = changes(idle, later)
+    result = plan_expansion(idle, later)
     assert {each.pool.name for each in result.decisions if isinstance(each, Retire)} == {p.name for p in made(idle)}
-    assert changes(with_changes(idle, result.decisions), later).decisions == ()
+    assert plan_expansion(with_changes(idle, result.decisions), later).decisions == ()
 
 
 @BRIEF
@@ -271,6 +271,6 @@ def test_what_nobody_uses_or_waits_for_stops_no_demand(snapshot, passes):
     job = b.a_job("new", entry_time=b.at(900), demand=Demand((), ours=True, resources=Resources(vcpus=1), instances=1))
     alone = replace(idle, waiting=(job,), pools={n: p for n, p in idle.pools.items() if not p.made_for})
     there = replace(idle, waiting=(job,))
-    assert ("new" in changes(resolve(there), b.at(900)).refused) <= (
-        "new" in changes(resolve(alone), b.at(900)).refused
+    assert ("new" in plan_expansion(resolve(there), b.at(900)).refused) <= (
+        "new" in plan_expansion(resolve(alone), b.at(900)).refused
     )

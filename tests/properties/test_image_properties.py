@@ -156,11 +156,11 @@ class Endpoints(RuleBasedStateMachine):
         for decision in left[:count]:
             if hasattr(decision, "victims"):
                 after = [(victim, lifecycle.preempt(victim, decision.job.name, now)) for victim in decision.victims]
-                changes = [*after, (decision.job, lifecycle.keep_for(decision.job, decision.hold))]
+                plan_expansion = [*after, (decision.job, lifecycle.keep_for(decision.job, decision.hold))]
             else:
-                changes = [(decision.job, lifecycle.start(decision.job, decision.units, (), now))]
+                plan_expansion = [(decision.job, lifecycle.start(decision.job, decision.units, (), now))]
             try:
-                self.stores[which].transition(changes, fence=fence)
+                self.stores[which].transition(plan_expansion, fence=fence)
             except Fenced:
                 break
         self.plans[which] = (fence, left[count:])

@@ -17,7 +17,7 @@ from trainmaster.domain.jobs.job import Hold
 from trainmaster.domain.plan import Snapshot, Start, Wait
 from trainmaster.domain.policy.settings import Order
 from trainmaster.domain.reasons.capacity import BackingOff, Behind, CanNeverFit, Preempts, WaitsForRelease
-from trainmaster.planner.preemption.preempt import may_step_aside
+from trainmaster.planner.preemption.preempt import may_be_preempted
 from trainmaster.planner.schedule import schedule
 
 TYPES = (P5, G5, "ml.trn1.32xlarge")
@@ -119,7 +119,7 @@ def test_equal_snapshots_give_equal_plans_in_whatever_order_they_were_read(snaps
 def test_victims_are_preemptible_known_to_sagemaker_and_of_strictly_lower_priority(snapshot):
     for preemption in plan_of(snapshot).preemptions:
         for victim in preemption.victims:
-            assert may_step_aside(victim)
+            assert may_be_preempted(victim)
             assert victim.priority < preemption.job.priority
 
 
@@ -153,7 +153,7 @@ def test_nobody_is_preempted_for_a_job_that_fits_or_soon_will(snapshot, job):
 @given(snapshots(), waiting_jobs("the one"))
 def test_nobody_is_preempted_for_a_job_that_could_not_start_even_then(snapshot, job):
     alone = replace(snapshot, waiting=(replace(job, hold=None),))
-    could_go = [j.units for j in alone.active if may_step_aside(j) and j.priority < job.priority]
+    could_go = [j.units for j in alone.active if may_be_preempted(j) and j.priority < job.priority]
     most = total([free_in(alone), coming_in(alone), *could_go])
     if not any(covers(most, alternative) for alternative in job.demand.alternatives):
         assert not plan_of(alone).preemptions

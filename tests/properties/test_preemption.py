@@ -78,7 +78,7 @@ def by_level(job):
     return (job.priority // 2, -(int(job.name[1:] or 0) % 3))
 
 
-standings = st.sampled_from((by_priority, by_level))
+ranks = st.sampled_from((by_priority, by_level))
 
 
 def with_examples(count):
@@ -133,21 +133,21 @@ def sets_of(jobs):
     return (some for count in range(1, len(jobs) + 1) for some in combinations(jobs, count))
 
 
-def best_set(jobs, missing, snapshot, standing):
+def best_set(jobs, missing, snapshot, rank):
     """Of all sets that free enough: the lowest best standing, then the least loss, the fewest, the first by names."""
 
     def rank(some):
         names = sorted(job.name for job in some)
-        return max(map(standing, some)), sum(loss(job, snapshot) for job in some), len(some), names
+        return max(map(rank, some)), sum(loss(job, snapshot) for job in some), len(some), names
 
     return min((rank(some) for some in sets_of(jobs) if frees(some, missing)), default=None)
 
 
-def starts_no_chain(some, could, missing, standing):
+def starts_no_chain(some, could, missing, rank):
     """Whether no victim could at once displace in its turn somebody of lower standing who was spared."""
     for victim in some:
         others = [job for job in some if job is not victim]
-        lower = [job for job in could if job not in some and standing(job) < standing(victim)]
+        lower = [job for job in could if job not in some and rank(job) < rank(victim)]
         if frees([*others, *lower], missing):
             return False
     return True
@@ -156,8 +156,8 @@ def starts_no_chain(some, could, missing, standing):
 # -- the properties -------------------------------------------------------------------------------------------------
 
 
-def choose(snapshot, job, missing, standing, *, permits=None, now=NOW):
-    choice = Candidates.among(snapshot, now, standing).victims(job, missing, permits)
+def choose(snapshot, job, missing, rank, *, permits=None, now=NOW):
+    choice = Candidates.among(snapshot, now, rank).victims(job, missing, permits)
     note(str(choice))
     return choice
 
@@ -165,62 +165,62 @@ def choose(snapshot, job, missing, standing, *, permits=None, now=NOW):
 newcomers = st.builds(a_job, st.just("n1"), priority=st.integers(2, 5), share=st.sampled_from("abc"))
 
 
-@given(snapshots(), newcomers, lacking, standings)
+@given(snapshots(), newcomers, lacking, ranks)
 @with_examples(80)
-def test_the_cheapest_set_of_the_lowest_cutoff_steps_aside(snapshot, job, missing, standing):
+def test_the_cheapest_set_of_the_lowest_cutoff_steps_aside(snapshot, job, missing, rank):
     """Unless that starts a chain: then who would be displaced in turn steps aside at once, in the place of another."""
-    choice = choose(snapshot, job, missing, standing)
-    could = [other for other in snapshot.active if is_open(other, snapshot) and standing(other) < standing(job)]
-    best = best_set(could, missing, snapshot, standing)
+    choice = choose(snapshot, job, missing, rank)
+    could = [other for other in snapshot.active if is_open(other, snapshot) and rank(other) < rank(job)]
+    best = best_set(could, missing, snapshot, rank)
     assert bool(choice.victims) == (best is not None)
     if best is None:
         return
     cutoff, _, _, names = best
-    assert choice.highest == cutoff == max(map(standing, choice.victims))
+    assert choice.highest_rank == cutoff == max(map(rank, choice.victims))
     assert choice.cost == sum(loss(victim, snapshot) for victim in choice.victims)
-    assert starts_no_chain(choice.victims, could, missing, standing)
-    if starts_no_chain([other for other in could if other.name in names], could, missing, standing):
+    assert starts_no_chain(choice.victims, could, missing, rank)
+    if starts_no_chain([other for other in could if other.name in names], could, missing, rank):
         assert (choice.cost, sorted(victim.name for victim in choice.victims)) == (best[1], names)
         event("cheapest of several" if len(names) > 1 else "cheapest of one")
     else:
         event("chain avoided")
 
 
-@given(snapshots(), newcomers, lacking, standings)
+@given(snapshots(), newcomers, lacking, ranks)
 @with_examples(80)
-def test_nobody_steps_aside_who_may_not_or_need_not(snapshot, job, missing, standing):
-    choice = choose(snapshot, job, missing, standing)
+def test_nobody_steps_aside_who_may_not_or_need_not(snapshot, job, missing, rank):
+    choice = choose(snapshot, job, missing, rank)
     for victim in choice.victims:
-        assert standing(victim) < standing(job)
+        assert rank(victim) < rank(job)
         assert is_open(victim, snapshot)
         assert not frees([other for other in choice.victims if other is not victim], missing)
     assert frees(choice.victims, missing) or not choice.victims
 
 
-@given(snapshots(), newcomers, lacking, standings)
+@given(snapshots(), newcomers, lacking, ranks)
 @with_examples(80)
-def test_where_only_the_rules_are_in_the_way_it_says_whom_they_protect_and_until_when(snapshot, job, missing, standing):
-    choice = choose(snapshot, job, missing, standing)
-    lower = [other for other in snapshot.active if could_go(other) and standing(other) < standing(job)]
+def test_where_only_the_rules_are_in_the_way_it_says_whom_they_protect_and_until_when(snapshot, job, missing, rank):
+    choice = choose(snapshot, job, missing, rank)
+    lower = [other for other in snapshot.active if could_go(other) and rank(other) < rank(job)]
     assert bool(choice.victims or choice.protected) == frees(lower, missing)
     assert not (choice.victims and choice.protected)
     for protected in choice.protected:
         assert protected in lower
         assert not is_open(protected, snapshot)
     if choice.protected and choice.until is None:
-        assert not choose(snapshot, job, missing, standing, now=NOW + FOREVER).victims
+        assert not choose(snapshot, job, missing, rank, now=NOW + FOREVER).victims
     if choice.until is not None:
         assert choice.until > NOW
-        assert choose(snapshot, job, missing, standing, now=choice.until).victims
+        assert choose(snapshot, job, missing, rank, now=choice.until).victims
 
 
-@given(snapshots(), newcomers, lacking, standings, st.randoms(use_true_random=False))
+@given(snapshots(), newcomers, lacking, ranks, st.randoms(use_true_random=False))
 @with_examples(60)
-def test_the_choice_does_not_hang_on_the_order_in_which_jobs_were_read(snapshot, job, missing, standing, shuffler):
+def test_the_choice_does_not_hang_on_the_order_in_which_jobs_were_read(snapshot, job, missing, rank, shuffler):
     shuffled = list(snapshot.active)
     shuffler.shuffle(shuffled)
     again = replace(snapshot, active=tuple(shuffled))
-    assert choose(again, job, missing, standing) == choose(snapshot, job, missing, standing)
+    assert choose(again, job, missing, rank) == choose(snapshot, job, missing, rank)
 
 
 # -- where shares are in play: what is permitted hangs on who was taken before --------------------------------------
@@ -235,12 +235,12 @@ class Lending:
         standing: what decides inside a share.
     """
 
-    def __init__(self, job, above, standing):
-        self.job, self.above, self.standing = job, above, standing
+    def __init__(self, job, above, rank):
+        self.job, self.above, self.rank = job, above, rank
 
     def __call__(self, victim, taken):
         if victim.share == self.job.share:
-            return self.standing(victim) < self.standing(self.job)
+            return self.rank(victim) < self.rank(self.job)
         return self._left(self.job.share, taken) <= 0 < self._left(victim.share, taken)
 
     def _left(self, share, taken):
@@ -253,15 +253,15 @@ class Lending:
 surplus = st.fixed_dictionaries({share: st.integers(0, 5) for share in "abc"})
 
 
-def best_permitted(jobs, missing, snapshot, standing, permits):
+def best_permitted(jobs, missing, snapshot, rank, permits):
     """Of all sets that free enough, each permitted after those before it: the best. Own jobs are asked for first."""
 
     def order(job):
-        return job.share != permits.job.share, standing(job), loss(job, snapshot), job.name
+        return job.share != permits.job.share, rank(job), loss(job, snapshot), job.name
 
     def rank(some):
         return (
-            max(map(standing, some)),
+            max(map(rank, some)),
             sum(loss(job, snapshot) for job in some),
             len(some),
             sorted(job.name for job in some),
@@ -277,19 +277,19 @@ def best_permitted(jobs, missing, snapshot, standing, permits):
     return min(map(rank, legal), default=None)
 
 
-@given(snapshots(), newcomers, lacking, standings, surplus)
+@given(snapshots(), newcomers, lacking, ranks, surplus)
 @with_examples(80)
 def test_of_what_shares_permit_a_set_as_good_as_the_best_in_the_order_of_asking_steps_aside(
-    snapshot, job, missing, standing, above
+    snapshot, job, missing, rank, above
 ):
     """Asked in another order, others may be permitted together: then the choice may be better than that best."""
-    permits = Lending(job, above, standing)
-    choice = choose(snapshot, job, missing, standing, permits=permits)
+    permits = Lending(job, above, rank)
+    choice = choose(snapshot, job, missing, rank, permits=permits)
     could = [o for o in snapshot.active if is_open(o, snapshot) and any(pool in o.units for pool in missing)]
     alone = [other for other in could if permits(other, ())]
     # Where those do not suffice that are permitted alone, others may be once the newcomer's own have been taken.
-    best = best_permitted(alone, missing, snapshot, standing, permits)
-    any_ = best or best_permitted(could, missing, snapshot, standing, permits)
+    best = best_permitted(alone, missing, snapshot, rank, permits)
+    any_ = best or best_permitted(could, missing, snapshot, rank, permits)
     if not choice.victims:
         assert any_ is None
         return
@@ -300,35 +300,35 @@ def test_of_what_shares_permit_a_set_as_good_as_the_best_in_the_order_of_asking_
         assert not (frees(fewer, missing) and permits.permits_all(fewer))
     if best is not None:
         cutoff, cost, _, names = best
-        assert choice.highest <= cutoff
-        free_of_chains = starts_no_chain([other for other in could if other.name in names], could, missing, standing)
-        if choice.highest == cutoff and free_of_chains:
+        assert choice.highest_rank <= cutoff
+        free_of_chains = starts_no_chain([other for other in could if other.name in names], could, missing, rank)
+        if choice.highest_rank == cutoff and free_of_chains:
             assert choice.cost <= cost
 
 
-@given(snapshots(), newcomers, lacking, standings, surplus)
+@given(snapshots(), newcomers, lacking, ranks, surplus)
 @with_examples(80)
-def test_what_shares_permit_but_the_rules_do_not_is_told_as_protected(snapshot, job, missing, standing, above):
-    permits = Lending(job, above, standing)
-    choice = choose(snapshot, job, missing, standing, permits=permits)
+def test_what_shares_permit_but_the_rules_do_not_is_told_as_protected(snapshot, job, missing, rank, above):
+    permits = Lending(job, above, rank)
+    choice = choose(snapshot, job, missing, rank, permits=permits)
     for protected in choice.protected:
         assert could_go(protected)
         assert not is_open(protected, snapshot)
     if choice.until is not None:
-        assert choose(snapshot, job, missing, standing, permits=permits, now=choice.until).victims
+        assert choose(snapshot, job, missing, rank, permits=permits, now=choice.until).victims
 
 
 asked = st.lists(st.tuples(newcomers, lacking), min_size=2, max_size=5)
 
 
-@given(snapshots(), asked, standings, surplus, st.booleans())
+@given(snapshots(), asked, ranks, surplus, st.booleans())
 @with_examples(80)
-def test_asking_in_a_row_is_like_asking_anew_about_those_who_are_left(snapshot, questions, standing, above, in_play):
+def test_asking_in_a_row_is_like_asking_anew_about_those_who_are_left(snapshot, questions, rank, above, enabled):
     """Work is shared between questions; whoever has been taken is not counted on again."""
-    candidates, left = Candidates.among(snapshot, NOW, standing), snapshot
+    candidates, left = Candidates.among(snapshot, NOW, rank), snapshot
     for job, missing in questions:
-        permits = Lending(job, above, standing) if in_play else None
-        choice = candidates.victims(job, missing, permits, job.share if in_play else None)
-        assert choice == choose(left, job, missing, standing, permits=permits)
+        permits = Lending(job, above, rank) if enabled else None
+        choice = candidates.victims(job, missing, permits, job.share if enabled else None)
+        assert choice == choose(left, job, missing, rank, permits=permits)
         candidates.remove(choice.victims)
         left = replace(left, active=tuple(other for other in left.active if other not in choice.victims))

@@ -241,4 +241,4 @@ def test_without_shares_all_is_as_if_there_were_none(snapshot):
         assert shares.refusal(job, units) is None
         assert not any(shares.withheld(job, pool) for pool in units)
         for victim in bare.active:
-            assert all(shares.may_take(job, units, victim, (), outranks=o) is o for o in (True, False))
+            assert all(shares.may_preempt(job, units, victim, (), outranks=o) is o for o in (True, False))

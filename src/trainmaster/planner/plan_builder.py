@@ -29,13 +29,13 @@ from trainmaster.domain.reasons.capacity import (
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.times import clock
 from trainmaster.planner.elastic.scale_down import ShrinkChoice
-from trainmaster.planner.placement.placer import Placer
-from trainmaster.planner.preemption.preempt import Choice
+from trainmaster.planner.placement.selector import PoolSelector
+from trainmaster.planner.preemption.preempt import VictimChoice
 from trainmaster.planner.preemption.reclaim import ReclaimOption, ReclaimOptions
-from trainmaster.planner.reservations.blocked_reason import never
+from trainmaster.planner.reservations.blocked_reason import infeasible_reason
 from trainmaster.planner.state import PlanState
 
-ABSOLUTE: tuple[int, ...] = ()
+LOWEST_RANK: tuple[int, ...] = ()
 """A standing below all others: who bars the rest with it is passed by nobody."""
 IMAGE_STARTS = 4
 """Starts of image jobs that count as one action: they ask nothing of SageMaker, and take a fraction of the time."""
@@ -57,33 +57,35 @@ class PlanBuilder:
         untils: until when reasons hold that are a matter of time.
         actions: starts, stops and resizes so far; the policy bounds them.
         image_starts: starts of image jobs, of which several are one action.
-        ways: how blocked jobs could get units.
+        reclaim: how blocked jobs could get units.
         sizable: where in `decisions` the starts are that could have more than the least size.
     """
 
     snapshot: Snapshot
     now: datetime
     state: PlanState
-    placer: Placer
+    selector: PoolSelector
     refused: Mapping[str, str] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
-    untils: list[datetime] = field(default_factory=list)
+    recheck_times: list[datetime] = field(default_factory=list)
     actions: int = 0
     image_starts: int = 0
-    ways: ReclaimOptions = field(init=False)
-    sizable: list[int] = field(default_factory=list)
+    reclaim: ReclaimOptions = field(init=False)
+    elastic_starts: list[int] = field(default_factory=list)
     _shrunk_by: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.ways = ReclaimOptions(self.state)
+        self.reclaim = ReclaimOptions(self.state)
 
     def consider(self, job: Job) -> None:
         """Decide about one waiting job; its own Start or Wait comes last."""
         state = self.state
         state.look_as(job)
-        possible = [units for units in job.demand.alternatives if state.ledger.could_ever(units)]
+        possible = [units for units in job.demand.alternatives if state.ledger.fits_when_empty(units)]
         if not possible:
-            self._wait(job, never(job, self.snapshot.pools, state.ledger.caps, self.refused.get(job.name, "")))
+            self._wait(
+                job, infeasible_reason(job, self.snapshot.pools, state.ledger.caps, self.refused.get(job.name, ""))
+            )
         elif backing_off(job, self.now):
             self._wait(job, BackingOff(job.retry_at or self.now, _cause(job)))
         else:
@@ -96,12 +98,12 @@ class PlanBuilder:
 
     def _consider_refused(self, job: Job, possible: list[Units], reason: Reason) -> None:
         """A share at its bound may still have lower jobs of its own step aside; every other rule just has to be met."""
-        crowded = [units for units in possible if self.state.crowded(job, units)]
-        soon = [units for units in crowded if not self.state.missing(job, units)]
+        at_share_limit = [units for units in possible if self.state.crowded(job, units)]
+        soon = [units for units in at_share_limit if not self.state.missing(job, units)]
         if soon:
-            self._wait_for_release(job, self.placer.queue(job, soon)[0])
-        elif crowded:
-            self._make_way(job, crowded, otherwise=reason)
+            self._wait_for_release(job, self.selector.order_for_wait(job, soon)[0])
+        elif at_share_limit:
+            self._reclaim_or_block(job, at_share_limit, otherwise=reason)
         else:
             self._wait(job, reason)
 
@@ -117,15 +119,15 @@ class PlanBuilder:
         elif fitting := [units for units in passing if state.fits_now(job, units)]:
             self._start(job, fitting)
         elif soon := [units for units in passing if state.fits_soon(job, units)]:
-            self._wait_for_release(job, self.placer.queue(job, soon)[0])
+            self._wait_for_release(job, self.selector.order_for_wait(job, soon)[0])
         else:
-            self._make_way(job, passing)
+            self._reclaim_or_block(job, passing)
 
     def _start_warm(self, job: Job, open_: list[Units]) -> bool:
         """Start the job on a warm pool that matches it, which takes nothing from anybody; whether there was one."""
         state = self.state
         found = self._warm_match(job, open_)
-        if found is None or self.spent():
+        if found is None or self.limit_reached():
             return False
         units, pool = found
         self.actions += 1
@@ -140,8 +142,8 @@ class PlanBuilder:
         Pools that only cover its resources are all alike to it. Whichever of them the placement policy chose, SageMaker
         would start it on a warm pool there, so that none may be passed over.
         """
-        state, at_hand = self.state, self.placer.at_hand(job, open_)
-        named = [units for units in job.demand.named if units in at_hand]
+        state, prefer_available = self.state, self.selector.prefer_available(job, open_)
+        named = [units for units in job.demand.named if units in prefer_available]
         for units in open_:
             if (pool := state.warm.match(job, units)) is not None:
                 return units, pool
@@ -150,15 +152,15 @@ class PlanBuilder:
         return None
 
     def _start(self, job: Job, fitting: list[Units]) -> None:
-        if self.spent():
+        if self.limit_reached():
             self.state.keep(job, fitting[0], self.now)
             self._wait(job, NextPass())
             return
         self._count(job)
-        placement = self.placer.place(job, fitting, lambda pool: self.state.now_there(job, pool))
+        placement = self.selector.place(job, fitting, lambda pool: self.state.now_there(job, pool))
         self.state.start(job, placement.units)
         if job.elastic is not None:
-            self.sizable.append(len(self.decisions))
+            self.elastic_starts.append(len(self.decisions))
         taken, instead = (placement.units, placement.choices), placement.instead_of
         self.decisions.append(Start(job, *taken, cursors=placement.cursors, instead_of=instead))
 
@@ -175,67 +177,69 @@ class PlanBuilder:
         short = (pool for pool, count in units.items() if count > state.now_there(job, pool))
         pools = tuple(sorted(short)) or tuple(sorted(units))
         lapses = [state.ledger.lapse[pool] for pool in pools if pool in state.ledger.lapse]
-        until = min(lapses, default=self._lapse())
+        until = min(lapses, default=self._hold_until())
         state.keep(job, units, until)
         self._wait(job, WaitsForRelease(pools, until))
 
-    def _make_way(self, job: Job, open_: list[Units], otherwise: Reason | None = None) -> None:
+    def _reclaim_or_block(self, job: Job, open_: list[Units], otherwise: Reason | None = None) -> None:
         """Others give way to the job where they may; else it is blocked, or waits for `otherwise`."""
-        open_ = self.placer.queue(job, open_)
-        ways = [self.ways.way(job, units) for units in open_]
-        able = [(way.choice.highest, way.cost, index) for index, way in enumerate(ways) if way.open]
+        open_ = self.selector.order_for_wait(job, open_)
+        ways = [self.reclaim.option(job, units) for units in open_]
+        able = [
+            (option.choice.highest_rank, option.cost, index) for index, option in enumerate(ways) if option.sufficient
+        ]
         if not able and otherwise is not None:
             self._wait(job, otherwise)
         elif not able:
-            self._wait_for_protected(job, open_, next((way for way in ways if way.choice.protected), None))
+            self._wait_for_protected(job, open_, next((option for option in ways if option.choice.protected), None))
         elif (since := self.state.may_preempt_since(job)) > self.now:
             self._block(job, open_, PreemptsLater(since))
-        elif self.spent():
-            self.state.ledger.bar(job, self.state.ranking.standing(job))
+        elif self.limit_reached():
+            self.state.ledger.bar(job, self.state.ranking.rank(job))
             self._wait(job, NextPass())
         else:
-            self._take(job, ways[min(able)[2]])
+            self._reclaim(job, ways[min(able)[2]])
 
-    def _wait_for_protected(self, job: Job, open_: list[Units], way: ReclaimOption | None) -> None:
+    def _wait_for_protected(self, job: Job, open_: list[Units], option: ReclaimOption | None) -> None:
         """Nobody may step aside now; where that is only a matter of time, that time is reserved."""
         state = self.state
-        if way is not None and way.choice.until is not None and state.reservations.room([way.units]):
-            state.reservations.promise(job, way.units, way.choice.until, state.expect.run_time(job))
-            self._wait(job, _protected(way.choice))
+        if option is not None and option.choice.until is not None and state.reservations.reservable([option.units]):
+            state.reservations.reserve_at(job, option.units, option.choice.until, state.expected_ends.run_time(job))
+            self._wait(job, _protected(option.choice))
         else:
-            self._block(job, open_, None if way is None else _protected(way.choice))
+            self._block(job, open_, None if option is None else _protected(option.choice))
 
-    def _take(self, job: Job, way: ReclaimOption) -> None:
+    def _reclaim(self, job: Job, option: ReclaimOption) -> None:
         """End the warm pools, have jobs shrink and the victims step aside, and keep what they free."""
-        state, until = self.state, self._lapse()
-        hold, victims, pools = Hold(way.units, until), way.choice.victims, way.warm.pools
-        self.actions += len(victims) + len(pools) + len(way.shrinks)
+        state, until = self.state, self._hold_until()
+        hold, victims, pools = Hold(option.units, until), option.choice.victims, option.warm.pools
+        self.actions += len(victims) + len(pools) + len(option.shrinks)
         state.warm.end(pools)
         for pool in pools:
-            state.ledger.free_soon(pool.units, until)
+            state.ledger.release_later(pool.units, until)
             self.decisions.append(EndWarm(job, pool, hold))
-        fresh = [resize for gift in way.shrinks if (resize := self._shrink(job, gift, until)) is not None]
+        fresh = [resize for chosen in option.shrinks if (resize := self._shrink(job, chosen, until)) is not None]
         state.free(victims, until)
-        self.ways.remove(victims)
-        state.keep(job, way.units, until)
+        self.reclaim.remove(victims)
+        state.keep(job, option.units, until)
         items = [*fresh, *victims]
         for first in range(0, len(items), MAX_VICTIMS):
             some = items[first : first + MAX_VICTIMS]
             stop = tuple(item for item in some if isinstance(item, Job))
             self._note_shrunk(shrink := tuple(item for item in some if isinstance(item, Resize)))
             self.decisions.append(Preempt(job, stop, hold, shrink))
-        self._wait(job, _taken(way, until))
+        self._wait(job, _taken(option, until))
 
-    def _shrink(self, job: Job, gift: ShrinkChoice, until: datetime) -> Resize | None:
+    def _shrink(self, job: Job, chosen: ShrinkChoice, until: datetime) -> Resize | None:
         """Have a job give; None where it gives for an earlier one of this plan already, and just gives more."""
-        slack, name = gift.slack, gift.slack.job.name
-        self.state.shrink(slack.job, {slack.pool: gift.freed}, until)
-        self.ways.shrink(gift)
+        candidate, name = chosen.candidate, chosen.candidate.job.name
+        self.state.shrink(candidate.job, {candidate.pool: chosen.freed}, until)
+        self.reclaim.shrink(chosen)
         if (index := self._shrunk_by.get(name)) is None:
-            return Resize(slack.job, gift.size, Cause.SHRINK, freed_for=job.name)
+            return Resize(candidate.job, chosen.size, Cause.SHRINK, freed_for=job.name)
         before = self.decisions[index]
         if isinstance(before, Preempt):
-            shrinks = (replace(each, size=gift.size) if each.job.name == name else each for each in before.shrinks)
+            shrinks = (replace(each, size=chosen.size) if each.job.name == name else each for each in before.shrinks)
             self.decisions[index] = replace(before, shrinks=tuple(shrinks))
         return None
 
@@ -246,25 +250,25 @@ class PlanBuilder:
     def _block(self, job: Job, alternatives: list[Units], reason: Reason | None) -> None:
         """The job cannot go on now: it bars its equals, or is reserved for, as the order wants it."""
         state, reserved = self.state, None
-        alternatives = self.placer.queue(job, alternatives)
+        alternatives = self.selector.order_for_wait(job, alternatives)
         if state.held_for(job, alternatives):
-            state.ledger.bar(job, ABSOLUTE)
+            state.ledger.bar(job, LOWEST_RANK)
         elif state.ranking.strict(job):
-            state.ledger.bar(job, state.ranking.standing(job))
-        elif state.ranking.reserves and (with_room := state.reservations.room(alternatives)):
+            state.ledger.bar(job, state.ranking.rank(job))
+        elif state.ranking.reserves and (with_room := state.reservations.reservable(alternatives)):
             reserved = state.reserve(job, with_room)
-        self._wait(job, reason or state.short(job, alternatives[0], reserved))
+        self._wait(job, reason or state.shortage_reason(job, alternatives[0], reserved))
 
     def _wait(self, job: Job, reason: Reason) -> None:
         self.decisions.append(Wait(job, reason))
         if (until := getattr(reason, "until", None)) is not None:
-            self.untils.append(until)
+            self.recheck_times.append(until)
 
-    def spent(self) -> bool:
+    def limit_reached(self) -> bool:
         """Whether this pass has done as much as one pass may."""
         return self.actions >= self.snapshot.policy.most_actions
 
-    def _lapse(self) -> datetime:
+    def _hold_until(self) -> datetime:
         return self.now + self.snapshot.policy.hold_for
 
 
@@ -273,18 +277,18 @@ def backing_off(job: Job, now: datetime) -> bool:
     return job.retry_at is not None and job.retry_at > now
 
 
-def _taken(way: ReclaimOption, until: datetime) -> Reason:
+def _taken(option: ReclaimOption, until: datetime) -> Reason:
     """What is under way for a job that takes what it lacks."""
-    victims = tuple(victim.name for victim in way.choice.victims)
-    shrinks = tuple(gift.slack.job.name for gift in way.shrinks)
+    victims = tuple(victim.name for victim in option.choice.victims)
+    shrinks = tuple(chosen.candidate.job.name for chosen in option.shrinks)
     if victims:
         return Preempts(victims, until, shrinks)
     if shrinks:
         return Shrinks(shrinks, until)
-    return EndsWarmPool(tuple(pool.training_job_name for pool in way.warm.pools), until)
+    return EndsWarmPool(tuple(pool.training_job_name for pool in option.warm.pools), until)
 
 
-def _protected(choice: Choice) -> Reason:
+def _protected(choice: VictimChoice) -> Reason:
     return Protected(tuple(job.name for job in choice.protected), choice.until)
 
 

@@ -19,10 +19,10 @@ from trainmaster.domain.plan import Plan, Reservation, Snapshot, Wait
 from trainmaster.domain.policy.settings import Order
 from trainmaster.planner.blocked_cache import BlockedReasonCache
 from trainmaster.planner.elastic.scale_up import ScaleUp
-from trainmaster.planner.expansion.expand import changes
+from trainmaster.planner.expansion.expand import plan_expansion
 from trainmaster.planner.orders.ranking import in_order
 from trainmaster.planner.placement.endpoint_loads import least_loaded_first
-from trainmaster.planner.placement.placer import Placer
+from trainmaster.planner.placement.selector import PoolSelector
 from trainmaster.planner.plan_builder import PlanBuilder, backing_off
 from trainmaster.planner.sharing.turns import turns
 from trainmaster.planner.state import PlanState
@@ -42,10 +42,10 @@ def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:
     Equal arguments give an equal plan. The plan never exceeds a cap: starts use only units that are free now.
     """
     snapshot = resolve(snapshot)
-    changed = changes(snapshot, now)
-    snapshot = with_changes(snapshot, changed.decisions)
-    state, placer = PlanState.of(snapshot, now), Placer(snapshot, rng, now)
-    builder = PlanBuilder(snapshot, now, state, placer, changed.refused, [*changed.decisions])
+    expansion = plan_expansion(snapshot, now)
+    snapshot = with_changes(snapshot, expansion.decisions)
+    state, selector = PlanState.of(snapshot, now), PoolSelector(snapshot, rng, now)
+    builder = PlanBuilder(snapshot, now, state, selector, expansion.refused, [*expansion.decisions])
     planning = _Planning(snapshot, now, state, builder, BlockedReasonCache(snapshot, by_past=state.ranking.reserves))
     planning.respect_holds()
     planning.consider(planning.turns())
@@ -67,7 +67,7 @@ class _Planning:
         """What has been decided, and when it could change by itself."""
         decisions = self.builder.decisions
         reserved = tuple(Reservation(each.job.name, each.units, each.at) for each in self.state.reservations.made)
-        moments = (*self.builder.untils, *(each.at for each in reserved), self.state.ranking.changes_at())
+        moments = (*self.builder.recheck_times, *(each.at for each in reserved), self.state.ranking.changes_at())
         later = (moment for moment in moments if moment is not None and moment > self.now)
         return Plan(tuple(decisions), min(later, default=None), reserved)
 
@@ -83,15 +83,17 @@ class _Planning:
         state = self.state
         ordered = state.ranking.in_order(self.snapshot.waiting)
         if self.snapshot.warm:
-            runs = (list(run) for _, run in groupby(ordered, key=state.ranking.standing))
-            ordered = [job for run in runs for job in (run if state.ranking.strict(run[0]) else state.warm.first(run))]
+            runs = (list(run) for _, run in groupby(ordered, key=state.ranking.rank))
+            ordered = [
+                job for run in runs for job in (run if state.ranking.strict(run[0]) else state.warm.matching_first(run))
+            ]
         if self.snapshot.policy.order is not Order.FIFO:
             ordered = least_loaded_first(ordered, self.snapshot, state.ranking.tier)
         return turns(ordered, state.shares)
 
     def consider(self, jobs: Iterable[Job]) -> None:
         """Decide about these waiting jobs in turn; those that are like one that is blocked are not looked at."""
-        alike, rank, claims = self.alike, self.state.ranking.rank, self.state.ledger.claims
+        alike, rank, claims = self.alike, self.state.ranking.common_rank, self.state.ledger.claims
         kind_of, known, waits = alike.kind, alike.reason, self.builder.decisions.append
         for job in jobs:
             if job.name in claims:
@@ -106,7 +108,7 @@ class _Planning:
     def grow(self) -> None:
         """What is idle now is for elastic jobs; nothing to do for nearly all queues."""
         builder = self.builder
-        if (builder.sizable or self.state.elastic) and self.snapshot.policy.resizes.enabled:
+        if (builder.elastic_starts or self.state.elastic_jobs) and self.snapshot.policy.resizes.enabled:
             ScaleUp(self.snapshot, self.now, self.state, builder).run()
 
     def _look_at(self, job: Job, kind: Hashable) -> None:

@@ -39,7 +39,7 @@ def ranking(now, *jobs, records=None, policy=LAS):
 
 
 def level(now, job, **fields):
-    return ranking(now, job, **fields).standing(job)[1]
+    return ranking(now, job, **fields).rank(job)[1]
 
 
 def running(name="x", *, since=0.0, units=1, **fields):
@@ -160,7 +160,7 @@ def test_who_is_set_back_comes_back_after_three_times_the_wait_of_the_others():
     other = a_job("other", entry_time=at(15 * HOUR), units={P5: 8})
     assert level(at(17 * HOUR), heavy, records=known) in (SERVED, GUARANTEED)
     waits = ranking(at(17 * HOUR), heavy, replace(other, entry_time=at(10 * HOUR)), records=known)
-    assert waits.standing(heavy)[1] == HEAVIEST
+    assert waits.rank(heavy)[1] == HEAVIEST
 
 
 def test_beyond_patience_a_job_is_displaced_by_no_equal():

@@ -27,7 +27,7 @@ from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.reasons.capacity import CanNeverFit, Preempts, WaitsForCapacity
 from trainmaster.domain.reasons.rules import Draining
-from trainmaster.planner.placement.warm_pools import left_over
+from trainmaster.planner.placement.warm_pools import stranded_warm_pools
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.explain.explain import explain_in
 
@@ -130,8 +130,8 @@ def test_warm_pools_are_left_over_where_a_pool_drains():
         WarmPool("ending", {P5: 1}, "f", at(3000), ending_since=NOW),
     ]
     snapshot = replace(a_snapshot(pools=[DRAINING, OPEN]), warm=(idle, *others))
-    assert left_over(snapshot) == (idle,)
-    assert left_over(replace(snapshot, pools={P5: a_pool(P5, 4)})) == ()
+    assert stranded_warm_pools(snapshot) == (idle,)
+    assert stranded_warm_pools(replace(snapshot, pools={P5: a_pool(P5, 4)})) == ()
 
 
 @pytest.mark.parametrize("many", [2, 400])

@@ -22,8 +22,8 @@ from trainmaster.domain.policy.settings import Budget, Lending, Order, Policy, P
 from trainmaster.domain.records import Records
 from trainmaster.domain.shares.usage import period_end
 from trainmaster.planner.forecast import forecast as module
-from trainmaster.planner.forecast.forecast import FARTHEST, delays, estimate, forecast
-from trainmaster.planner.reservations.expected_ends import STOP_TAKES
+from trainmaster.planner.forecast.forecast import HORIZON, delays, estimate, forecast
+from trainmaster.planner.reservations.expected_ends import STOP_DURATION
 from trainmaster.planner.schedule import schedule
 
 HOUR = timedelta(hours=1)
@@ -75,7 +75,7 @@ class TestTheUsualCourse:
 
     def test_preempting_takes_as_long_as_a_stop(self):
         running = a_running_job("r")
-        assert starts(active=[running], waiting=[a_job("a", priority=1)], cap=1) == {"a": NOW + STOP_TAKES}
+        assert starts(active=[running], waiting=[a_job("a", priority=1)], cap=1) == {"a": NOW + STOP_DURATION}
 
     def test_the_preempted_job_resumes_before_those_that_came_later(self):
         running = a_running_job("r", entry_time=at(-9))
@@ -91,7 +91,7 @@ class TestTheUsualCourse:
 
     def test_a_job_that_is_stopping_for_good_does_not_come_back(self):
         stopping = lifecycle.ask_stop(a_running_job("r", entry_time=at(-9)), NOW, "ada")
-        assert starts(active=[stopping], waiting=[a_job("a")], cap=1) == {"a": NOW + STOP_TAKES}
+        assert starts(active=[stopping], waiting=[a_job("a")], cap=1) == {"a": NOW + STOP_DURATION}
 
     def test_a_stop_that_is_overdue_is_expected_any_minute(self):
         stuck = a_preempting_job("r", beneficiary="a", now=at(-600))
@@ -114,7 +114,7 @@ class TestTheUsualCourse:
         policy = Policy(preemption=Preemption(delay=HOUR, cooldown=timedelta(0)))
         waiting = [a_job("a", priority=1)]
         start = starts(active=[a_running_job("r")], waiting=waiting, cap=1, policy=policy)["a"]
-        assert start == NOW + HOUR + STOP_TAKES
+        assert start == NOW + HOUR + STOP_DURATION
 
     def test_a_group_runs_no_more_at_once_than_it_may(self):
         waiting = [a_job(f"g{n}", group="g", max_concurrent=2, max_runtime=HOUR, entry_time=at(n)) for n in range(6)]
@@ -152,14 +152,14 @@ class TestTheUsualCourse:
         waiting = [a_job(f"j{n:03}", max_runtime=28 * DAY, entry_time=at(n)) for n in range(20)]
         found = starts(waiting=waiting, cap=1)
         assert list(found) == [f"j{n:03}" for n in range(14)]
-        assert max(found.values()) <= NOW + FARTHEST
+        assert max(found.values()) <= NOW + HORIZON
 
     @settings(max_examples=40, deadline=None)
     @given(st.data())
     def test_where_all_goes_as_it_is_taken_to_go_jobs_start_when_foreseen(self, data):
         """First in, first out among equals: there what is learned on the way changes no decision."""
         policy = Policy(order=Order.FIFO, patience=timedelta(days=999))
-        play = Play(a_pool(P5, 4), policy=policy, stops=STOP_TAKES.total_seconds())
+        play = Play(a_pool(P5, 4), policy=policy, stops=STOP_DURATION.total_seconds())
         for number in range(data.draw(st.integers(1, 9))):
             hours, count = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))
             play.submit(a_job(f"j{number}", units={P5: count}, max_runtime=hours * HOUR), seconds=hours * 3600)

@@ -11,7 +11,7 @@ from builders import NOW, P5, a_job, a_pool, a_snapshot, an_observation, at
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.planner.forecast.forecast import forecast
-from trainmaster.planner.reservations.expected_ends import OVERDUE, STOP_TAKES
+from trainmaster.planner.reservations.expected_ends import OVERDUE_GRACE, STOP_DURATION
 from trainmaster.planner.schedule import schedule
 
 HOUR = timedelta(hours=1)
@@ -39,19 +39,19 @@ def starts(active, *waiting):
 
 @HOOKS
 def test_a_job_is_expected_when_the_one_that_shrinks_for_it_has_given_and_not_when_the_hold_lapses(hook):
-    assert starts([wide(hook)], newcomer()) == {"new": NOW + STOP_TAKES}
+    assert starts([wide(hook)], newcomer()) == {"new": NOW + STOP_DURATION}
 
 
 @HOOKS
 def test_a_shrink_that_is_under_way_is_expected_to_be_done_a_stop_after_it_was_asked_for(hook):
     shrinking = lifecycle.resize(wide(hook), 5, Cause.SHRINK, at(-60), until=at(HOUR.total_seconds()), freed_for="new")
-    assert starts([shrinking], newcomer()) == {"new": at(-60) + STOP_TAKES}
+    assert starts([shrinking], newcomer()) == {"new": at(-60) + STOP_DURATION}
 
 
 def test_a_shrink_that_takes_longer_than_a_stop_is_expected_soon():
     begun = at(-400)
     shrinking = lifecycle.resize(wide(Hook.MEMBERS), 5, Cause.SHRINK, begun, until=at(600), freed_for="new")
-    assert starts([shrinking], newcomer()) == {"new": NOW + OVERDUE}
+    assert starts([shrinking], newcomer()) == {"new": NOW + OVERDUE_GRACE}
 
 
 @HOOKS
@@ -59,8 +59,8 @@ def test_who_has_shrunk_runs_on_the_slower_for_it(hook):
     """With 23 hours left at eight instances, it needs eight times as long with one, less what it does meanwhile."""
     later = newcomer("later", 8, priority=-1)
     found = starts([wide(hook)], newcomer("new", 7), later)
-    assert found["new"] == NOW + STOP_TAKES
-    exact = NOW + STOP_TAKES + 8 * (23 * HOUR - STOP_TAKES)
+    assert found["new"] == NOW + STOP_DURATION
+    exact = NOW + STOP_DURATION + 8 * (23 * HOUR - STOP_DURATION)
     assert exact <= found["later"] <= NOW + 1.2 * (exact - NOW)
 
 

@@ -22,7 +22,7 @@ from trainmaster.domain.records import Records
 from trainmaster.images.domain.endpoint import pool_name
 from trainmaster.planner.placement.endpoint_loads import least_loaded_first
 from trainmaster.planner.plan_builder import IMAGE_STARTS
-from trainmaster.planner.reservations.expected_ends import Expectations
+from trainmaster.planner.reservations.expected_ends import ExpectedEnds
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.explain.explain import explain_in
 from trainmaster.service.explain.why import diagnose
@@ -375,7 +375,7 @@ def test_no_pool_is_made_for_image_jobs_and_endpoints_hold_no_training_jobs():
 
 def end_of(job, history=None, quantile=0.5, now=b.NOW):
     queue = a_queue(active=[job], records=Records(history=history or History()))
-    return (Expectations(queue, now, quantile).end(job) - now).total_seconds()
+    return (ExpectedEnds(queue, now, quantile).end(job) - now).total_seconds()
 
 
 def test_before_anything_is_known_an_image_takes_a_second_a_tile_of_each_request_and_no_day():

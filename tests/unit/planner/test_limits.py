@@ -28,7 +28,7 @@ from trainmaster.domain.policy.settings import Budget, Policy, Share
 from trainmaster.domain.reasons.rules import BudgetSpent, GroupFull, UserFull
 from trainmaster.domain.records import Records
 from trainmaster.domain.shares.usage import Account, Usage, period_end, period_of
-from trainmaster.planner.sharing.limits import SOMEBODY, Limits
+from trainmaster.planner.sharing.limits import UNKNOWN_USER, Limits
 
 ANN, BOB = "arn:aws:iam::111122223333:user/ann", "arn:aws:iam::111122223333:user/bob"
 ONE = {P5: 1}
@@ -99,7 +99,7 @@ class TestUsers:
 
     def test_all_whose_submitter_is_not_known_are_one_user(self):
         limits = limits_of(self.policy, active=[running(units={P5: 3}, submitted_by=None)])
-        assert limits.refusal(a_vision_job(submitted_by=None), ONE) == UserFull(SOMEBODY, P5, 3)
+        assert limits.refusal(a_vision_job(submitted_by=None), ONE) == UserFull(UNKNOWN_USER, P5, 3)
         assert limits.refusal(a_vision_job(), ONE) is None
 
     def test_the_reason_says_who_and_how_many(self):

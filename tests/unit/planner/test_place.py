@@ -16,14 +16,14 @@ from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.plan import Cursors
 from trainmaster.domain.policy.settings import Placement as By
 from trainmaster.domain.policy.settings import Policy, Share
-from trainmaster.planner.placement.placer import Placement, Placer
+from trainmaster.planner.placement.selector import Placement, PoolSelector
 from trainmaster.planner.schedule import schedule
 
 GOING_ROUND = (By.ROUND_ROBIN, By.SMOOTH_WEIGHTED_ROUND_ROBIN)
 
 
 def placed(job, fitting, *pools):
-    return Placer(a_snapshot(pools=pools), random.Random(1)).place(job, fitting, lambda _: 99)
+    return PoolSelector(a_snapshot(pools=pools), random.Random(1)).place(job, fitting, lambda _: 99)
 
 
 def a_type(name, cap=4, *, gpus=8, cpus=96, gib=1_024.0, **fields):
@@ -53,7 +53,7 @@ def starts_of(plan):
 
 def queue_of(job, *pools, placement=By.BEST_FIT, **fields):
     snapshot = resolve(a_snapshot(pools=pools, waiting=[job], policy=Policy(placement=placement, **fields)))
-    return [next(iter(units)) for units in Placer(snapshot, random.Random(1)).queue(*_asking(snapshot))]
+    return [next(iter(units)) for units in PoolSelector(snapshot, random.Random(1)).order_for_wait(*_asking(snapshot))]
 
 
 def _asking(snapshot):
@@ -156,28 +156,28 @@ def test_weights_are_parts_of_the_most_so_that_memory_drowns_nothing():
         pools=[a_type("a", 4, gpus=8, cpus=10, gib=100.0), a_type("b", 2, gpus=1, cpus=40, gib=800.0)],
         policy=Policy(placement=By.SMOOTH_WEIGHTED_ROUND_ROBIN, cpu_weight=0.25),
     )
-    weights = Placer(snapshot, random.Random(1)).weights("ab")
+    weights = PoolSelector(snapshot, random.Random(1)).weights("ab")
     assert weights["a"] == pytest.approx(0.9 * (0.25 * 0.5 + 0.75 * 1) + 0.1 * 0.25)
     assert weights["b"] == pytest.approx(0.9 * (0.25 * 1 + 0.75 * (2 / 32)) + 0.1 * 1)
 
 
 def test_what_nobody_has_counts_for_nobody():
     snapshot = a_snapshot(pools=[a_type("a", gpus=0), a_type("b", gpus=0)], policy=Policy(cpu_weight=0.0))
-    assert Placer(snapshot, random.Random(1)).weights("ab") == pytest.approx({"a": 0.1, "b": 0.1})
+    assert PoolSelector(snapshot, random.Random(1)).weights("ab") == pytest.approx({"a": 0.1, "b": 0.1})
 
 
 def test_instances_of_others_are_no_part_of_a_pools_total():
     pools = [a_type("a", 9), a_type("b", 3)]
     snapshot = replace(a_snapshot(pools=pools), foreign={"a": 8})
     by_pool = {"a": {"a": 1}, "b": {"b": 1}}
-    found = Placer(snapshot, random.Random(1))._contenders(by_resources(), by_pool, lambda _: 1)
+    found = PoolSelector(snapshot, random.Random(1))._candidates(by_resources(), by_pool, lambda _: 1)
     assert {each.name: (each.total, each.free, each.left) for each in found} == {"a": (8, 8, 0), "b": (24, 8, 0)}
 
 
 def test_a_type_of_which_nothing_is_known_counts_by_its_instances():
     snapshot = a_snapshot(pools=[Pool("x", 7)])
     job = by_resources(asked=Resources())
-    (contender,) = Placer(snapshot, random.Random(1))._contenders(job, {"x": {"x": 1}}, lambda _: 5)
+    (contender,) = PoolSelector(snapshot, random.Random(1))._candidates(job, {"x": {"x": 1}}, lambda _: 5)
     assert (contender.total, contender.free) == (7, 5)
 
 
@@ -300,7 +300,7 @@ def test_of_all_types_that_ship_none_is_passed_over_for_a_larger_one_unless_that
     for one, other in pairs:
         snapshot = a_snapshot(pools=[Pool(one.name, 4), Pool(other.name, 4)])
         job = by_resources(asked=all_of(one))
-        placement = Placer(snapshot, random.Random(1)).place(job, [{other.name: 1}, {one.name: 1}], lambda _: 4)
+        placement = PoolSelector(snapshot, random.Random(1)).place(job, [{other.name: 1}, {one.name: 1}], lambda _: 4)
         assert placement.units == {one.name: 1}, (one, other)
 
 

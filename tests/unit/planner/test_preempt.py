@@ -29,8 +29,14 @@ from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.policy.settings import Policy, Preemption, PreemptionOverrides
 from trainmaster.domain.records import Records
 from trainmaster.planner.preemption.candidates import Candidate
-from trainmaster.planner.preemption.preempt import Candidates, Choice, lost_work, may_step_aside, protected_until
-from trainmaster.planner.preemption.victims import EXACT_WORK, cheapest, frees, relevant
+from trainmaster.planner.preemption.preempt import (
+    Candidates,
+    VictimChoice,
+    lost_work,
+    may_be_preempted,
+    protected_until,
+)
+from trainmaster.planner.preemption.victims import MAX_EXACT_STEPS, cheapest, frees, relevant
 
 MINUTE = timedelta(minutes=1)
 
@@ -51,11 +57,11 @@ def resumed(job, times=1, outcome=Outcome.PREEMPTED):
     return replace(job, past=past, attempt=replace(job.attempt, number=times + 1))
 
 
-def candidates(*active, rules=None, startups=None, standing=by_priority, now=NOW):
+def candidates(*active, rules=None, startups=None, rank=by_priority, now=NOW):
     policy = Policy(preemption=rules or Preemption())
     snapshot = a_snapshot(pools=[a_pool(P5, 100), a_pool(G5, 100)], active=active, policy=policy)
     snapshot = replace(snapshot, records=Records(history=History(startups=startups or {})))
-    return Candidates.among(snapshot, now, standing)
+    return Candidates.among(snapshot, now, rank)
 
 
 def newcomer(priority=9, **fields):
@@ -93,20 +99,20 @@ def test_the_cheapest_set_is_not_what_the_cheapest_jobs_by_the_unit_make_up():
 
 def test_equal_standing_never_steps_aside():
     active = [running("equal", priority=5), running("higher", priority=6)]
-    assert candidates(*active).victims(newcomer(5), {P5: 1}) == Choice()
+    assert candidates(*active).victims(newcomer(5), {P5: 1}) == VictimChoice()
 
 
 def test_standing_has_as_many_members_as_the_order_gives_it():
     """Priority first, then the level: of equals the one that has received more is lower."""
     levels = {"new": 0, "fresh": 0, "served": 3}
 
-    def standing(job):
+    def rank(job):
         return (job.priority, -levels[job.name])
 
-    found = candidates(running("fresh"), running("served", ago=90_000), standing=standing)
-    assert found.victims(newcomer(0), {P5: 1}).highest == (0, -3)
+    found = candidates(running("fresh"), running("served", ago=90_000), rank=rank)
+    assert found.victims(newcomer(0), {P5: 1}).highest_rank == (0, -3)
     assert names(found.victims(newcomer(0), {P5: 1})) == ["served"]
-    assert found.victims(newcomer(0), {P5: 2}) == Choice()
+    assert found.victims(newcomer(0), {P5: 2}) == VictimChoice()
 
 
 def test_jobs_that_hold_several_pools_count_in_each_of_them():
@@ -117,8 +123,8 @@ def test_jobs_that_hold_several_pools_count_in_each_of_them():
 
 
 def test_nobody_steps_aside_where_all_together_do_not_suffice():
-    assert candidates(running("a"), running("b")).victims(newcomer(), {P5: 3}) == Choice()
-    assert candidates(running("a")).victims(newcomer(), {P5: 1, G5: 1}) == Choice()
+    assert candidates(running("a"), running("b")).victims(newcomer(), {P5: 3}) == VictimChoice()
+    assert candidates(running("a")).victims(newcomer(), {P5: 1, G5: 1}) == VictimChoice()
 
 
 def test_whom_a_victim_would_displace_next_steps_aside_in_its_place():
@@ -196,8 +202,8 @@ def test_history_tells_what_a_restart_costs():
     ids=lambda job: job.name,
 )
 def test_who_may_not_step_aside_at_all(job):
-    assert not may_step_aside(job)
-    assert candidates(job).victims(newcomer(), {P5: 1}) == Choice()
+    assert not may_be_preempted(job)
+    assert candidates(job).victims(newcomer(), {P5: 1}) == VictimChoice()
 
 
 def test_minimum_run_time():
@@ -256,7 +262,7 @@ def test_whom_the_rules_protect_is_told_where_they_alone_are_in_the_way():
     assert ([job.name for job in choice.protected], choice.until) == (["b"], at(300))
     choice = found.victims(newcomer(), {P5: 3})
     assert ([job.name for job in choice.protected], choice.until) == (["b", "c"], at(400))
-    assert found.victims(newcomer(), {P5: 5}) == Choice()
+    assert found.victims(newcomer(), {P5: 5}) == VictimChoice()
 
 
 def test_who_is_protected_for_a_time_is_told_before_who_is_for_good():
@@ -273,15 +279,15 @@ def test_who_is_protected_for_a_time_is_told_before_who_is_for_good():
 
 def test_whether_a_job_that_starts_now_could_be_put_aside_by_then():
     found = candidates(rules=Preemption(min_runtime=10 * MINUTE, cooldown=30 * MINUTE, most=2))
-    assert found.would_yield(a_job("a"), at(600))
-    assert not found.would_yield(a_job("a"), at(599))
-    assert not found.would_yield(a_job("a", preemptible=False), at(9_000))
-    assert found.would_yield(a_job("a", wishes=PreemptionOverrides(min_runtime=timedelta(0))), NOW)
+    assert found.preemptible_by(a_job("a"), at(600))
+    assert not found.preemptible_by(a_job("a"), at(599))
+    assert not found.preemptible_by(a_job("a", preemptible=False), at(9_000))
+    assert found.preemptible_by(a_job("a", wishes=PreemptionOverrides(min_runtime=timedelta(0))), NOW)
     back = replace(a_job("a"), attempt=a_past_attempt())
-    assert not found.would_yield(back, at(1_799))
-    assert found.would_yield(back, at(1_800))
+    assert not found.preemptible_by(back, at(1_799))
+    assert found.preemptible_by(back, at(1_800))
     twice = replace(a_job("a"), attempt=a_past_attempt(2), past=(a_past_attempt(),))
-    assert not found.would_yield(twice, at(9_000))
+    assert not found.preemptible_by(twice, at(9_000))
 
 
 # -- where shares are in play ---------------------------------------------------------------------------------------
@@ -296,13 +302,13 @@ def test_victims_are_asked_about_in_turn_and_listed_so():
     active = [running(f"{share}{index}", share=share, ago=100 + index) for share in "xy" for index in range(2)]
     choice = candidates(*active).victims(newcomer(share="n"), {P5: 2}, permits)
     assert names(choice) == ["x0", "y0"]
-    assert candidates(*active).victims(newcomer(share="n"), {P5: 3}, permits) == Choice()
+    assert candidates(*active).victims(newcomer(share="n"), {P5: 3}, permits) == VictimChoice()
 
 
 def test_whatever_is_permitted_steps_aside_even_of_better_standing():
     active = [running("high", priority=99, share="x")]
     assert names(candidates(*active).victims(newcomer(share="n"), {P5: 1}, lambda victim, taken: True)) == ["high"]
-    assert candidates(*active).victims(newcomer(share="n"), {P5: 1}, lambda victim, taken: False) == Choice()
+    assert candidates(*active).victims(newcomer(share="n"), {P5: 1}, lambda victim, taken: False) == VictimChoice()
 
 
 def test_many_candidates_are_searched_in_several_orders():
@@ -387,8 +393,8 @@ def test_removed_victims_are_not_counted_on_again():
     second = found.victims(newcomer(), {P5: 2})
     assert not set(names(first)) & set(names(second))
     found.remove(second.victims)
-    assert found.victims(newcomer(), {P5: 1}) == Choice()
-    assert found.victims(newcomer(), {G5: 1}) == Choice()
+    assert found.victims(newcomer(), {P5: 1}) == VictimChoice()
+    assert found.victims(newcomer(), {G5: 1}) == VictimChoice()
 
 
 def test_a_large_gang_takes_nearly_the_cheapest_and_nobody_needless():
@@ -397,7 +403,7 @@ def test_a_large_gang_takes_nearly_the_cheapest_and_nobody_needless():
     active = [running(f"j{i:04}", units={P5: rng.choice((1, 2, 4, 8))}, ago=rng.randrange(9_000)) for i in range(2_000)]
     items = [Candidate(job, job.units, (0,), lost_work(job, 0, NOW) * 8 * job.units[P5]) for job in active]
     missing = {P5: 900}
-    assert len(relevant(items, missing)) * 901 > EXACT_WORK
+    assert len(relevant(items, missing)) * 901 > MAX_EXACT_STEPS
     taken = cheapest(items, missing)
     assert frees(taken, missing)
     assert all(not frees([other for other in taken if other is not one], missing) for one in taken)

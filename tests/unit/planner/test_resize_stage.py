@@ -29,9 +29,9 @@ from trainmaster.domain.reasons.capacity import Preempts, Shrinks, WaitsForCapac
 from trainmaster.domain.records import Records
 from trainmaster.planner.elastic.resize import cost_of, gain_of, pause_of, ready_at, time_left
 from trainmaster.planner.elastic.scale_up import ScaleUp
-from trainmaster.planner.placement.placer import Placer
+from trainmaster.planner.placement.selector import PoolSelector
 from trainmaster.planner.plan_builder import PlanBuilder
-from trainmaster.planner.reservations.expected_ends import Expectations
+from trainmaster.planner.reservations.expected_ends import ExpectedEnds
 from trainmaster.planner.schedule import schedule
 from trainmaster.planner.state import PlanState
 
@@ -443,14 +443,14 @@ def test_what_is_left_may_be_a_legal_size():
 
 def test_whom_a_job_would_have_to_give_back_to_is_worked_out_once_for_each_that_may_grow():
     class Counting(ScaleUp):
-        def _gives_back_at(self, job, pool):
+        def _reclaimable_at(self, job, pool):
             asked.append(job.name)
-            return super()._gives_back_at(job, pool)
+            return super()._reclaimable_at(job, pool)
 
     asked = []
     snapshot = a_snapshot(pools=[a_pool(P5, 8)], active=[running("one", 2), running("two", 2)])
     figures = PlanState.of(snapshot, NOW)
-    deciding = PlanBuilder(snapshot, NOW, figures, Placer(snapshot, random.Random(1)))
+    deciding = PlanBuilder(snapshot, NOW, figures, PoolSelector(snapshot, random.Random(1)))
     Counting(snapshot, NOW, figures, deciding).run()
     assert [(each.job.name, each.size) for each in deciding.decisions] == [("one", 6)]
     assert asked == ["one"], "for the other nothing is idle any more"
@@ -470,5 +470,5 @@ def test_a_larger_job_is_expected_to_end_the_sooner():
     for size in (1, 4):
         job = running("job", size, ago=60)
         snapshot = replace(a_snapshot(active=[job]), records=Records(history=history))
-        ends.append(Expectations(snapshot, NOW).end(job) - NOW)
+        ends.append(ExpectedEnds(snapshot, NOW).end(job) - NOW)
     assert ends[1] < ends[0] / 3.5

@@ -173,7 +173,7 @@ class TestRefusal:
         assert shares.refusal(new("b"), {P5: 1}) is None
         assert shares.refusal(new("b"), {P5: 2}) is not None
         assert shares.refusal(new("a"), {P5: 3}) is None
-        shares.drop(new("a"))
+        shares.release(new("a"))
         assert shares.refusal(new("b"), {P5: 3}) is None
 
     def test_a_share_without_bounds_and_a_queue_without_shares_refuse_nobody(self):
@@ -186,7 +186,7 @@ class TestRefusal:
         assert shares.refusal(new("equal"), {P5: 1}) == ShareFull("vision", P5, 3, "cap")
         assert shares.refusal(new("better", priority=1), {P5: 1}) is None
         assert shares.refusal(holder, {P5: 3}) is None
-        shares.drop(holder)
+        shares.release(holder)
         shares.take(holder, {P5: 3})
         assert shares.refusal(new("better", priority=1), {P5: 1}) is not None, "it has started"
 
@@ -223,7 +223,7 @@ class TestWithheld:
     def test_what_is_promised_to_a_waiting_owner_is_kept_until_it_starts(self):
         """Else its idle units went to others, and the owner would wait for somebody who stops instead."""
         shares = shares_of(a_share("vision", 3, lending=Lending.RESERVE))
-        shares.keep(new("a", "vision", 2), {P5: 2})
+        shares.promise(new("a", "vision", 2), {P5: 2})
         assert shares.withheld(new("b", "speech"), P5) == 3
         assert shares.withheld(new("b", "speech"), P5, soon=True) == 1, "the promise itself is a claim on the pool"
         shares.take(new("a", "vision", 2), {P5: 2})
@@ -247,44 +247,44 @@ class TestMayTake:
     def test_inside_a_share_and_without_shares_standing_decides_alone(self):
         for shares in (shares_of(self.owner, self.borrower), shares_of()):
             victim = old("v", "vision", 4)
-            assert shares.may_take(new("a"), {P5: 1}, victim, (), outranks=True)
-            assert not shares.may_take(new("a"), {P5: 1}, victim, (), outranks=False)
-        assert not shares_of().may_take(new("a"), {P5: 1}, old("v", "speech"), (), outranks=False)
+            assert shares.may_preempt(new("a"), {P5: 1}, victim, (), outranks=True)
+            assert not shares.may_preempt(new("a"), {P5: 1}, victim, (), outranks=False)
+        assert not shares_of().may_preempt(new("a"), {P5: 1}, old("v", "speech"), (), outranks=False)
 
     def test_an_owner_takes_from_a_borrower_whatever_the_priorities(self):
         borrowed = [old("b1", "speech", 4, since=9), old("b2", "speech", 4, since=1, priority=0)]
         shares = shares_of(self.owner, self.borrower, active=borrowed)
-        assert shares.may_take(new("a", priority=-5), {P5: 4}, borrowed[1], (), outranks=False)
+        assert shares.may_preempt(new("a", priority=-5), {P5: 4}, borrowed[1], (), outranks=False)
 
     def test_a_borrower_takes_from_no_other_share(self):
         held = [old("v", "vision", 4), old("b", "speech", 6)]
         shares = shares_of(self.owner, self.borrower, cap=10, active=held)
-        assert not shares.may_take(new("a", priority=9), {P5: 1}, held[1], (), outranks=True)
+        assert not shares.may_preempt(new("a", priority=9), {P5: 1}, held[1], (), outranks=True)
 
     def test_a_share_within_its_own_loses_nothing(self):
         held = [old("b", "speech", 4), old("d", DEFAULT_SHARE, 4)]
         shares = shares_of(self.owner, self.borrower, cap=8, active=held)
-        assert not shares.may_take(new("a", priority=9), {P5: 1}, held[0], (), outranks=True)
-        assert shares.may_take(new("a", priority=-9), {P5: 1}, held[1], (), outranks=False)
+        assert not shares.may_preempt(new("a", priority=9), {P5: 1}, held[0], (), outranks=True)
+        assert shares.may_preempt(new("a", priority=-9), {P5: 1}, held[1], (), outranks=False)
 
     def test_a_share_loses_no_more_than_brings_it_back_to_its_own(self):
         held = [old(f"b{i}", "speech", 1, since=100 - i) for i in range(6)]
         shares = shares_of(self.owner, self.borrower, active=held)
         job = new("a", count=4)
-        assert shares.may_take(job, {P5: 4}, held[5], (), outranks=False)
-        assert shares.may_take(job, {P5: 4}, held[4], (held[5],), outranks=False)
-        assert not shares.may_take(job, {P5: 4}, held[4], (held[5], held[4]), outranks=False)
+        assert shares.may_preempt(job, {P5: 4}, held[5], (), outranks=False)
+        assert shares.may_preempt(job, {P5: 4}, held[4], (held[5],), outranks=False)
+        assert not shares.may_preempt(job, {P5: 4}, held[4], (held[5], held[4]), outranks=False)
 
     def test_its_best_jobs_that_its_own_has_room_for_are_safe(self):
         held = [old("large", "speech", 4, since=9), old("late", "speech", 1), old("better", "speech", 1, priority=1)]
         shares = shares_of(self.owner, self.borrower, active=held)
-        takes = {v.name: shares.may_take(new("a"), {P5: 1}, v, (), outranks=True) for v in held}
+        takes = {v.name: shares.may_preempt(new("a"), {P5: 1}, v, (), outranks=True) for v in held}
         assert takes == {"large": True, "late": False, "better": False}, "beside those two there is no room for four"
 
     def test_a_job_that_nobody_may_stop_takes_of_what_its_share_owns_first(self):
         held = [old("fixed", "speech", 4, preemptible=False), old("other", "speech", 1, priority=5)]
         shares = shares_of(self.owner, self.borrower, active=held)
-        assert shares.may_take(new("a"), {P5: 1}, held[1], (), outranks=False)
+        assert shares.may_preempt(new("a"), {P5: 1}, held[1], (), outranks=False)
 
     def test_so_does_one_that_was_preempted_as_often_as_a_job_may_be(self):
         tired = replace(
@@ -294,12 +294,12 @@ class TestMayTake:
         )
         held = [tired, old("other", "speech", 1, priority=5)]
         shares = shares_of(self.owner, self.borrower, active=held)
-        assert shares.may_take(new("a"), {P5: 1}, held[1], (), outranks=False)
+        assert shares.may_preempt(new("a"), {P5: 1}, held[1], (), outranks=False)
 
     def test_jobs_of_a_share_whose_own_was_lowered_run_on_until_an_owner_wants_them(self):
         held = [old("b", "speech", 4)]
         lowered = shares_of(self.owner, a_share("speech", 0), active=held)
-        assert lowered.may_take(new("a", count=4), {P5: 4}, held[0], (), outranks=False)
+        assert lowered.may_preempt(new("a", count=4), {P5: 4}, held[0], (), outranks=False)
         plan = plan_of(self.owner, a_share("speech", 0), active=held)
         assert plan.decisions == ()
 
@@ -310,8 +310,8 @@ class TestMayTake:
         )
         job = a_job("a", share="vision", units={P5: 1, G5: 1})
         units = job.demand.alternatives[0]
-        assert shares.may_take(job, units, both, (), outranks=False, missing={G5: 1})
-        assert not shares.may_take(job, units, both, (), outranks=True, missing={P5: 1})
+        assert shares.may_preempt(job, units, both, (), outranks=False, missing={G5: 1})
+        assert not shares.may_preempt(job, units, both, (), outranks=True, missing={P5: 1})
 
     def test_who_borrows_anywhere_takes_nothing_anywhere(self):
         """Kueue reclaims only without borrowing; else three shares that each borrow from the next chase each other."""
@@ -322,7 +322,7 @@ class TestMayTake:
             victim = a_running_job("victim", share=holder, units=needs[holder])
             snapshot = a_snapshot(pools=[a_pool(pool, 1) for pool in pools], active=[victim], policy=policy)
             job = a_job("taker", share=taker, units=needs[taker])
-            assert not Shares(snapshot, NOW).may_take(job, needs[taker], victim, (), outranks=True)
+            assert not Shares(snapshot, NOW).may_preempt(job, needs[taker], victim, (), outranks=True)
 
     def test_who_borrows_in_another_pool_displaces_no_job_that_its_shares_own_has_room_for(self):
         owns = Share(name="vision", nominal={G5: 4})
@@ -336,14 +336,14 @@ class TestMayTake:
         within = a_job("b", share="vision", units={G5: 1}, priority=1)
         for job, allowed in ((borrows, [False, True, True]), (within, [True, True, True])):
             units = job.demand.alternatives[0]
-            assert [shares.may_take(job, units, v, (), outranks=True, missing={G5: 1}) for v in held] == allowed
+            assert [shares.may_preempt(job, units, v, (), outranks=True, missing={G5: 1}) for v in held] == allowed
 
     def test_own_jobs_that_step_aside_make_room_in_what_the_share_owns(self):
         held = [old("own", "vision", 4), old("b", "speech", 6)]
         shares = shares_of(self.owner, self.borrower, cap=10, active=held)
         job = new("a", count=2, priority=1)
-        assert not shares.may_take(job, {P5: 2}, held[1], (), outranks=True)
-        assert shares.may_take(job, {P5: 2}, held[1], (held[0],), outranks=True)
+        assert not shares.may_preempt(job, {P5: 2}, held[1], (), outranks=True)
+        assert shares.may_preempt(job, {P5: 2}, held[1], (held[0],), outranks=True)
 
 
 class TestTurns:
@@ -416,7 +416,7 @@ class TestTurns:
         for job in turns(snapshot.waiting, shares):
             order.append(job.name)
             if job.name == "s1":
-                shares.give(held)
+                shares.preempt(held)
         assert order == ["s1", "v", "s2"]
 
     def test_a_holder_is_not_counted_against_itself(self):

@@ -124,25 +124,30 @@ def test_each_pool_is_used_once_the_one_that_ends_first_first():
 
 def test_among_equals_those_that_match_go_first_one_for_each_pool():
     plain, *fitting = a_job("a"), a_job("b", fit="same"), a_job("c", fit="same"), a_job("d", fit="same")
-    assert [job.name for job in among(a_warm("x"), a_warm("y")).first([plain, *fitting])] == ["b", "c", "a", "d"]
-    assert [job.name for job in among().first([plain, *fitting])] == ["a", "b", "c", "d"]
+    assert [job.name for job in among(a_warm("x"), a_warm("y")).matching_first([plain, *fitting])] == [
+        "b",
+        "c",
+        "a",
+        "d",
+    ]
+    assert [job.name for job in among().matching_first([plain, *fitting])] == ["a", "b", "c", "d"]
 
 
 def test_nobody_is_passed_who_has_waited_for_an_hour():
     old, young, fitting = a_job("a", entry_time=at(-3600)), a_job("b", entry_time=at(-3599)), a_job("c", fit="same")
-    assert [job.name for job in among(a_warm()).first([old, young, fitting])] == ["a", "c", "b"]
+    assert [job.name for job in among(a_warm()).matching_first([old, young, fitting])] == ["a", "c", "b"]
 
 
 def test_going_first_uses_nothing_up():
     stage = among(a_warm())
     job = a_job(fit="same")
-    stage.first([job])
+    stage.matching_first([job])
     assert stage.match(job, {P5: 1}) is not None
 
 
 def test_an_alternative_may_match():
     job = a_job("b", fit="same", demand=Demand(({G5: 1}, {P5: 1}), ours=True))
-    assert [each.name for each in among(a_warm()).first([a_job("a"), job])] == ["b", "a"]
+    assert [each.name for each in among(a_warm()).matching_first([a_job("a"), job])] == ["b", "a"]
 
 
 # ---------------------------------------------------------------- which are ended
@@ -150,29 +155,29 @@ def test_an_alternative_may_match():
 
 def test_no_more_are_ended_than_needed():
     stage = among(a_warm("one", until=300), a_warm("two", units={P5: 2}, until=400), a_warm("else", units={G5: 2}))
-    found = stage.in_the_way(a_job(), {P5: 2})
+    found = stage.pools_to_end(a_job(), {P5: 2})
     assert (names(found.pools), found.missing) == (["two"], {})
-    assert names(stage.in_the_way(a_job(), {P5: 3}).pools) == ["one", "two"]
-    assert names(stage.in_the_way(a_job(), {G5: 1}).pools) == ["else"]
+    assert names(stage.pools_to_end(a_job(), {P5: 3}).pools) == ["one", "two"]
+    assert names(stage.pools_to_end(a_job(), {G5: 1}).pools) == ["else"]
 
 
 def test_what_they_do_not_bring_stays_missing():
-    found = among(a_warm()).in_the_way(a_job(), {P5: 3, G5: 1})
+    found = among(a_warm()).pools_to_end(a_job(), {P5: 3, G5: 1})
     assert (names(found.pools), found.missing) == (["old"], {P5: 2, G5: 1})
-    nothing = among().in_the_way(a_job(), {P5: 3})
+    nothing = among().pools_to_end(a_job(), {P5: 3})
     assert (nothing.pools, nothing.missing) == ((), {P5: 3})
 
 
 def test_a_pool_of_a_higher_job_stays():
     stage = among(a_warm("high", priority=5), a_warm("equal", priority=1), a_warm("low", priority=0, until=900))
-    assert names(stage.in_the_way(a_job(priority=1), {P5: 1}).pools) == ["low"]
-    assert names(stage.in_the_way(a_job(priority=1), {P5: 3}).pools) == ["low", "equal"]
+    assert names(stage.pools_to_end(a_job(priority=1), {P5: 1}).pools) == ["low"]
+    assert names(stage.pools_to_end(a_job(priority=1), {P5: 3}).pools) == ["low", "equal"]
 
 
 def test_one_that_is_ended_is_neither_ended_again_nor_used():
     stage = among(a_warm())
-    stage.end(stage.in_the_way(a_job(), {P5: 1}).pools)
-    assert stage.in_the_way(a_job(), {P5: 1}).pools == ()
+    stage.end(stage.pools_to_end(a_job(), {P5: 1}).pools)
+    assert stage.pools_to_end(a_job(), {P5: 1}).pools == ()
     assert stage.match(a_job(fit="same"), {P5: 1}) is None
 
 

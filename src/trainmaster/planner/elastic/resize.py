@@ -17,9 +17,9 @@ from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.run_times import History
 
-IN_PLACE = 10.0
+IN_PLACE_SECONDS = 10.0
 """Seconds for which a job stands still when members join or leave: 5 were measured for torch elastic, and 5 of work."""
-FAILED_WAIT = timedelta(minutes=10)
+RETRY_WAIT = timedelta(minutes=10)
 """After a growth for which there were no instances, the next waits so long; doubled with every one in a row."""
 MAX_DOUBLINGS = 6
 
@@ -49,7 +49,7 @@ class ShrinkCandidate:
         return () if elastic is None else tuple(size for size in reversed(elastic.sizes) if size < self.size)
 
     @property
-    def room(self) -> int:
+    def max_freed(self) -> int:
         """Most instances that it can give."""
         return self.size - min(self.sizes, default=self.size)
 
@@ -99,13 +99,13 @@ def ready_at(elastic: Elastic, job: Job, attempt: Attempt) -> datetime:
     return max(ready, began + elastic.scale_up_snooze) if job.past else ready
 
 
-def larger(elastic: Elastic, size: int, most: int | None = None) -> tuple[int, ...]:
+def larger_sizes(elastic: Elastic, size: int, most: int | None = None) -> tuple[int, ...]:
     """Sizes above this that the job may have, the largest first, up to `most`."""
     limit = elastic.most if most is None else min(most, elastic.most)
     return tuple(each for each in reversed(elastic.sizes) if size < each <= limit)
 
 
-def repair(elastic: Elastic, attempt: Attempt, now: datetime) -> int | None:
+def repair_size(elastic: Elastic, attempt: Attempt, now: datetime) -> int | None:
     """The size to go down to, where what is left is no legal one and no replacement came in time; else None."""
     waits = attempt.faulty_since is not None and now < attempt.faulty_since + elastic.faulty_scale_down_timeout
     return None if waits or attempt.size in elastic.sizes else elastic.at_most(attempt.size)
@@ -124,7 +124,7 @@ def pause_of(job: Job, history: History, now: datetime) -> float:
     work when it is told to stop (docs/how-to/elastic-training.md); what one without checkpoints has done is done again.
     """
     if job.elastic is None or job.elastic.hook is not Hook.RESTART:
-        return IN_PLACE
+        return IN_PLACE_SECONDS
     measured = history.pause(job)
     began = None if job.attempt is None else job.attempt.started_at
     undone = 0.0 if job.checkpointed or began is None else max((now - began).total_seconds(), 0.0)
@@ -166,7 +166,7 @@ def cause_of(attempt: Attempt) -> Cause:
 
 def _after_failures(job: Job) -> timedelta:
     """How long it waits where the last growths met no capacity."""
-    return FAILED_WAIT * 2 ** min(job.returns - 1, MAX_DOUBLINGS) if job.returns else timedelta(0)
+    return RETRY_WAIT * 2 ** min(job.returns - 1, MAX_DOUBLINGS) if job.returns else timedelta(0)
 
 
 def _accelerators(job: Job, pools: Mapping[str, Pool]) -> int:

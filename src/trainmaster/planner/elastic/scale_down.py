@@ -21,44 +21,46 @@ Permits = Callable[[ShrinkCandidate, Job, Sequence[Job]], bool]
 class ShrinkChoice:
     """A job goes down to a size for another."""
 
-    slack: ShrinkCandidate
+    candidate: ShrinkCandidate
     size: int
 
     @property
     def freed(self) -> int:
         """Instances that it gives."""
-        return self.slack.size - self.size
+        return self.candidate.size - self.size
 
 
-def gifts(slacks: Iterable[ShrinkCandidate], missing: Units, permits: Permits | None = None) -> list[ShrinkChoice]:
+def choose_shrinks(
+    shrinkable: Iterable[ShrinkCandidate], missing: Units, permits: Permits | None = None
+) -> list[ShrinkChoice]:
     """Who gives how much, until nothing is missing, or nobody can give more.
 
     Args:
-        slacks: jobs that may be asked, in the order in which they are.
+        shrinkable: jobs that may be asked, in the order in which they are.
         missing: units still lacking, by pool.
         permits: None: all that they have.
     """
     left, taken = dict(missing), list[ShrinkChoice]()
     parts: list[Job] = []
-    for slack in slacks:
-        gift = _gift(slack, left.get(slack.pool, 0), parts, permits)
-        if gift is not None:
-            taken.append(gift)
-            left[slack.pool] -= gift.freed
+    for candidate in shrinkable:
+        chosen = _choose_shrink(candidate, left.get(candidate.pool, 0), parts, permits)
+        if chosen is not None:
+            taken.append(chosen)
+            left[candidate.pool] -= chosen.freed
     return taken
 
 
-def in_order(slacks: Iterable[ShrinkCandidate], missing: Units, share: str | None = None) -> list[ShrinkCandidate]:
+def by_cost(shrinkable: Iterable[ShrinkCandidate], missing: Units, share: str | None = None) -> list[ShrinkCandidate]:
     """Those who give something that is missing, the cheapest by the instance first; equals of the newcomer last.
 
     `share`: whose own jobs are asked before all others.
     """
-    some = (slack for slack in slacks if slack.room > 0 and missing.get(slack.pool, 0) > 0)
+    some = (candidate for candidate in shrinkable if candidate.max_freed > 0 and missing.get(candidate.pool, 0) > 0)
 
-    def key(slack: ShrinkCandidate) -> tuple[bool, bool, float, int, str]:
-        of_use = min(slack.room, missing[slack.pool])
-        other = share is not None and slack.job.share != share
-        return other, slack.equal, slack.cost / of_use, slack.job.priority, slack.job.name
+    def key(candidate: ShrinkCandidate) -> tuple[bool, bool, float, int, str]:
+        of_use = min(candidate.max_freed, missing[candidate.pool])
+        other = share is not None and candidate.job.share != share
+        return other, candidate.equal, candidate.cost / of_use, candidate.job.priority, candidate.job.name
 
     return sorted(some, key=key)
 
@@ -66,8 +68,8 @@ def in_order(slacks: Iterable[ShrinkCandidate], missing: Units, share: str | Non
 def remaining(missing: Units, taken: Iterable[ShrinkChoice]) -> Units:
     """What is missing once these have given."""
     left = dict(missing)
-    for gift in taken:
-        left[gift.slack.pool] = left.get(gift.slack.pool, 0) - gift.freed
+    for chosen in taken:
+        left[chosen.candidate.pool] = left.get(chosen.candidate.pool, 0) - chosen.freed
     return {pool: count for pool, count in left.items() if count > 0}
 
 
@@ -77,39 +79,47 @@ def drop_redundant(taken: Sequence[ShrinkChoice], spare: Mapping[str, int]) -> l
     `spare`: instances too many, by pool.
     """
     left = dict(spare)
-    kept = {gift.slack.job.name: gift for gift in taken}
-    for gift in sorted(taken, key=lambda gift: (not gift.slack.equal, -gift.slack.cost, gift.slack.job.name)):
-        pool, name = gift.slack.pool, gift.slack.job.name
-        size = _largest(gift, left.get(pool, 0))
-        left[pool] = left.get(pool, 0) - (size - gift.size)
-        if size == gift.slack.size:
+    kept = {chosen.candidate.job.name: chosen for chosen in taken}
+    for chosen in sorted(
+        taken, key=lambda chosen: (not chosen.candidate.equal, -chosen.candidate.cost, chosen.candidate.job.name)
+    ):
+        pool, name = chosen.candidate.pool, chosen.candidate.job.name
+        size = _largest_kept(chosen, left.get(pool, 0))
+        left[pool] = left.get(pool, 0) - (size - chosen.size)
+        if size == chosen.candidate.size:
             del kept[name]
         else:
-            kept[name] = replace(gift, size=size)
+            kept[name] = replace(chosen, size=size)
     return list(kept.values())
 
 
-def part_of(slack: ShrinkCandidate, count: int) -> Job:
+def partial_job(candidate: ShrinkCandidate, count: int) -> Job:
     """So many instances of a job, as a job that holds no more: for rules that ask whom they are taken from."""
-    attempt = slack.job.attempt
-    return slack.job if attempt is None else replace(slack.job, attempt=replace(attempt, units={slack.pool: count}))
+    attempt = candidate.job.attempt
+    return (
+        candidate.job
+        if attempt is None
+        else replace(candidate.job, attempt=replace(attempt, units={candidate.pool: count}))
+    )
 
 
-def _gift(slack: ShrinkCandidate, wanted: int, parts: list[Job], permits: Permits | None) -> ShrinkChoice | None:
+def _choose_shrink(
+    candidate: ShrinkCandidate, wanted: int, parts: list[Job], permits: Permits | None
+) -> ShrinkChoice | None:
     """What a job gives of what is wanted; what it gives by steps is put to `parts`."""
-    size = slack.size
-    for next_ in slack.sizes if wanted > 0 else ():
-        part = part_of(slack, size - next_) if permits is not None else slack.job
-        if permits is not None and not permits(slack, part, parts):
+    size = candidate.size
+    for next_ in candidate.sizes if wanted > 0 else ():
+        part = partial_job(candidate, size - next_) if permits is not None else candidate.job
+        if permits is not None and not permits(candidate, part, parts):
             break
         parts.append(part)
         size = next_
-        if slack.size - size >= wanted:
+        if candidate.size - size >= wanted:
             break
-    return ShrinkChoice(slack, size) if size < slack.size else None
+    return ShrinkChoice(candidate, size) if size < candidate.size else None
 
 
-def _largest(gift: ShrinkChoice, spare: int) -> int:
+def _largest_kept(chosen: ShrinkChoice, spare: int) -> int:
     """The largest size that the job can keep where so many of its instances are too many."""
-    sizes = (gift.slack.size, *gift.slack.sizes)
-    return max(size for size in sizes if size - gift.size <= spare)
+    sizes = (chosen.candidate.size, *chosen.candidate.sizes)
+    return max(size for size in sizes if size - chosen.size <= spare)

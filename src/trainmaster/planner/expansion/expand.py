@@ -18,16 +18,16 @@ from trainmaster.domain.capacity.units import Pool, Units, covers, total, worst_
 from trainmaster.domain.plan import Expand, PoolDecision, Retire, Shrink, Snapshot
 from trainmaster.planner.expansion.guardrails import ManagedPools
 from trainmaster.planner.expansion.idle import IdleCapacity
-from trainmaster.planner.expansion.rule_check import Admission, RuleCheck
-from trainmaster.planner.expansion.unmet_demand import Option, UnmetDemand, caps_of, wanted
+from trainmaster.planner.expansion.rule_check import ExpansionAdmission, RuleCheck
+from trainmaster.planner.expansion.unmet_demand import Option, UnmetDemand, caps_of, unmet_demands
 
 PER_NODE = 1
 """`cpn` of equation 11 in jobs' instances: SageMaker shares no instance between jobs, so one has room for one."""
-NO_TYPE = "no instance type that is known would do"
+NO_TYPE_FITS = "no instance type that is known would do"
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ExpansionPlan:
     """What becomes of the manager's own pools.
 
     Attributes:
@@ -52,7 +52,7 @@ def target_size(used: int, demand: int, utilisation: float, per_node: int = PER_
     return max(_ceil(used / utilisation), _ceil(demand / per_node))
 
 
-def changes(snapshot: Snapshot, now: datetime) -> Changes:
+def plan_expansion(snapshot: Snapshot, now: datetime) -> ExpansionPlan:
     """The pools to make, to make larger or smaller, and to remove; where expansion is off, only to remove.
 
     Args:
@@ -62,17 +62,17 @@ def changes(snapshot: Snapshot, now: datetime) -> Changes:
     leaving = {retire.pool.name: retire for retire in _retired(snapshot, now)}
     while True:
         # What is removed leaves room within the guard rails at once; what is found to be needed after all stays.
-        grown = _Growth(with_changes(snapshot, [*leaving.values()]), now)
+        grown = _Expansion(with_changes(snapshot, [*leaving.values()]), now)
         if snapshot.policy.expansion.enabled:
-            grown.work_out()
+            grown.run()
         made = tuple(grown.expansions())
         if not (needed := leaving.keys() & {each.pool.name for each in made}):
-            return Changes((*made, *grown.shrinkings(), *leaving.values()), grown.refused)
+            return ExpansionPlan((*made, *grown.shrinkings(), *leaving.values()), grown.refused)
         leaving = {name: retire for name, retire in leaving.items() if name not in needed}
 
 
 @dataclass(slots=True)
-class _Growth:
+class _Expansion:
     """What is made, in the making.
 
     Attributes:
@@ -85,9 +85,9 @@ class _Growth:
 
     snapshot: Snapshot
     now: datetime
-    making: ManagedPools = field(init=False)
-    admission: Admission = field(init=False)
-    spare: IdleCapacity = field(init=False)
+    managed: ManagedPools = field(init=False)
+    admission: ExpansionAdmission = field(init=False)
+    idle: IdleCapacity = field(init=False)
     waiting: dict[str, int] = field(default_factory=dict)
     served: dict[str, list[str]] = field(default_factory=dict)
     vertical: dict[str, InstanceType] = field(default_factory=dict)
@@ -97,37 +97,37 @@ class _Growth:
 
     def __post_init__(self) -> None:
         policy, pools = self.snapshot.policy.expansion, dict(self.snapshot.pools)
-        self.making = ManagedPools(policy, pools, self.snapshot.catalogue)
-        self.admission, self.spare = Admission(self.making), IdleCapacity(self.snapshot, self.now)
+        self.managed = ManagedPools(policy, pools, self.snapshot.catalogue)
+        self.admission, self.idle = ExpansionAdmission(self.managed), IdleCapacity(self.snapshot, self.now)
 
     @property
     def refused(self) -> dict[str, str]:
         """Why no pool is made, by name of the infeasible job."""
         return self.admission.refused
 
-    def work_out(self) -> None:
+    def run(self) -> None:
         """Vertical before horizontal: first something for each infeasible demand, then as many as there is use for."""
-        demands = wanted(self.snapshot)
-        self.admission.work_out(demands, self.snapshot, self.now)
+        demands = unmet_demands(self.snapshot)
+        self.admission.run(demands, self.snapshot, self.now)
         self._give_back([demand for demand in demands if not demand.infeasible])
         for demand in demands:
             if demand.infeasible:
-                self._provide(demand)
+                self._make_pool_for(demand)
         for demand in demands:
-            for pool, option, jobs in [] if demand.infeasible else self._leaning(demand):
+            for pool, option, jobs in [] if demand.infeasible else self._serving_pools(demand):
                 if pool.name not in self.vertical:
                     self.horizontal[pool.name] = option.kind
                 self._serve(pool, option.instances, jobs)
         # Equation 12 as it stands, also for a pool that has room for some of those who wait, but for no gang.
         for name, kind in [*self.vertical.items(), *self.horizontal.items()]:
-            self._fill(kind, self.spare.used.get(name, 0))
+            self._fill(kind, self.idle.used.get(name, 0))
 
     def expansions(self) -> Iterator[Expand]:
         """What has grown, in the order in which it was worked out."""
         order = {**self.vertical, **self.horizontal}
         place = {job.name: number for number, job in enumerate(self.snapshot.waiting)} if order else {}
         for name, kind in order.items():
-            pool, before = self.making.pools[name], self.making.before.get(name)
+            pool, before = self.managed.pools[name], self.managed.before.get(name)
             more = pool.cap - (0 if before is None else before.cap)
             if more > 0:
                 price = self.snapshot.catalogue.of_pool(pool).price or kind.price
@@ -137,9 +137,9 @@ class _Growth:
     def shrinkings(self) -> Iterator[Shrink]:
         """What has become smaller, by name."""
         for name, jobs in sorted(self.gave.items()):
-            pool, before = self.making.pools[name], self.making.before[name]
+            pool, before = self.managed.pools[name], self.managed.before[name]
             if pool.cap < before.cap:
-                yield Shrink(pool, tuple(jobs), None if jobs else self.spare.idle_for_long(before))
+                yield Shrink(pool, tuple(jobs), None if jobs else self.idle.idle_for_long(before))
 
     def _give_back(self, demands: Sequence[UnmetDemand]) -> None:
         """Pools become as small as equation 12 says where nobody has used the rest for as long as lets a whole one go.
@@ -147,76 +147,80 @@ class _Growth:
         Args:
             demands: who waits for them.
         """
-        leaning: dict[str, str] = {}
-        wanted_of: list[Units] = []
+        counted_in: dict[str, str] = {}
+        requested: list[Units] = []
         for demand in demands:
-            for pool, option, jobs in self._leaning(demand):
-                leaning.update(dict.fromkeys(jobs, pool.name))
-                wanted_of.append({pool.name: option.instances * len(jobs)})
-        awaited = total([*wanted_of, *self._named(leaning)])
-        self.floors = self.spare.floors(awaited)
-        for pool in self.spare.made:
-            used = self.spare.used.get(pool.name, 0)
-            size = target_size(used, used + awaited.get(pool.name, 0), self.making.rules.utilisation)
+            for pool, option, jobs in self._serving_pools(demand):
+                counted_in.update(dict.fromkeys(jobs, pool.name))
+                requested.append({pool.name: option.instances * len(jobs)})
+        awaited = total([*requested, *self._named_units(counted_in)])
+        self.floors = self.idle.floors(awaited)
+        for pool in self.idle.made:
+            used = self.idle.used.get(pool.name, 0)
+            size = target_size(used, used + awaited.get(pool.name, 0), self.managed.rules.utilisation)
             goal = max(size, self.floors[pool.name])
             # One that nobody uses or waits for goes as a whole, or is kept for a reason.
-            if 0 < goal < pool.cap and pool.name not in self.spare.awaited_later and self.spare.idle_for_long(pool):
-                self.making.shrink(pool.name, goal)
+            if 0 < goal < pool.cap and pool.name not in self.idle.awaited_later and self.idle.idle_for_long(pool):
+                self.managed.shrink(pool.name, goal)
                 self.gave[pool.name] = []
 
-    def _named(self, leaning: Mapping[str, str]) -> Iterator[Units]:
+    def _named_units(self, counted_in: Mapping[str, str]) -> Iterator[Units]:
         """What waiting jobs could start with of the pools that they name themselves, at most; they may this very pass.
 
         Also those that back off: who names a pool may have nowhere else to go, and nothing would make it larger again.
 
         Args:
-            leaning: the pool where a job has been counted already, by its name.
+            counted_in: the pool where a job has been counted already, by its name.
         """
-        if not (made := {pool.name for pool in self.spare.made}):
+        if not (made := {pool.name for pool in self.idle.made}):
             return
-        caps, barred = caps_of(self.snapshot), RuleCheck(self.snapshot, self.now)
+        caps, rule_check = caps_of(self.snapshot), RuleCheck(self.snapshot, self.now)
         for job in self.snapshot.waiting:
             ways = [units for units in job.demand.named if not made.isdisjoint(units) and covers(caps, units)]
-            if most := worst_case(units for units in ways if not barred.by_rule(job, units)):
-                yield {name: most[name] for name in made & most.keys() if name != leaning.get(job.name)}
+            if most := worst_case(units for units in ways if not rule_check.rule_violation(job, units)):
+                yield {name: most[name] for name in made & most.keys() if name != counted_in.get(job.name)}
 
-    def _provide(self, demand: UnmetDemand) -> None:
+    def _make_pool_for(self, demand: UnmetDemand) -> None:
         """A pool that can hold one of the demand's jobs, of the first type that rules and guard rails allow.
 
         Where the guard rails allow none, pools that have more than is used or waited for give of it.
         """
         numbered = enumerate(demand.options)
-        options = [(option, jobs) for number, option in numbered if (jobs := self.admission.who(demand, number))]
+        options = [
+            (option, jobs) for number, option in numbered if (jobs := self.admission.eligible_jobs(demand, number))
+        ]
         refusals = []
         for option, jobs in options:
-            if not (refusal := self.making.refusal(option.kind, option.instances, option.pool)):
+            if not (refusal := self.managed.refusal(option.kind, option.instances, option.pool)):
                 self._make(demand, option, jobs)
                 return
-            refusals.append((self.making.rules.allows(option.kind.name), refusal))
+            refusals.append((self.managed.rules.allows(option.kind.name), refusal))
         for option, jobs in options:
-            if giving := self.making.make_room(option.kind, option.instances, option.pool, self.floors):
+            if giving := self.managed.make_room(option.kind, option.instances, option.pool, self.floors):
                 for name in giving:
                     self.gave.setdefault(name, []).extend(jobs)
                 self._make(demand, option, jobs)
                 return
-        told = next((refusal for allowed, refusal in refusals if allowed), refusals[0][1] if refusals else NO_TYPE)
+        refusal_words = next(
+            (refusal for allowed, refusal in refusals if allowed), refusals[0][1] if refusals else NO_TYPE_FITS
+        )
         for job in demand.jobs:
-            self.refused.setdefault(job.name, told)
+            self.refused.setdefault(job.name, refusal_words)
 
     def _make(self, demand: UnmetDemand, option: Option, jobs: Sequence[str]) -> None:
-        pool = self.making.enlarge(option.kind, option.instances, demand.words)
+        pool = self.managed.enlarge(option.kind, option.instances, demand.words)
         self.vertical[pool.name] = option.kind
         self.floors.pop(pool.name, None)
         self._serve(pool, option.instances, jobs)
 
-    def _leaning(self, demand: UnmetDemand) -> Iterator[tuple[Pool, Option, list[str]]]:
+    def _serving_pools(self, demand: UnmetDemand) -> Iterator[tuple[Pool, Option, list[str]]]:
         """The first of the manager's pools that hold the demand, and who could start there; then who only elsewhere."""
         left = {job.name for job in demand.jobs}
         for number, option in enumerate(demand.options):
-            pool = self.making.pool_of(option.kind)
+            pool = self.managed.pool_of(option.kind)
             if pool is None or option.instances > pool.cap or pool.draining:
                 continue
-            if jobs := [name for name in self.admission.who(demand, number) if name in left]:
+            if jobs := [name for name in self.admission.eligible_jobs(demand, number) if name in left]:
                 left.difference_update(jobs)
                 yield pool, option, jobs
 
@@ -225,10 +229,10 @@ class _Growth:
         self.served.setdefault(pool.name, []).extend(jobs)
 
     def _fill(self, kind: InstanceType, used: int) -> None:
-        pool = self.making.pool_of(kind)
+        pool = self.managed.pool_of(kind)
         if pool is not None:
-            goal = target_size(used, used + self.waiting[pool.name], self.making.rules.utilisation)
-            self.making.enlarge(kind, goal, pool.made_for)
+            goal = target_size(used, used + self.waiting[pool.name], self.managed.rules.utilisation)
+            self.managed.enlarge(kind, goal, pool.made_for)
 
 
 def _retired(snapshot: Snapshot, now: datetime) -> Iterator[Retire]:
@@ -237,18 +241,18 @@ def _retired(snapshot: Snapshot, now: datetime) -> Iterator[Retire]:
     One that the settings of a share name stays: people have plans with it, and settings may name no pool that is not
     there. One that jobs wait for which rules keep from starting there goes: it comes back with the day they may.
     """
-    spare = IdleCapacity(snapshot, now)
-    idle = {
+    idle = IdleCapacity(snapshot, now)
+    idle_since = {
         pool.name: since
-        for pool in spare.made
-        if not spare.used.get(pool.name) and (since := spare.idle_for_long(pool)) is not None
+        for pool in idle.made
+        if not idle.used.get(pool.name) and (since := idle.idle_for_long(pool)) is not None
     }
-    if not idle:
+    if not idle_since:
         return
-    barred = RuleCheck(snapshot, now)
-    for name, since in idle.items():
+    rule_check = RuleCheck(snapshot, now)
+    for name, since in idle_since.items():
         named = ((job, units) for job in snapshot.waiting for units in job.demand.alternatives if name in units)
-        if all(barred.by_rule(job, units) for job, units in named):
+        if all(rule_check.rule_violation(job, units) for job, units in named):
             yield Retire(snapshot.pools[name], since)
 
 

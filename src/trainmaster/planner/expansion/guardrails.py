@@ -38,15 +38,15 @@ class ManagedPools:
     catalogue: Catalogue
     before: Mapping[str, Pool] = field(default_factory=dict)
     _own: dict[str, list[str]] = field(init=False, default_factory=dict)
-    _theirs: dict[str, list[Pool]] = field(init=False, default_factory=dict)
+    _configured: dict[str, list[Pool]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.before = dict(self.pools)
-        for pool in sorted(self.before.values(), key=_first):
+        for pool in sorted(self.before.values(), key=_usable_first):
             if pool.made_for:
                 self._own.setdefault(pool.instance_type, []).append(pool.name)
             elif pool.kind is Kind.ON_DEMAND:
-                self._theirs.setdefault(pool.instance_type, []).append(pool)
+                self._configured.setdefault(pool.instance_type, []).append(pool)
 
     @property
     def made(self) -> Iterator[Pool]:
@@ -70,9 +70,9 @@ class ManagedPools:
 
         A pool that is over a rail by now, since people have moved that, stays as it is.
         """
-        mine = self.pool_of(kind)
-        most, rail = min(self._bounds(kind, mine), key=lambda bound: bound[0])
-        return max(most, 0 if mine is None else mine.cap), rail
+        own_pool = self.pool_of(kind)
+        most, rail = min(self._bounds(kind, own_pool), key=lambda bound: bound[0])
+        return max(most, 0 if own_pool is None else own_pool.cap), rail
 
     def refusal(self, kind: InstanceType, instances: int, pool: str) -> str:
         """Why the manager can have no pool of so many instances of a type; "" where it can.
@@ -82,15 +82,17 @@ class ManagedPools:
             instances: at least so many.
             pool: the name that the pool has to have; "" for any.
         """
-        mine = self.pool_of(kind)
+        own_pool = self.pool_of(kind)
         if not self.rules.allows(kind.name):
             return f"the settings do not allow {kind.name} (expansion.types)"
-        if mine is not None and mine.draining:
-            return f"{mine.name}, which was made for such jobs, is being drained"
-        if mine is None and (drained := self._drained(kind)):
+        if own_pool is not None and own_pool.draining:
+            return f"{own_pool.name}, which was made for such jobs, is being drained"
+        if own_pool is None and (drained := self._drained(kind)):
             return f"{drained} of that type, which people have set, is being drained"
-        if pool and pool != (mine or self.new(kind)).name:
-            return f"people have set the pool {pool}" if pool in self.pools else f"its type has the pool {_name(mine)}"
+        if pool and pool != (own_pool or self.new(kind)).name:
+            return (
+                f"people have set the pool {pool}" if pool in self.pools else f"its type has the pool {_name(own_pool)}"
+            )
         if self.rules.dollars_per_hour is not None and not kind.price:
             return f"nobody knows what {kind.name} costs"
         most, rail = self.limit(kind)
@@ -98,8 +100,8 @@ class ManagedPools:
 
     def enlarge(self, kind: InstanceType, cap: int, made_for: str) -> Pool:
         """Have the manager's pool of a type hold so many, as far as the guard rails let it; it never shrinks."""
-        mine = self.pool_of(kind) or replace(self.new(kind), made_for=made_for)
-        grown = replace(mine, cap=max(mine.cap, min(cap, self.limit(kind)[0])))
+        own_pool = self.pool_of(kind) or replace(self.new(kind), made_for=made_for)
+        grown = replace(own_pool, cap=max(own_pool.cap, min(cap, self.limit(kind)[0])))
         self.pools[grown.name] = grown
         self._own.setdefault(kind.name, [grown.name])
         return grown
@@ -118,7 +120,7 @@ class ManagedPools:
         Returns the names of those that give; none where it is of no use, and then all stay as they were.
         """
         able = [(each, floors.get(each.name, each.cap)) for each in self.made]
-        giving = sorted(((each, cap) for each, cap in able if cap < each.cap), key=_given_last)
+        giving = sorted(((each, cap) for each, cap in able if cap < each.cap), key=_largest_giver_first)
         if not giving:
             return []
         before = self.pools
@@ -136,8 +138,8 @@ class ManagedPools:
         """Have one of the manager's pools hold no more than this."""
         self.pools[name] = replace(self.pools[name], cap=cap)
 
-    def _bounds(self, kind: InstanceType, mine: Pool | None) -> Iterator[tuple[int, str]]:
-        rules, others = self.rules, [pool for pool in self.made if mine is None or pool.name != mine.name]
+    def _bounds(self, kind: InstanceType, own_pool: Pool | None) -> Iterator[tuple[int, str]]:
+        rules, others = self.rules, [pool for pool in self.made if own_pool is None or pool.name != own_pool.name]
         alike = sum(pool.cap for pool in others if pool.instance_type == kind.name)
         yield (
             rules.most_per_type - alike,
@@ -145,10 +147,10 @@ class ManagedPools:
         )
         yield rules.most - sum(pool.cap for pool in others), f"the most instances in all, {rules.most} (expansion.most)"
         if (quota := self.catalogue.quotas.get(kind.name)) is not None:
-            yield quota - self._given(kind, mine), f"what is left of the account's quota of {quota}"
+            yield quota - self._quota_used(kind, own_pool), f"what is left of the account's quota of {quota}"
         if rules.dollars_per_hour is not None:
             spent = sum(pool.cap * self.catalogue.of_pool(pool).price for pool in others)
-            price = kind.price if mine is None else self.catalogue.of_pool(mine).price
+            price = kind.price if own_pool is None else self.catalogue.of_pool(own_pool).price
             left = rules.dollars_per_hour - spent + _CENT
             yield (
                 math.floor(left / price) if price else 0,
@@ -160,22 +162,22 @@ class ManagedPools:
 
         They want nothing more of the type started; a pool of it beside theirs would start it all the same.
         """
-        theirs = self._theirs.get(kind.name)
-        return theirs[0].name if theirs and theirs[0].draining else ""
+        configured = self._configured.get(kind.name)
+        return configured[0].name if configured and configured[0].draining else ""
 
-    def _given(self, kind: InstanceType, mine: Pool | None) -> int:
+    def _quota_used(self, kind: InstanceType, own_pool: Pool | None) -> int:
         """What other pools may hold of the same quota; those of spot and of training plans have quotas of their own."""
-        own = (self.pools[name] for name in self._own.get(kind.name, ()) if mine is None or name != mine.name)
+        own = (self.pools[name] for name in self._own.get(kind.name, ()) if own_pool is None or name != own_pool.name)
         made = (pool.cap for pool in own if pool.kind is Kind.ON_DEMAND)
-        return sum(made) + sum(pool.cap for pool in self._theirs.get(kind.name, ()))
+        return sum(made) + sum(pool.cap for pool in self._configured.get(kind.name, ()))
 
 
-def _first(pool: Pool) -> tuple[bool, str]:
+def _usable_first(pool: Pool) -> tuple[bool, str]:
     """Of several, which is not meant to be, one that jobs can still start in."""
     return pool.draining, pool.name
 
 
-def _given_last(giving: tuple[Pool, int]) -> tuple[int, str]:
+def _largest_giver_first(giving: tuple[Pool, int]) -> tuple[int, str]:
     """Who has least to give comes first, and is the first to be spared."""
     return giving[0].cap - giving[1], giving[0].name
 

@@ -44,7 +44,7 @@ class IdleCapacity:
         return total([*(job.units for job in self.snapshot.active), *(pool.units for pool in warm)])
 
     @cached_property
-    def kept(self) -> Mapping[str, int]:
+    def held(self) -> Mapping[str, int]:
         """Instances that were freed for jobs that wait, by pool."""
         holds = (held_for(job, self.now) for job in self.snapshot.waiting if job.hold is not None)
         return total(units for units in holds if units is not None)
@@ -71,7 +71,7 @@ class IdleCapacity:
             awaited: instances that those want who wait for a pool, and could start there.
         """
         return {
-            pool.name: min(pool.cap, sum(count.get(pool.name, 0) for count in (self.used, self.kept, awaited)))
+            pool.name: min(pool.cap, sum(count.get(pool.name, 0) for count in (self.used, self.held, awaited)))
             for pool in self.made
         }
 

@@ -33,32 +33,32 @@ class RuleCheck:
     now: datetime
     _limits: Limits = field(init=False)
     _shares: Shares = field(init=False)
-    _named: dict[str, frozenset[str]] = field(default_factory=dict)
+    _named_units: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._limits, self._shares = Limits(self.snapshot, self.now), Shares(self.snapshot, self.now)
 
-    def concerns(self, job: Job) -> bool:
+    def applies_to(self, job: Job) -> bool:
         """Whether there is any rule that could keep the job from starting; there is none for nearly all queues."""
-        return self._shares.in_play or job.group is not None or job.retry_at is not None
+        return self._shares.enabled or job.group is not None or job.retry_at is not None
 
     def named(self, share: str) -> frozenset[str]:
         """The pools that the bounds of a share name."""
-        if share not in self._named:
+        if share not in self._named_units:
             found = self.snapshot.policy.shares.get(share)
             by_pool = () if found is None else (found.nominal, found.borrows, found.most, found.most_per_user)
-            self._named[share] = frozenset(name for units in by_pool for name in units)
-        return self._named[share]
+            self._named_units[share] = frozenset(name for units in by_pool for name in units)
+        return self._named_units[share]
 
     def violation(self, job: Job, units: Units) -> str:
         """Why the job would not start on these units now if they were there; "" where it would."""
         if job.retry_at is not None and job.retry_at > self.now:
             return f"the job is tried again only at {clock(job.retry_at)}"
-        return self.by_rule(job, units)
+        return self.rule_violation(job, units)
 
-    def by_rule(self, job: Job, units: Units) -> str:
+    def rule_violation(self, job: Job, units: Units) -> str:
         """The same but for the time until a job is tried again, which passes by itself."""
-        self._shares.drop(job)
+        self._shares.release(job)
         reason = self._limits.refusal(job, units) or self._shares.refusal(job, units)
         return "" if reason is None else reason.message()
 
@@ -69,7 +69,7 @@ class RuleCheck:
 
 
 @dataclass(slots=True)
-class Admission:
+class ExpansionAdmission:
     """What each waiting job could start with if it were there, given what is held, and what those before it would take.
 
     Of those before it only jobs of the same demands take something, which are all that may have a pool made. Jobs that
@@ -84,41 +84,41 @@ class Admission:
         refused: which rule keeps a job from all of them, by job; only of those that no pool could hold.
     """
 
-    making: ManagedPools
+    managed: ManagedPools
     able: dict[str, frozenset[int]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     _options: dict[int, list[tuple[int, str, int]]] = field(default_factory=dict)
 
-    def work_out(self, demands: Sequence[UnmetDemand], snapshot: Snapshot, now: datetime) -> None:
+    def run(self, demands: Sequence[UnmetDemand], snapshot: Snapshot, now: datetime) -> None:
         """Look at the jobs of these demands in queue order."""
         asked = {job.name: demand for demand in demands for job in demand.jobs}
         if not asked:
             return
-        barred = RuleCheck(snapshot, now)
+        rule_check = RuleCheck(snapshot, now)
         for job in snapshot.waiting:
             if (demand := asked.get(job.name)) is not None:
-                self.able[job.name] = self._able(job, demand, barred)
+                self.able[job.name] = self._able(job, demand, rule_check)
 
-    def who(self, demand: UnmetDemand, number: int) -> list[str]:
+    def eligible_jobs(self, demand: UnmetDemand, number: int) -> list[str]:
         """The jobs that could start with an option, in queue order."""
         return [job.name for job in demand.jobs if number in self.able[job.name]]
 
-    def _able(self, job: Job, demand: UnmetDemand, barred: RuleCheck) -> frozenset[int]:
+    def _able(self, job: Job, demand: UnmetDemand, rule_check: RuleCheck) -> frozenset[int]:
         """The numbers of the options that the job could start with; it takes the first of them."""
-        if not barred.concerns(job):
+        if not rule_check.applies_to(job):
             return frozenset(range(len(demand.options)))
-        options, named = self._allowed(demand), barred.named(job.share)
+        options, named = self._allowed(demand), rule_check.named(job.share)
         found: dict[tuple[str, int], str] = {}
         refusals = []
         for _, pool, count in options:
             # Pools that a share's settings do not name are all alike to its rules, and there are a hundred types.
             key = (pool, count) if pool in named else ("", 0)
             if key not in found:
-                found[key] = barred.violation(job, {pool: count})
+                found[key] = rule_check.violation(job, {pool: count})
             refusals.append(found[key])
         open_ = [option for option, refusal in zip(options, refusals, strict=True) if not refusal]
         if open_:
-            barred.take(job, {open_[0][1]: open_[0][2]})
+            rule_check.take(job, {open_[0][1]: open_[0][2]})
         elif demand.infeasible and refusals:
             self.refused[job.name] = refusals[0]
         return frozenset(number for number, *_ in open_)
@@ -129,7 +129,7 @@ class Admission:
         All options, where the settings allow none of their types: then that is what is told.
         """
         if (key := id(demand)) not in self._options:
-            allows = self.making.rules.allows
+            allows = self.managed.rules.allows
             numbered = [*enumerate(demand.options)]
             allowed = [(number, option) for number, option in numbered if allows(option.kind.name)]
             self._options[key] = [
@@ -138,4 +138,4 @@ class Admission:
         return self._options[key]
 
     def _pool(self, option: Option) -> str:
-        return option.pool or (self.making.pool_of(option.kind) or self.making.new(option.kind)).name
+        return option.pool or (self.managed.pool_of(option.kind) or self.managed.new(option.kind)).name

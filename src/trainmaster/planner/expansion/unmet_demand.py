@@ -61,7 +61,7 @@ def caps_of(snapshot: Snapshot) -> dict[str, int]:
     return {name: 0 if pool.draining else pool.cap for name, pool in snapshot.pools.items()}
 
 
-def wanted(snapshot: Snapshot) -> list[UnmetDemand]:
+def unmet_demands(snapshot: Snapshot) -> list[UnmetDemand]:
     """The demands of waiting jobs that no pool set by people could hold, in queue order, each once (algorithm 5).
 
     Args:
@@ -75,7 +75,7 @@ def wanted(snapshot: Snapshot) -> list[UnmetDemand]:
         if key not in found:
             alternatives = job.demand.alternatives
             held = any(covers(set_by_people, units) for units in alternatives)
-            found[key] = None if held else _wanted(job.demand, snapshot, caps)
+            found[key] = None if held else _unmet_demand(job.demand, snapshot, caps)
         if (each := found[key]) is not None:
             each.jobs.append(job)
     return [each for each in found.values() if each is not None]
@@ -87,7 +87,7 @@ def _key(demand: Demand) -> Key:
     return (demand.resources, demand.instances, tuple(tuple(units.items()) for units in listed))
 
 
-def _wanted(demand: Demand, snapshot: Snapshot, caps: Mapping[str, int]) -> UnmetDemand:
+def _unmet_demand(demand: Demand, snapshot: Snapshot, caps: Mapping[str, int]) -> UnmetDemand:
     infeasible = not any(covers(caps, units) for units in demand.alternatives)
     return UnmetDemand(_words(demand), tuple(_options(demand, snapshot)), infeasible)
 

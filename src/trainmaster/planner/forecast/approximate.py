@@ -21,42 +21,42 @@ from trainmaster.domain.policy.settings import Order
 from trainmaster.planner.forecast.bounds import Bounds
 from trainmaster.planner.forecast.simulation import QueueSimulation
 
-LOOKS_BEHIND = 12
+MAX_PASSING = 12
 """How many behind the first that is blocked may pass it."""
 _End = tuple[datetime, int, Units, Job]
 _Pools = tuple[str, ...]
 
 
-def rough_starts(
-    course: QueueSimulation, ordered: Iterable[Job], wanted: frozenset[str], until: datetime
+def approximate_starts(
+    simulation: QueueSimulation, ordered: Iterable[Job], wanted: frozenset[str], until: datetime
 ) -> dict[str, datetime]:
     """When wanted jobs would start as the course goes on, as far as that can be said.
 
     Args:
-        course: as far as the planner has brought it.
+        simulation: as far as the planner has brought it.
         ordered: its waiting jobs in the order in which they are considered.
         wanted: names of waiting jobs.
         until: nothing is looked at beyond.
     """
-    snapshot = course.snapshot
+    snapshot = simulation.snapshot
     approximate_forecast = ApproximateSimulation(
-        course.moment,
+        simulation.moment,
         _free(snapshot),
-        course.run_time,
+        simulation.run_time,
         Bounds.of(snapshot),
-        looks=0 if snapshot.policy.order is Order.FIFO else LOOKS_BEHIND,
+        max_passing=0 if snapshot.policy.order is Order.FIFO else MAX_PASSING,
     )
     approximate_forecast.held = sorted(
-        (course.ends[job.name], number, job.units, job) for number, job in enumerate(snapshot.active)
+        (simulation.ends[job.name], number, job.units, job) for number, job in enumerate(snapshot.active)
     )
     closed = frozenset(name for name, pool in snapshot.pools.items() if pool.draining)
-    for place, job in enumerate(_elsewhere(each, closed) for each in ordered):
-        if _foreseeable(job, snapshot):
+    for place, job in enumerate(_without_closed(item, closed) for item in ordered):
+        if _predictable(job, snapshot):
             approximate_forecast.add(job, place)
-    return approximate_forecast.play(wanted, until)
+    return approximate_forecast.run(wanted, until)
 
 
-def _elsewhere(job: Job, closed: frozenset[str]) -> Job:
+def _without_closed(job: Job, closed: frozenset[str]) -> Job:
     """The job with only those alternatives that need none of the closed pools."""
     if closed.isdisjoint(job.demand.pools):
         return job
@@ -64,7 +64,7 @@ def _elsewhere(job: Job, closed: frozenset[str]) -> Job:
     return replace(job, demand=replace(job.demand, alternatives=alternatives))
 
 
-def _foreseeable(job: Job, snapshot: Snapshot) -> bool:
+def _predictable(job: Job, snapshot: Snapshot) -> bool:
     """Whether the job would fit if nothing else ran, and waits for no time that a rule sets."""
     share = snapshot.policy.shares.get(job.share)
     plans = any(snapshot.pools[name].kind is Kind.TRAINING_PLAN for name in job.demand.pools if name in snapshot.pools)
@@ -81,7 +81,7 @@ def _free(snapshot: Snapshot) -> dict[str, int]:
 
 
 @dataclass(slots=True)
-class _Line:
+class _EqualJobs:
     """Jobs of one kind in order, with their places in the order of all: what a rule refuses one it refuses all."""
 
     jobs: list[tuple[int, Job]] = field(default_factory=list)
@@ -91,7 +91,7 @@ class _Line:
 class _Queue:
     """The lines of one set of pools, and the reservation of the first of their jobs that is blocked."""
 
-    lines: dict[object, _Line] = field(default_factory=dict)
+    lines: dict[object, _EqualJobs] = field(default_factory=dict)
     blocked: str | None = None
     until: datetime | None = None
     spare: dict[str, int] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class ApproximateSimulation:
     free: dict[str, int]
     run_time: Callable[[Job], timedelta]
     bounds: Bounds
-    looks: int
+    max_passing: int
     held: list[_End] = field(default_factory=list)
     queues: dict[_Pools, _Queue] = field(default_factory=dict)
     starts: dict[str, datetime] = field(default_factory=dict)
@@ -113,20 +113,20 @@ class ApproximateSimulation:
     def add(self, job: Job, place: int) -> None:
         """The job waits, at this place of the order of all."""
         queue = self.queues.setdefault(job.demand.pools, _Queue())
-        queue.lines.setdefault(self.bounds.kind(job), _Line()).jobs.append((place, job))
+        queue.lines.setdefault(self.bounds.bounds_key(job), _EqualJobs()).jobs.append((place, job))
 
-    def play(self, wanted: frozenset[str], until: datetime) -> dict[str, datetime]:
+    def run(self, wanted: frozenset[str], until: datetime) -> dict[str, datetime]:
         """Go from end to end until all that is wanted has started, or that time has come."""
         for queue in self.queues.values():
             self._start_what_fits(queue)
         while self.held and self.held[0][0] <= until and wanted - self.starts.keys():
-            freed = self._let_end()
+            freed = self._end_due_jobs()
             for pools, queue in self.queues.items():
                 if not freed.isdisjoint(pools):
                     self._start_what_fits(queue)
         return {name: at for name, at in self.starts.items() if name in wanted}
 
-    def _let_end(self) -> set[str]:
+    def _end_due_jobs(self) -> set[str]:
         """The next end, and all of the same time; the pools that have more units then."""
         self.moment = max(self.held[0][0], self.moment)
         count = sum(1 for _ in self._until(self.moment))
@@ -134,24 +134,24 @@ class ApproximateSimulation:
         for _, _, units, job in ended:
             for pool, number in units.items():
                 self.free[pool] = self.free.get(pool, 0) + number
-            self.bounds.give(job, units)
+            self.bounds.release(job, units)
         return {pool for _, _, units, _ in ended for pool in units}
 
     def _until(self, moment: datetime) -> Iterator[_End]:
-        for each in self.held:
-            if each[0] > moment:
+        for item in self.held:
+            if item[0] > moment:
                 return
-            yield each
+            yield item
 
     def _start_what_fits(self, queue: _Queue) -> None:
         """The first while it fits, then those behind it that do not delay it."""
         turns = [(line.jobs[0][0], 0, id(line), line) for line in queue.lines.values() if line.jobs]
         heapq.heapify(turns)
         blocked = 0
-        while turns and blocked <= self.looks:
+        while turns and blocked <= self.max_passing:
             _, index, key, line = heapq.heappop(turns)
             job = line.jobs[index][1]
-            if self.bounds.refuse(job):
+            if self.bounds.refuses(job):
                 continue
             units = next((units for units in job.demand.alternatives if self._fits(job, units)), None)
             if units is not None and (not blocked or self._passes(queue, job, units)):
@@ -168,7 +168,7 @@ class ApproximateSimulation:
     def _fits(self, job: Job, units: Units) -> bool:
         withheld = self.bounds.withheld
         return all(self.free.get(pool, 0) - withheld(job, pool) >= count for pool, count in units.items()) and (
-            self.bounds.allow(job, units)
+            self.bounds.allows(job, units)
         )
 
     def _start(self, job: Job, units: Units) -> None:

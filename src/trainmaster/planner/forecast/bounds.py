@@ -39,19 +39,19 @@ class Bounds:
             bounds.take(job, job.units)
         return bounds
 
-    def kind(self, job: Job) -> Hashable:
+    def bounds_key(self, job: Job) -> Hashable:
         """Jobs of one kind are refused together."""
         shares = None if self.entitlements is None else (job.share, job.submitted_by)
         return (shares, (job.share, job.group) if job.group is not None else None)
 
-    def refuse(self, job: Job) -> bool:
+    def refuses(self, job: Job) -> bool:
         """Whether the job may have nothing at all now."""
         if job.group is None:
             return False
         limit = self.limits.get((job.share, job.group))
         return limit is not None and self._members.get((job.share, job.group), 0) >= limit
 
-    def allow(self, job: Job, units: Units) -> bool:
+    def allows(self, job: Job, units: Units) -> bool:
         """Whether its share and its user may hold these units as well."""
         if self.entitlements is None:
             return True
@@ -76,7 +76,7 @@ class Bounds:
         """The job holds these units."""
         self._count(job, units, 1)
 
-    def give(self, job: Job, units: Units) -> None:
+    def release(self, job: Job, units: Units) -> None:
         """It holds them no more."""
         self._count(job, units, -1)
 

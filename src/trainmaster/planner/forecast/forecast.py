@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from trainmaster.domain.capacity.resolve import resolve
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Plan, Snapshot
-from trainmaster.planner.forecast.approximate import rough_starts
+from trainmaster.planner.forecast.approximate import approximate_starts
 from trainmaster.planner.forecast.simulation import QueueSimulation, Scheduler
 from trainmaster.planner.reservations.expected_ends import MEDIAN
 from trainmaster.planner.state import ranking_of
@@ -28,13 +28,13 @@ LOW, EXPECTED, HIGH = 0.05, MEDIAN, 0.9
 """How long jobs run in the three courses, as a fraction of their kind that runs no longer. Measured on traces."""
 MAX_WORK = 4_000
 """Jobs that the planner looks at in all steps of one course, so that an answer never waits for a deep queue."""
-STEP_COSTS = 10
+STEP_COST = 10
 """What a step costs besides, in jobs."""
-FEWEST_STEPS = 8
+MIN_STEPS = 8
 """Where the planner could not be asked this often, it is not asked beyond the first time."""
-FARTHEST = timedelta(days=366)
+HORIZON = timedelta(days=366)
 """Nothing is foreseen beyond."""
-SHORTEST_DELAY = timedelta(minutes=1)
+MIN_DELAY = timedelta(minutes=1)
 NEAR = 200
 """Jobs behind the wanted ones that are looked at in any case: they may pass."""
 
@@ -60,7 +60,7 @@ def estimate(
         schedule: the planner.
         wanted: names of waiting jobs.
     """
-    question = _Question.of(snapshot, now, rng, schedule, wanted)
+    question = _ForecastRequest.of(snapshot, now, rng, schedule, wanted)
     low, expected, high = (question.answer(quantile) for quantile in (LOW, EXPECTED, HIGH))
     found = expected.keys() & low.keys() & high.keys()
     return {name: _ordered(low[name], expected[name], high[name]) for name in found}
@@ -70,7 +70,7 @@ def forecast(
     snapshot: Snapshot, now: datetime, rng: Random, schedule: Scheduler, wanted: frozenset[str]
 ) -> Mapping[str, datetime]:
     """Starts in the usual course alone, told to the second; so not as far."""
-    return _Question.of(snapshot, now, rng, schedule, wanted).exactly()
+    return _ForecastRequest.of(snapshot, now, rng, schedule, wanted).exactly()
 
 
 def delays(  # noqa: PLR0913, PLR0917 -- as the planner, and what is asked
@@ -82,12 +82,12 @@ def delays(  # noqa: PLR0913, PLR0917 -- as the planner, and what is asked
     """
     early, late = (forecast(snapshot, now, rng, schedule, wanted) for snapshot in (before, after))
     found = {name: (early[name], late[name]) for name in early.keys() & late.keys()}
-    ordered = sorted(found.items(), key=lambda each: (each[1][0], each[0]))
-    return {name: (one, other) for name, (one, other) in ordered if other - one > SHORTEST_DELAY}
+    ordered = sorted(found.items(), key=lambda item: (item[1][0], item[0]))
+    return {name: (one, other) for name, (one, other) in ordered if other - one > MIN_DELAY}
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _ForecastRequest:
     """What is asked, and the plan that all courses begin with."""
 
     snapshot: Snapshot
@@ -100,51 +100,56 @@ class _Question:
     @classmethod
     def of(
         cls, snapshot: Snapshot, now: datetime, rng: Random, schedule: Scheduler, wanted: frozenset[str]
-    ) -> _Question:
-        snapshot = _concerning(resolve(snapshot), now, wanted)
+    ) -> _ForecastRequest:
+        snapshot = _relevant(resolve(snapshot), now, wanted)
         return cls(snapshot, now, rng, schedule, wanted, schedule(snapshot, now, rng))
 
     @property
-    def often(self) -> bool:
+    def detailed(self) -> bool:
         """Whether the planner can be asked often enough for that to be worth while."""
-        return FEWEST_STEPS * (len(self.snapshot.active) + len(self.snapshot.waiting) + STEP_COSTS) <= MAX_WORK
+        return MIN_STEPS * (len(self.snapshot.active) + len(self.snapshot.waiting) + STEP_COST) <= MAX_WORK
 
     def answer(self, quantile: float) -> dict[str, datetime]:
         """Starts in the course in which jobs run as long as this fraction of their kind at most do."""
-        course = QueueSimulation.of(self.snapshot, self.now, quantile)
-        starts = self._planned(course)
-        return starts if self.wanted <= starts.keys() else self._roughly(course) | starts
+        simulation = QueueSimulation.of(self.snapshot, self.now, quantile)
+        starts = self._planned(simulation)
+        return starts if self.wanted <= starts.keys() else self._approximate(simulation) | starts
 
     def exactly(self) -> dict[str, datetime]:
         """Starts in the usual course, nothing told together, and nothing told roughly that was begun otherwise."""
-        course = QueueSimulation.of(self.snapshot, self.now, EXPECTED, grain=0)
-        starts = self._planned(course)
-        return starts if self.often else self._roughly(course) | starts
+        simulation = QueueSimulation.of(self.snapshot, self.now, EXPECTED, grain=0)
+        starts = self._planned(simulation)
+        return starts if self.detailed else self._approximate(simulation) | starts
 
-    def _planned(self, course: QueueSimulation) -> dict[str, datetime]:
+    def _planned(self, simulation: QueueSimulation) -> dict[str, datetime]:
         """Starts as far as the planner is asked."""
-        plan, left = self.plan, MAX_WORK if self.often else 0
+        plan, left = self.plan, MAX_WORK if self.detailed else 0
         starts: dict[str, datetime] = {}
         while True:
-            left -= course.size + STEP_COSTS
-            starts |= {start.job.name: course.since for start in plan.starts if start.job.name not in starts}
-            course.carry_out(plan)
-            if left < 0 or self.wanted <= starts.keys() or not course.go_on(plan) or self._far(course.since):
+            left -= simulation.size + STEP_COST
+            starts |= {start.job.name: simulation.since for start in plan.starts if start.job.name not in starts}
+            simulation.apply(plan)
+            if (
+                left < 0
+                or self.wanted <= starts.keys()
+                or not simulation.advance(plan)
+                or self._beyond_horizon(simulation.since)
+            ):
                 return self._only(starts)
-            plan = self.schedule(course.snapshot, course.moment, self.rng)
+            plan = self.schedule(simulation.snapshot, simulation.moment, self.rng)
 
-    def _roughly(self, course: QueueSimulation) -> dict[str, datetime]:
+    def _approximate(self, simulation: QueueSimulation) -> dict[str, datetime]:
         """Starts of those that wait in what has become of a course, by a rule of thumb."""
-        if self._far(course.since):
+        if self._beyond_horizon(simulation.since):
             return {}
-        ordered = ranking_of(course.snapshot, course.moment).in_order(course.snapshot.waiting)
-        return rough_starts(course, ordered, self.wanted, self.now + FARTHEST)
+        ordered = ranking_of(simulation.snapshot, simulation.moment).in_order(simulation.snapshot.waiting)
+        return approximate_starts(simulation, ordered, self.wanted, self.now + HORIZON)
 
-    def _far(self, moment: datetime) -> bool:
-        return moment > self.now + FARTHEST
+    def _beyond_horizon(self, moment: datetime) -> bool:
+        return moment > self.now + HORIZON
 
     def _only(self, starts: Mapping[str, datetime]) -> dict[str, datetime]:
-        return {name: at for name, at in starts.items() if name in self.wanted and not self._far(at)}
+        return {name: at for name, at in starts.items() if name in self.wanted and not self._beyond_horizon(at)}
 
 
 def _ordered(low: datetime, expected: datetime, high: datetime) -> Estimate:
@@ -152,7 +157,7 @@ def _ordered(low: datetime, expected: datetime, high: datetime) -> Estimate:
     return Estimate(min(low, expected), expected, max(expected, high))
 
 
-def _concerning(snapshot: Snapshot, now: datetime, wanted: frozenset[str]) -> Snapshot:
+def _relevant(snapshot: Snapshot, now: datetime, wanted: frozenset[str]) -> Snapshot:
     """The snapshot without jobs that cannot make a difference to the wanted ones, or hardly."""
     ordered = ranking_of(snapshot, now).in_order(snapshot.waiting)
     last = max((place for place, job in enumerate(ordered) if job.name in wanted), default=-1)

@@ -22,7 +22,7 @@ from trainmaster.domain.jobs.job import WAITING, Job
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.plan import Plan, Resize, Snapshot, Start
 from trainmaster.domain.policy.settings import Order
-from trainmaster.planner.reservations.expected_ends import MEDIAN, OVERDUE, STOP_TAKES, Expectations
+from trainmaster.planner.reservations.expected_ends import MEDIAN, OVERDUE_GRACE, STOP_DURATION, ExpectedEnds
 
 if TYPE_CHECKING:
     from random import Random
@@ -53,7 +53,7 @@ class QueueSimulation:
 
     snapshot: Snapshot
     begun: datetime
-    expect: Expectations
+    expected_ends: ExpectedEnds
     moment: datetime
     since: datetime
     grain: float
@@ -68,17 +68,17 @@ class QueueSimulation:
         Without a grain it is one by which a course over many jobs takes no more time to tell than one over few.
         """
         grain = _grain_of(snapshot) if grain is None else grain
-        course = cls(snapshot, now, Expectations(snapshot, now, quantile), now, now, grain)
-        course.ends = {job.name: course._end(job) for job in snapshot.active}
-        course.shrinking = {job.name: _shrunk_at(job, now) for job in snapshot.active if _shrinks(job)}
-        return course
+        simulation = cls(snapshot, now, ExpectedEnds(snapshot, now, quantile), now, now, grain)
+        simulation.ends = {job.name: simulation._end(job) for job in snapshot.active}
+        simulation.shrinking = {job.name: _shrunk_at(job, now) for job in snapshot.active if _shrinks(job)}
+        return simulation
 
     @property
     def size(self) -> int:
         """Jobs that a plan has to look at now."""
         return len(self.snapshot.active) + len(self.snapshot.waiting)
 
-    def carry_out(self, plan: Plan) -> None:
+    def apply(self, plan: Plan) -> None:
         """What the plan has decided, happens."""
         self.snapshot = with_changes(self.snapshot, plan.of_pools)
         active = {job.name: job for job in self.snapshot.active}
@@ -89,9 +89,9 @@ class QueueSimulation:
         for preemption in plan.preemptions:
             waiting[preemption.job.name] = lifecycle.keep_for(waiting[preemption.job.name], preemption.hold)
             for victim in preemption.victims:
-                active[victim.name] = self._stepping_aside(active[victim.name], preemption.job.name)
+                active[victim.name] = self._preempted(active[victim.name], preemption.job.name)
             for resize in preemption.shrinks:
-                active[resize.job.name] = self._asked_to_shrink(resize)
+                active[resize.job.name] = self._shrinking(resize)
         for ended in plan.warm_ends:
             waiting[ended.job.name] = lifecycle.keep_for(waiting[ended.job.name], ended.hold)
         warm = self._warm_after(plan) if self.snapshot.warm else ()
@@ -100,23 +100,23 @@ class QueueSimulation:
             self.snapshot, active=tuple(active.values()), waiting=tuple(waiting.values()), warm=warm, cursors=moved[-1]
         )
 
-    def go_on(self, plan: Plan) -> bool:
+    def advance(self, plan: Plan) -> bool:
         """Let the next thing happen, and what is told together with it; False where nothing will happen any more."""
         next_ = min(self._upcoming(plan), default=None)
         if next_ is None:
             return False
-        self.moment = self._told_at(max(next_, self.moment))
+        self.moment = self._rounded_up(max(next_, self.moment))
         happens = (*self.ends.values(), *self.shrinking.values())
-        last = max((each for each in happens if each <= self.moment), default=next_)
+        last = max((item for item in happens if item <= self.moment), default=next_)
         self.since = max(next_ + (last - next_) / 2, self.since)
-        self._let_shrink()
-        self._let_end()
+        self._finish_due_shrinks()
+        self._end_due_jobs()
         return True
 
     def run_time(self, job: Job) -> timedelta:
         """How long a waiting job holds units once it starts."""
         left = self.left.get(job.name)
-        return self._scaled(job, self.expect.run_time(job)) if left is None else left
+        return self._scaled(job, self.expected_ends.run_time(job)) if left is None else left
 
     def _upcoming(self, plan: Plan) -> Iterator[datetime]:
         yield from self.ends.values()
@@ -124,32 +124,32 @@ class QueueSimulation:
         yield from (job.retry_at for job in self.snapshot.waiting if job.retry_at and job.retry_at > self.moment)
         yield from map(_gone, self.snapshot.warm)
         # A reservation's time is what the planner expects; here it is seen.
-        if plan.look_again is not None and all(plan.look_again != each.at for each in plan.reservations):
+        if plan.look_again is not None and all(plan.look_again != item.at for item in plan.reservations):
             yield plan.look_again
 
-    def _told_at(self, next_: datetime) -> datetime:
+    def _rounded_up(self, next_: datetime) -> datetime:
         """When it is told: times lie the further apart the later they are."""
         seconds = (next_ - self.begun).total_seconds()
         if seconds <= 1 or not self.grain:
             return next_
         step = math.log1p(self.grain)
-        told = math.exp(math.ceil(math.log(seconds) / step - 1e-9) * step)
-        return max(next_, self.begun + timedelta(seconds=told))
+        shown = math.exp(math.ceil(math.log(seconds) / step - 1e-9) * step)
+        return max(next_, self.begun + timedelta(seconds=shown))
 
-    def _let_shrink(self) -> None:
+    def _finish_due_shrinks(self) -> None:
         """All shrinks that are done by now."""
         done = {name for name, at in self.shrinking.items() if at <= self.moment}
         if done:
             active = (self._shrunk(job) if job.name in done else job for job in self.snapshot.active)
             self.snapshot = replace(self.snapshot, active=tuple(active))
 
-    def _let_end(self) -> None:
+    def _end_due_jobs(self) -> None:
         """All ends that have come."""
         ended = [job for job in self.snapshot.active if self.ends[job.name] <= self.moment]
         remaining = [job for job in self.snapshot.active if self.ends[job.name] > self.moment]
         stopped = ((job, _after(job, Status.STOPPED, self.moment)) for job in ended if job.stopping)
         back = [after for _, after in stopped if after is not None and after.state in WAITING]
-        self._book(ended)
+        self._record_usage(ended)
         for job in ended:
             del self.ends[job.name]
             self.shrinking.pop(job.name, None)
@@ -157,7 +157,7 @@ class QueueSimulation:
         waiting = (*self.snapshot.waiting, *back)
         self.snapshot = replace(self.snapshot, active=tuple(remaining), waiting=waiting, warm=warm)
 
-    def _book(self, ended: Sequence[Job]) -> None:
+    def _record_usage(self, ended: Sequence[Job]) -> None:
         """What ended attempts have used, where anything depends on it."""
         policy, records = self.snapshot.policy, self.snapshot.records
         if policy.order is not Order.FAIR and all(share.budget is None for share in policy.shares.values()):
@@ -175,16 +175,16 @@ class QueueSimulation:
         self.ends[job.name] = _earlier(self.since + self.run_time(start.job), back)
         return _after(job, Status.IN_PROGRESS, self.since) or job
 
-    def _stepping_aside(self, job: Job, beneficiary: str) -> Job:
+    def _preempted(self, job: Job, beneficiary: str) -> Job:
         if job.checkpointed:
             self.left[job.name] = max(self.ends[job.name] - self.since, timedelta(0))
-        self.ends[job.name] = self.since + STOP_TAKES
+        self.ends[job.name] = self.since + STOP_DURATION
         self.shrinking.pop(job.name, None)
         return lifecycle.preempt(job, beneficiary, self.moment)
 
-    def _asked_to_shrink(self, resize: Resize) -> Job:
+    def _shrinking(self, resize: Resize) -> Job:
         """The job from when it is asked to give something back."""
-        at, until = self.moment, self.moment + STOP_TAKES
+        at, until = self.moment, self.moment + STOP_DURATION
         self.shrinking[resize.job.name] = until
         return lifecycle.resize(resize.job, resize.size, resize.cause, at, until=until, freed_for=resize.freed_for)
 
@@ -214,7 +214,7 @@ class QueueSimulation:
         )
 
     def _end(self, job: Job) -> datetime:
-        end = self.expect.end(job)
+        end = self.expected_ends.end(job)
         if not job.stopping:
             end = self.begun + self._scaled(job, end - self.begun)
         return _earlier(end, None if job.attempt is None else job.attempt.reclaimed_at)
@@ -222,7 +222,7 @@ class QueueSimulation:
     def _scaled(self, job: Job, span: timedelta) -> timedelta:
         """Where nothing has been learned yet, all that is known is that any part of the limit may be used."""
         unknown = not self.snapshot.records.history.kinds and job.image_work is None
-        return span * self.expect.quantile if unknown and self.expect.quantile < MEDIAN else span
+        return span * self.expected_ends.quantile if unknown and self.expected_ends.quantile < MEDIAN else span
 
 
 def _grain_of(snapshot: Snapshot) -> float:
@@ -232,7 +232,7 @@ def _grain_of(snapshot: Snapshot) -> float:
 
 def _shrunk_at(job: Job, now: datetime) -> datetime:
     """When a shrink that is under way is expected to be done."""
-    return max(lifecycle.resizing_of(job).asked_at + STOP_TAKES, now + OVERDUE)
+    return max(lifecycle.resizing_of(job).asked_at + STOP_DURATION, now + OVERDUE_GRACE)
 
 
 def _shrinks(job: Job) -> bool:
@@ -241,7 +241,7 @@ def _shrinks(job: Job) -> bool:
 
 def _gone(pool: WarmPool) -> datetime:
     """When a warm pool has given its units back."""
-    return pool.until if pool.ending_since is None else pool.ending_since + STOP_TAKES
+    return pool.until if pool.ending_since is None else pool.ending_since + STOP_DURATION
 
 
 def _earlier(one: datetime, other: datetime | None) -> datetime:

@@ -26,8 +26,7 @@ from typing import ClassVar
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.run_times import LARGE
-from trainmaster.planner.orders.rank import PreemptionRank
-from trainmaster.planner.orders.ranking import Ranking, Turn, gpus_of, in_order
+from trainmaster.planner.orders.ranking import PreemptionRank, Ranking, Turn, gpus_of, in_order
 
 FRESH_SMALL = 360_000.0
 """GPU-seconds up to which a smaller job is fresh: 100 GPU-hours."""
@@ -75,7 +74,7 @@ RECEIVED, WAIT, GPUS, FRESH_FOR = range(4)
 class Attained(Ranking):
     """Order and standing under `least-attained-service`."""
 
-    _standings: dict[str, PreemptionRank] = field(default_factory=dict)
+    _ranks: dict[str, PreemptionRank] = field(default_factory=dict)
     _accounts: dict[str, _Account] = field(default_factory=dict)
     _widths: dict[str, tuple[int, float]] = field(default_factory=dict)
     _medians: dict[Hashable, float] = field(default_factory=dict)
@@ -90,29 +89,29 @@ class Attained(Ranking):
     def __post_init__(self) -> None:
         self._patience = self.snapshot.policy.patience.total_seconds()
 
-    def standing(self, job: Job) -> PreemptionRank:
+    def rank(self, job: Job) -> PreemptionRank:
         """Priority, level, and how long it has waited: who outranks an equal may displace it."""
-        found = self._standings.get(job.name)
+        found = self._ranks.get(job.name)
         if found is None:
-            found = self._standings[job.name] = self._standing(job)
+            found = self._ranks[job.name] = self._rank(job)
         return found
 
-    def rank(self, job: Job) -> PreemptionRank:
+    def common_rank(self, job: Job) -> PreemptionRank:
         """The same without the wait."""
-        return (self._standings.get(job.name) or self.standing(job))[:2]
+        return (self._ranks.get(job.name) or self.rank(job))[:2]
 
     def in_order(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs in the order in which they are considered; the name makes it total."""
         ordered = in_order(jobs)
         if any(job.deadline is not None for job in ordered):
             return sorted(ordered, key=self.turn)
-        standings = list(map(self.standing, ordered))
-        places = sorted(range(len(ordered)), key=standings.__getitem__, reverse=True)
+        ranks = list(map(self.rank, ordered))
+        places = sorted(range(len(ordered)), key=ranks.__getitem__, reverse=True)
         return [ordered[place] for place in places]
 
     def turn(self, job: Job) -> Turn:
         """Sort key: priority, level, near deadlines, longest wait; then the usual order."""
-        priority, level, wait = self.standing(job)
+        priority, level, wait = self.rank(job)
         return (-priority, level != PATIENT, *self._urgency(job), -level, -wait, *job.order[1:])
 
     def holds(self, job: Job, units: Units, free: Units) -> bool:
@@ -120,13 +119,13 @@ class Attained(Ranking):
 
         Without that, ever new small jobs would start on what is free, and be protected for half an hour each.
         """
-        if self.standing(job)[1] not in (PATIENT, GUARANTEED) and self._account(job)[WAIT] < _HOLDS_FROM:
+        if self.rank(job)[1] not in (PATIENT, GUARANTEED) and self._account(job)[WAIT] < _HOLDS_FROM:
             return False
         return all(free.get(pool, 0) + self._displaceable(pool, job) >= count for pool, count in units.items())
 
     def strict(self, job: Job) -> bool:
         """Whether nobody of its standing may pass the job while it is blocked."""
-        return self.standing(job)[1] == PATIENT
+        return self.rank(job)[1] == PATIENT
 
     def _changes(self) -> Iterator[datetime]:
         if not self.snapshot.waiting:
@@ -140,7 +139,7 @@ class Attained(Ranking):
                 if (left := self._account(job)[FRESH_FOR] - job.worked) > 0:
                     yield attempt.started_at + timedelta(seconds=left)
 
-    def _standing(self, job: Job) -> PreemptionRank:
+    def _rank(self, job: Job) -> PreemptionRank:
         account = self._accounts.get(job.name) or self._opened(job)
         received, waited, gpus, fresh_for = account
         if gpus < LARGE and received < fresh_for and waited <= self._patience and not job.units:
@@ -223,7 +222,7 @@ class Attained(Ranking):
         allowed = int(HEAVIEST_PART * (history.large + len(large)))
         run = [(job, account[RECEIVED]) for job, account in large if account[RECEIVED] > 0] if allowed else []
         ranked = sorted(
-            (job for job, received in run if received > self._usual(job)),
+            (job for job, received in run if received > self._typical_run_times(job)),
             key=lambda job: (-self._weight(job), job.name),
         )
         waits = sorted(((account[WAIT], job.name) for job, account in large), reverse=True) if ranked else []
@@ -235,7 +234,7 @@ class Attained(Ranking):
                 return frozenset(job.name for job in ranked[:most] if self._account(job)[WAIT] <= bound)
         return frozenset()
 
-    def _usual(self, job: Job) -> float:
+    def _typical_run_times(self, job: Job) -> float:
         """Seconds that half of the jobs of its kind run; without end where nothing is known."""
         found = self._medians.get(job.traits)
         if found is None:
@@ -283,16 +282,16 @@ class Attained(Ranking):
         """Units of a pool that jobs hold which the job may displace now or when their half hour has passed."""
         if pool not in self._holders:
             held = sorted((self.at_work(each), each.units[pool]) for each in self._preemptible(pool))
-            self._holders[pool] = ([standing for standing, _ in held], [0, *accumulate(count for _, count in held)])
-        standings, sums = self._holders[pool]
-        return sums[bisect_left(standings, self.standing(job))]
+            self._holders[pool] = ([rank for rank, _ in held], [0, *accumulate(count for _, count in held)])
+        ranks, sums = self._holders[pool]
+        return sums[bisect_left(ranks, self.rank(job))]
 
     def _preemptible(self, pool: str) -> Iterator[Job]:
         return (job for job in self.snapshot.active if pool in job.units and job.preemptible and not job.stopping)
 
     def at_work(self, job: Job) -> PreemptionRank:
         """The job's standing at work once its half hour has passed: who outranks that may displace it."""
-        priority, level, wait = self.standing(job)
+        priority, level, wait = self.rank(job)
         if level == PINNED:
             account = self._account(job)
             level = self._level(job, account)

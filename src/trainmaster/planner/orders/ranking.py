@@ -20,8 +20,9 @@ from trainmaster.domain.jobs.run_times import LARGE
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Order
 from trainmaster.domain.times import NEVER
-from trainmaster.planner.orders.rank import PreemptionRank
 
+PreemptionRank = tuple[int, ...]
+"""(priority,) or (priority, level, wait): compared item by item, from the left; more is better."""
 Turn = tuple[object, ...]
 NOT_URGENT = (True, NEVER)
 """The urgency of a job without a deadline, or with a distant one."""
@@ -43,15 +44,15 @@ class Ranking:
     reserves: ClassVar[bool] = True
     """Whether blocked jobs are reserved for."""
 
-    def standing(self, job: Job) -> PreemptionRank:
+    def rank(self, job: Job) -> PreemptionRank:
         """The job's standing now."""
         return (job.priority,)
 
     def at_work(self, job: Job) -> PreemptionRank:
         """The standing that the job will have once it runs: what others would have to outrank to displace it then."""
-        return self.standing(job)
+        return self.rank(job)
 
-    def rank(self, job: Job) -> PreemptionRank:
+    def common_rank(self, job: Job) -> PreemptionRank:
         """The part of the job's standing that it has in common with others of its kind."""
         return (job.priority,)
 

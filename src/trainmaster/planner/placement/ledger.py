@@ -14,17 +14,17 @@ from trainmaster.domain.capacity.units import Units, covers, total
 from trainmaster.domain.capacity.warm_pools import counting
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
-from trainmaster.planner.orders.rank import PreemptionRank
+from trainmaster.planner.orders.ranking import PreemptionRank
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Units of the free and coming that are kept for a job, and until when; `standing` is that job's."""
+    """Units of the free and coming that are kept for a job, and until when; `rank` is that job's."""
 
     job: str
     units: Units
     until: datetime
-    standing: PreemptionRank
+    rank: PreemptionRank
     share: str
 
 
@@ -52,11 +52,11 @@ class Ledger:
         kept = self.claimed.get(pool, 0) - self.waived.get(pool, 0)
         return self.free.get(pool, 0) + self.coming.get(pool, 0) - kept
 
-    def could_ever(self, units: Units) -> bool:
+    def fits_when_empty(self, units: Units) -> bool:
         """Whether the pools could hold these units if nothing else ran."""
         return covers(self.caps, units)
 
-    def waive(self, standing: PreemptionRank, share: str | None) -> None:
+    def waive(self, rank: PreemptionRank, share: str | None) -> None:
         """Look at the pools as a job of this standing may: holds of those whom it outranks do not bind it.
 
         It could preempt such a holder the moment that started, so keeping the units from it would only cost the
@@ -64,7 +64,7 @@ class Ledger:
         """
         self.waived = {}
         for claim in self.holds.values():
-            if claim.standing < standing and share in (None, claim.share):
+            if claim.rank < rank and share in (None, claim.share):
                 for pool, count in claim.units.items():
                     self.waived[pool] = self.waived.get(pool, 0) + count
 
@@ -73,7 +73,7 @@ class Ledger:
         for pool, count in units.items():
             self.free[pool] = self.free.get(pool, 0) - count
 
-    def free_soon(self, units: Units, until: datetime) -> None:
+    def release_later(self, units: Units, until: datetime) -> None:
         """These units are on the way to be free, and count as coming until then."""
         for pool, count in units.items():
             self.coming[pool] = self.coming.get(pool, 0) + count
@@ -81,7 +81,7 @@ class Ledger:
 
     def claim(self, claim: Claim) -> None:
         """Keep units for a job against all that are considered after it."""
-        self.drop_claim(claim.job)
+        self.release_claim(claim.job)
         self.claims[claim.job] = claim
         for pool, count in claim.units.items():
             self.claims_on.setdefault(pool, {})[claim.job] = claim
@@ -92,7 +92,7 @@ class Ledger:
         self.claim(claim)
         self.holds[claim.job] = claim
 
-    def drop_claim(self, job: str) -> None:
+    def release_claim(self, job: str) -> None:
         """The job no longer needs units kept for it (it is being considered itself)."""
         self.holds.pop(job, None)
         claim = self.claims.pop(job, None)
@@ -100,30 +100,28 @@ class Ledger:
             del self.claims_on[pool][job]
             self.claimed[pool] -= count
 
-    def bar(self, job: Job, standing: PreemptionRank) -> None:
+    def bar(self, job: Job, rank: PreemptionRank) -> None:
         """The job waits on its pools: equals behind it must not pass it there (first in, first out).
 
         A pool that could never hold it is none of those: a job by resources may well be larger than some that cover it.
         """
-        possible = (units for units in job.demand.alternatives if self.could_ever(units))
+        possible = (units for units in job.demand.alternatives if self.fits_when_empty(units))
         for pool in (name for units in possible for name in units):
             barriers = self.barriers.setdefault(pool, {})
-            if job.share not in barriers or standing < barriers[job.share][0]:
-                barriers[job.share] = (standing, job)
+            if job.share not in barriers or rank < barriers[job.share][0]:
+                barriers[job.share] = (rank, job)
 
-    def barrier(
-        self, job: Job, standing: PreemptionRank, units: Units, *, owner: bool = False
-    ) -> tuple[str, Job] | None:
+    def barrier(self, job: Job, rank: PreemptionRank, units: Units, *, owner: bool = False) -> tuple[str, Job] | None:
         """The pool and the earlier job that this job may not pass on these units; None where it may.
 
-        `standing` is what the job will have at work. It may pass a blocked job of strictly higher standing as long as
+        `rank` is what the job will have at work. It may pass a blocked job of strictly higher standing as long as
         it is preemptible itself: that job can take the units back, so using them meanwhile delays nobody. An equal
         could not be put aside again. An owner, which stays within what its share owns, passes all jobs of other shares:
         it could take the units from them.
         """
         for pool in units:
             for share, (highest, first) in self.barriers.get(pool, {}).items():
-                if not (owner and share != job.share) and not (standing < highest and job.preemptible):
+                if not (owner and share != job.share) and not (rank < highest and job.preemptible):
                     return pool, first
         return None
 
@@ -153,5 +151,5 @@ def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:
     ]
     for units, since in [*leaving, *((pool.units, pool.ending_since) for pool in warm)]:
         if since is not None and since + snapshot.policy.hold_for > now:
-            ledger.free_soon(units, since + snapshot.policy.hold_for)
+            ledger.release_later(units, since + snapshot.policy.hold_for)
     return ledger

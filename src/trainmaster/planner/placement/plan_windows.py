@@ -15,11 +15,11 @@ from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.reasons.rules import PlanClosed
 from trainmaster.domain.times import clock
 
-NEARLY_ALL = 0.9
+SAFE_QUANTILE = 0.9
 """Of how many jobs of its kind one without checkpoints is expected to run no longer: it has one chance only."""
 CHECKPOINT_INTERVAL = timedelta(minutes=10)
 """How often a job is taken to save its work as long as nobody has seen it."""
-_CLOSED = {
+_UNUSABLE = {
     None: "SageMaker has not said yet when its training plan is usable",
     PlanStatus.PENDING: "its training plan is not paid for yet",
     PlanStatus.FAILED: "its training plan has failed",
@@ -42,13 +42,13 @@ def window_refusal(
         now: UTC.
         history: how long jobs of its kind run and take to start.
     """
-    return next((found for pool in _plans(units, pools) if (found := _closed(pool, job, now, history))), None)
+    return next((found for pool in _plans(units, pools) if (found := _refusal(pool, job, now, history))), None)
 
 
 def checkpoint_interval(job: Job) -> timedelta:
     """How often the job saves its work, as far as anybody has seen; the least time between two checkpoints."""
-    told = (job.earlier.saves_every, *(attempt.saves_every for attempt in job.attempts))
-    return min((span for span in told if span is not None), default=CHECKPOINT_INTERVAL)
+    intervals = (job.earlier.saves_every, *(attempt.saves_every for attempt in job.attempts))
+    return min((span for span in intervals if span is not None), default=CHECKPOINT_INTERVAL)
 
 
 def _plans(units: Units, pools: Mapping[str, Pool]) -> Iterator[Pool]:
@@ -56,20 +56,20 @@ def _plans(units: Units, pools: Mapping[str, Pool]) -> Iterator[Pool]:
     return (pool for pool in found if pool.kind is Kind.TRAINING_PLAN)
 
 
-def _closed(pool: Pool, job: Job, now: datetime, history: History) -> PlanClosed | None:
-    if pool.plan_status in _CLOSED:
-        return PlanClosed(pool.name, None, _CLOSED[pool.plan_status])
+def _refusal(pool: Pool, job: Job, now: datetime, history: History) -> PlanClosed | None:
+    if pool.plan_status in _UNUSABLE:
+        return PlanClosed(pool.name, None, _UNUSABLE[pool.plan_status])
     if pool.starts_at is not None and now < pool.starts_at:
         return PlanClosed(pool.name, pool.starts_at, "its training plan is not active yet")
     if pool.ends_at is not None and now >= pool.ends_at:
         # Where more capacity is reserved, asking SageMaker again will show it.
         return PlanClosed(pool.name, None, "its training plan has ended")
-    if pool.reclaimed_at is not None and now + _needed(job, history) > pool.reclaimed_at:
+    if pool.reclaimed_at is not None and now + _min_time(job, history) > pool.reclaimed_at:
         return PlanClosed(pool.name, None, _too_late(job, pool.reclaimed_at))
     return None
 
 
-def _needed(job: Job, history: History) -> timedelta:
+def _min_time(job: Job, history: History) -> timedelta:
     """How long the job holds units before its work there cannot be lost any more."""
     startup = timedelta(seconds=history.startup(job))
     if job.checkpointed:
@@ -79,7 +79,7 @@ def _needed(job: Job, history: History) -> timedelta:
 
 def _run_time(job: Job, history: History) -> timedelta:
     """How long one attempt of it runs from the beginning."""
-    seconds = history.run_time(job, 0.0, NEARLY_ALL)
+    seconds = history.run_time(job, 0.0, SAFE_QUANTILE)
     return job.max_runtime if seconds is None else min(timedelta(seconds=seconds), job.max_runtime)
 
 

@@ -15,9 +15,9 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import FailureClass, default_retries
 
-OWN = timedelta(days=1)
+OWN_MEMORY = timedelta(days=1)
 """How long a job remembers where its tries met nothing: longer than it takes to try all of its pools in turn."""
-_Met = dict[int, datetime]
+_RefusedCounts = dict[int, datetime]
 """When so many instances were last not to be had."""
 
 
@@ -32,18 +32,18 @@ class CapacityShortages:
 
     snapshot: Snapshot
     now: datetime
-    _met: dict[str, _Met] | None = None
-    _stocks: dict[str, str] = field(default_factory=dict)
+    _refused: dict[str, _RefusedCounts] | None = None
+    _sources: dict[str, str] = field(default_factory=dict)
 
-    def least(self, job: Job, alternatives: Sequence[Units]) -> Sequence[Units]:
+    def without_shortage(self, job: Job, alternatives: Sequence[Units]) -> Sequence[Units]:
         """Those that have not lately been lacking, in their order; where all have, those of which it is longest ago.
 
         What is held for the job is among them: somebody has just left it.
         """
-        own, others = self._own(job), self._of_others()
-        if not own and not others:
+        own_refusals, others_refusals = self._own_refusals(job), self._others_refusals()
+        if not own_refusals and not others_refusals:
             return alternatives
-        times = [self._since(units, own, others) for units in alternatives]
+        times = [self._since(units, own_refusals, others_refusals) for units in alternatives]
         known = [at for at in times if at is not None]
         first = min(known) if len(known) == len(times) else None
         held = None if job.hold is None else job.hold.units
@@ -51,16 +51,23 @@ class CapacityShortages:
 
     def since(self, job: Job, units: Units) -> datetime | None:
         """When such units last turned out not to be there for this job; None where they did not lately."""
-        return self._since(units, self._own(job), self._of_others())
+        return self._since(units, self._own_refusals(job), self._others_refusals())
 
-    def _since(self, units: Units, own: Mapping[str, datetime], others: Mapping[str, _Met]) -> datetime | None:
+    def _since(
+        self, units: Units, own_refusals: Mapping[str, datetime], others_refusals: Mapping[str, _RefusedCounts]
+    ) -> datetime | None:
         """When such units last turned out not to be there; None where nobody was lately refused as much of them."""
-        wanted = [(self._stock(pool), count) for pool, count in units.items()]
-        found = [own[stock] for stock, _ in wanted if stock in own]
-        found += [at for stock, count in wanted for refused, at in others.get(stock, {}).items() if refused <= count]
+        wanted = [(self._source(pool), count) for pool, count in units.items()]
+        found = [own_refusals[source_name] for source_name, _ in wanted if source_name in own_refusals]
+        found += [
+            at
+            for source_name, count in wanted
+            for refused, at in others_refusals.get(source_name, {}).items()
+            if refused <= count
+        ]
         return max(found, default=None)
 
-    def _own(self, job: Job) -> dict[str, datetime]:
+    def _own_refusals(self, job: Job) -> dict[str, datetime]:
         """Where the job's last tries have met nothing, up to the last that met something else."""
         found: dict[str, datetime] = {}
         for attempt in reversed(job.attempts):
@@ -69,43 +76,43 @@ class CapacityShortages:
             # Several pools of one attempt may have the same instances.
             newest: dict[str, datetime] = {}
             for pool, at in attempt.lacking.items():
-                if at > self.now - OWN:
-                    stock = self._stock(pool)
-                    newest[stock] = max(newest.get(stock, at), at)
+                if at > self.now - OWN_MEMORY:
+                    source_name = self._source(pool)
+                    newest[source_name] = max(newest.get(source_name, at), at)
             found = newest | found
         return found
 
-    def _of_others(self) -> dict[str, _Met]:
+    def _others_refusals(self) -> dict[str, _RefusedCounts]:
         """By where they come from; no older than the longest that a job waits for its next try."""
-        if self._met is None:
+        if self._refused is None:
             retries = {**default_retries(), **self.snapshot.policy.retries}
             after = self.now - retries[FailureClass.CAPACITY].longest
-            self._met = {}
+            self._refused = {}
             for job in (*self.snapshot.active, *self.snapshot.waiting):
                 # Nearly no job of a deep queue has been tried.
                 if job.attempt is not None:
-                    self._note(job, after, self._met)
-        return self._met
+                    self._record(job, after, self._refused)
+        return self._refused
 
-    def _note(self, job: Job, after: datetime, met: dict[str, _Met]) -> None:
+    def _record(self, job: Job, after: datetime, refused_counts: dict[str, _RefusedCounts]) -> None:
         for attempt in reversed(job.attempts):
             for pool, at in attempt.lacking.items():
-                count = attempt.units.get(pool, 0) if attempt.turned_down.get(pool) != at else _most(job, pool)
+                count = attempt.units.get(pool, 0) if attempt.turned_down.get(pool) != at else _max_requested(job, pool)
                 if at > after and count:
-                    of_stock = met.setdefault(self._stock(pool), {})
+                    of_stock = refused_counts.setdefault(self._source(pool), {})
                     of_stock[count] = max(of_stock.get(count, at), at)
             if attempt.created_at <= after:
                 return
 
-    def _stock(self, pool: str) -> str:
+    def _source(self, pool: str) -> str:
         """Where AWS takes a pool's instances from: the same for several pools of one type and kind."""
-        if pool not in self._stocks:
+        if pool not in self._sources:
             known = self.snapshot.pools.get(pool)
-            self._stocks[pool] = pool if known is None else _stock_of(known)
-        return self._stocks[pool]
+            self._sources[pool] = pool if known is None else _source_of(known)
+        return self._sources[pool]
 
 
-def _most(job: Job, pool: str) -> int:
+def _max_requested(job: Job, pool: str) -> int:
     """The most that a start of the job may have asked of the pool; 0 where its demand no longer tells.
 
     A start that left its number to a later one has left no count.
@@ -117,7 +124,7 @@ def _most(job: Job, pool: str) -> int:
     return max((units[pool] for units in job.demand.alternatives if pool in units), default=job.demand.instances)
 
 
-def _stock_of(pool: Pool) -> str:
+def _source_of(pool: Pool) -> str:
     """That of an endpoint has no instances."""
     if pool.kind is Kind.ENDPOINT:
         return pool.name

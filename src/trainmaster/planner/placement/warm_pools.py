@@ -14,14 +14,14 @@ from trainmaster.domain.capacity.warm_pools import WarmPool, counting
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
 
-PASSED_FOR = timedelta(hours=1)
+MAX_PASSED = timedelta(hours=1)
 """How long a job waits until none of its equals passes it any more because of a warm pool."""
 MARGIN = timedelta(seconds=60)
 """A warm pool that ends sooner than this may be gone when SageMaker gets the request."""
 
 
 @dataclass(frozen=True, slots=True)
-class InTheWay:
+class WarmPoolsToEnd:
     """What ending warm pools would bring for a job, and what it would still lack after that.
 
     Attributes:
@@ -44,7 +44,7 @@ class WarmPools:
 
     now: datetime
     pools: Mapping[str, Pool]
-    kept: Units
+    held_units: Units
     ending: tuple[WarmPool, ...]
     _idle: dict[str, WarmPool]
 
@@ -56,7 +56,7 @@ class WarmPools:
         return cls(
             now=now,
             pools=snapshot.pools,
-            kept=total(pool.units for pool in held),
+            held_units=total(pool.units for pool in held),
             ending=tuple(pool for pool in held if pool.ending_since is not None),
             _idle={pool.training_job_name: pool for pool in idle},
         )
@@ -72,20 +72,20 @@ class WarmPools:
         """A job starts on it."""
         self._idle.pop(pool.training_job_name, None)
 
-    def first(self, equals: Sequence[Job]) -> list[Job]:
+    def matching_first(self, equals: Sequence[Job]) -> list[Job]:
         """Jobs of equal standing with those first that match an idle warm pool, one for each; else in the same order.
 
         Their starts take nothing from the others, and spare a warm pool that would otherwise be ended. They do not pass
-        a job that has waited for `PASSED_FOR`, so that a stream of them starves nobody.
+        a job that has waited for `MAX_PASSED`, so that a stream of them starves nobody.
         """
         taken: dict[str, str] = {}
         for job in equals if self._idle else ():
             if len(taken) < len(self._idle) and (pool := self._match_any(job, taken)) is not None:
                 taken[pool.training_job_name] = job.name
         warm = set(taken.values())
-        return sorted(equals, key=lambda job: job.name not in warm and self.now - job.entry_time < PASSED_FOR)
+        return sorted(equals, key=lambda job: job.name not in warm and self.now - job.entry_time < MAX_PASSED)
 
-    def in_the_way(self, job: Job, missing: Units) -> InTheWay:
+    def pools_to_end(self, job: Job, missing: Units) -> WarmPoolsToEnd:
         """Idle warm pools whose end brings the job nearer to what it lacks: no more of them than needed.
 
         Those of the least priority go first, then those that end soonest by themselves. One that a job of higher
@@ -97,30 +97,30 @@ class WarmPools:
             if pool.priority <= job.priority and any(wanted.get(name, 0) > 0 for name in pool.units):
                 taken.append(pool)
                 wanted = {name: count - pool.units.get(name, 0) for name, count in wanted.items()}
-        needed = _without_needless(taken, missing)
-        return InTheWay(needed, _lacking(missing, needed))
+        needed = _drop_redundant(taken, missing)
+        return WarmPoolsToEnd(needed, _still_missing(missing, needed))
 
     def end(self, pools: Iterable[WarmPool]) -> None:
         """These are being ended; nobody else may count on them."""
         for pool in pools:
             self._idle.pop(pool.training_job_name, None)
 
-    def _match(self, job: Job, units: Units, besides: Container[str]) -> WarmPool | None:
+    def _match(self, job: Job, units: Units, excluded: Container[str]) -> WarmPool | None:
         if not self._idle or not job.fit or any(self._is_spot(name) for name in units):
             return None
         fitting = (pool for pool in self._idle.values() if pool.fit == job.fit and dict(pool.units) == dict(units))
-        return next((pool for pool in fitting if pool.training_job_name not in besides), None)
+        return next((pool for pool in fitting if pool.training_job_name not in excluded), None)
 
-    def _match_any(self, job: Job, besides: Container[str]) -> WarmPool | None:
+    def _match_any(self, job: Job, excluded: Container[str]) -> WarmPool | None:
         """The same for whatever the job could run on."""
-        found = (self._match(job, units, besides) for units in job.demand.alternatives)
+        found = (self._match(job, units, excluded) for units in job.demand.alternatives)
         return next((pool for pool in found if pool is not None), None)
 
     def _is_spot(self, name: str) -> bool:
         return name in self.pools and self.pools[name].kind is Kind.SPOT
 
 
-def left_over(snapshot: Snapshot) -> tuple[WarmPool, ...]:
+def stranded_warm_pools(snapshot: Snapshot) -> tuple[WarmPool, ...]:
     """Warm pools that nobody may start on any more, since pools that they are of are being drained: to be ended."""
     draining = {name for name, pool in snapshot.pools.items() if pool.draining}
     free = (pool for pool in snapshot.warm if pool.used_by is None and pool.ending_since is None)
@@ -136,18 +136,18 @@ def _age(pool: WarmPool) -> tuple[datetime, str]:
     return (pool.until, pool.training_job_name)
 
 
-def _lacking(missing: Units, pools: Iterable[WarmPool]) -> dict[str, int]:
+def _still_missing(missing: Units, pools: Iterable[WarmPool]) -> dict[str, int]:
     brought = total(pool.units for pool in pools)
     left = {name: count - brought.get(name, 0) for name, count in missing.items()}
     return {name: count for name, count in left.items() if count > 0}
 
 
-def _without_needless(taken: Sequence[WarmPool], missing: Units) -> tuple[WarmPool, ...]:
+def _drop_redundant(taken: Sequence[WarmPool], missing: Units) -> tuple[WarmPool, ...]:
     """Spare each pool without which as much is still brought of what is missing, from the last taken back."""
-    kept = list(taken)
-    least = _lacking(missing, kept)
+    held_units = list(taken)
+    least = _still_missing(missing, held_units)
     for pool in reversed(taken):
-        without = [other for other in kept if other is not pool]
-        if _lacking(missing, without) == least:
-            kept = without
-    return tuple(kept)
+        without = [other for other in held_units if other is not pool]
+        if _still_missing(missing, without) == least:
+            held_units = without
+    return tuple(held_units)

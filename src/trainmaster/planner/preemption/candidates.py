@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
-from trainmaster.planner.orders.rank import PreemptionRank
+from trainmaster.planner.orders.ranking import PreemptionRank
 
 Permits = Callable[[Job, Sequence[Job]], bool]
 """Whether a victim may be taken, given those taken before it. It may hang on anything, but:
@@ -23,7 +23,7 @@ the more of other shares are taken, the fewer are permitted, and the more of the
 newcomer's share it permits a lower standing wherever it permits a better one; of another share's jobs that hold the
 same units, the one of lower priority, then the newer one, wherever it permits the other.
 """
-Kind = tuple[str, tuple[tuple[str, int], ...]]
+BucketKey = tuple[str, tuple[tuple[str, int], ...]]
 """A share, and the units that jobs of it hold."""
 
 
@@ -33,22 +33,22 @@ class Candidate:
 
     job: Job
     units: Units
-    standing: PreemptionRank
+    rank: PreemptionRank
     cost: float
     until: datetime | None = None
 
     @property
     def order(self) -> tuple[PreemptionRank, float, str]:
         """The order in which candidates are asked for and listed; total, since the name is in it."""
-        return self.standing, self.cost, self.job.name
+        return self.rank, self.cost, self.job.name
 
     @property
-    def kind(self) -> Kind:
+    def bucket_key(self) -> BucketKey:
         """Candidates of one kind and standing differ in cost only."""
         return self.job.share, tuple(sorted(self.units.items()) if len(self.units) > 1 else self.units.items())
 
 
-def useful(candidate: Candidate, missing: Units) -> int:
+def max_useful(candidate: Candidate, missing: Units) -> int:
     """How many candidates that hold the same units could be of use together."""
     return max(-(-count // candidate.units[pool]) for pool, count in missing.items() if pool in candidate.units)
 
@@ -58,37 +58,37 @@ class CumulativeUnits:
     """How many units are held up to each standing."""
 
     totals: dict[PreemptionRank, int] = field(default_factory=dict)
-    _standings: list[PreemptionRank] = field(default_factory=list)
+    _ranks: list[PreemptionRank] = field(default_factory=list)
     _sums: list[int] | None = None
 
-    def add(self, standing: PreemptionRank, count: int) -> None:
+    def add(self, rank: PreemptionRank, count: int) -> None:
         """That many more (or fewer) units at a standing."""
-        if standing not in self.totals:
-            self.totals[standing] = 0
-            self._standings.append(standing)
-        self.totals[standing] += count
+        if rank not in self.totals:
+            self.totals[rank] = 0
+            self._ranks.append(rank)
+        self.totals[rank] += count
         self._sums = None
 
-    def up_to(self, standing: PreemptionRank) -> int:
+    def up_to(self, rank: PreemptionRank) -> int:
         """Units at this standing and below."""
-        index = bisect_right(self.standings, standing)
-        return self._settled()[index - 1] if index else 0
+        index = bisect_right(self.ranks, rank)
+        return self._sums_by_rank()[index - 1] if index else 0
 
-    def reaching(self, count: int) -> PreemptionRank | None:
+    def rank_reaching(self, count: int) -> PreemptionRank | None:
         """The lowest standing up to which there are this many units; None where all are fewer."""
-        index = bisect_left(self._settled(), count)
-        return self._standings[index] if index < len(self._standings) else None
+        index = bisect_left(self._sums_by_rank(), count)
+        return self._ranks[index] if index < len(self._ranks) else None
 
     @property
-    def standings(self) -> list[PreemptionRank]:
+    def ranks(self) -> list[PreemptionRank]:
         """All standings, lowest first."""
-        self._settled()
-        return self._standings
+        self._sums_by_rank()
+        return self._ranks
 
-    def _settled(self) -> list[int]:
+    def _sums_by_rank(self) -> list[int]:
         if self._sums is None:
-            self._standings.sort()
-            self._sums = list(accumulate(self.totals[standing] for standing in self._standings))
+            self._ranks.sort()
+            self._sums = list(accumulate(self.totals[rank] for rank in self._ranks))
         return self._sums
 
 
@@ -96,59 +96,59 @@ class CumulativeUnits:
 class CandidateBucket:
     """The candidates of one pool and one kind, by standing; at each standing in the order in which they came."""
 
-    steps: CumulativeUnits = field(default_factory=CumulativeUnits)
-    levels: dict[PreemptionRank, list[Candidate]] = field(default_factory=dict)
-    _weakest: list[Candidate] | None = None
+    units_by_rank: CumulativeUnits = field(default_factory=CumulativeUnits)
+    by_rank: dict[PreemptionRank, list[Candidate]] = field(default_factory=dict)
+    _in_reclaim_order: list[Candidate] | None = None
 
     @classmethod
     def of(cls, candidates: Iterable[Candidate], pool: str) -> CandidateBucket:
         """A shelf of a pool with these, the cheapest in front."""
-        shelf = cls()
+        bucket = cls()
         for candidate in sorted(candidates, key=lambda c: c.order):
-            shelf.add(candidate, candidate.units[pool])
-        return shelf
+            bucket.add(candidate, candidate.units[pool])
+        return bucket
 
     def add(self, candidate: Candidate, count: int) -> None:
         """Put a candidate behind those of its standing."""
-        self.steps.add(candidate.standing, count)
-        self.levels.setdefault(candidate.standing, []).append(candidate)
-        self._weakest = None
+        self.units_by_rank.add(candidate.rank, count)
+        self.by_rank.setdefault(candidate.rank, []).append(candidate)
+        self._in_reclaim_order = None
 
     def drop(self, candidate: Candidate, count: int) -> None:
         """Take a candidate away."""
-        self.steps.add(candidate.standing, -count)
-        self.levels[candidate.standing].remove(candidate)
-        self._weakest = None
+        self.units_by_rank.add(candidate.rank, -count)
+        self.by_rank[candidate.rank].remove(candidate)
+        self._in_reclaim_order = None
 
-    def by_standing(self) -> tuple[Candidate, Candidate] | None:
+    def rank_extremes(self) -> tuple[Candidate, Candidate] | None:
         """One of the lowest and one of the best standing; None where nobody is left."""
-        standings = [standing for standing in self.steps.standings if self.levels[standing]]
-        return (self.levels[standings[0]][0], self.levels[standings[-1]][0]) if standings else None
+        ranks = [rank for rank in self.units_by_rank.ranks if self.by_rank[rank]]
+        return (self.by_rank[ranks[0]][0], self.by_rank[ranks[-1]][0]) if ranks else None
 
-    def by_weakness(self) -> list[Candidate]:
+    def in_reclaim_order(self) -> list[Candidate]:
         """All of them, in the order in which another share would be permitted to take them."""
-        if self._weakest is None:
-            self._weakest = sorted(self.up_to(None), key=weakness, reverse=True)
-        return self._weakest
+        if self._in_reclaim_order is None:
+            self._in_reclaim_order = sorted(self.up_to(None), key=reclaim_order, reverse=True)
+        return self._in_reclaim_order
 
     def up_to(self, limit: PreemptionRank | None) -> list[Candidate]:
         """All candidates of a standing of at most this."""
-        standings = self.steps.standings
-        end = len(standings) if limit is None else bisect_right(standings, limit)
-        return [candidate for standing in standings[:end] for candidate in self.levels[standing]]
+        ranks = self.units_by_rank.ranks
+        end = len(ranks) if limit is None else bisect_right(ranks, limit)
+        return [candidate for rank in ranks[:end] for candidate in self.by_rank[rank]]
 
-    def few(self, limit: PreemptionRank, count: int, *, weakest: bool = False) -> Iterator[Candidate]:
+    def first_of_each_rank(self, limit: PreemptionRank, count: int, *, weakest: bool = False) -> Iterator[Candidate]:
         """The first few of each standing up to a limit; and, if wanted, the weakest few."""
-        for standing in self.steps.standings:
-            if standing > limit:
+        for rank in self.units_by_rank.ranks:
+            if rank > limit:
                 return
-            level = self.levels[standing]
+            level = self.by_rank[rank]
             yield from level[:count]
             if weakest and len(level) > count:
-                yield from nlargest(count, level, key=weakness)
+                yield from nlargest(count, level, key=reclaim_order)
 
 
-def weakness(candidate: Candidate) -> tuple[int, datetime, str]:
+def reclaim_order(candidate: Candidate) -> tuple[int, datetime, str]:
     """The higher, the sooner a job is permitted to be taken from its share: low priority, then late start."""
     attempt = candidate.job.attempt
     since = candidate.job.entry_time if attempt is None else attempt.created_at

@@ -11,10 +11,17 @@ from dataclasses import dataclass, field
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
-from trainmaster.planner.orders.rank import PreemptionRank
-from trainmaster.planner.preemption.candidates import Candidate, CandidateBucket, CumulativeUnits, Kind, Permits, useful
+from trainmaster.planner.orders.ranking import PreemptionRank
+from trainmaster.planner.preemption.candidates import (
+    BucketKey,
+    Candidate,
+    CandidateBucket,
+    CumulativeUnits,
+    Permits,
+    max_useful,
+)
 
-Part = tuple[CandidateBucket, PreemptionRank]
+EligiblePart = tuple[CandidateBucket, PreemptionRank]
 """A shelf, and the standing up to which a newcomer may have what is on it."""
 
 
@@ -31,10 +38,10 @@ class Preemptor:
     """
 
     share: str
-    standing: PreemptionRank
+    rank: PreemptionRank
     missing: Units
     permits: Permits | None = None
-    alike: Hashable = None
+    permit_key: Hashable = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,28 +54,32 @@ class EligibleCandidates:
     """
 
     cutoff: PreemptionRank
-    parts: Sequence[Part]
+    parts: Sequence[EligiblePart]
 
     def candidates(self, missing: Units) -> list[Candidate]:
         """Those up to the cutoff that may be needed: of those alike and of equal standing the cheapest few."""
-        return self._each(lambda shelf, limit: shelf.few(min(self.cutoff, limit), _few_of(shelf, missing)))
+        return self._collect(
+            lambda bucket, limit: bucket.first_of_each_rank(min(self.cutoff, limit), _max_useful_of(bucket, missing))
+        )
 
-    def weak(self, missing: Units) -> list[Candidate]:
+    def for_search(self, missing: Units) -> list[Candidate]:
         """Those of any standing that may be needed where some would not be permitted after others."""
-        return self._each(lambda shelf, limit: shelf.few(limit, _few_of(shelf, missing), weakest=True))
+        return self._collect(
+            lambda bucket, limit: bucket.first_of_each_rank(limit, _max_useful_of(bucket, missing), weakest=True)
+        )
 
-    def every(self) -> list[Candidate]:
+    def all_of_any_rank(self) -> list[Candidate]:
         """All of any standing."""
-        return self._each(lambda shelf, limit: shelf.up_to(limit))
+        return self._collect(lambda bucket, limit: bucket.up_to(limit))
 
-    def _each(self, of: Callable[[CandidateBucket, PreemptionRank], Iterable[Candidate]]) -> list[Candidate]:
+    def _collect(self, of: Callable[[CandidateBucket, PreemptionRank], Iterable[Candidate]]) -> list[Candidate]:
         """Each once, though it may be on the shelves of several pools."""
-        return list({c.job.name: c for shelf, limit in self.parts for c in of(shelf, limit)}.values())
+        return list({c.job.name: c for bucket, limit in self.parts for c in of(bucket, limit)}.values())
 
 
-def _few_of(shelf: CandidateBucket, missing: Units) -> int:
-    some = next((level[0] for level in shelf.levels.values() if level), None)
-    return 0 if some is None else useful(some, missing)
+def _max_useful_of(bucket: CandidateBucket, missing: Units) -> int:
+    permitted = next((level[0] for level in bucket.by_rank.values() if level), None)
+    return 0 if permitted is None else max_useful(permitted, missing)
 
 
 @dataclass(slots=True)
@@ -76,47 +87,47 @@ class CandidateIndex:
     """Candidates by pool; one that holds units of several pools is found under each of them."""
 
     candidates: list[Candidate]
-    steps: dict[str, CumulativeUnits] = field(default_factory=dict)
-    _kinds: dict[str, dict[Kind, CandidateBucket]] | None = None
-    _others: dict[Hashable, list[Part]] = field(default_factory=dict)
-    _reaches: dict[Hashable, EligibleCandidates | None] = field(default_factory=dict)
+    units_by_rank: dict[str, CumulativeUnits] = field(default_factory=dict)
+    _buckets: dict[str, dict[BucketKey, CandidateBucket]] | None = None
+    _parts_of_others: dict[Hashable, list[EligiblePart]] = field(default_factory=dict)
+    _eligible: dict[Hashable, EligibleCandidates | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, candidates: Iterable[Candidate]) -> CandidateIndex:
         """Shelves with these candidates; those that come first are found first."""
-        shelves = cls(list(candidates))
-        steps = shelves.steps
-        for candidate in shelves.candidates:
+        index = cls(list(candidates))
+        units_by_rank = index.units_by_rank
+        for candidate in index.candidates:
             for pool, count in candidate.units.items():
-                if pool not in steps:
-                    steps[pool] = CumulativeUnits()
-                steps[pool].add(candidate.standing, count)
-        return shelves
+                if pool not in units_by_rank:
+                    units_by_rank[pool] = CumulativeUnits()
+                units_by_rank[pool].add(candidate.rank, count)
+        return index
 
     @property
-    def kinds(self) -> dict[str, dict[Kind, CandidateBucket]]:
+    def buckets(self) -> dict[str, dict[BucketKey, CandidateBucket]]:
         """The shelves by pool and kind; put up only when sums do not say already that nobody can be had."""
-        if self._kinds is None:
-            self._kinds = {}
+        if self._buckets is None:
+            self._buckets = {}
             for candidate in self.candidates:
-                kind = candidate.kind
+                key = candidate.bucket_key
                 for pool, count in candidate.units.items():
-                    shelves = self._kinds.setdefault(pool, {})
-                    if kind not in shelves:
-                        shelves[kind] = CandidateBucket()
-                    shelves[kind].add(candidate, count)
-        return self._kinds
+                    index = self._buckets.setdefault(pool, {})
+                    if key not in index:
+                        index[key] = CandidateBucket()
+                    index[key].add(candidate, count)
+        return self._buckets
 
     def drop(self, candidate: Candidate) -> None:
         """Remove a candidate."""
-        self._others.clear()
-        self._reaches.clear()
-        kinds = self.kinds
+        self._parts_of_others.clear()
+        self._eligible.clear()
+        buckets = self.buckets
         for pool, count in candidate.units.items():
-            self.steps[pool].add(candidate.standing, -count)
-            kinds[pool][candidate.kind].drop(candidate, count)
+            self.units_by_rank[pool].add(candidate.rank, -count)
+            buckets[pool][candidate.bucket_key].drop(candidate, count)
 
-    def reach(self, preemptor: Preemptor) -> EligibleCandidates | None:
+    def eligible(self, preemptor: Preemptor) -> EligibleCandidates | None:
         """Where the newcomer finds all that it lacks; None where all that it may have is not enough.
 
         The same value for newcomers that find the same, until somebody is dropped.
@@ -126,97 +137,107 @@ class CandidateIndex:
         if cutoff is None:
             return None
         if preemptor.permits is not None:
-            return self._among(preemptor, preemptor.permits, ()) or self._after_its_own(preemptor, preemptor.permits)
-        if cutoff >= preemptor.standing:
+            return self._eligible_after(preemptor, preemptor.permits, ()) or self._after_own_share(
+                preemptor, preemptor.permits
+            )
+        if cutoff >= preemptor.rank:
             return None
         key = (cutoff, *sorted(missing.items()))
-        if key not in self._reaches:
-            shelves = [shelf for pool in missing for shelf in self.kinds[pool].values()]
-            self._reaches[key] = EligibleCandidates(cutoff, [(shelf, cutoff) for shelf in shelves])
-        return self._reaches[key]
+        if key not in self._eligible:
+            index = [bucket for pool in missing for bucket in self.buckets[pool].values()]
+            self._eligible[key] = EligibleCandidates(cutoff, [(bucket, cutoff) for bucket in index])
+        return self._eligible[key]
 
-    def _among(self, preemptor: Preemptor, permits: Permits, taken: Sequence[Job]) -> EligibleCandidates | None:
+    def _eligible_after(
+        self, preemptor: Preemptor, permits: Permits, taken: Sequence[Job]
+    ) -> EligibleCandidates | None:
         """What the newcomer can reach once these are taken."""
         parts = {pool: list(self._permitted(pool, preemptor, permits, taken)) for pool in preemptor.missing}
-        if preemptor.alike is None or taken:
-            return self._of(parts, preemptor.missing)
-        # These shelves live as long as this key: those of other shares are kept in `_others`.
-        found = [(id(shelf), limit) for each in parts.values() for shelf, limit in each]
-        key = (preemptor.alike, *preemptor.missing.items(), *found)
-        if key not in self._reaches:
-            self._reaches[key] = self._of(parts, preemptor.missing)
-        return self._reaches[key]
+        if preemptor.permit_key is None or taken:
+            return self._combine(parts, preemptor.missing)
+        # These shelves live as long as this key: those of other shares are kept in `_parts_of_others`.
+        found = [(id(bucket), limit) for each in parts.values() for bucket, limit in each]
+        key = (preemptor.permit_key, *preemptor.missing.items(), *found)
+        if key not in self._eligible:
+            self._eligible[key] = self._combine(parts, preemptor.missing)
+        return self._eligible[key]
 
-    def _of(self, parts: Mapping[str, Sequence[Part]], missing: Units) -> EligibleCandidates | None:
+    def _combine(self, parts: Mapping[str, Sequence[EligiblePart]], missing: Units) -> EligibleCandidates | None:
         """The reach over these parts, by pool; None where they are not enough."""
-        reached = [self._reaching(pool, count, parts[pool]) for pool, count in missing.items()]
-        found = [cutoff for cutoff in reached if cutoff is not None]
+        cutoffs = [self._rank_reaching(pool, count, parts[pool]) for pool, count in missing.items()]
+        found = [cutoff for cutoff in cutoffs if cutoff is not None]
         return (
             EligibleCandidates(max(found), [part for pool in missing for part in parts[pool]])
-            if found == reached
+            if found == cutoffs
             else None
         )
 
-    def _after_its_own(self, preemptor: Preemptor, permits: Permits) -> EligibleCandidates | None:
+    def _after_own_share(self, preemptor: Preemptor, permits: Permits) -> EligibleCandidates | None:
         """The same with those of its own share taken first, where they alone are not enough.
 
         That brings the share down to its own, which may entitle it to take the rest from others (Kueue #14122).
         """
-        limit = below(preemptor.standing)
+        limit = below(preemptor.rank)
         own = {
-            pool: [shelf for kind, shelf in self.kinds[pool].items() if kind[0] == preemptor.share]
+            pool: [bucket for key, bucket in self.buckets[pool].items() if key[0] == preemptor.share]
             for pool in preemptor.missing
         }
-        if all(sum(s.steps.up_to(limit) for s in own[pool]) >= count for pool, count in preemptor.missing.items()):
+        if all(
+            sum(s.units_by_rank.up_to(limit) for s in own[pool]) >= count for pool, count in preemptor.missing.items()
+        ):
             return None
-        jobs = {c.job.name: c.job for shelves in own.values() for shelf in shelves for c in shelf.up_to(limit)}
-        return self._among(preemptor, permits, list(jobs.values())) if jobs else None
+        jobs = {c.job.name: c.job for index in own.values() for bucket in index for c in bucket.up_to(limit)}
+        return self._eligible_after(preemptor, permits, list(jobs.values())) if jobs else None
 
     def _cutoff(self, missing: Units) -> PreemptionRank | None:
         """The lowest standing up to which all candidates together free `missing`; None where not even all do."""
         cutoff: PreemptionRank = ()
         for pool, count in missing.items():
-            reached = self.steps[pool].reaching(count) if pool in self.steps else None
+            reached = self.units_by_rank[pool].rank_reaching(count) if pool in self.units_by_rank else None
             if reached is None:
                 return None
             cutoff = max(cutoff, reached)
         return cutoff
 
-    def _permitted(self, pool: str, preemptor: Preemptor, permits: Permits, taken: Sequence[Job]) -> Iterator[Part]:
+    def _permitted(
+        self, pool: str, preemptor: Preemptor, permits: Permits, taken: Sequence[Job]
+    ) -> Iterator[EligiblePart]:
         """The shelves of a pool on which there is anybody whom the newcomer may have, each with the limit of that."""
-        for kind, shelf in self.kinds[pool].items():
-            ends = shelf.by_standing() if kind[0] == preemptor.share else None
+        for key, bucket in self.buckets[pool].items():
+            ends = bucket.rank_extremes() if key[0] == preemptor.share else None
             if ends is not None and permits(ends[0].job, ()):
-                yield shelf, ends[1].standing if permits(ends[1].job, ()) else below(preemptor.standing)
-        key = (preemptor.alike, pool, *preemptor.missing)
-        if taken or preemptor.alike is None:
-            yield from self._of_others(pool, preemptor.share, permits, taken)
+                yield bucket, ends[1].rank if permits(ends[1].job, ()) else below(preemptor.rank)
+        asked = (preemptor.permit_key, pool, *preemptor.missing)
+        if taken or preemptor.permit_key is None:
+            yield from self._permitted_of_others(pool, preemptor.share, permits, taken)
         else:
-            if key not in self._others:
-                self._others[key] = list(self._of_others(pool, preemptor.share, permits, ()))
-            yield from self._others[key]
+            if asked not in self._parts_of_others:
+                self._parts_of_others[asked] = list(self._permitted_of_others(pool, preemptor.share, permits, ()))
+            yield from self._parts_of_others[asked]
 
-    def _of_others(self, pool: str, share: str, permits: Permits, taken: Sequence[Job]) -> Iterator[Part]:
+    def _permitted_of_others(
+        self, pool: str, share: str, permits: Permits, taken: Sequence[Job]
+    ) -> Iterator[EligiblePart]:
         """The same among other shares. As a rule one or two of each kind are asked about, else a few."""
-        for kind, shelf in self.kinds[pool].items():
-            weak = shelf.by_weakness() if kind[0] != share else []
-            if not weak or not permits(weak[0].job, taken):
+        for key, bucket in self.buckets[pool].items():
+            ordered = bucket.in_reclaim_order() if key[0] != share else []
+            if not ordered or not permits(ordered[0].job, taken):
                 continue
-            if not permits(weak[-1].job, taken):
-                some = bisect_left(weak, True, key=lambda c: not permits(c.job, taken))  # noqa: FBT003 -- a key
-                shelf = CandidateBucket.of(weak[:some], pool)  # noqa: PLW2901
-            yield shelf, shelf.steps.standings[-1]
+            if not permits(ordered[-1].job, taken):
+                permitted = bisect_left(ordered, True, key=lambda c: not permits(c.job, taken))  # noqa: FBT003 -- a key
+                bucket = CandidateBucket.of(ordered[:permitted], pool)  # noqa: PLW2901
+            yield bucket, bucket.units_by_rank.ranks[-1]
 
-    def _reaching(self, pool: str, count: int, parts: Sequence[Part]) -> PreemptionRank | None:
-        standings = self.steps[pool].standings
+    def _rank_reaching(self, pool: str, count: int, parts: Sequence[EligiblePart]) -> PreemptionRank | None:
+        ranks = self.units_by_rank[pool].ranks
 
         def held(cutoff: PreemptionRank) -> int:
-            return sum(shelf.steps.up_to(min(cutoff, limit)) for shelf, limit in parts)
+            return sum(bucket.units_by_rank.up_to(min(cutoff, limit)) for bucket, limit in parts)
 
-        index = bisect_left(standings, count, key=held)
-        return standings[index] if index < len(standings) else None
+        index = bisect_left(ranks, count, key=held)
+        return ranks[index] if index < len(ranks) else None
 
 
-def below(standing: PreemptionRank) -> PreemptionRank:
+def below(rank: PreemptionRank) -> PreemptionRank:
     """The standing next below."""
-    return (*standing[:-1], standing[-1] - 1)
+    return (*rank[:-1], rank[-1] - 1)

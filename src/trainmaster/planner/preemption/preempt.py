@@ -18,37 +18,37 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Preemption
 from trainmaster.domain.shares.usage import accelerators_of
 from trainmaster.domain.times import NEVER
-from trainmaster.planner.orders.rank import PreemptionRank
+from trainmaster.planner.orders.ranking import PreemptionRank
 from trainmaster.planner.preemption.candidates import Candidate, Permits
 from trainmaster.planner.preemption.eligible import CandidateIndex, EligibleCandidates, Preemptor
-from trainmaster.planner.preemption.victims import best_set, drop_redundant, in_turn
+from trainmaster.planner.preemption.victims import best_set, drop_redundant, take_in_order
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class VictimChoice:
     """Who steps aside; or, where the rules against thrashing alone stand in the way, whom they protect.
 
     Attributes:
         victims: an irreducible set, in the order in which each is permitted; empty where no set suffices.
-        highest: the best standing among them.
+        highest_rank: the best standing among them.
         cost: GPU-seconds that are lost in all.
         protected: whom the job could have preempted, but for the rules.
         until: when all of those may be preempted; None where they may not be any more.
     """
 
     victims: tuple[Job, ...] = ()
-    highest: PreemptionRank = ()
+    highest_rank: PreemptionRank = ()
     cost: float = 0.0
     protected: tuple[Job, ...] = ()
     until: datetime | None = None
 
 
-NOBODY = Choice()
+NO_VICTIMS = VictimChoice()
 _MAY_STOP = (JobState.STARTING, JobState.RUNNING, JobState.RESIZING)
 _HIGHEST: PreemptionRank = (PRIORITY_LIMIT + 1,)
 
 
-def may_step_aside(job: Job) -> bool:
+def may_be_preempted(job: Job) -> bool:
     """Whether a job may be preempted at all: SageMaker has it, and it neither stops already nor is exempt.
 
     Nor does an image job whose regions are done: while its results are merged it holds nothing that could be freed. Nor
@@ -119,57 +119,61 @@ class Candidates:
 
     snapshot: Snapshot
     now: datetime
-    standing: Callable[[Job], PreemptionRank]
+    rank: Callable[[Job], PreemptionRank]
     _lowest: PreemptionRank | None = None
     _by_name: dict[str, Candidate] | None = None
-    _open: CandidateIndex | None = None
-    _later: dict[bool, CandidateIndex | None] = field(default_factory=dict)
-    _known: dict[EligibleCandidates, Choice | None] = field(default_factory=dict)
+    _preemptible_now: CandidateIndex | None = None
+    _with_protected: dict[bool, CandidateIndex | None] = field(default_factory=dict)
+    _choices: dict[EligibleCandidates, VictimChoice | None] = field(default_factory=dict)
 
     @classmethod
-    def among(cls, snapshot: Snapshot, now: datetime, standing: Callable[[Job], PreemptionRank]) -> Candidates:
+    def among(cls, snapshot: Snapshot, now: datetime, rank: Callable[[Job], PreemptionRank]) -> Candidates:
         """The candidates among the active jobs of a snapshot, looked at when they are first asked for."""
-        return cls(snapshot, now, standing)
+        return cls(snapshot, now, rank)
 
     @property
     def by_name(self) -> dict[str, Candidate]:
         """Those who are left: first who may step aside now, then who may soonest, the cheapest first."""
         if self._by_name is None:
-            now, able = self.now, filter(may_step_aside, self.snapshot.active)
-            found = [_candidate(job, self.snapshot, now, self.standing(job)) for job in able]
+            now, able = self.now, filter(may_be_preempted, self.snapshot.active)
+            found = [_candidate(job, self.snapshot, now, self.rank(job)) for job in able]
             found.sort(key=lambda c: (c.until or now, c.cost, c.job.name))
             self._by_name = {candidate.job.name: candidate for candidate in found}
         return self._by_name
 
     @property
-    def open_(self) -> CandidateIndex:
+    def preemptible_now(self) -> CandidateIndex:
         """Those who may step aside now."""
-        if self._open is None:
-            self._open = CandidateIndex.of(candidate for candidate in self.by_name.values() if candidate.until is None)
-        return self._open
+        if self._preemptible_now is None:
+            self._preemptible_now = CandidateIndex.of(
+                candidate for candidate in self.by_name.values() if candidate.until is None
+            )
+        return self._preemptible_now
 
-    def victims(self, job: Job, missing: Units, permits: Permits | None = None, alike: Hashable = None) -> Choice:
+    def victims(
+        self, job: Job, missing: Units, permits: Permits | None = None, permit_key: Hashable = None
+    ) -> VictimChoice:
         """Who steps aside for a job that lacks these units.
 
         Args:
             job: for whom.
             missing: units still lacking, by pool; all positive.
             permits: which victims are allowed; None: those of strictly lower standing.
-            alike: where `permits` is given: equal for calls in which it answers alike, so that they are answered once.
+            permit_key: with `permits`, equal for calls in which it answers alike, which are answered once.
         """
-        standing = self.standing(job)
-        if permits is None and self._none_below(standing):
-            return NOBODY
-        preemptor = Preemptor(job.share, standing, missing, permits, alike)
-        return self._choose(preemptor) or self._protected(preemptor) or NOBODY
+        rank = self.rank(job)
+        if permits is None and self._no_lower_rank(rank):
+            return NO_VICTIMS
+        preemptor = Preemptor(job.share, rank, missing, permits, permit_key)
+        return self._choose(preemptor) or self._protected(preemptor) or NO_VICTIMS
 
-    def _none_below(self, standing: PreemptionRank) -> bool:
+    def _no_lower_rank(self, rank: PreemptionRank) -> bool:
         """Whether nobody of lower standing is active: then nobody needs to be looked at more closely."""
         if self._lowest is None:
-            self._lowest = min(map(self.standing, self.snapshot.active), default=_HIGHEST)
-        return self._lowest >= standing
+            self._lowest = min(map(self.rank, self.snapshot.active), default=_HIGHEST)
+        return self._lowest >= rank
 
-    def would_yield(self, job: Job, at: datetime) -> bool:
+    def preemptible_by(self, job: Job, at: datetime) -> bool:
         """Whether a waiting job, started now, could be preempted by then: the rules would not protect it any more."""
         rules, wishes = self.snapshot.policy.preemption, job.wishes
         most = rules.most if wishes.most is None else wishes.most
@@ -183,46 +187,49 @@ class Candidates:
         for victim in victims:
             candidate = self.by_name.pop(victim.name, None)
             if candidate is not None:
-                for shelves in self._with(candidate):
-                    shelves.drop(candidate)
-        self._known.clear()
+                for index in self._indexes_of(candidate):
+                    index.drop(candidate)
+        self._choices.clear()
 
-    def _with(self, candidate: Candidate) -> list[CandidateIndex]:
+    def _indexes_of(self, candidate: Candidate) -> list[CandidateIndex]:
         """The shelves that have been put up with this candidate: one that gives only a part may not be on all."""
         until = candidate.until
-        found = [self._open] if until is None else []
-        found += [shelves for ever, shelves in self._later.items() if ever or until != NEVER]
-        return [shelves for shelves in found if shelves is not None]
+        found = [self._preemptible_now] if until is None else []
+        found += [index for ever, index in self._with_protected.items() if ever or until != NEVER]
+        return [index for index in found if index is not None]
 
-    def _choose(self, preemptor: Preemptor) -> Choice | None:
-        reach = self.open_.reach(preemptor)
-        return None if reach is None else self._once(reach, lambda: _choice(best_set(reach, preemptor)))
+    def _choose(self, preemptor: Preemptor) -> VictimChoice | None:
+        eligible = self.preemptible_now.eligible(preemptor)
+        return None if eligible is None else self._cached(eligible, lambda: _choice(best_set(eligible, preemptor)))
 
-    def _protected(self, preemptor: Preemptor) -> Choice | None:
+    def _protected(self, preemptor: Preemptor) -> VictimChoice | None:
         """Whom the job could preempt later, if anybody; else whom it could, had they not been preempted so often."""
         for ever in (False, True):
-            shelves = self._shelves(ever=ever)
-            reach = None if shelves is None else shelves.reach(preemptor)
-            if reach is not None and (choice := self._once(reach, partial(_until, reach, preemptor))) is not None:
+            index = self._index_with_protected(ever=ever)
+            eligible = None if index is None else index.eligible(preemptor)
+            if (
+                eligible is not None
+                and (choice := self._cached(eligible, partial(_protected_choice, eligible, preemptor))) is not None
+            ):
                 return choice
         return None
 
-    def _once(self, reach: EligibleCandidates, answer: Callable[[], Choice | None]) -> Choice | None:
+    def _cached(self, eligible: EligibleCandidates, answer: Callable[[], VictimChoice | None]) -> VictimChoice | None:
         """Newcomers with the same reach get the same answer, which is looked for once."""
-        if reach not in self._known:
-            self._known[reach] = answer()
-        return self._known[reach]
+        if eligible not in self._choices:
+            self._choices[eligible] = answer()
+        return self._choices[eligible]
 
-    def _shelves(self, *, ever: bool) -> CandidateIndex | None:
+    def _index_with_protected(self, *, ever: bool) -> CandidateIndex | None:
         """The candidates with those that are protected for a time, or with all; None where that adds nobody."""
-        if ever not in self._later:
+        if ever not in self._with_protected:
             among = [c for c in self.by_name.values() if ever or c.until != NEVER]
             adds = any(c.until is not None and (c.until == NEVER) is ever for c in among)
-            self._later[ever] = CandidateIndex.of(among) if adds else None
-        return self._later[ever]
+            self._with_protected[ever] = CandidateIndex.of(among) if adds else None
+        return self._with_protected[ever]
 
 
-def _candidate(job: Job, snapshot: Snapshot, now: datetime, standing: PreemptionRank) -> Candidate:
+def _candidate(job: Job, snapshot: Snapshot, now: datetime, rank: PreemptionRank) -> Candidate:
     history = snapshot.records.history
     startup = history.startup(job) if history.startups else 0.0
     pools, attempt = snapshot.pools, job.attempt
@@ -230,17 +237,19 @@ def _candidate(job: Job, snapshot: Snapshot, now: datetime, standing: Preemption
     # Of image jobs, which have no accelerators, those with the fewest requests go first.
     accelerators = accelerators_of(units, pools) or sum(units.values())
     until = protected_until(job, snapshot.policy.preemption, startup, now)
-    return Candidate(job, units, standing, lost_work(job, startup, now) * accelerators, until)
+    return Candidate(job, units, rank, lost_work(job, startup, now) * accelerators, until)
 
 
-def _choice(taken: Sequence[Candidate]) -> Choice | None:
+def _choice(taken: Sequence[Candidate]) -> VictimChoice | None:
     if not taken:
         return None
-    highest = max(candidate.standing for candidate in taken)
-    return Choice(tuple(candidate.job for candidate in taken), highest, sum(candidate.cost for candidate in taken))
+    highest = max(candidate.rank for candidate in taken)
+    return VictimChoice(
+        tuple(candidate.job for candidate in taken), highest, sum(candidate.cost for candidate in taken)
+    )
 
 
-def _until(reach: EligibleCandidates, preemptor: Preemptor) -> Choice | None:
+def _protected_choice(eligible: EligibleCandidates, preemptor: Preemptor) -> VictimChoice | None:
     """Those among the first to be free of protection that are needed, and when all of them are."""
 
     def soonest(candidate: Candidate) -> tuple[bool, bool, datetime, float, str]:
@@ -249,11 +258,11 @@ def _until(reach: EligibleCandidates, preemptor: Preemptor) -> Choice | None:
         return other, until is not None, until or NEVER, candidate.cost, candidate.job.name
 
     missing, permits = preemptor.missing, preemptor.permits
-    ordered = sorted(reach.candidates(missing), key=soonest)
-    taken = drop_redundant(in_turn(ordered, missing, permits), missing, permits)
+    ordered = sorted(eligible.candidates(missing), key=soonest)
+    taken = drop_redundant(take_in_order(ordered, missing, permits), missing, permits)
     latest = max((candidate.until for candidate in taken if candidate.until is not None), default=None)
     if latest is None:
         return None
     for_good = latest == NEVER
     held = [c.job for c in taken if c.until is not None and (c.until == NEVER or not for_good)]
-    return Choice(protected=tuple(held), until=None if for_good else latest)
+    return VictimChoice(protected=tuple(held), until=None if for_good else latest)

@@ -11,20 +11,20 @@ from math import prod
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
-from trainmaster.planner.preemption.candidates import Candidate, Permits, useful
+from trainmaster.planner.preemption.candidates import Candidate, Permits, max_useful
 from trainmaster.planner.preemption.eligible import EligibleCandidates, Preemptor
 
-EXACT_WORK = 20_000
+MAX_EXACT_STEPS = 20_000
 """Steps of the exact search: enough for about 100 units of one pool. Beyond it, nearly the cheapest set is found."""
-FEW = 12
+MAX_EXHAUSTIVE = 12
 """Candidates whose every set is looked at, where what is permitted depends on who was taken before."""
 MAX_NODES = 10_000
 """Steps of that search: all that there can be."""
-MANY, FEWER_NODES = 40, 1_500
+MAX_SEARCHED, MAX_NODES_OF_MANY = 40, 1_500
 """Where candidates are more than few: the first that are searched, and the steps of that search (some milliseconds)."""
 
 
-def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
+def by_rank_and_cost(candidates: Iterable[Candidate]) -> list[Candidate]:
     """The lowest standing first, then the cheapest, then by name."""
     return sorted(candidates, key=lambda c: c.order)
 
@@ -36,7 +36,7 @@ def relevant(candidates: Iterable[Candidate], missing: Units) -> list[Candidate]
     for candidate in sorted(candidates, key=lambda c: (c.cost, c.job.name)):
         freed = tuple(min(candidate.units.get(pool, 0), count) for pool, count in missing.items())
         counts[freed] = counts.get(freed, 0) + 1
-        if any(freed) and counts[freed] <= useful(candidate, missing):
+        if any(freed) and counts[freed] <= max_useful(candidate, missing):
             kept.append(candidate)
     return sorted(kept, key=lambda c: c.job.name)
 
@@ -44,15 +44,15 @@ def relevant(candidates: Iterable[Candidate], missing: Units) -> list[Candidate]
 def cheapest(candidates: Iterable[Candidate], missing: Units) -> list[Candidate]:
     """The set of least cost that frees `missing`, where what each of them frees is all that matters.
 
-    Exact as long as that takes at most `EXACT_WORK`: among sets of equal cost the smallest, then the first by names.
+    Exact as long as that takes at most `MAX_EXACT_STEPS`: among sets of equal cost the smallest, then by name.
     Beyond that nearly the cheapest. Empty where all together do not suffice.
     """
     items = relevant(candidates, missing)
-    exact = len(items) * prod(count + 1 for count in missing.values()) <= EXACT_WORK
-    return in_order(_exactly(items, missing) if exact else _nearly(items, missing))
+    exact = len(items) * prod(count + 1 for count in missing.values()) <= MAX_EXACT_STEPS
+    return by_rank_and_cost(_exact(items, missing) if exact else _approximate(items, missing))
 
 
-def _exactly(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
+def _exact(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
     """Dynamic programming over what is still missing; items by name."""
     pools = sorted(missing)
     done = (0,) * len(pools)
@@ -67,9 +67,9 @@ def _exactly(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
     return [items[rank] for rank in best[done][2]] if done in best else []
 
 
-def _nearly(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
+def _approximate(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
     """The cheapest by the unit first; then the dearest that are not needed are spared."""
-    taken = in_turn(sorted(items, key=by_the_unit(missing)), missing)
+    taken = take_in_order(sorted(items, key=by_the_unit(missing)), missing)
     return drop_redundant(sorted(taken, key=lambda c: (c.cost, c.job.name)), missing)
 
 
@@ -78,7 +78,7 @@ def by_the_unit(missing: Units) -> Callable[[Candidate], tuple[float, str]]:
     return lambda c: (c.cost / sum(c.units.get(pool, 0) for pool in missing), c.job.name)
 
 
-def in_turn(ordered: Iterable[Candidate], missing: Units, permits: Permits | None = None) -> list[Candidate]:
+def take_in_order(ordered: Iterable[Candidate], missing: Units, permits: Permits | None = None) -> list[Candidate]:
     """The first in order that free something missing and are permitted; empty where they do not free it all."""
     left = dict(missing)
     taken: list[Candidate] = []
@@ -108,26 +108,28 @@ def drop_redundant(taken: Sequence[Candidate], missing: Units, permits: Permits 
     return kept
 
 
-def settled(taken: Sequence[Candidate], candidates: Sequence[Candidate], preemptor: Preemptor) -> list[Candidate]:
+def swap_in_lower_ranks(
+    taken: Sequence[Candidate], candidates: Sequence[Candidate], preemptor: Preemptor
+) -> list[Candidate]:
     """The set with those put in whom a victim of better standing would displace in its turn, and that victim spared.
 
     A job of low standing may be spared because it loses more work than a better one. But where it could take the
     better one's place here, that one would have it step aside with the next pass: two would stop for one.
     """
     missing, permits = preemptor.missing, preemptor.permits
-    for victim in reversed(in_order(taken)):
+    for victim in reversed(by_rank_and_cost(taken)):
         others = [other for other in taken if other is not victim]
-        lower = [c for c in candidates if c.standing < victim.standing and c not in taken and _near(c, victim, permits)]
+        lower = [c for c in candidates if c.rank < victim.rank and c not in taken and _same_rules(c, victim, permits)]
         left = {pool: count - sum(c.units.get(pool, 0) for c in others) for pool, count in missing.items()}
         left = {pool: count for pool, count in left.items() if count > 0}
         if left and lower and frees(lower, left):
             swapped = own_first([*others, *cheapest(lower, left)], preemptor)
             if permitted(swapped, permits):
-                return settled(drop_redundant(swapped, missing, permits), candidates, preemptor)
+                return swap_in_lower_ranks(drop_redundant(swapped, missing, permits), candidates, preemptor)
     return list(taken)
 
 
-def _near(candidate: Candidate, victim: Candidate, permits: Permits | None) -> bool:
+def _same_rules(candidate: Candidate, victim: Candidate, permits: Permits | None) -> bool:
     """Whether standing alone decides between the two."""
     return permits is None or candidate.job.share == victim.job.share
 
@@ -145,42 +147,42 @@ def permitted(taken: Sequence[Candidate], permits: Permits | None) -> bool:
     return all(permits(job, jobs[:index]) for index, job in enumerate(jobs))
 
 
-def best_set(reach: EligibleCandidates, preemptor: Preemptor) -> list[Candidate]:
+def best_set(eligible: EligibleCandidates, preemptor: Preemptor) -> list[Candidate]:
     """The cheapest set that frees all that is missing and in which each is permitted after those before it.
 
     What is cheapest where each is permitted alone mostly is permitted together. Where it is not, all sets are tried if
     the candidates are few, else some, and several orders. Every rule is asked again about the set that is left.
     """
     missing, permits = preemptor.missing, preemptor.permits
-    candidates = reach.candidates(missing)
+    candidates = eligible.candidates(missing)
     taken = own_first(cheapest(candidates, missing), preemptor)
     if permits is not None and not permitted(taken, permits):
-        taken = _in_some_order(reach, preemptor, permits)
-    taken = settled(taken, candidates, preemptor)
+        taken = _best_of_orders(eligible, preemptor, permits)
+    taken = swap_in_lower_ranks(taken, candidates, preemptor)
     return taken if permitted(taken, permits) else []
 
 
 def own_first(candidates: Iterable[Candidate], preemptor: Preemptor) -> list[Candidate]:
     """In the order in which they are asked for: those of the newcomer's share, then as always."""
     if preemptor.permits is None:
-        return in_order(candidates)
+        return by_rank_and_cost(candidates)
     return sorted(candidates, key=lambda c: (c.job.share != preemptor.share, *c.order))
 
 
-def _in_some_order(reach: EligibleCandidates, preemptor: Preemptor, permits: Permits) -> list[Candidate]:
+def _best_of_orders(eligible: EligibleCandidates, preemptor: Preemptor, permits: Permits) -> list[Candidate]:
     """The best of what a search and several orders find."""
-    missing, every = preemptor.missing, own_first(reach.every(), preemptor)
-    few = len(every) <= FEW
-    ordered = every if few else own_first(reach.weak(missing), preemptor)
+    missing, every = preemptor.missing, own_first(eligible.all_of_any_rank(), preemptor)
+    few = len(every) <= MAX_EXHAUSTIVE
+    ordered = every if few else own_first(eligible.for_search(missing), preemptor)
     orders = list(_orders(ordered, preemptor))
     # Some are permitted together in one order of asking alone: where they are few, every order is searched.
     searched = (
-        Search(each[:MANY], missing, permits, MAX_NODES if few else FEWER_NODES).run()
+        Search(each[:MAX_SEARCHED], missing, permits, MAX_NODES if few else MAX_NODES_OF_MANY).run()
         for each in (orders if few else orders[:1])
     )
-    found = (drop_redundant(in_turn(each, missing, permits), missing, permits) for each in orders)
+    found = (drop_redundant(take_in_order(each, missing, permits), missing, permits) for each in orders)
     legal = [taken for taken in (*searched, *found) if taken and permitted(taken, permits)]
-    return min(legal, key=lambda taken: (max(c.standing for c in taken), sum(c.cost for c in taken)), default=[])
+    return min(legal, key=lambda taken: (max(c.rank for c in taken), sum(c.cost for c in taken)), default=[])
 
 
 def _orders(candidates: Sequence[Candidate], preemptor: Preemptor) -> Iterator[Sequence[Candidate]]:
@@ -210,8 +212,8 @@ class Search:
 
     def run(self) -> list[Candidate]:
         """The permitted set of the lowest cutoff that frees enough; among those the cheapest. Empty for none."""
-        for cutoff in sorted({candidate.standing for candidate in self.ordered}):
-            within = [candidate for candidate in self.ordered if candidate.standing <= cutoff]
+        for cutoff in sorted({candidate.rank for candidate in self.ordered}):
+            within = [candidate for candidate in self.ordered if candidate.rank <= cutoff]
             self._try(within, dict(self.missing), [], 0.0)
             if self.found:
                 break

@@ -15,7 +15,7 @@ Claimant = tuple[str, datetime]
 """For whom units are kept, and until when."""
 
 
-def never(job: Job, pools: Mapping[str, Pool], caps: Mapping[str, int], expansion: str = "") -> Reason:
+def infeasible_reason(job: Job, pools: Mapping[str, Pool], caps: Mapping[str, int], expansion: str = "") -> Reason:
     """Why no pool, even when empty, could hold the job.
 
     Args:
@@ -38,7 +38,7 @@ def never(job: Job, pools: Mapping[str, Pool], caps: Mapping[str, int], expansio
     return CanNeverFit(pool, units[pool], cap, expansion, at_zero=pool in pools and not cap)
 
 
-def short(
+def shortage_reason(
     units: Units,
     now: Callable[[str], int],
     free: Callable[[str], int],

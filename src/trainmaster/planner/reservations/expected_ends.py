@@ -21,14 +21,14 @@ from trainmaster.images.domain.work import ImageWork
 
 MEDIAN = 0.5
 """Of how many jobs of its kind one is expected to run no longer."""
-STOP_TAKES = timedelta(minutes=3)
+STOP_DURATION = timedelta(minutes=3)
 """SIGTERM, 120 s of grace, upload (SageMaker API, StopTrainingJob): what a stop takes when all goes well."""
-OVERDUE = timedelta(minutes=1)
+OVERDUE_GRACE = timedelta(minutes=1)
 """How soon a job is expected to end that should have ended already."""
 
 
 @dataclass(slots=True)
-class Expectations:
+class ExpectedEnds:
     """Expected ends, each worked out when it is first asked for. Thrown away with the plan.
 
     Args:
@@ -41,8 +41,8 @@ class Expectations:
     now: datetime
     quantile: float = MEDIAN
     _ends: dict[str, datetime] = field(default_factory=dict)
-    _fresh: dict[tuple[object, ...], timedelta] = field(default_factory=dict)
-    _usual: dict[tuple[str, ...], float | None] = field(default_factory=dict)
+    _new_run_times: dict[tuple[object, ...], timedelta] = field(default_factory=dict)
+    _typical_run_times: dict[tuple[str, ...], float | None] = field(default_factory=dict)
 
     def end(self, job: Job) -> datetime:
         """When an active job frees its units."""
@@ -57,9 +57,9 @@ class Expectations:
             return self._run_time(job)
         tiles = None if job.image_work is None else (job.image_work.tiles, job.image_work.load)
         kind = (job.share, job.image, job.demand.lane, job.demand.size, job.max_runtime, tiles)
-        found = self._fresh.get(kind)
+        found = self._new_run_times.get(kind)
         if found is None:
-            found = self._fresh[kind] = self._run_time(job)
+            found = self._new_run_times[kind] = self._run_time(job)
         return found
 
     def overdue(self, job: Job) -> bool:
@@ -67,18 +67,18 @@ class Expectations:
         attempt = job.attempt
         if attempt is None or attempt.started_at is None:
             return False
-        expected = self._usually(job)
+        expected = self._typical_run_time(job)
         return expected is not None and job.worked_by(self.now) > expected
 
-    def _usually(self, job: Job) -> float | None:
+    def _typical_run_time(self, job: Job) -> float | None:
         """Seconds that a job of its kind runs; those of image jobs differ in size."""
         history = self.snapshot.records.history
         if job.image_work is not None:
             return history.run_time(job, 0.0, self.quantile)
         kinds = kinds_of(job)
-        if kinds not in self._usual:
-            self._usual[kinds] = history.run_time(job, 0.0, self.quantile)
-        return self._usual[kinds]
+        if kinds not in self._typical_run_times:
+            self._typical_run_times[kinds] = history.run_time(job, 0.0, self.quantile)
+        return self._typical_run_times[kinds]
 
     def _run_time(self, job: Job) -> timedelta:
         history, before = self.snapshot.records.history, job.worked
@@ -93,7 +93,7 @@ class Expectations:
         if attempt is None:
             return self.now
         if job.stopping:
-            return self._not_past((attempt.stop_asked_at or attempt.base_ended_at or self.now) + STOP_TAKES)
+            return self._in_future((attempt.stop_asked_at or attempt.base_ended_at or self.now) + STOP_DURATION)
         if job.elastic is not None:
             return self._end_of_elastic(job, job.elastic.least, attempt)
         if job.image_work is not None:
@@ -105,7 +105,7 @@ class Expectations:
         before = job.worked
         total = history.run_time(job, before + so_far, self.quantile)
         expected = limit if total is None else at_work + timedelta(seconds=total - before)
-        return self._not_past(min(expected, limit))
+        return self._in_future(min(expected, limit))
 
     def _end_of_elastic(self, job: Job, least: int, attempt: Attempt) -> datetime:
         """The same at the size that it has now; its run time is counted at its least size."""
@@ -115,9 +115,9 @@ class Expectations:
         limit, done = at_work + job.max_runtime, job.worked_by(self.now)
         total = history.run_time(job, done, self.quantile)
         if total is None:
-            return self._not_past(limit)
+            return self._in_future(limit)
         left = timedelta(seconds=(total - done) * least / max(attempt.size, 1))
-        return self._not_past(min(max(at_work, self.now) + left, limit))
+        return self._in_future(min(max(at_work, self.now) + left, limit))
 
     def _end_of_image(self, job: Job, work: ImageWork, attempt: Attempt) -> datetime:
         """By its regions that are done, else by its kind; it has no limit of time."""
@@ -126,7 +126,7 @@ class Expectations:
         if left is None:
             total = self.snapshot.records.history.run_time(job, done, self.quantile)
             left = 0.0 if total is None else total - done
-        return self._not_past(self.now + timedelta(seconds=left))
+        return self._in_future(self.now + timedelta(seconds=left))
 
-    def _not_past(self, end: datetime) -> datetime:
-        return end if end > self.now else self.now + OVERDUE
+    def _in_future(self, end: datetime) -> datetime:
+        return end if end > self.now else self.now + OVERDUE_GRACE

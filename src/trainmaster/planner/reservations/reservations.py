@@ -17,12 +17,12 @@ from operator import itemgetter
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
 
-_Step = tuple[datetime, int]
+_Change = tuple[datetime, int]
 """A time from which so many units more (or less) of a pool are there."""
 
 
 @dataclass(slots=True)
-class Reserved:
+class PlannedReservation:
     """One reservation: what a blocked job will take, when that is expected, and what it leaves over at that time."""
 
     job: Job
@@ -45,65 +45,67 @@ class Reservations:
     now: datetime
     depth: int
     running: Callable[[], Iterable[tuple[Units, datetime]]]
-    made: list[Reserved] = field(default_factory=list)
+    made: list[PlannedReservation] = field(default_factory=list)
     _opened: bool = False
-    _later: list[tuple[Units, datetime, int]] = field(default_factory=list)
-    _steps: dict[str, list[_Step]] = field(default_factory=dict)
-    _by_pool: dict[str, list[Reserved]] = field(default_factory=dict)
+    _pending: list[tuple[Units, datetime, int]] = field(default_factory=list)
+    _changes: dict[str, list[_Change]] = field(default_factory=dict)
+    _by_pool: dict[str, list[PlannedReservation]] = field(default_factory=dict)
 
-    def on(self, units: Units) -> bool:
+    def any_on(self, units: Units) -> bool:
         """Whether any of these pools is reserved for somebody."""
         return bool(self.made) and any(pool in self._by_pool for pool in units)
 
-    def room(self, alternatives: Iterable[Units]) -> list[Units]:
+    def reservable(self, alternatives: Iterable[Units]) -> list[Units]:
         """Those that a job may be reserved: one of their pools has fewer reservations than it may have.
 
         Else a job that could run in many pools would be reserved for without end, where one is never free to be had.
         """
-        return [units for units in alternatives if any(self._made_on(pool) < self.depth for pool in units)]
+        return [units for units in alternatives if any(self._count_on(pool) < self.depth for pool in units)]
 
     def reserve(
         self,
         job: Job,
         alternatives: Iterable[Units],
-        lasts: timedelta,
-        there: Callable[[str], int],
-    ) -> Reserved | None:
+        duration: timedelta,
+        available: Callable[[str], int],
+    ) -> PlannedReservation | None:
         """Reserve the alternative that comes first; None where none is ever expected to be free.
 
         Args:
             job: the blocked job.
             alternatives: what it could run on.
-            lasts: how long it is expected to hold that.
-            there: units of a pool that are free or on the way, for this job.
+            duration: how long it is expected to hold that.
+            available: units of a pool that are free or on the way, for this job.
         """
-        self._open()
-        found = [(at, units) for units in alternatives if (at := self._earliest(units, lasts, there)) is not None]
-        if not found:
+        self._load_running()
+        candidates = [
+            (at, units) for units in alternatives if (at := self._earliest(units, duration, available)) is not None
+        ]
+        if not candidates:
             return None
-        at, units = min(found, key=lambda each: each[0])
-        spare = {pool: self._then(pool, at, there) - count for pool, count in units.items()}
-        reserved = Reserved(job, units, at, at + lasts, spare)
+        at, units = min(candidates, key=lambda each: each[0])
+        spare = {pool: self._expected_free(pool, at, available) - count for pool, count in units.items()}
+        reserved = PlannedReservation(job, units, at, at + duration, spare)
         self.made.append(reserved)
         for pool, count in units.items():
             self._by_pool.setdefault(pool, []).append(reserved)
-            self._steps.setdefault(pool, []).extend([(at, -count), (at + lasts, count)])
+            self._changes.setdefault(pool, []).extend([(at, -count), (at + duration, count)])
         return reserved
 
-    def promise(self, job: Job, units: Units, at: datetime, lasts: timedelta) -> None:
+    def reserve_at(self, job: Job, units: Units, at: datetime, duration: timedelta) -> None:
         """Reserve units from a time at which they can be had for certain, with nothing left over until then.
 
         For a job that only waits for others' protection to end: whoever started meanwhile would be protected anew.
         """
-        reserved = Reserved(job, units, at, at + lasts, dict.fromkeys(units, 0))
+        reserved = PlannedReservation(job, units, at, at + duration, dict.fromkeys(units, 0))
         self.made.append(reserved)
         for pool in units:
             self._by_pool.setdefault(pool, []).append(reserved)
 
-    def _made_on(self, pool: str) -> int:
+    def _count_on(self, pool: str) -> int:
         return len(self._by_pool.get(pool, ()))
 
-    def obstacle(self, units: Units, end: datetime, only: str | None = None) -> tuple[str, Reserved] | None:
+    def conflict(self, units: Units, end: datetime, only: str | None = None) -> tuple[str, PlannedReservation] | None:
         """Whom a job would delay if it held these units from now until then, and where; None where nobody.
 
         `only`: the share to whose reservations that is confined.
@@ -115,37 +117,37 @@ class Reservations:
                     return pool, reserved
         return None
 
-    def take(self, units: Units, end: datetime) -> None:
+    def add_running(self, units: Units, end: datetime) -> None:
         """A job starts on these units and is expected to end then."""
-        self._later.append((units, end, 1))
+        self._pending.append((units, end, 1))
         for pool, count in units.items():
             for reserved in self._by_pool.get(pool, ()):
                 if end > reserved.at:
                     reserved.spare[pool] -= count
 
-    def forget(self, units: Units, end: datetime) -> None:
+    def remove_running(self, units: Units, end: datetime) -> None:
         """A job that was to hold these units until then steps aside: what it frees is on the way already."""
-        self._later.append((units, end, -1))
+        self._pending.append((units, end, -1))
 
-    def _open(self) -> None:
+    def _load_running(self) -> None:
         """Take over what is held, and what has been decided since the last reservation."""
         if not self._opened:
             self._opened = True
-            self._later += [(units, end, 1) for units, end in self.running()]
-        for units, end, sign in self._later:
+            self._pending += [(units, end, 1) for units, end in self.running()]
+        for units, end, sign in self._pending:
             for pool, count in units.items():
-                self._steps.setdefault(pool, []).append((end, sign * count))
-        self._later.clear()
+                self._changes.setdefault(pool, []).append((end, sign * count))
+        self._pending.clear()
 
-    def _then(self, pool: str, at: datetime, there: Callable[[str], int]) -> int:
+    def _expected_free(self, pool: str, at: datetime, available: Callable[[str], int]) -> int:
         """Units of a pool that are expected to be free then."""
-        return there(pool) + sum(count for when, count in self._steps.get(pool, ()) if when <= at)
+        return available(pool) + sum(count for when, count in self._changes.get(pool, ()) if when <= at)
 
-    def _earliest(self, units: Units, lasts: timedelta, there: Callable[[str], int]) -> datetime | None:
+    def _earliest(self, units: Units, duration: timedelta, available: Callable[[str], int]) -> datetime | None:
         """The first time from which all units are expected to be free for as long as the job lasts."""
         at: datetime | None = self.now
         while at is not None:
-            later = [self._earliest_of(pool, count, at, lasts, there) for pool, count in units.items()]
+            later = [self._earliest_of(pool, count, at, duration, available) for pool, count in units.items()]
             if None in later:
                 return None
             latest = max(when for when in later if when is not None)
@@ -155,17 +157,17 @@ class Reservations:
         return None
 
     def _earliest_of(
-        self, pool: str, count: int, since: datetime, lasts: timedelta, there: Callable[[str], int]
+        self, pool: str, count: int, since: datetime, duration: timedelta, available: Callable[[str], int]
     ) -> datetime | None:
         """The same for one pool: a walk over its steps that starts anew behind every dip."""
-        free = there(pool)
-        found = since if free >= count else None
-        for when, steps in groupby(sorted(self._steps.get(pool, ())), key=itemgetter(0)):
-            if found is not None and when >= found + lasts:
-                return found
+        free = available(pool)
+        candidates = since if free >= count else None
+        for when, steps in groupby(sorted(self._changes.get(pool, ())), key=itemgetter(0)):
+            if candidates is not None and when >= candidates + duration:
+                return candidates
             free += sum(change for _, change in steps)
             if free < count:
-                found = None
-            elif found is None:
-                found = max(when, since)
-        return found
+                candidates = None
+            elif candidates is None:
+                candidates = max(when, since)
+        return candidates

@@ -18,14 +18,14 @@ class Holdings:
         moved: shares whose figures have changed since somebody last looked, and whether they have shrunk.
     """
 
-    changes: int = 0
-    moved: dict[str, bool] = field(default_factory=dict)
+    version: int = 0
+    changed_shares: dict[str, bool] = field(default_factory=dict)
     _held: dict[str, dict[str, int]] = field(default_factory=dict)
     _leaving: dict[str, dict[str, int]] = field(default_factory=dict)
     _promised: dict[str, dict[str, int]] = field(default_factory=dict)
-    _given: dict[str, Units] = field(default_factory=dict)
-    _waits: set[str] = field(default_factory=set)
-    _holders: dict[str, dict[str, Job]] = field(default_factory=dict)
+    _granted: dict[str, Units] = field(default_factory=dict)
+    _promised_jobs: set[str] = field(default_factory=set)
+    _hold_owners: dict[str, dict[str, Job]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, active: Iterable[Job], held_for: Iterable[tuple[Job, Units]]) -> Holdings:
@@ -37,78 +37,78 @@ class Holdings:
             if attempt is not None and (attempt.resizing or attempt.stop_asked_at or attempt.base_ended_at):
                 holdings._add(holdings._leaving, job, job.freeing)
         for job, units in held_for:
-            holdings.keep(job, units)
-            holdings._holders.setdefault(job.share, {})[job.name] = job
-        holdings.moved.clear()
+            holdings.promise(job, units)
+            holdings._hold_owners.setdefault(job.share, {})[job.name] = job
+        holdings.changed_shares.clear()
         return holdings
 
-    def all_of(self, share: str) -> Units:
+    def held_by(self, share: str) -> Units:
         """All that a share's jobs hold, and what they were given or promised."""
-        return self._held.get(share, _NONE)
+        return self._held.get(share, _NO_UNITS)
 
     def held(self, share: str, pool: str) -> int:
         """The same of one pool."""
-        return self.all_of(share).get(pool, 0)
+        return self.held_by(share).get(pool, 0)
 
     def staying(self, share: str, pool: str) -> int:
         """The same without what jobs that are stopping or shrinking will give back."""
-        return self.held(share, pool) - self._leaving.get(share, _NONE).get(pool, 0)
+        return self.held(share, pool) - self._leaving.get(share, _NO_UNITS).get(pool, 0)
 
     def running(self, share: str, pool: str) -> int:
         """What its jobs hold now, and that on which one starts; without promises."""
-        return self.held(share, pool) - self._promised.get(share, _NONE).get(pool, 0)
+        return self.held(share, pool) - self._promised.get(share, _NO_UNITS).get(pool, 0)
 
-    def yields(self, job: Job, pool: str) -> int:
+    def exempt(self, job: Job, pool: str) -> int:
         """What of the share's figures does not count for this job: what was promised to itself, or to lower ones.
 
         What an earlier pass has freed for a job of lower priority yields to it (ADR 0005).
         """
-        yields = self._given[job.name].get(pool, 0) if job.name in self._given else 0
-        for name, holder in self._holders.get(job.share, _NOBODY).items():
+        exempt = self._granted[job.name].get(pool, 0) if job.name in self._granted else 0
+        for name, holder in self._hold_owners.get(job.share, _NO_JOBS).items():
             if holder.priority < job.priority and name != job.name:
-                yields += self._given[name].get(pool, 0)
-        return yields
+                exempt += self._granted[name].get(pool, 0)
+        return exempt
 
     def take(self, job: Job, units: Units) -> None:
         """The job starts on these units. The last word about a job counts."""
-        self.drop(job)
-        self._given[job.name] = units
+        self.release(job)
+        self._granted[job.name] = units
         self._add(self._held, job, units)
 
-    def keep(self, job: Job, units: Units) -> None:
+    def promise(self, job: Job, units: Units) -> None:
         """These units are kept for the job, or are being freed for it."""
         self.take(job, units)
-        self._waits.add(job.name)
+        self._promised_jobs.add(job.name)
         self._add(self._promised, job, units)
 
-    def drop(self, job: Job) -> None:
+    def release(self, job: Job) -> None:
         """Nothing is kept for the job any more."""
-        if job.name not in self._given:
+        if job.name not in self._granted:
             return
-        units = self._given.pop(job.name)
+        units = self._granted.pop(job.name)
         self._add(self._held, job, units, sign=-1)
-        if job.name in self._waits:
-            self._waits.remove(job.name)
+        if job.name in self._promised_jobs:
+            self._promised_jobs.remove(job.name)
             self._add(self._promised, job, units, sign=-1)
-        self._holders.get(job.share, {}).pop(job.name, None)
-        self.moved[job.share] = True
+        self._hold_owners.get(job.share, {}).pop(job.name, None)
+        self.changed_shares[job.share] = True
 
-    def leave(self, job: Job, units: Units) -> None:
+    def release_later(self, job: Job, units: Units) -> None:
         """The job will give these units back."""
         self._add(self._leaving, job, units)
-        self.moved[job.share] = True
+        self.changed_shares[job.share] = True
 
     def grow(self, job: Job, units: Units) -> None:
         """The job gets these units beside what it holds."""
         self._add(self._held, job, units)
 
     def _add(self, state: dict[str, dict[str, int]], job: Job, units: Units, *, sign: int = 1) -> None:
-        self.changes += 1
-        self.moved.setdefault(job.share, False)
+        self.version += 1
+        self.changed_shares.setdefault(job.share, False)
         mine = state.setdefault(job.share, {})
         for pool, count in units.items():
             mine[pool] = mine.get(pool, 0) + sign * count
 
 
-_NONE: Units = {}
-_NOBODY: Mapping[str, Job] = {}
+_NO_UNITS: Units = {}
+_NO_JOBS: Mapping[str, Job] = {}

@@ -1,7 +1,6 @@
 """Bounds that hold however idle the pools are: caps of users, groups, budgets.
 
-What a share may hold is `share.py`, until when a training plan can be used is `windows.py`. It must not look at what
-is free: that is `fit.py`.
+What a share may hold is `shares.py`, until when a training plan can be used is `plan_windows.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from trainmaster.domain.shares.usage import Spent, period_end, period_start, spe
 
 Group = tuple[str, str]
 """Share and name: what one team calls a group binds no other team."""
-SOMEBODY = "an unknown user"
+UNKNOWN_USER = "an unknown user"
 """All whose jobs do not say who submitted them are one user."""
 
 
@@ -58,12 +57,12 @@ class Limits:
 
         Whoever asks considers the job, so that nothing is kept for it any more.
         """
-        self.drop(job)
+        self.release(job)
         return self._budget_spent(job.share) or self._group_full(job) or self._user_full(job, units)
 
     def take(self, job: Job, units: Units) -> None:
         """The job starts on these units, or they are kept for it. The last such word about a job counts."""
-        self.drop(job)
+        self.release(job)
         self._taken[job.name] = units
         self._count(job, units)
 
@@ -75,7 +74,7 @@ class Limits:
         """Whether a bound keeps a job that runs, or starts, from these units besides."""
         return (self._budget_spent(job.share) or self._user_full(job, units)) is not None
 
-    def drop(self, job: Job) -> None:
+    def release(self, job: Job) -> None:
         """Nothing is kept for the job any more (it is being considered itself)."""
         if job.name in self._taken:
             self._count(job, self._taken.pop(job.name), sign=-1)
@@ -88,17 +87,17 @@ class Limits:
 
     def _count_units(self, job: Job, units: Units, *, sign: int = 1) -> None:
         for pool, count in units.items():
-            key = (job.share, _user(job), pool)
+            key = (job.share, _user_of(job), pool)
             self._by_user[key] = self._by_user.get(key, 0) + sign * count
 
     def _user_full(self, job: Job, units: Units) -> Reason | None:
         """AWS Batch has no such cap; Slurm calls it `MaxTRESPerUser`."""
         share = self.snapshot.policy.shares.get(job.share)
         for pool, count in units.items() if share is not None and share.most_per_user else ():
-            limit = _most_per_user(share, pool)
-            held = self._by_user.get((job.share, _user(job), pool), 0)
+            limit = _max_per_user(share, pool)
+            held = self._by_user.get((job.share, _user_of(job), pool), 0)
             if limit is not None and held + count > limit:
-                return UserFull(_user(job), pool, limit)
+                return UserFull(_user_of(job), pool, limit)
         return None
 
     def _group_full(self, job: Job) -> Reason | None:
@@ -140,9 +139,9 @@ class Limits:
         return spent(job.units, max(job.attempt.held_since, start), self.now, self.snapshot.pools)
 
 
-def _user(job: Job) -> str:
-    return job.submitted_by or SOMEBODY
+def _user_of(job: Job) -> str:
+    return job.submitted_by or UNKNOWN_USER
 
 
-def _most_per_user(share: Share | None, pool: str) -> int | None:
+def _max_per_user(share: Share | None, pool: str) -> int | None:
     return None if share is None else share.most_per_user.get(pool)

@@ -42,17 +42,17 @@ class Shares:
 
     snapshot: Snapshot
     now: datetime
-    in_play: bool = field(init=False)
+    enabled: bool = field(init=False)
     entitlements: Entitlements = field(init=False)
     holdings: Holdings = field(init=False)
-    _kept: dict[tuple[str, bool], tuple[int, dict[str, int], int]] = field(default_factory=dict)
-    _best: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
-    _above: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
-    _asked: tuple[int, str, Units, Units] | None = None
+    _reserved: dict[tuple[str, bool], tuple[int, dict[str, int], int]] = field(default_factory=dict)
+    _covered: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    _borrowed_units: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    _last_nominal_left: tuple[int, str, Units, Units] | None = None
 
     def __post_init__(self) -> None:
         snapshot = self.snapshot
-        self.in_play = bool(snapshot.policy.shares)
+        self.enabled = bool(snapshot.policy.shares)
         self.entitlements = Entitlements(snapshot.policy, snapshot.pools, snapshot.foreign)
         holds = ((job, held_for(job, self.now)) for job in snapshot.waiting if job.hold is not None)
         self.holdings = Holdings.of(snapshot.active, ((job, units) for job, units in holds if units is not None))
@@ -63,34 +63,34 @@ class Shares:
         return self.snapshot.policy.order is Order.FAIR
 
     @property
-    def changes(self) -> int:
+    def version(self) -> int:
         """Counts every change of the figures; answers given at the same count hold still."""
-        return self.holdings.changes
+        return self.holdings.version
 
-    def dominant(self, job: Job) -> float:
+    def dominant_share(self, job: Job) -> float:
         """The largest part of any pool that the share would have with the job, where it needs least (DRF).
 
         Requests at endpoints and instances are never compared: each job is measured against others of its kind.
         """
-        return min((self._part(job, units) for units in job.demand.alternatives), default=0.0)
+        return min((self._dominant_share_of(job, units) for units in job.demand.alternatives), default=0.0)
 
-    def within_own(self, job: Job, units: Units) -> bool:
+    def within_nominal(self, job: Job, units: Units) -> bool:
         """Whether the share would hold no more than its own if the job started on `units`."""
         own = self.entitlements.of(job.share).own
-        return all(self._beside(job, pool) + count <= own(pool) for pool, count in units.items())
+        return all(self._held_besides(job, pool) + count <= own(pool) for pool, count in units.items())
 
     def refusal(self, job: Job, units: Units) -> Reason | None:
         """Why the job's share may not have these units on top of what it holds, however idle they are; or None."""
-        for pool, count in units.items() if self.in_play else ():
+        for pool, count in units.items() if self.enabled else ():
             bound = self.entitlements.of(job.share).bound(pool)
-            held = self.holdings.held(job.share, pool) - self.holdings.yields(job, pool)
+            held = self.holdings.held(job.share, pool) - self.holdings.exempt(job, pool)
             if bound is not None and held + count > bound.limit:
                 return ShareFull(job.share, pool, bound.limit, bound.name)
         return None
 
     def refuses_more(self, job: Job, units: Units) -> bool:
         """Whether a bound keeps the share of a job that runs, or starts, from these units besides."""
-        for pool, count in units.items() if self.in_play else ():
+        for pool, count in units.items() if self.enabled else ():
             bound = self.entitlements.of(job.share).bound(pool)
             if bound is not None and self.holdings.held(job.share, pool) + count > bound.limit:
                 return True
@@ -105,12 +105,12 @@ class Shares:
         pool lacks.
         """
         excess = {}
-        for pool, count in units.items() if self.in_play else ():
+        for pool, count in units.items() if self.enabled else ():
             bound = self.entitlements.of(job.share).bound(pool)
-            if bound is not None and max(count, self._beside(job, pool)) > bound.limit:
+            if bound is not None and max(count, self._held_besides(job, pool)) > bound.limit:
                 return None
-            if bound is not None and self._beside(job, pool) + count > bound.limit:
-                excess[pool] = self._beside(job, pool) + count - bound.limit
+            if bound is not None and self._held_besides(job, pool) + count > bound.limit:
+                excess[pool] = self._held_besides(job, pool) + count - bound.limit
         return excess
 
     def withheld(self, job: Job, pool: str, *, soon: bool = False) -> int:
@@ -122,20 +122,20 @@ class Shares:
             soon: of the units that will be idle once those that are stopping have stopped and those that wait for
                 that have started, instead of now.
         """
-        if not self.in_play:
+        if not self.enabled:
             return 0
-        idle, together = self._kept_idle(pool, soon=soon)
+        idle, together = self._reserved_idle(pool, soon=soon)
         withheld = together - idle.get(job.share, 0)
-        if withheld > 0 and (overdrawn := self.entitlements.overdrawn(pool)) and self.owns_part(job):
+        if withheld > 0 and (overdrawn := self.entitlements.overdrawn(pool)) and self.any_within_nominal(job):
             # There is less than all own together: owners must not keep each other from what there is.
             return max(withheld - overdrawn, 0)
         return withheld
 
-    def owns_part(self, job: Job) -> bool:
+    def any_within_nominal(self, job: Job) -> bool:
         """Whether some alternative of the job would keep its share within its own."""
-        return any(self.within_own(job, units) for units in job.demand.alternatives)
+        return any(self.within_nominal(job, units) for units in job.demand.alternatives)
 
-    def may_take(  # noqa: PLR0913 -- who, for what, from whom, after whom
+    def may_preempt(  # noqa: PLR0913 -- who, for what, from whom, after whom
         self, job: Job, units: Units, victim: Job, taken: Sequence[Job], *, outranks: bool, missing: Units | None = None
     ) -> bool:
         """Whether the job, to start on `units`, may have `victim` step aside, given who does already.
@@ -159,46 +159,46 @@ class Shares:
             outranks: whether the job's standing (priority, level) is strictly higher than the victim's.
             missing: what the job lacks, by pool; without it, units are taken to be missing wherever it needs some.
         """
-        if not self.in_play or (victim.share == job.share and not outranks):
+        if not self.enabled or (victim.share == job.share and not outranks):
             return outranks
         wanted = units if missing is None else missing
         if victim.share == job.share:
-            return not self._borrows_beside(job, units, victim) or not self._is_best(victim, wanted)
-        room = self._room(job, units)
-        for pool, left in room.items():
+            return not self._borrows_elsewhere(job, units, victim) or not self._is_covered(victim, wanted)
+        nominal_left = self._nominal_left(job, units)
+        for pool, left in nominal_left.items():
             if left < 0 and left + _units_of(job.share, pool, taken) < 0:
                 return False
-        return any(pool in victim.units and self._borrowed(victim, pool, taken) for pool in wanted)
+        return any(pool in victim.units and self._is_borrowed(victim, pool, taken) for pool in wanted)
 
     def take(self, job: Job, units: Units) -> None:
         """The job starts on these units. The last word about a job counts."""
         self.holdings.take(job, units)
 
-    def keep(self, job: Job, units: Units) -> None:
+    def promise(self, job: Job, units: Units) -> None:
         """These units are kept for the job, or are being freed for it: its share has them like those that it holds."""
-        self.holdings.keep(job, units)
+        self.holdings.promise(job, units)
 
-    def drop(self, job: Job) -> None:
+    def release(self, job: Job) -> None:
         """Nothing is kept for the job any more (it is being considered itself)."""
-        self.holdings.drop(job)
+        self.holdings.release(job)
 
-    def give(self, victims: Iterable[Job]) -> None:
+    def preempt(self, victims: Iterable[Job]) -> None:
         """These will step aside."""
         for victim in victims:
-            self.leave(victim, victim.staying)
+            self.release_later(victim, victim.staying)
 
-    def leave(self, job: Job, units: Units) -> None:
+    def release_later(self, job: Job, units: Units) -> None:
         """The job will give these units back."""
-        self.holdings.leave(job, units)
+        self.holdings.release_later(job, units)
 
     def add(self, job: Job, units: Units) -> None:
         """The job gets these units beside what it holds."""
         self.holdings.grow(job, units)
 
-    def _part(self, job: Job, units: Units) -> float:
+    def _dominant_share_of(self, job: Job, units: Units) -> float:
         held = {
-            pool: self._beside(job, pool)
-            for pool in (*self.holdings.all_of(job.share), *units)
+            pool: self._held_besides(job, pool)
+            for pool in (*self.holdings.held_by(job.share), *units)
             if is_endpoint_pool(pool) is (job.image_work is not None)
         }
         pools = self.snapshot.pools
@@ -208,70 +208,70 @@ class Shares:
         )
         return max(parts, default=0.0)
 
-    def _beside(self, job: Job, pool: str) -> int:
+    def _held_besides(self, job: Job, pool: str) -> int:
         """What the share will hold beside the job."""
-        return self.holdings.staying(job.share, pool) - self.holdings.yields(job, pool)
+        return self.holdings.staying(job.share, pool) - self.holdings.exempt(job, pool)
 
-    def _kept_idle(self, pool: str, *, soon: bool) -> tuple[dict[str, int], int]:
+    def _reserved_idle(self, pool: str, *, soon: bool) -> tuple[dict[str, int], int]:
         """What is kept and idle, by share that keeps it, and in all."""
-        at, idle, together = self._kept.get((pool, soon), (-1, {}, 0))
-        if at != self.changes:
+        at, idle, together = self._reserved.get((pool, soon), (-1, {}, 0))
+        if at != self.version:
             count = self.holdings.staying if soon else self.holdings.running
             keepers = self.entitlements.keepers(pool)
             idle = {name: max(self.entitlements.of(name).kept(pool) - count(name, pool), 0) for name in keepers}
             together = sum(idle.values())
-            self._kept[pool, soon] = (self.changes, idle, together)
+            self._reserved[pool, soon] = (self.version, idle, together)
         return idle, together
 
-    def _room(self, job: Job, units: Units) -> Units:
+    def _nominal_left(self, job: Job, units: Units) -> Units:
         """What would be left of the share's own with the job; below 0 where it would borrow. Asked many times over."""
-        if self._asked is None or self._asked[:3] != (self.changes, job.name, units):
+        if self._last_nominal_left is None or self._last_nominal_left[:3] != (self.version, job.name, units):
             own = self.entitlements.of(job.share).own
-            room = {pool: own(pool) - self._beside(job, pool) - count for pool, count in units.items()}
-            self._asked = (self.changes, job.name, units, room)
-        return self._asked[3]
+            nominal_left = {pool: own(pool) - self._held_besides(job, pool) - count for pool, count in units.items()}
+            self._last_nominal_left = (self.version, job.name, units, nominal_left)
+        return self._last_nominal_left[3]
 
-    def _borrows_beside(self, job: Job, units: Units, victim: Job) -> bool:
+    def _borrows_elsewhere(self, job: Job, units: Units, victim: Job) -> bool:
         """Whether the job would borrow in a pool where the victim holds nothing, even without all its lower jobs."""
-        for pool, left in self._room(job, units).items():
+        for pool, left in self._nominal_left(job, units).items():
             if left < 0 and pool not in victim.units:
                 mine = (j for j in self.snapshot.active if j.share == job.share and j.priority < job.priority)
                 if left + sum(j.staying.get(pool, 0) for j in mine) < 0:
                     return True
         return False
 
-    def _is_best(self, job: Job, pools: Iterable[str]) -> bool:
-        return any(job.name in self._best_within(job.share, pool) for pool in pools if pool in job.units)
+    def _is_covered(self, job: Job, pools: Iterable[str]) -> bool:
+        return any(job.name in self._covered_by_nominal(job.share, pool) for pool in pools if pool in job.units)
 
-    def _borrowed(self, victim: Job, pool: str, taken: Sequence[Job]) -> bool:
+    def _is_borrowed(self, victim: Job, pool: str, taken: Sequence[Job]) -> bool:
         """Whether the victim's share has more than its own there, and its own has no room for the victim."""
         share = victim.share
-        at, above = self._above.get((share, pool), (-1, 0))
-        if at != self.changes:
+        at, above = self._borrowed_units.get((share, pool), (-1, 0))
+        if at != self.version:
             above = self.holdings.staying(share, pool) - self.entitlements.of(share).own(pool)
-            self._above[share, pool] = (self.changes, above)
-        return above > _units_of(share, pool, taken) and victim.name not in self._best_within(share, pool)
+            self._borrowed_units[share, pool] = (self.version, above)
+        return above > _units_of(share, pool, taken) and victim.name not in self._covered_by_nominal(share, pool)
 
-    def _best_within(self, share: str, pool: str) -> frozenset[str]:
+    def _covered_by_nominal(self, share: str, pool: str) -> frozenset[str]:
         """The share's jobs that its own units have room for: those that nobody may stop, then the best, the oldest."""
-        if (share, pool) not in self._best:
+        if (share, pool) not in self._covered:
             left, names = self.entitlements.of(share).own(pool), set()
             mine = (j for j in self.snapshot.active if j.share == share and pool in j.units and not j.stopping)
-            for job in sorted(mine, key=self._goodness):
-                if self._exempt(job) or job.units[pool] <= left:
+            for job in sorted(mine, key=self._nominal_order):
+                if self._never_preempted(job) or job.units[pool] <= left:
                     names.add(job.name)
                     left -= job.units[pool]
-            self._best[share, pool] = frozenset(names)
-        return self._best[share, pool]
+            self._covered[share, pool] = frozenset(names)
+        return self._covered[share, pool]
 
-    def _exempt(self, job: Job) -> bool:
+    def _never_preempted(self, job: Job) -> bool:
         """Whether nobody may ever stop it: it takes of what its share owns first."""
         most = self.snapshot.policy.preemption.most if job.wishes.most is None else job.wishes.most
         return not job.preemptible or (most is not None and bool(job.past) and job.preemptions >= most)
 
-    def _goodness(self, job: Job) -> tuple[bool, int, datetime, str]:
+    def _nominal_order(self, job: Job) -> tuple[bool, int, datetime, str]:
         since = job.attempt.created_at if job.attempt is not None else job.entry_time
-        return (not self._exempt(job), -job.priority, since, job.name)
+        return (not self._never_preempted(job), -job.priority, since, job.name)
 
 
 def _units_of(share: str, pool: str, jobs: Sequence[Job]) -> int:

@@ -36,19 +36,19 @@ def turns(ordered: Sequence[Job], shares: Shares) -> Iterator[Job]:
 
     A share's jobs stay in the order given. A share with a job that its own units have room for comes before all
     shares without, with whatever it has before that job: a blocked borrower must not cost the share its own, nor be
-    passed by the share's later jobs. Whoever is considered has nothing kept for it any more (`Shares.drop`).
+    passed by the share's later jobs. Whoever is considered has nothing kept for it any more (`Shares.release`).
 
     Args:
         ordered: by standing and the order in force, each share's jobs among themselves in their right order.
         shares: the state that moves as jobs are considered.
     """
-    if not (shares.in_play or shares.fair):
+    if not (shares.enabled or shares.fair):
         yield from ordered
         return
     table = ShareQueue(shares)
     table.seat(ordered)
     while (job := table.next()) is not None:
-        shares.drop(job)
+        shares.release(job)
         yield job
         table.settle(job)
 
@@ -93,7 +93,7 @@ class ShareQueue:
             self.lines[job.share].jobs.append((place, job))
         if self.shares.fair:
             self._charge()
-        self.shares.holdings.moved.clear()
+        self.shares.holdings.changed_shares.clear()
         for line in self.lines.values():
             self._push(line)
 
@@ -109,9 +109,9 @@ class ShareQueue:
     def settle(self, job: Job) -> None:
         """The job has been considered: its line moves on, and whoever's figures have changed is placed anew."""
         self.lines[job.share].head += 1
-        moved = {job.share: False, **self.shares.holdings.moved}
-        self.shares.holdings.moved.clear()
-        for share, shrank in moved.items():
+        changed_shares = {job.share: False, **self.shares.holdings.changed_shares}
+        self.shares.holdings.changed_shares.clear()
+        for share, shrank in changed_shares.items():
             if share in self.lines:
                 if shrank:
                     self.lines[share].owner = 0
@@ -139,18 +139,18 @@ class ShareQueue:
 
     def _key(self, line: _Line) -> Key:
         """What is compared: smaller goes first."""
-        lead = self._first_owner(line) if self.shares.in_play else line.head
+        lead = self._first_owner(line) if self.shares.enabled else line.head
         rank = OWNER if lead < len(line.jobs) else BORROWER
         place, job = line.jobs[lead if rank == OWNER else line.head]
         if self.shares.fair:
             return (rank, -job.priority, self._patient(job), *self._usage(line))
         if rank == OWNER:
             return (rank, place)
-        return (rank, self._patient(job), *_weighed(self.shares.dominant(job), line.weight), place)
+        return (rank, self._patient(job), *_weighed(self.shares.dominant_share(job), line.weight), place)
 
     def _first_owner(self, line: _Line) -> int:
         line.owner = max(line.owner, line.head)
-        while line.owner < len(line.jobs) and not self.shares.owns_part(line.jobs[line.owner][1]):
+        while line.owner < len(line.jobs) and not self.shares.any_within_nominal(line.jobs[line.owner][1]):
             line.owner += 1
         return line.owner
 
@@ -160,7 +160,7 @@ class ShareQueue:
 
     def _usage(self, line: _Line) -> Key:
         """Weighted usage, then what the share holds; requests, which nobody is charged for, last."""
-        units = self.shares.holdings.all_of(line.share)
+        units = self.shares.holdings.held_by(line.share)
         holds = accelerators_of(units, self.shares.snapshot.pools)
         requests = sum(count for pool, count in units.items() if is_endpoint_pool(pool))
         return (*_weighed(line.used + (holds - line.active) * self.advance, line.weight), holds, requests)

@@ -17,7 +17,7 @@ from trainmaster.domain.capacity.units import Kind, Pool, Units, covers, total
 from trainmaster.domain.capacity.warm_pools import counting
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
-from trainmaster.planner.placement.placer import Placer
+from trainmaster.planner.placement.selector import PoolSelector
 
 
 class State(StrEnum):
@@ -132,7 +132,7 @@ def weights(snapshot: Snapshot) -> Mapping[str, float]:
     """W_ini (Liu et al. 2022, equation 6) of the pools among which the queue may choose for a job by resources."""
     among = [name for name, pool in snapshot.pools.items() if pool.kind is Kind.ON_DEMAND and not pool.draining]
     # Weights are worked out, nothing is drawn.
-    return Placer(snapshot, random.Random(0)).weights(among) if among else {}  # noqa: S311
+    return PoolSelector(snapshot, random.Random(0)).weights(among) if among else {}  # noqa: S311
 
 
 def removal_impact(snapshot: Snapshot, name: str) -> RemovalImpact:

@@ -17,7 +17,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Warm
 from trainmaster.domain.plan import Snapshot
-from trainmaster.planner.placement.warm_pools import left_over
+from trainmaster.planner.placement.warm_pools import stranded_warm_pools
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.faults import isolate_fault
 
@@ -50,7 +50,9 @@ def settle(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Snapsh
 
 def _drained(context: ManagerContext, snapshot: Snapshot, now: datetime) -> Snapshot:
     """The snapshot with those ending that are left over where pools are being drained. Raises `Fenced`."""
-    ending = {pool.training_job_name: replace(pool, ending_since=now) for pool in left_over(snapshot)[:MAX_LOOKS]}
+    ending = {
+        pool.training_job_name: replace(pool, ending_since=now) for pool in stranded_warm_pools(snapshot)[:MAX_LOOKS]
+    }
     if not ending:
         return snapshot
     context.store.transition([], fence=snapshot.pass_number, warm=list(ending.values()))

@@ -12,7 +12,7 @@ from trainmaster.domain.capacity.pool_history import PoolEvent, events, made_dol
 from trainmaster.domain.capacity.resolve import pools_after, resolve
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Expand, Plan, Snapshot, Start, Wait
-from trainmaster.planner.expansion.expand import changes
+from trainmaster.planner.expansion.expand import plan_expansion
 from trainmaster.planner.forecast.forecast import delays
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.explain.explain import next_pass_rng, with_jobs
@@ -91,7 +91,7 @@ def _creates(snapshot: Snapshot, now: datetime, job: Job) -> tuple[tuple[Expand,
     """What expansion makes for the job, whether or not it is on; where it is off, why it would make nothing."""
     policy = snapshot.policy
     asked = replace(snapshot, policy=replace(policy, expansion=replace(policy.expansion, enabled=True)))
-    found = changes(resolve(asked), now)
+    found = plan_expansion(resolve(asked), now)
     made = tuple(each for each in found.decisions if isinstance(each, Expand) and job.name in each.jobs)
     return made, "" if policy.expansion.enabled else found.refused.get(job.name, "")
 

@@ -19,7 +19,7 @@ from trainmaster.domain.reasons.capacity import Preempts
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.planner.forecast.forecast import Estimate, estimate
 from trainmaster.planner.orders.ranking import in_order
-from trainmaster.planner.reservations.expected_ends import Expectations
+from trainmaster.planner.reservations.expected_ends import ExpectedEnds
 from trainmaster.planner.schedule import schedule
 from trainmaster.planner.state import ranking_of
 from trainmaster.ports.runtime import Clock
@@ -128,7 +128,7 @@ def explain_in(
 
 def image_ends(snapshot: Snapshot, now: datetime, jobs: Iterable[Job]) -> dict[str, datetime]:
     """When image jobs that hold requests are expected to be done, by name; others are left out."""
-    expect = Expectations(snapshot, now)
+    expect = ExpectedEnds(snapshot, now)
     return {job.name: expect.end(job) for job in jobs if is_running_image(job)}
 
 

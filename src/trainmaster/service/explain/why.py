@@ -25,7 +25,7 @@ from trainmaster.domain.reasons.capacity import (
     WaitsForRelease,
 )
 from trainmaster.domain.reasons.reason import Reason
-from trainmaster.planner.reservations.expected_ends import Expectations
+from trainmaster.planner.reservations.expected_ends import ExpectedEnds
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.capacity.pool_use import pool_usage
 from trainmaster.service.explain.explain import next_pass_rng, with_jobs
@@ -112,7 +112,7 @@ def diagnose(snapshot: Snapshot, now: datetime, job: Job) -> WaitDiagnosis:
 
 
 def _holders(snapshot: Snapshot, now: datetime, job: Job) -> Iterator[Holder]:
-    expect = Expectations(snapshot, now)
+    expect = ExpectedEnds(snapshot, now)
     for each in snapshot.active:
         for pool in sorted(each.units.keys() & set(job.demand.pools)):
             given = 0 if each.stopping else each.freeing.get(pool, 0)

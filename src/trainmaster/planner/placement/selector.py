@@ -42,7 +42,7 @@ class Placement:
 
 
 @dataclass(slots=True)
-class Placer:
+class PoolSelector:
     """Places the jobs of one plan, one after the other.
 
     Attributes:
@@ -56,15 +56,15 @@ class Placer:
     rng: Random
     now: datetime | None = None
     cursors: Cursors = field(default_factory=Cursors)
-    _kinds: dict[str, InstanceType] = field(default_factory=dict)
-    _queues: dict[tuple[str, ...], str] = field(default_factory=dict)
-    _lacking: CapacityShortages | None = None
+    _instance_types: dict[str, InstanceType] = field(default_factory=dict)
+    _waiting_pools: dict[tuple[str, ...], str] = field(default_factory=dict)
+    _shortages: CapacityShortages | None = None
 
     def __post_init__(self) -> None:
         """Weights of pools that are gone are forgotten: a new pool of that name begins anew."""
         known, pools = self.snapshot.cursors, self.snapshot.pools
         self.cursors = replace(known, weights={name: at for name, at in known.weights.items() if name in pools})
-        self._lacking = None if self.now is None else CapacityShortages(self.snapshot, self.now)
+        self._shortages = None if self.now is None else CapacityShortages(self.snapshot, self.now)
 
     def place(self, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
         """What a job starts on, of the alternatives that fit at once, which come in the order of its demand.
@@ -78,16 +78,20 @@ class Placer:
             free: units of a pool that the job could have now.
         """
         if job.demand.ours:
-            at_hand = self.at_hand(job, fitting)
-            placed = self._placed(job, at_hand, free)
-            return placed if len(at_hand) == len(fitting) else self._instead(placed, job, fitting, free)
+            prefer_available = self.prefer_available(job, fitting)
+            placed = self._select(job, prefer_available, free)
+            return (
+                placed
+                if len(prefer_available) == len(fitting)
+                else self._record_first_choice(placed, job, fitting, free)
+            )
         if len(job.demand.alternatives) == 1:
             return Placement(dict(fitting[0]))
         types = {name: pool.instance_type for name, pool in self.snapshot.pools.items()}
         choices = tuple(types.get(name, name) for units in fitting for name in units)
         return Placement(worst_case(fitting), choices)
 
-    def queue(self, job: Job, possible: Sequence[Units]) -> list[Units]:
+    def order_for_wait(self, job: Job, possible: Sequence[Units]) -> list[Units]:
         """The alternatives with the one in front in which a blocked job waits: chosen as for a start, among all.
 
         It is chosen by the pools' totals and by what the job asks for, so that it is the same in every pass and for
@@ -96,18 +100,18 @@ class Placer:
         """
         if not job.demand.ours or len(possible) == 1:
             return [*possible]
-        at_hand = self.at_hand(job, possible)
+        prefer_available = self.prefer_available(job, possible)
         if job.demand.resources is None:
-            return [*at_hand, *(units for units in possible if units not in at_hand)]
-        by_pool = _by_pool(at_hand)
-        first = by_pool[self._preferred(job, by_pool) or self._queue_of(job, by_pool)]
+            return [*prefer_available, *(units for units in possible if units not in prefer_available)]
+        by_pool = _by_pool(prefer_available)
+        first = by_pool[self._preferred(job, by_pool) or self._waiting_pool(job, by_pool)]
         return [first, *(units for units in possible if units is not first)]
 
-    def at_hand(self, job: Job, alternatives: Sequence[Units]) -> Sequence[Units]:
+    def prefer_available(self, job: Job, alternatives: Sequence[Units]) -> Sequence[Units]:
         """At least one of the alternatives: those that AWS has not lately turned out to lack go before the others."""
-        if self._lacking is None or len(alternatives) == 1:
+        if self._shortages is None or len(alternatives) == 1:
             return alternatives
-        return self._lacking.least(job, alternatives)
+        return self._shortages.without_shortage(job, alternatives)
 
     def weights(self, names: Iterable[str]) -> dict[str, float]:
         """W_ini of pools (equation 6), each kind of resource as a part of the most that any of these pools has of it.
@@ -120,35 +124,39 @@ class Placer:
         alpha = self.snapshot.policy.cpu_weight
         return {name: initial_weight(cpu / cpus, gpu / gpus, m / gib, alpha) for name, (cpu, gpu, m) in has.items()}
 
-    def _placed(self, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
+    def _select(self, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
         """The first that is preferred, else what the policy chooses; of named ones just the first."""
         if job.demand.resources is None:
             return Placement(dict(fitting[0]))
         by_pool = _by_pool(fitting)
         if (name := self._preferred(job, by_pool)) is not None:
             return Placement(dict(by_pool[name]))
-        chosen = choose(self.snapshot.policy.placement, self._contenders(job, by_pool, free), self.cursors, self.rng)
+        chosen = choose(self.snapshot.policy.placement, self._candidates(job, by_pool, free), self.cursors, self.rng)
         self.cursors = chosen.cursors or self.cursors
         return Placement(dict(by_pool[chosen.name]), cursors=chosen.cursors)
 
-    def _instead(self, placed: Placement, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
+    def _record_first_choice(
+        self, placed: Placement, job: Job, fitting: Sequence[Units], free: Callable[[str], int]
+    ) -> Placement:
         """The placement with what it would have been among all that fit, as far as no draw and no turn decides that."""
         by_pool = _by_pool(fitting)
         first = self._preferred(job, by_pool)
         if first is None and self.snapshot.policy.placement is Policy.BEST_FIT:
-            first = choose(Policy.BEST_FIT, self._contenders(job, by_pool, free), self.cursors, self.rng).name
-        if self._lacking is None or first is None or first in placed.units:
+            first = choose(Policy.BEST_FIT, self._candidates(job, by_pool, free), self.cursors, self.rng).name
+        if self._shortages is None or first is None or first in placed.units:
             return placed
-        since = self._lacking.since(job, by_pool[first])
+        since = self._shortages.since(job, by_pool[first])
         return placed if since is None else replace(placed, instead_of=(first, since))
 
-    def _queue_of(self, job: Job, by_pool: dict[str, Units]) -> str:
+    def _waiting_pool(self, job: Job, by_pool: dict[str, Units]) -> str:
         """Where jobs wait that ask for the same: worked out once in a plan, since a deep queue is full of them."""
         asks = (job.demand.traits, *by_pool)
-        if asks not in self._queues:
-            contenders = self._contenders(job, by_pool, self._total)
-            self._queues[asks] = choose_queue(self.snapshot.policy.placement, contenders, _point(job.demand))
-        return self._queues[asks]
+        if asks not in self._waiting_pools:
+            contenders = self._candidates(job, by_pool, self._total)
+            self._waiting_pools[asks] = choose_queue(
+                self.snapshot.policy.placement, contenders, _stable_point(job.demand)
+            )
+        return self._waiting_pools[asks]
 
     def _preferred(self, job: Job, among: dict[str, Units]) -> str | None:
         """The pool that goes before all others: the job's own choice, what was freed for it, its share's preference."""
@@ -157,14 +165,14 @@ class Placer:
         held = hold.units if hold is not None else ()
         return next((name for name in (*listed, *held, *(share.prefers if share else ())) if name in among), None)
 
-    def _contenders(self, job: Job, by_pool: dict[str, Units], free: Callable[[str], int]) -> list[Contender]:
+    def _candidates(self, job: Job, by_pool: dict[str, Units], free: Callable[[str], int]) -> list[Contender]:
         weights = self.weights(by_pool) if self.snapshot.policy.placement is Policy.SMOOTH_WEIGHTED_ROUND_ROBIN else {}
         asked = job.demand.resources or NOTHING
-        surpluses = _surpluses([self._kind(name) for name in by_pool], asked)
+        surpluses = _surpluses([self._instance_type(name) for name in by_pool], asked)
         return [
             Contender(
                 name=name,
-                total=(each := self._each(name, asked)) * self._total(name),
+                total=(each := self._size_of(name, asked)) * self._total(name),
                 free=each * max(free(name), 0),
                 weight=weights.get(name, 0.0),
                 surplus=surplus,
@@ -173,27 +181,27 @@ class Placer:
             for (name, units), surplus in zip(by_pool.items(), surpluses, strict=True)
         ]
 
-    def _each(self, name: str, asked: Resources) -> int:
+    def _size_of(self, name: str, asked: Resources) -> int:
         """What an instance counts for; of a type of which nothing is known for one, so that it has its part."""
-        kind = self._kind(name)
+        kind = self._instance_type(name)
         return (kind.accelerators if asked.accelerators else kind.vcpus) or 1
 
     def _resources(self, name: str) -> tuple[float, float, float]:
         """vCPUs, accelerators and GiB of main memory of a whole pool."""
-        kind, count = self._kind(name), self._total(name)
+        kind, count = self._instance_type(name), self._total(name)
         return kind.vcpus * count, kind.accelerators * count, kind.memory_gib * count
 
     def _total(self, name: str) -> int:
         """Instances of a pool, whoever of the queue holds them."""
         return max(self.snapshot.pools[name].cap - self.snapshot.foreign.get(name, 0), 0)
 
-    def _kind(self, name: str) -> InstanceType:
-        if name not in self._kinds:
-            self._kinds[name] = self.snapshot.catalogue.of_pool(self.snapshot.pools[name])
-        return self._kinds[name]
+    def _instance_type(self, name: str) -> InstanceType:
+        if name not in self._instance_types:
+            self._instance_types[name] = self.snapshot.catalogue.of_pool(self.snapshot.pools[name])
+        return self._instance_types[name]
 
 
-def _point(demand: Demand) -> float:
+def _stable_point(demand: Demand) -> float:
     """From 0 on, less than 1: the same for equal demands, in every process, and far apart for those that differ little.
 
     The high bits of a CRC are alike for texts that differ in one character; Fibonacci hashing spreads its low ones.
@@ -219,8 +227,8 @@ def _surpluses(kinds: Sequence[InstanceType], asked: Resources) -> list[tuple[fl
         (
             *spare,
             kind.price if priced else 0.0,
-            _beyond(kind.vcpus, asked.vcpus),
-            _beyond(kind.memory_gib, asked.memory_gib),
+            _surplus_of(kind.vcpus, asked.vcpus),
+            _surplus_of(kind.memory_gib, asked.memory_gib),
         )
         for kind, spare in zip(kinds, chips, strict=True)
     ]
@@ -228,9 +236,9 @@ def _surpluses(kinds: Sequence[InstanceType], asked: Resources) -> list[tuple[fl
 
 def _accelerator_memory(kind: InstanceType, asked: Resources) -> float:
     """Nobody needs to tell that an instance without accelerators has no memory of any."""
-    return _beyond(kind.accelerator_memory_gib, asked.accelerator_memory_gib) if kind.accelerators else 0.0
+    return _surplus_of(kind.accelerator_memory_gib, asked.accelerator_memory_gib) if kind.accelerators else 0.0
 
 
-def _beyond(has: float, asked: float) -> float:
+def _surplus_of(has: float, asked: float) -> float:
     """What is left over; what nobody has told is taken to be more than all that is known."""
     return has - asked if has else inf
