@@ -21,7 +21,7 @@ from trainmaster.domain.capacity.units import Demand, Pool
 from trainmaster.domain.plan import Plan, Start, Wait
 from trainmaster.domain.policy.document import policy_of
 from trainmaster.domain.policy.settings import Placement, Policy
-from trainmaster.planner.placement.policies import Contender, chances, smooth_round
+from trainmaster.planner.placement.policies import CandidatePool, chances, smooth_round
 from trainmaster.planner.schedule import schedule
 
 PAGE = DOCS / "explanation" / "placement.md"
@@ -70,7 +70,7 @@ def test_the_chances_of_the_article_are_what_the_policies_give():
     rows = [[*map(int, row[:4]), *map(Fraction, row[4:])] for row in table(NUMBERS, "node")]
     assert [free for _, _, _, free, _, _ in rows] == [total - load for _, total, load, *_ in rows]
     contenders = [
-        Contender(name=str(name), total=Fraction(total), free=Fraction(free)) for name, total, _, free, _, _ in rows
+        CandidatePool(name=str(name), total=Fraction(total), free=Fraction(free)) for name, total, _, free, _, _ in rows
     ]
     assert chances(Placement.PICK_KX, contenders) == [row[4] for row in rows]
     assert chances(Placement.RESOURCE_PICK_KX, contenders) == [row[5] for row in rows]

@@ -101,7 +101,7 @@ def test_everything_happens_as_the_page_says(example, told):
 
 def test_what_the_page_says_each_would_lose_is_what_was_compared(example, told):
     snapshot, at = told.preempted_from, NOW + hour("12:25")
-    candidates = Candidates.among(snapshot, at, Ranking(snapshot, at).rank)
+    candidates = Candidates.of(snapshot, at, Ranking(snapshot, at).rank)
     costs = {name: f"{candidate.cost:,.0f} GPU-seconds" for name, candidate in candidates.by_name.items()}
     assert {plain(name): cost for name, _, _, cost in table(example, "candidate")} == costs
     for name, instances, worked, _ in table(example, "candidate"):

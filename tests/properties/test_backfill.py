@@ -12,7 +12,7 @@ from builders import P5, a_job, a_pool, at, pools_of
 from course import Course
 from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.reasons.capacity import WaitsForCapacity
-from trainmaster.planner.orders.least_attained_service import AT_WORK
+from trainmaster.planner.orders.least_attained_service import PROTECTED_FROM_EQUALS
 
 CAP = 8
 HOUR = timedelta(hours=1)
@@ -88,7 +88,7 @@ def test_the_largest_job_waits_no_longer_than_patience_and_what_runs_then(order,
     ahead = sum(1 for job in course.jobs.values() if job.order < course.jobs[name].order)
     # Those that were before it in the queue may be out of patience too; each runs for at most 9,000 seconds. By least
     # attained service it need not wait for what runs to end, but for its half hour.
-    pins = AT_WORK if order is Order.LEAST_ATTAINED_SERVICE else timedelta(0)
+    pins = PROTECTED_FROM_EQUALS if order is Order.LEAST_ATTAINED_SERVICE else timedelta(0)
     assert course.wait_of(name) <= PATIENCE + pins + timedelta(seconds=9_000) * (1 + ahead)
 
 

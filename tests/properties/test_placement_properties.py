@@ -21,7 +21,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.plan import Cursors, Start, Wait
 from trainmaster.domain.policy.settings import Order, Placement, Policy, Share
 from trainmaster.domain.reasons.capacity import Infeasible
-from trainmaster.planner.placement.policies import Contender, chances, choose, choose_queue, smooth_round
+from trainmaster.planner.placement.policies import CandidatePool, chances, choose, choose_queue, smooth_round
 from trainmaster.planner.schedule import schedule
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,11 +31,13 @@ placements = st.sampled_from(Placement)
 
 
 def by_load(loads):
-    return chances(Placement.PICK_KX, [Contender(name=f"{i:02}", total=load, free=0) for i, load in enumerate(loads)])
+    return chances(
+        Placement.PICK_KX, [CandidatePool(name=f"{i:02}", total=load, free=0) for i, load in enumerate(loads)]
+    )
 
 
 def by_free(free):
-    contenders = [Contender(name=f"{i:02}", total=9, free=each) for i, each in enumerate(free)]
+    contenders = [CandidatePool(name=f"{i:02}", total=9, free=each) for i, each in enumerate(free)]
     return chances(Placement.RESOURCE_PICK_KX, contenders)
 
 
@@ -116,7 +118,7 @@ def contender_lists(draw):
     for name in names:
         whole = draw(st.integers(0, 500))
         contenders.append(
-            Contender(
+            CandidatePool(
                 name=name,
                 total=whole,
                 free=draw(st.integers(0, whole)),

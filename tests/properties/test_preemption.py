@@ -157,7 +157,7 @@ def starts_no_chain(some, could, missing, rank):
 
 
 def choose(snapshot, job, missing, rank, *, permits=None, now=NOW):
-    choice = Candidates.among(snapshot, now, rank).victims(job, missing, permits)
+    choice = Candidates.of(snapshot, now, rank).victims(job, missing, permits)
     note(str(choice))
     return choice
 
@@ -325,7 +325,7 @@ asked = st.lists(st.tuples(newcomers, lacking), min_size=2, max_size=5)
 @with_examples(80)
 def test_asking_in_a_row_is_like_asking_anew_about_those_who_are_left(snapshot, questions, rank, above, enabled):
     """Work is shared between questions; whoever has been taken is not counted on again."""
-    candidates, left = Candidates.among(snapshot, NOW, rank), snapshot
+    candidates, left = Candidates.of(snapshot, NOW, rank), snapshot
     for job, missing in questions:
         permits = Lending(job, above, rank) if enabled else None
         choice = candidates.victims(job, missing, permits, job.share if enabled else None)

@@ -1,7 +1,7 @@
-"""Jobs that are alike in the eyes of the planner: once one of them is blocked, so are those behind it.
+"""A cache of reasons: jobs equivalent to a blocked job, in the same plan, are blocked for the same reason.
 
-Free units, spare units and victims only become fewer while a plan is made, so whoever comes later and is of a kind
-that was blocked is blocked for the same reason. That spares looking at each job of a deep queue. It must not decide.
+Free units, spare units and victims only become fewer while a plan is made, so jobs of a deep queue need no decision of
+their own.
 """
 
 from __future__ import annotations
@@ -15,45 +15,45 @@ from trainmaster.domain.reasons.capacity import Behind, Infeasible, ReservedForO
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import BudgetSpent, ShareFull, UserFull
 
-_LASTING = WaitsForCapacity | ReservedForOther | Behind | Infeasible | ShareFull | UserFull | BudgetSpent
-"""Reasons that a job has in common with those of its kind."""
+_SHARED = WaitsForCapacity | ReservedForOther | Behind | Infeasible | ShareFull | UserFull | BudgetSpent
+"""Reasons that equivalent jobs have in common."""
 
 
 @dataclass(slots=True)
 class BlockedReasonCache:
-    """Why kinds of jobs wait in the plan in the making.
+    """Reasons of blocked jobs by equivalence key.
 
     Attributes:
         snapshot: what the pass read.
-        by_past: whether how long a job has run already makes a difference beyond its rank: where jobs are reserved for.
+        by_past: whether jobs that have run before are never equivalent, because reservations depend on their run time.
+        reason: `dict.get` of the reasons: called for every job, so without a method of its own around it.
     """
 
     snapshot: Snapshot
     by_past: bool
     _reasons: dict[Hashable, Reason] = field(default_factory=dict)
     reason: Callable[[Hashable], Reason | None] = field(init=False)
-    """Why an earlier job of a kind waits; None where that is not known. Asked of every job, so not a call of ours."""
 
     def __post_init__(self) -> None:
         self.reason = self._reasons.get
 
-    def note(self, kind: Hashable, reason: Reason | None) -> None:
-        """A job of this kind waits for this reason."""
-        if kind is not None and isinstance(reason, _LASTING):
-            self._reasons[kind] = reason
+    def note(self, key: Hashable, reason: Reason | None) -> None:
+        """Record why a job with this key waits."""
+        if key is not None and isinstance(reason, _SHARED):
+            self._reasons[key] = reason
 
-    def forget(self) -> None:
-        """Units may have become free for others: what was known does not hold any more."""
+    def clear(self) -> None:
+        """Remove all reasons: units may have become free."""
         self._reasons.clear()
 
-    def kind(self, job: Job, rank: tuple[int, ...]) -> Hashable:
-        """What tells jobs apart; None for one that is like no other.
+    def key(self, job: Job, common_rank: tuple[int, ...]) -> Hashable:
+        """Return a key that is equal for equivalent jobs; None for a job without an equivalent.
 
         Args:
             job: a waiting job.
-            rank: what of its standing it has in common with others.
+            common_rank: the part of its rank that equivalent jobs have in common.
         """
         traits = job.traits
         if traits is None or self.snapshot.warm or (self.by_past and job.attempt is not None):
             return None
-        return (rank, traits)
+        return (common_rank, traits)

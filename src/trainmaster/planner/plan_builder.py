@@ -1,8 +1,7 @@
-"""What becomes of one waiting job: it starts, others give way to it, or it waits, with the reason.
+"""The decision about one waiting job: it starts, other jobs give way to it, or it waits with a reason.
 
-It starts where it fits and delays nobody who is reserved for; waits where enough is on the way; else takes what it
-lacks from warm pools, and from jobs that shrink or step aside; else is reserved for. It must not choose whose turn it
-is.
+It starts if it fits and delays no reservation. It waits if enough units are being released. Otherwise it takes what it
+lacks from warm pools, elastic jobs or victims, or gets a reservation.
 """
 
 from __future__ import annotations
@@ -29,36 +28,38 @@ from trainmaster.domain.reasons.capacity import (
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.times import clock
 from trainmaster.planner.elastic.scale_down import ShrinkChoice
+from trainmaster.planner.elastic.scale_up import Growth
+from trainmaster.planner.orders.ranking import PreemptionRank
 from trainmaster.planner.placement.selector import PoolSelector
 from trainmaster.planner.preemption.preempt import VictimChoice
 from trainmaster.planner.preemption.reclaim import ReclaimOption, ReclaimOptions
 from trainmaster.planner.reservations.blocked_reason import infeasible_reason
-from trainmaster.planner.state import PlanState
+from trainmaster.planner.state import JobView, PlanState
 
-LOWEST_RANK: tuple[int, ...] = ()
-"""A standing below all others: who bars the rest with it is passed by nobody."""
+LOWEST_RANK: PreemptionRank = ()
+"""A rank below all others: a barrier of this rank lets no job pass."""
 IMAGE_STARTS = 4
-"""Starts of image jobs that count as one action: they ask nothing of SageMaker, and take a fraction of the time."""
+"""Starts of image jobs that count as one action: they call no SageMaker API, and take a fraction of the time."""
 MAX_VICTIMS = 80
-"""Jobs that one Preempt decision stops or shrinks: it is committed as one transaction, which holds 100 items."""
+"""Jobs that one Preempt decision stops or shrinks: it is committed as one transaction of at most 100 items."""
 
 
 @dataclass(slots=True)
 class PlanBuilder:
-    """The decisions of a plan in the making. Thrown away with it.
+    """The decisions of a plan so far.
 
     Attributes:
         snapshot: what the pass read.
         now: the time of the pass, UTC.
-        figures: what is free, promised, expected and allowed; every decision moves them.
-        placer: chooses among alternatives that fit.
-        refused: why the manager makes no pool for infeasible jobs, by name.
+        state: what is free, claimed and reserved; every decision is committed to it.
+        selector: chooses among alternatives that fit.
+        refused: why the manager makes no pool for an infeasible job, by name.
         decisions: in the order in which they were made.
-        untils: until when reasons hold that are a matter of time.
-        actions: starts, stops and resizes so far; the policy bounds them.
-        image_starts: starts of image jobs, of which several are one action.
-        reclaim: how blocked jobs could get units.
-        sizable: where in `decisions` the starts are that could have more than the least size.
+        recheck_times: times at which reasons end by themselves.
+        actions: starts, stops and resizes so far; `max_actions` of the policy bounds them.
+        image_starts: starts of image jobs, several of which count as one action.
+        reclaim: the options of blocked jobs to get units.
+        elastic_starts: indexes in `decisions` of the starts that could have more than the minimum size.
     """
 
     snapshot: Snapshot
@@ -77,87 +78,85 @@ class PlanBuilder:
     def __post_init__(self) -> None:
         self.reclaim = ReclaimOptions(self.state)
 
-    def consider(self, job: Job) -> None:
-        """Decide about one waiting job; its own Start or Wait comes last."""
+    def decide(self, job: Job) -> None:
+        """Decide about one waiting job; its own Start or Wait is the last decision."""
         state = self.state
-        state.look_as(job)
+        state.release(job)
+        view = state.view_for(job)
         possible = [units for units in job.demand.alternatives if state.ledger.fits_when_empty(units)]
         if not possible:
-            self._wait(
-                job, infeasible_reason(job, self.snapshot.pools, state.ledger.caps, self.refused.get(job.name, ""))
-            )
+            expansion = self.refused.get(job.name, "")
+            self._wait(job, infeasible_reason(job, self.snapshot.pools, state.ledger.caps, expansion))
         elif backing_off(job, self.now):
             self._wait(job, BackingOff(job.retry_at or self.now, _cause(job)))
         else:
-            refused = [state.refusal(job, units) for units in possible]
-            open_ = [units for units, reason in zip(possible, refused, strict=True) if reason is None]
-            if open_:
-                self._consider_open(job, open_)
+            refused = [view.refusal(units) for units in possible]
+            allowed = [units for units, reason in zip(possible, refused, strict=True) if reason is None]
+            if allowed:
+                self._decide_allowed(view, allowed)
             else:
-                self._consider_refused(job, possible, next(reason for reason in refused if reason is not None))
+                self._decide_refused(view, possible, next(reason for reason in refused if reason is not None))
 
-    def _consider_refused(self, job: Job, possible: list[Units], reason: Reason) -> None:
-        """A share at its bound may still have lower jobs of its own step aside; every other rule just has to be met."""
-        at_share_limit = [units for units in possible if self.state.crowded(job, units)]
-        soon = [units for units in at_share_limit if not self.state.missing(job, units)]
+    def _decide_refused(self, view: JobView, possible: list[Units], reason: Reason) -> None:
+        """Decide about a job that rules refuse; only a limit of its share can be met by preemption within the share."""
+        at_share_limit = [units for units in possible if view.refused_by_own_share_only(units)]
+        soon = [units for units in at_share_limit if not view.missing(units)]
         if soon:
-            self._wait_for_release(job, self.selector.order_for_wait(job, soon)[0])
+            self._wait_for_release(view, self.selector.order_for_wait(view.job, soon)[0])
         elif at_share_limit:
-            self._reclaim_or_block(job, at_share_limit, otherwise=reason)
+            self._reclaim_or_block(view, at_share_limit, otherwise=reason)
         else:
-            self._wait(job, reason)
+            self._wait(view.job, reason)
 
-    def _consider_open(self, job: Job, open_: list[Units]) -> None:
-        """Decide about a job that no rule keeps from starting."""
-        state = self.state
-        if self.snapshot.warm and self._start_warm(job, open_):
+    def _decide_allowed(self, view: JobView, allowed: list[Units]) -> None:
+        """Decide about a job that no rule refuses."""
+        if self.snapshot.warm and self._start_on_warm_pool(view, allowed):
             return
-        behind = [state.behind(job, units) for units in open_]
-        passing = [units for units, reason in zip(open_, behind, strict=True) if reason is None]
+        obstacles = [view.yields_to(units) for units in allowed]
+        passing = [units for units, reason in zip(allowed, obstacles, strict=True) if reason is None]
         if not passing:
-            self._block(job, open_, next(reason for reason in behind if reason is not None))
-        elif fitting := [units for units in passing if state.fits_now(job, units)]:
-            self._start(job, fitting)
-        elif soon := [units for units in passing if state.fits_soon(job, units)]:
-            self._wait_for_release(job, self.selector.order_for_wait(job, soon)[0])
+            self._block(view, allowed, next(reason for reason in obstacles if reason is not None))
+        elif fitting := [units for units in passing if view.fits_now(units)]:
+            self._start(view, fitting)
+        elif soon := [units for units in passing if view.fits_soon(units)]:
+            self._wait_for_release(view, self.selector.order_for_wait(view.job, soon)[0])
         else:
-            self._reclaim_or_block(job, passing)
+            self._reclaim_or_block(view, passing)
 
-    def _start_warm(self, job: Job, open_: list[Units]) -> bool:
-        """Start the job on a warm pool that matches it, which takes nothing from anybody; whether there was one."""
-        state = self.state
-        found = self._warm_match(job, open_)
+    def _start_on_warm_pool(self, view: JobView, allowed: list[Units]) -> bool:
+        """Start the job on a matching warm pool, which takes no units from other jobs; return True if it started."""
+        found = self._matching_warm_pool(view, allowed)
         if found is None or self.limit_reached():
             return False
         units, pool = found
         self.actions += 1
-        state.warm.use(pool)
-        state.take(job, units)
-        self.decisions.append(Start(job, units, warm=pool))
+        self.state.start_on_warm_pool(view.job, units, pool)
+        self.decisions.append(Start(view.job, units, warm=pool))
         return True
 
-    def _warm_match(self, job: Job, open_: list[Units]) -> tuple[Units, WarmPool] | None:
-        """The first warm pool that matches, unless something that the job names before it is free.
+    def _matching_warm_pool(self, view: JobView, allowed: list[Units]) -> tuple[Units, WarmPool] | None:
+        """Return the first matching warm pool, unless a pool that the job names before it is free.
 
-        Pools that only cover its resources are all alike to it. Whichever of them the placement policy chose, SageMaker
-        would start it on a warm pool there, so that none may be passed over.
+        Pools that only cover its resources are all alike to the job. Whichever of them the placement policy chose,
+        SageMaker would start the job on a warm pool there, so none may be skipped.
         """
-        state, prefer_available = self.state, self.selector.prefer_available(job, open_)
-        named = [units for units in job.demand.named if units in prefer_available]
-        for units in open_:
-            if (pool := state.warm.match(job, units)) is not None:
+        job, in_stock = view.job, self.selector.prefer_available(view.job, allowed)
+        named = [units for units in job.demand.named if units in in_stock]
+        for units in allowed:
+            if (pool := self.state.warm.match(job, units)) is not None:
                 return units, pool
-            if units in named and state.fits_now(job, units) and state.behind(job, units) is None:
+            if units in named and view.fits_now(units) and view.yields_to(units) is None:
                 return None
         return None
 
-    def _start(self, job: Job, fitting: list[Units]) -> None:
+    def _start(self, view: JobView, fitting: list[Units]) -> None:
+        job = view.job
         if self.limit_reached():
-            self.state.keep(job, fitting[0], self.now)
+            self.state.claim(job, fitting[0], self.now)
             self._wait(job, NextPass())
             return
         self._count(job)
-        placement = self.selector.place(job, fitting, lambda pool: self.state.now_there(job, pool))
+        placement = self.selector.place(job, fitting, view.available_now)
         self.state.start(job, placement.units)
         if job.elastic is not None:
             self.elastic_starts.append(len(self.decisions))
@@ -165,120 +164,131 @@ class PlanBuilder:
         self.decisions.append(Start(job, *taken, cursors=placement.cursors, instead_of=instead))
 
     def _count(self, job: Job) -> None:
-        """Put a start down to what a pass may do."""
+        """Count a start as an action, or as a part of one."""
         if job.image_work is None:
             self.actions += 1
         else:
             self.image_starts += 1
             self.actions += self.image_starts % IMAGE_STARTS == 0
 
-    def _wait_for_release(self, job: Job, units: Units) -> None:
-        state = self.state
-        short = (pool for pool, count in units.items() if count > state.now_there(job, pool))
+    def _wait_for_release(self, view: JobView, units: Units) -> None:
+        """Have the job wait for units that are being released, and keep them for it."""
+        release_by = self.state.ledger.release_by
+        short = (pool for pool, count in units.items() if count > view.available_now(pool))
         pools = tuple(sorted(short)) or tuple(sorted(units))
-        lapses = [state.ledger.lapse[pool] for pool in pools if pool in state.ledger.lapse]
-        until = min(lapses, default=self._hold_until())
-        state.keep(job, units, until)
-        self._wait(job, WaitsForRelease(pools, until))
+        until = min((release_by[pool] for pool in pools if pool in release_by), default=self._hold_until())
+        self.state.claim(view.job, units, until)
+        self._wait(view.job, WaitsForRelease(pools, until))
 
-    def _reclaim_or_block(self, job: Job, open_: list[Units], otherwise: Reason | None = None) -> None:
-        """Others give way to the job where they may; else it is blocked, or waits for `otherwise`."""
-        open_ = self.selector.order_for_wait(job, open_)
-        ways = [self.reclaim.option(job, units) for units in open_]
+    def _reclaim_or_block(self, view: JobView, allowed: list[Units], otherwise: Reason | None = None) -> None:
+        """Have other jobs give way if they may; otherwise the job is blocked, or waits for `otherwise`."""
+        allowed = self.selector.order_for_wait(view.job, allowed)
+        options = [self.reclaim.option(view, units) for units in allowed]
         able = [
-            (option.choice.highest_rank, option.cost, index) for index, option in enumerate(ways) if option.sufficient
+            (option.choice.highest_rank, option.cost, index)
+            for index, option in enumerate(options)
+            if option.sufficient
         ]
         if not able and otherwise is not None:
-            self._wait(job, otherwise)
+            self._wait(view.job, otherwise)
         elif not able:
-            self._wait_for_protected(job, open_, next((option for option in ways if option.choice.protected), None))
-        elif (since := self.state.may_preempt_since(job)) > self.now:
-            self._block(job, open_, PreemptsLater(since))
+            self._wait_for_protected(view, allowed, next((o for o in options if o.choice.protected), None))
+        elif (since := view.may_preempt_at()) > self.now:
+            self._block(view, allowed, PreemptsLater(since))
         elif self.limit_reached():
-            self.state.ledger.bar(job, self.state.ranking.rank(job))
-            self._wait(job, NextPass())
+            self.state.block(view.job, self.state.ranking.rank(view.job))
+            self._wait(view.job, NextPass())
         else:
-            self._reclaim(job, ways[min(able)[2]])
+            self._reclaim(view.job, options[min(able)[2]])
 
-    def _wait_for_protected(self, job: Job, open_: list[Units], option: ReclaimOption | None) -> None:
-        """Nobody may step aside now; where that is only a matter of time, that time is reserved."""
-        state = self.state
+    def _wait_for_protected(self, view: JobView, allowed: list[Units], option: ReclaimOption | None) -> None:
+        """Have the job wait for victims that are protected now; reserve the time at which their protection ends."""
+        state, job = self.state, view.job
         if option is not None and option.choice.until is not None and state.reservations.reservable([option.units]):
-            state.reservations.reserve_at(job, option.units, option.choice.until, state.expected_ends.run_time(job))
+            state.reserve_at(job, option.units, option.choice.until)
             self._wait(job, _protected(option.choice))
         else:
-            self._block(job, open_, None if option is None else _protected(option.choice))
+            self._block(view, allowed, None if option is None else _protected(option.choice))
 
     def _reclaim(self, job: Job, option: ReclaimOption) -> None:
-        """End the warm pools, have jobs shrink and the victims step aside, and keep what they free."""
+        """End the warm pools, shrink and stop jobs as the option says, and keep what they release for the job."""
         state, until = self.state, self._hold_until()
         hold, victims, pools = Hold(option.units, until), option.choice.victims, option.warm.pools
         self.actions += len(victims) + len(pools) + len(option.shrinks)
-        state.warm.end(pools)
-        for pool in pools:
-            state.ledger.release_later(pool.units, until)
-            self.decisions.append(EndWarm(job, pool, hold))
-        fresh = [resize for chosen in option.shrinks if (resize := self._shrink(job, chosen, until)) is not None]
-        state.free(victims, until)
+        state.end_warm_pools(pools, until)
+        self.decisions.extend(EndWarm(job, pool, hold) for pool in pools)
+        resizes = [resize for chosen in option.shrinks if (resize := self._shrink(job, chosen, until)) is not None]
+        state.preempt(victims, until)
         self.reclaim.remove(victims)
-        state.keep(job, option.units, until)
-        items = [*fresh, *victims]
+        state.claim(job, option.units, until)
+        items = [*resizes, *victims]
         for first in range(0, len(items), MAX_VICTIMS):
             some = items[first : first + MAX_VICTIMS]
             stop = tuple(item for item in some if isinstance(item, Job))
             self._note_shrunk(shrink := tuple(item for item in some if isinstance(item, Resize)))
             self.decisions.append(Preempt(job, stop, hold, shrink))
-        self._wait(job, _taken(option, until))
+        self._wait(job, _reclaim_reason(option, until))
 
     def _shrink(self, job: Job, chosen: ShrinkChoice, until: datetime) -> Resize | None:
-        """Have a job give; None where it gives for an earlier one of this plan already, and just gives more."""
+        """Shrink a job; return None if this plan shrinks it already, and it only goes further down."""
         candidate, name = chosen.candidate, chosen.candidate.job.name
         self.state.shrink(candidate.job, {candidate.pool: chosen.freed}, until)
-        self.reclaim.shrink(chosen)
+        self.reclaim.record_shrink(chosen)
         if (index := self._shrunk_by.get(name)) is None:
             return Resize(candidate.job, chosen.size, Cause.SHRINK, freed_for=job.name)
         before = self.decisions[index]
         if isinstance(before, Preempt):
-            shrinks = (replace(each, size=chosen.size) if each.job.name == name else each for each in before.shrinks)
+            shrinks = (replace(s, size=chosen.size) if s.job.name == name else s for s in before.shrinks)
             self.decisions[index] = replace(before, shrinks=tuple(shrinks))
         return None
 
     def _note_shrunk(self, shrinks: tuple[Resize, ...]) -> None:
-        """The next decision has these."""
+        """Record that the next decision has these resizes."""
         self._shrunk_by |= {resize.job.name: len(self.decisions) for resize in shrinks}
 
-    def _block(self, job: Job, alternatives: list[Units], reason: Reason | None) -> None:
-        """The job cannot go on now: it bars its equals, or is reserved for, as the order wants it."""
-        state, reserved = self.state, None
+    def _block(self, view: JobView, alternatives: list[Units], reason: Reason | None) -> None:
+        """Block the job: set a barrier or make a reservation, as the order asks."""
+        state, job, reserved = self.state, view.job, None
         alternatives = self.selector.order_for_wait(job, alternatives)
-        if state.held_for(job, alternatives):
-            state.ledger.bar(job, LOWEST_RANK)
+        if view.holds_free_units(alternatives):
+            state.block(job, LOWEST_RANK)
         elif state.ranking.strict(job):
-            state.ledger.bar(job, state.ranking.rank(job))
-        elif state.ranking.reserves and (with_room := state.reservations.reservable(alternatives)):
-            reserved = state.reserve(job, with_room)
-        self._wait(job, reason or state.shortage_reason(job, alternatives[0], reserved))
+            state.block(job, state.ranking.rank(job))
+        elif state.order.reserves and (reservable := state.reservations.reservable(alternatives)):
+            reserved = state.reserve(job, reservable)
+        self._wait(job, reason or view.shortage(alternatives[0], reserved))
 
     def _wait(self, job: Job, reason: Reason) -> None:
         self.decisions.append(Wait(job, reason))
         if (until := getattr(reason, "until", None)) is not None:
             self.recheck_times.append(until)
 
+    def add_growth(self, growth: Growth) -> None:
+        """Add the growth of elastic jobs to the decisions."""
+        for index, start in growth.starts.items():
+            self.decisions[index] = start
+        self.decisions.extend(growth.resizes)
+        self.recheck_times.extend(growth.recheck_times)
+
+    def actions_left(self) -> int:
+        """Return how many more actions the policy allows this pass."""
+        return self.snapshot.policy.most_actions - self.actions
+
     def limit_reached(self) -> bool:
-        """Whether this pass has done as much as one pass may."""
-        return self.actions >= self.snapshot.policy.most_actions
+        """Return True if this pass has made as many actions as the policy allows."""
+        return self.actions_left() <= 0
 
     def _hold_until(self) -> datetime:
         return self.now + self.snapshot.policy.hold_for
 
 
 def backing_off(job: Job, now: datetime) -> bool:
-    """Whether the job's last start met no capacity, so that it is not tried again yet."""
+    """Return True if the job waits for its next attempt after a start that found no capacity."""
     return job.retry_at is not None and job.retry_at > now
 
 
-def _taken(option: ReclaimOption, until: datetime) -> Reason:
-    """What is under way for a job that takes what it lacks."""
+def _reclaim_reason(option: ReclaimOption, until: datetime) -> Reason:
+    """Return the reason of a job for which units are being released."""
     victims = tuple(victim.name for victim in option.choice.victims)
     shrinks = tuple(chosen.candidate.job.name for chosen in option.shrinks)
     if victims:

@@ -1,6 +1,7 @@
-"""The working figures of a plan in the making: every stage's, put together, and what they say of one job.
+"""The state of one plan, and the view that each job has of it.
 
-It must not decide: it answers what a job could have, whom it would delay and whom it may displace.
+`PlanState` is built once from the snapshot. Stages read it through `view_for(job)`, which changes nothing, and record
+each decision with one of its commit methods: `start`, `claim`, `preempt`, and so on.
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity.units import Kind, Units
+from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.jobs.job import Hold, Job
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy.settings import Order
 from trainmaster.domain.reasons.capacity import Behind, ReservedForOther, WaitsForCapacity
 from trainmaster.domain.reasons.reason import Reason
-from trainmaster.planner.orders.least_attained_service import Attained
-from trainmaster.planner.orders.ranking import Ranking
+from trainmaster.planner.orders import order_of
+from trainmaster.planner.orders.ranking import PreemptionRank, Ranking
+from trainmaster.planner.orders.strategy import OrderStrategy
 from trainmaster.planner.placement.ledger import Claim, Ledger, open_ledger
 from trainmaster.planner.placement.plan_windows import window_refusal
 from trainmaster.planner.placement.warm_pools import WarmPools
+from trainmaster.planner.preemption.candidates import Permits
 from trainmaster.planner.preemption.preempt import Candidates, VictimChoice
 from trainmaster.planner.reservations.blocked_reason import shortage_reason
 from trainmaster.planner.reservations.expected_ends import ExpectedEnds
@@ -27,24 +30,25 @@ from trainmaster.planner.reservations.reservations import PlannedReservation, Re
 from trainmaster.planner.sharing.limits import Limits
 from trainmaster.planner.sharing.shares import Shares
 
-
-def ranking_of(snapshot: Snapshot, now: datetime) -> Ranking:
-    """Order and standing as the queue has chosen them."""
-    if snapshot.policy.order is Order.LEAST_ATTAINED_SERVICE:
-        return Attained(snapshot, now)
-    return Ranking(snapshot, now)
+_NONE_EXEMPT: Units = {}
 
 
 @dataclass(slots=True)
 class PlanState:
-    """What is free, promised, expected and allowed while a plan is made. Thrown away with it.
+    """What is free, claimed, reserved, expected and allowed, as of the decisions so far.
 
-    `has_training_plans`: whether any pool is a training plan, which can be used only for a time. `elastic_jobs`:
-    active jobs that may be resized.
+    Attributes:
+        snapshot: what the pass read.
+        now: the time of the pass, UTC.
+        order: the strategy of the queue's order.
+        ranking: order and preemption ranks of the jobs.
+        has_training_plans: whether any pool is a training plan, which has a time window.
+        elastic_jobs: active jobs that can be resized.
     """
 
     snapshot: Snapshot
     now: datetime
+    order: OrderStrategy
     ranking: Ranking
     ledger: Ledger
     shares: Shares
@@ -55,12 +59,13 @@ class PlanState:
     reservations: Reservations
     has_training_plans: bool = False
     elastic_jobs: Sequence[Job] = ()
-    _respected: dict[str, datetime] = field(default_factory=dict)
+    _hold_ends: dict[str, datetime] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot, now: datetime) -> PlanState:
-        """The figures before anything is decided."""
-        ranking, expected_ends = ranking_of(snapshot, now), ExpectedEnds(snapshot, now)
+        """Return the state before any decision."""
+        order, expected_ends = order_of(snapshot.policy), ExpectedEnds(snapshot, now)
+        ranking = order.ranking(snapshot, now)
 
         def running() -> Iterable[tuple[Units, datetime]]:
             return ((units, expected_ends.end(job)) for job in snapshot.active if (units := job.staying))
@@ -68,168 +73,86 @@ class PlanState:
         return cls(
             snapshot=snapshot,
             now=now,
+            order=order,
             ranking=ranking,
             ledger=open_ledger(snapshot, now),
             shares=Shares(snapshot, now),
             limits=Limits(snapshot, now),
-            warm=WarmPools.among(snapshot, now),
-            candidates=Candidates.among(snapshot, now, ranking.rank),
+            warm=WarmPools.of(snapshot, now),
+            candidates=Candidates.of(snapshot, now, ranking.rank),
             expected_ends=expected_ends,
             reservations=Reservations(now, snapshot.policy.reservations, running),
             has_training_plans=any(pool.kind is Kind.TRAINING_PLAN for pool in snapshot.pools.values()),
             elastic_jobs=[job for job in snapshot.active if job.elastic is not None],
         )
 
-    def look_as(self, job: Job) -> None:
-        """From now on the figures are those that this job sees: its own claim and those of whom it outranks aside."""
-        if (end := self._respected.pop(job.name, None)) is not None:
+    # -- views -------------------------------------------------------------------------------------------------------
+
+    def view_for(self, job: Job) -> JobView:
+        """Return the view of a waiting job: neither its own claim binds it nor holds of jobs that it outranks."""
+        if not self.ledger.claims:
+            return JobView(self, job, _NONE_EXEMPT)
+        rank = self.ranking.rank(job) if self.ledger.holds else ()
+        share = job.share if self.shares.enabled else None
+        return JobView(self, job, self.ledger.exempt(job.name, rank, share))
+
+    def view_for_growth(self, job: Job) -> JobView:
+        """Return the view of a job that asks for more units than it has: every claim binds it, whatever its rank."""
+        return JobView(self, job, _NONE_EXEMPT)
+
+    def active_hold(self, job: Job) -> Hold | None:
+        """Return the hold that an earlier pass gave the job, if it has not ended."""
+        return job.hold if job.hold is not None and job.hold.until > self.now else None
+
+    def expected_end(self, job: Job) -> datetime:
+        """Return when a waiting job would end if it started now."""
+        return self.now + self.expected_ends.run_time(job)
+
+    # -- commits -----------------------------------------------------------------------------------------------------
+
+    def restore_hold(self, job: Job, hold: Hold) -> None:
+        """Keep units that an earlier pass freed for the job, except from jobs that outrank it."""
+        self.ledger.restore_hold(Claim(job.name, hold.units, hold.until, self.ranking.rank(job), job.share))
+        end = self._hold_ends[job.name] = self.expected_end(job)
+        self.reservations.add_running(hold.units, end)
+
+    def release(self, job: Job) -> None:
+        """Remove what is kept for a job: the plan decides about it now."""
+        if (end := self._hold_ends.pop(job.name, None)) is not None:
             self.reservations.remove_running(self.ledger.claims[job.name].units, end)
         self.ledger.release_claim(job.name)
         self.shares.release(job)
         self.limits.release(job)
-        if self.ledger.holds:
-            self.ledger.waive(self.ranking.rank(job), job.share if self.shares.enabled else None)
-        else:
-            self.ledger.waived = {}
 
-    # -- what a job could have -----------------------------------------------------------------------------------
+    def claim(self, job: Job, units: Units, until: datetime) -> None:
+        """Keep units for a job against all jobs that the plan decides about later."""
+        self.ledger.claim(Claim(job.name, units, until, self.ranking.rank(job), job.share))
+        self.shares.promise(job, units)
+        self.limits.take(job, units)
+        # The job gives the units back when it ends; without that, no job behind it could get a reservation.
+        self.reservations.add_running(units, self.expected_end(job))
 
-    def refusal(self, job: Job, units: Units) -> Reason | None:
-        """The rule that keeps the job from these units however idle they are; None where none does."""
-        return (
-            self.limits.refusal(job, units)
-            or self.shares.refusal(job, units)
-            or (self.closed(job, units) if self.has_training_plans else None)
-        )
+    def start(self, job: Job, units: Units) -> None:
+        """Start a job on free units."""
+        self.ledger.take(units)
+        self.shares.take(job, units)
+        self.limits.take(job, units)
+        self.reservations.add_running(units, self.expected_end(job))
 
-    def crowded(self, job: Job, units: Units) -> bool:
-        """Whether only what the job's own share holds keeps it from these units."""
-        if self.limits.refusal(job, units) or self.shares.excess(job, units) is None:
-            return False
-        return self.closed(job, units) is None
-
-    def closed(self, job: Job, units: Units) -> Reason | None:
-        """Why a training plan keeps the job from these units now; None where none does."""
-        return window_refusal(job, units, self.snapshot.pools, self.now, self.snapshot.records.history)
-
-    def now_there(self, job: Job, pool: str) -> int:
-        """Units of a pool that the job could have at once."""
-        if not self.shares.enabled:
-            return self.ledger.now(pool)
-        idle = self.ledger.free.get(pool, 0) - self.shares.withheld(job, pool)
-        return min(idle, self.soon_there(job, pool))
-
-    def soon_there(self, job: Job, pool: str) -> int:
-        """Units of a pool that the job could have without anybody stepping aside for it."""
-        there = self.ledger.soon(pool)
-        return there - self.shares.withheld(job, pool, soon=True) if self.shares.enabled else there
-
-    def fits_now(self, job: Job, units: Units) -> bool:
-        """Whether the job could have these units at once."""
-        for pool, count in units.items():  # noqa: SIM110 -- asked all the time, and a generator takes as long as the answer
-            if self.now_there(job, pool) < count:
-                return False
-        return True
-
-    def fits_soon(self, job: Job, units: Units) -> bool:
-        """Whether these units will be there without anybody stepping aside."""
-        for pool, count in units.items():  # noqa: SIM110 -- the same
-            if self.soon_there(job, pool) < count:
-                return False
-        return True
-
-    def missing(self, job: Job, units: Units) -> Units:
-        """What would have to be freed for the job: what the pools lack, and what its share has too much of."""
-        excess = self.shares.excess(job, units) or {}
-        lacking = {pool: max(n - self.soon_there(job, pool), excess.get(pool, 0)) for pool, n in units.items()}
-        return {pool: count for pool, count in lacking.items() if count > 0}
-
-    def victims(self, job: Job, units: Units, missing: Units) -> VictimChoice:
-        """Who would step aside for the job, to start on `units`, to free what is missing."""
-        alike = (job.share, self.shares.version, *sorted(units.items())) if self.shares.enabled else None
-        return self.candidates.victims(job, missing, self.permits(job, units, missing), alike)
-
-    def permits(
-        self, job: Job, units: Units, missing: Units, before: Sequence[Job] = ()
-    ) -> Callable[[Job, Sequence[Job]], bool] | None:
-        """Whether the job may displace another; None where standing alone decides.
-
-        `before`: parts of jobs that are taken in any case.
-        """
-        if not self.shares.enabled:
-            return None
-        rank = self.ranking.rank
-
-        def permits(victim: Job, taken: Sequence[Job]) -> bool:
-            outranks = rank(victim) < rank(job)
-            gone = [*before, *taken] if before else taken
-            return self.shares.may_preempt(job, units, victim, gone, outranks=outranks, missing=missing)
-
-        return permits
-
-    # -- before whom it may not have it --------------------------------------------------------------------------
-
-    def behind(self, job: Job, units: Units) -> Reason | None:
-        """Why the job may not have these units before others that wait; None where it may."""
-        hold = self.hold_of(job)
-        if hold is not None and hold.units == units:
-            return None
-        owner = self.shares.enabled and self.shares.within_nominal(job, units)
-        barrier = self.ledger.barrier(job, self.ranking.at_work(job), units, owner=owner)
-        if barrier is not None:
-            return Behind(barrier[1].name, barrier[0])
-        if not self.reservations.any_on(units):
-            return None
-        found = self.reservations.conflict(units, self.expected_end(job), only=job.share if owner else None)
-        if found is None or self._would_yield(job, found[1]):
-            return None
-        pool, reserved = found
-        free = max(min(self.now_there(job, pool), reserved.spare[pool]), 0)
-        return ReservedForOther(reserved.job.name, pool, reserved.at, units[pool], free)
-
-    def held_for(self, job: Job, alternatives: Iterable[Units]) -> bool:
-        """Whether what is free is held for a blocked job against all others."""
-        free = {pool: self.soon_there(job, pool) for pool in job.demand.pools}
-        return any(self.ranking.holds(job, units, free) for units in alternatives)
-
-    def _would_yield(self, job: Job, reserved: PlannedReservation) -> bool:
-        """Whether who is reserved for could take the units back when its time comes: then nobody is delayed."""
-        outranked = self.ranking.rank(job) < self.ranking.rank(reserved.job)
-        ours = not self.shares.enabled or job.share == reserved.job.share
-        return outranked and ours and self.candidates.preemptible_by(job, reserved.at)
-
-    def shortage_reason(self, job: Job, units: Units, reserved: PlannedReservation | None) -> Reason:
-        """What is missing, for whom it is kept where it is there, and when it is expected."""
-        reason = shortage_reason(
-            units,
-            now=lambda pool: self.now_there(job, pool),
-            free=lambda pool: self.ledger.free.get(pool, 0),
-            claimant=self.ledger.claimant,
-        )
-        if reserved is None or not isinstance(reason, WaitsForCapacity):
-            return reason
-        return replace(reason, expected=reserved.at, overdue=self._overdue(reason.pool))
-
-    def _overdue(self, pool: str) -> str | None:
-        """The first job on the pool that has outlived what was expected of it, which is why it is waited for anew."""
-        holders = (job for job in self.snapshot.active if pool in job.units and not job.stopping)
-        return min((job.name for job in holders if self.expected_ends.overdue(job)), default=None)
-
-    # -- what is decided -----------------------------------------------------------------------------------------
-
-    def take(self, job: Job, units: Units) -> None:
-        """The job starts on these units."""
+    def start_on_warm_pool(self, job: Job, units: Units, pool: WarmPool) -> None:
+        """Start a job on the units of a warm pool, which are not free to other jobs."""
+        self.warm.use(pool)
         self.shares.take(job, units)
         self.limits.take(job, units)
 
-    def start(self, job: Job, units: Units) -> None:
-        """The job starts on these units, which are free."""
-        self.ledger.take(units)
-        self.take(job, units)
-        self.reservations.add_running(units, self.expected_end(job))
+    def end_warm_pools(self, pools: Sequence[WarmPool], until: datetime) -> None:
+        """End idle warm pools; their units are releasing until a time at most."""
+        self.warm.end(pools)
+        for pool in pools:
+            self.ledger.release_later(pool.units, until)
 
-    def free(self, victims: Sequence[Job], until: datetime) -> None:
-        """These step aside."""
+    def preempt(self, victims: Sequence[Job], until: datetime) -> None:
+        """Stop active jobs; their units are releasing until a time at most."""
         self.candidates.remove(victims)
         self.shares.preempt(victims)
         for victim in victims:
@@ -237,47 +160,184 @@ class PlanState:
             self.reservations.remove_running(victim.staying, self.expected_ends.end(victim))
 
     def shrink(self, job: Job, units: Units, until: datetime) -> None:
-        """The job gives these units back, and runs on; it is not stopped in the same pass."""
+        """Have a job release units and run on; this plan does not stop it as well."""
         self.candidates.remove([job])
         self.shares.release_later(job, units)
         self.ledger.release_later(units, until)
         self.reservations.remove_running(units, self.expected_ends.end(job))
 
     def grow(self, job: Job, units: Units, end: datetime) -> None:
-        """The job gets these units, which are free, beside what it holds or starts on."""
+        """Give a job that runs or starts more units, which are free, until its expected end."""
         self.ledger.take(units)
         self.shares.add(job, units)
         self.limits.add(job, units)
         self.reservations.add_running(units, end)
 
-    def keep(self, job: Job, units: Units, until: datetime) -> None:
-        """These units are kept for the job against all that come after it."""
-        self.ledger.claim(Claim(job.name, units, until, self.ranking.rank(job), job.share))
-        self.shares.promise(job, units)
-        self.limits.take(job, units)
-        # It will give them back one day: without that, nobody behind it could ever be reserved for.
-        self.reservations.add_running(units, self.expected_end(job))
-
-    def respect(self, job: Job, hold: Hold) -> None:
-        """What an earlier pass has freed for the job is kept for it, but from those that outrank it."""
-        self.ledger.hold(Claim(job.name, hold.units, hold.until, self.ranking.rank(job), job.share))
-        end = self._respected[job.name] = self.expected_end(job)
-        self.reservations.add_running(hold.units, end)
+    def block(self, job: Job, rank: PreemptionRank) -> None:
+        """Keep jobs of this rank or less from passing a blocked job."""
+        self.ledger.add_barrier(job, rank)
 
     def reserve(self, job: Job, alternatives: Iterable[Units]) -> PlannedReservation | None:
-        """Reserve for a blocked job what it could have first; None where that is never expected to be free."""
-        there: Callable[[str], int] = lambda pool: self.soon_there(job, pool)  # noqa: E731 -- typed, one line
-        return self.reservations.reserve(job, alternatives, self.expected_ends.run_time(job), there)
+        """Reserve the alternative that a blocked job can have first; None if none is ever expected to be free."""
+        return self.reservations.reserve(
+            job, alternatives, self.expected_ends.run_time(job), self.view_for(job).available_soon
+        )
 
-    def hold_of(self, job: Job) -> Hold | None:
-        """What was freed for the job and is still kept for it."""
-        return job.hold if job.hold is not None and job.hold.until > self.now else None
+    def reserve_at(self, job: Job, units: Units, at: datetime) -> None:
+        """Reserve units for a job from a time at which it can certainly have them."""
+        self.reservations.reserve_at(job, units, at, self.expected_ends.run_time(job))
 
-    def expected_end(self, job: Job) -> datetime:
-        """When a waiting job would end if it started now."""
-        return self.now + self.expected_ends.run_time(job)
 
-    def may_preempt_since(self, job: Job) -> datetime:
-        """When a newcomer has waited for as long as it has to before it may preempt anybody."""
-        delay: timedelta = self.snapshot.policy.preemption.delay if job.wishes.delay is None else job.wishes.delay
-        return job.entry_time + delay
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """The state as one job may use it. Reading it changes nothing, for this job or any other.
+
+    Attributes:
+        state: the state of the plan, as of the decisions so far.
+        job: the job.
+        exempt: claimed units that do not bind the job, by pool.
+    """
+
+    state: PlanState
+    job: Job
+    exempt: Units
+
+    # -- units -------------------------------------------------------------------------------------------------------
+
+    def available_now(self, pool: str) -> int:
+        """Return the units of a pool that the job could have at once."""
+        state, exempt = self.state, self.exempt.get(pool, 0)
+        if not state.shares.enabled:
+            return state.ledger.available_now(pool, exempt)
+        idle = state.ledger.free.get(pool, 0) - state.shares.withheld(self.job, pool)
+        return min(idle, self.available_soon(pool))
+
+    def available_soon(self, pool: str) -> int:
+        """Return the units of a pool that the job could have without preemption, once releasing units are free."""
+        state = self.state
+        available = state.ledger.available_soon(pool, self.exempt.get(pool, 0))
+        return available - state.shares.withheld(self.job, pool, soon=True) if state.shares.enabled else available
+
+    def fits_now(self, units: Units) -> bool:
+        """Return True if the job could have these units at once."""
+        for pool, count in units.items():  # noqa: SIM110 -- a hot path, where a generator doubles the time
+            if self.available_now(pool) < count:
+                return False
+        return True
+
+    def fits_soon(self, units: Units) -> bool:
+        """Return True if the job could have these units without preemption, once releasing units are free."""
+        for pool, count in units.items():  # noqa: SIM110 -- the same
+            if self.available_soon(pool) < count:
+                return False
+        return True
+
+    def missing(self, units: Units) -> Units:
+        """Return what must be freed for the job: what pools lack, or what its share holds beyond a limit."""
+        excess = self.state.shares.excess(self.job, units) or {}
+        lacking = {pool: max(n - self.available_soon(pool), excess.get(pool, 0)) for pool, n in units.items()}
+        return {pool: count for pool, count in lacking.items() if count > 0}
+
+    # -- rules -------------------------------------------------------------------------------------------------------
+
+    def refusal(self, units: Units) -> Reason | None:
+        """Return the rule that keeps the job from these units even if they are idle; None if there is none."""
+        state = self.state
+        return (
+            state.limits.refusal(self.job, units)
+            or state.shares.refusal(self.job, units)
+            or (self.window_refusal(units) if state.has_training_plans else None)
+        )
+
+    def refused_by_own_share_only(self, units: Units) -> bool:
+        """Return True if only what the job's own share holds keeps it from these units."""
+        if self.state.limits.refusal(self.job, units) or self.state.shares.excess(self.job, units) is None:
+            return False
+        return self.window_refusal(units) is None
+
+    def window_refusal(self, units: Units) -> Reason | None:
+        """Return why a training plan's time window keeps the job from these units; None if it does not."""
+        snapshot = self.state.snapshot
+        return window_refusal(self.job, units, snapshot.pools, self.state.now, snapshot.records.history)
+
+    # -- other jobs --------------------------------------------------------------------------------------------------
+
+    def yields_to(self, units: Units) -> Reason | None:
+        """Return why the job must leave these units to waiting jobs before it; None if it may have them."""
+        state, job = self.state, self.job
+        hold = state.active_hold(job)
+        if hold is not None and hold.units == units:
+            return None
+        owner = state.shares.enabled and state.shares.within_nominal(job, units)
+        barrier = state.ledger.barrier(job, state.ranking.rank_when_running(job), units, owner=owner)
+        if barrier is not None:
+            return Behind(barrier[1].name, barrier[0])
+        if not state.reservations.any_on(units):
+            return None
+        found = state.reservations.conflict(units, state.expected_end(job), only=job.share if owner else None)
+        if found is None or self._preemptible_for(found[1]):
+            return None
+        pool, reserved = found
+        free = max(min(self.available_now(pool), reserved.spare[pool]), 0)
+        return ReservedForOther(reserved.job.name, pool, reserved.at, units[pool], free)
+
+    def holds_free_units(self, alternatives: Iterable[Units]) -> bool:
+        """Return True if the order keeps all free units for this job while it is blocked."""
+        free = {pool: self.available_soon(pool) for pool in self.job.demand.pools}
+        return any(self.state.ranking.holds_free_units(self.job, units, free) for units in alternatives)
+
+    def _preemptible_for(self, reserved: PlannedReservation) -> bool:
+        """Return True if the job with the reservation could preempt this job in time, and so loses nothing by it."""
+        state = self.state
+        outranked = state.ranking.rank(self.job) < state.ranking.rank(reserved.job)
+        same_share = not state.shares.enabled or self.job.share == reserved.job.share
+        return outranked and same_share and state.candidates.preemptible_by(self.job, reserved.at)
+
+    # -- preemption --------------------------------------------------------------------------------------------------
+
+    def may_preempt_at(self) -> datetime:
+        """Return the time from which the job may preempt others: its entry and the preemption delay."""
+        rules = self.state.snapshot.policy.preemption
+        delay: timedelta = rules.delay if self.job.wishes.delay is None else self.job.wishes.delay
+        return self.job.entry_time + delay
+
+    def victims(self, units: Units, missing: Units) -> VictimChoice:
+        """Return the jobs to preempt so that the job, to start on `units`, gets what is missing."""
+        shares = self.state.shares
+        key = (self.job.share, shares.version, *sorted(units.items())) if shares.enabled else None
+        return self.state.candidates.victims(self.job, missing, self.permits(units, missing), key)
+
+    def permits(self, units: Units, missing: Units, before: Sequence[Job] = ()) -> Permits | None:
+        """Return the rule of which jobs this job may preempt; None if rank alone decides.
+
+        Args:
+            units: what the job is to start on.
+            missing: what it lacks, by pool.
+            before: parts of jobs that are taken in any case.
+        """
+        state, job, rank = self.state, self.job, self.state.ranking.rank
+        if not state.shares.enabled:
+            return None
+
+        def permits(victim: Job, taken: Sequence[Job]) -> bool:
+            outranks = rank(victim) < rank(job)
+            gone = [*before, *taken] if before else taken
+            return state.shares.may_preempt(job, units, victim, gone, outranks=outranks, missing=missing)
+
+        return permits
+
+    # -- reasons -----------------------------------------------------------------------------------------------------
+
+    def shortage(self, units: Units, reserved: PlannedReservation | None) -> Reason:
+        """Return the shortage that blocks the job, with the time of its reservation if it has one."""
+        ledger = self.state.ledger
+        free: Callable[[str], int] = lambda pool: ledger.free.get(pool, 0)  # noqa: E731 -- typed, one line
+        reason = shortage_reason(units, now=self.available_now, free=free, claimant=ledger.claimant)
+        if reserved is None or not isinstance(reason, WaitsForCapacity):
+            return reason
+        return replace(reason, expected=reserved.at, overdue=self._overdue_holder(reason.pool))
+
+    def _overdue_holder(self, pool: str) -> str | None:
+        """Return the first job on the pool that has run longer than expected, which moves the reservation."""
+        holders = (job for job in self.state.snapshot.active if pool in job.units and not job.stopping)
+        return min((job.name for job in holders if self.state.expected_ends.overdue(job)), default=None)

@@ -21,7 +21,7 @@ from trainmaster.planner.orders.least_attained_service import (
     PATIENT,
     PINNED,
     SERVED,
-    Attained,
+    AttainedServiceRanking,
 )
 from trainmaster.planner.schedule import schedule
 
@@ -35,7 +35,7 @@ def ranking(now, *jobs, records=None, policy=LAS):
     active = [job for job in jobs if job.units]
     waiting = [job for job in jobs if not job.units]
     snapshot = a_snapshot(pools=[ONE], active=active, waiting=waiting, policy=policy)
-    return Attained(replace(snapshot, records=records or Records()), now)
+    return AttainedServiceRanking(replace(snapshot, records=records or Records()), now)
 
 
 def level(now, job, **fields):

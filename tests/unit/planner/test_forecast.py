@@ -224,7 +224,7 @@ class TestLongQueues:
         looked = []
 
         def counting(snapshot, now, rng):
-            looked.append(len(snapshot.active) + len(snapshot.waiting) + module.STEP_COSTS)
+            looked.append(len(snapshot.active) + len(snapshot.waiting) + module.STEP_COST)
             return schedule(snapshot, now, rng)
 
         for size in (3, 30, 300):

@@ -88,6 +88,8 @@ class TestUsers:
         limits = limits_of(self.policy, waiting=[holder])
         assert limits.refusal(a_vision_job(), ONE) == UserFull(ANN, P5, 3)
         assert limits.refusal(holder, {P5: 3}) is None
+        assert limits.refusal(a_vision_job(), ONE) == UserFull(ANN, P5, 3), "asking changes nothing"
+        limits.release(holder)
         assert limits.refusal(a_vision_job(), ONE) is None, "the holder was considered, and nothing was kept for it"
 
     @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from trainmaster.domain.plan import Cursors
 from trainmaster.domain.policy.settings import Placement
 from trainmaster.planner.placement.policies import (
-    Contender,
+    CandidatePool,
     chances,
     choose,
     choose_queue,
@@ -25,7 +25,7 @@ TOTALS, LOADS = (5, 6, 7, 8), (3, 2, 1, 5)
 
 
 def a_contender(name="a", total=4.0, free=4.0, **fields):
-    return Contender(name=name, total=total, free=free, **fields)
+    return CandidatePool(name=name, total=total, free=free, **fields)
 
 
 def article_nodes():

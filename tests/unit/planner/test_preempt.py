@@ -61,7 +61,7 @@ def candidates(*active, rules=None, startups=None, rank=by_priority, now=NOW):
     policy = Policy(preemption=rules or Preemption())
     snapshot = a_snapshot(pools=[a_pool(P5, 100), a_pool(G5, 100)], active=active, policy=policy)
     snapshot = replace(snapshot, records=Records(history=History(startups=startups or {})))
-    return Candidates.among(snapshot, now, rank)
+    return Candidates.of(snapshot, now, rank)
 
 
 def newcomer(priority=9, **fields):

@@ -29,8 +29,6 @@ from trainmaster.domain.reasons.capacity import Preempts, Shrinks, WaitsForCapac
 from trainmaster.domain.records import Records
 from trainmaster.planner.elastic.resize import cost_of, gain_of, pause_of, ready_at, time_left
 from trainmaster.planner.elastic.scale_up import ScaleUp
-from trainmaster.planner.placement.selector import PoolSelector
-from trainmaster.planner.plan_builder import PlanBuilder
 from trainmaster.planner.reservations.expected_ends import ExpectedEnds
 from trainmaster.planner.schedule import schedule
 from trainmaster.planner.state import PlanState
@@ -449,10 +447,8 @@ def test_whom_a_job_would_have_to_give_back_to_is_worked_out_once_for_each_that_
 
     asked = []
     snapshot = a_snapshot(pools=[a_pool(P5, 8)], active=[running("one", 2), running("two", 2)])
-    figures = PlanState.of(snapshot, NOW)
-    deciding = PlanBuilder(snapshot, NOW, figures, PoolSelector(snapshot, random.Random(1)))
-    Counting(snapshot, NOW, figures, deciding).run()
-    assert [(each.job.name, each.size) for each in deciding.decisions] == [("one", 6)]
+    growth = Counting(snapshot, NOW, PlanState.of(snapshot, NOW), (), actions_left=50).run()
+    assert [(resize.job.name, resize.size) for resize in growth.resizes] == [("one", 6)]
     assert asked == ["one"], "for the other nothing is idle any more"
 
 

@@ -42,6 +42,7 @@ from trainmaster.domain.reasons.rules import ShareFull
 from trainmaster.domain.records import Records
 from trainmaster.domain.shares.entitlement import Bound, Entitlements
 from trainmaster.domain.shares.usage import Account, Usage
+from trainmaster.planner.orders import order_of
 from trainmaster.planner.schedule import schedule
 from trainmaster.planner.sharing.shares import Shares
 from trainmaster.planner.sharing.turns import turns
@@ -453,7 +454,7 @@ class TestFair:
     @staticmethod
     def considered(snapshot, count=None):
         shares, order = Shares(snapshot, NOW), []
-        for job in turns(snapshot.waiting, shares):
+        for job in turns(snapshot.waiting, shares, order_of(snapshot.policy).usage(snapshot, NOW)):
             order.append(job.name)
             shares.take(job, job.demand.alternatives[0])
         return order[:count]

@@ -19,7 +19,7 @@ def a_warm(name="old", *, units=None, fit="same", until=600.0, **fields):
 
 
 def among(*warm, active=(), pools=()):
-    return WarmPools.among(
+    return WarmPools.of(
         replace(a_snapshot(pools=pools or [a_pool(P5, 4), a_pool(G5, 4)], active=active), warm=warm), NOW
     )
 
@@ -86,7 +86,7 @@ def test_a_warm_pool_counts_unless_an_active_attempt_runs_on_it():
     assert names(counting([used, idle], [runner])) == ["idle"]
     assert names(counting([used, idle], [])) == ["used", "idle"], "its job has ended, or never came to be"
     stage = among(used, idle, a_warm("going", units={G5: 2}, ending_since=NOW), active=[runner])
-    assert stage.kept == {P5: 1, G5: 2}
+    assert stage.held_units == {P5: 1, G5: 2}
     assert names(stage.ending) == ["going"]
 
 

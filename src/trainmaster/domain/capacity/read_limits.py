@@ -28,7 +28,7 @@ MOST = 1_000
 """Most that are read of any lane."""
 SPARE = 8
 """Read beyond those that could start: heads may be backing off, or too large for what is free."""
-EQUALS_YIELD = frozenset({Order.LEAST_ATTAINED_SERVICE})
+EQUALS_YIELD = frozenset(order for order in Order if order.preempts_equals)
 """Orders under which more than the priority decides who displaces whom; deadlines and patience do so under none."""
 
 

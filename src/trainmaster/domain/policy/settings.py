@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from typing import Self
 
 from trainmaster.domain.capacity.units import Units
 
@@ -19,7 +20,7 @@ DEFAULT_SHARE = "default"
 
 
 class Order(StrEnum):
-    """How jobs of equal priority are ordered.
+    """How jobs of equal priority are ordered; the strategies are in `planner/orders`.
 
     fifo: first in, first out; nobody passes an equal that waits for the same pool.
     backfill: EASY; later jobs pass where they delay none of the first blocked ones (Lifka, 1995).
@@ -29,8 +30,18 @@ class Order(StrEnum):
 
     FIFO = "fifo"
     BACKFILL = "backfill"
-    LEAST_ATTAINED_SERVICE = "least-attained-service"
+    LEAST_ATTAINED_SERVICE = ("least-attained-service", True)
     FAIR = "fair"
+
+    preempts_equals: bool
+    """Whether jobs of equal priority may preempt each other; readers of the queue then count on it."""
+
+    def __new__(cls, value: str, preempts_equals: bool = False) -> Self:  # noqa: FBT001, FBT002 -- of the members above
+        """Return a member with its trait."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.preempts_equals = preempts_equals
+        return member
 
 
 class Placement(StrEnum):

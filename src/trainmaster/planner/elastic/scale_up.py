@@ -1,13 +1,13 @@
-"""The last step of a plan: what is idle once all waiting jobs have been considered goes to elastic jobs.
+"""The last step of a plan: idle units go to elastic jobs once every waiting job is decided.
 
-First to those that lack a lost member, then to those that this very plan starts, then to those at work: the best
-standing first, of equals where it brings most. They take nothing that anybody is promised and stand behind all whom
-they could have to give it back to. It must not consider waiting jobs.
+First to jobs that lost a member, then to jobs that this plan starts, then to running jobs: the best rank first, and
+among equals the job that gains most. They take no units that are kept for a job, and none that a waiting job could
+reclaim at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.elastic.sizes import Cause, Elastic
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.plan import Preempt, Resize, Snapshot, Start, Wait
+from trainmaster.domain.plan import Decision, Preempt, Resize, Snapshot, Start, Wait
 from trainmaster.domain.reasons.capacity import BackingOff, CanNeverFit, Infeasible, ReservedForOther, WaitsForCapacity
 from trainmaster.domain.reasons.rules import BudgetSpent, Draining, GroupFull, PlanClosed, ShareFull, UserFull
 from trainmaster.domain.times import NEVER
@@ -32,22 +32,22 @@ from trainmaster.planner.elastic.resize import (
     time_left,
 )
 from trainmaster.planner.orders.ranking import PreemptionRank
-from trainmaster.planner.plan_builder import PlanBuilder
-from trainmaster.planner.state import PlanState
+from trainmaster.planner.state import JobView, PlanState
 
 _NOT_WAITING_FOR_UNITS = CanNeverFit | Infeasible | Draining | PlanClosed | BudgetSpent | GroupFull
 """Reasons of jobs that would wait however many units were free."""
 _WAITING_FOR_OWN_SHARE = ShareFull | UserFull
-"""Reasons of jobs that wait for units of their own share alone."""
+"""Reasons of jobs that wait only for units of their own share."""
 
 
 class _WaitingDemand(NamedTuple):
-    """Who of a share waits for units of a pool.
+    """The waiting jobs of one share that ask for units of a pool.
 
     Attributes:
-        standing, priority: the best of theirs.
-        owner: whether any could claim units as its share's own.
-        at: before when none of them will start, whoever gives what; the past where that is not known.
+        rank: the highest preemption rank among them.
+        priority: the highest priority among them.
+        owner: whether any of them could claim units as its share's own.
+        at: the time before which none of them will start; `now` if unknown.
     """
 
     rank: PreemptionRank
@@ -56,17 +56,17 @@ class _WaitingDemand(NamedTuple):
     at: datetime
 
     def joined(self, other: _WaitingDemand) -> _WaitingDemand:
-        """The line with another job."""
+        """Return the demand of both."""
         best, priority = max(self.rank, other.rank), max(self.priority, other.priority)
         return _WaitingDemand(best, priority, self.owner or other.owner, min(self.at, other.at))
 
 
 class _GrowthLimit(NamedTuple):
-    """What a job may grow to.
+    """The most that a job may grow.
 
     Attributes:
-        size: the largest that it may have now.
-        until: when the first who waits could have it shrink again; `NEVER` for nobody.
+        size: the largest size that it may have now.
+        until: when a waiting job could first have it shrink again; `NEVER` if none could.
     """
 
     size: int
@@ -74,98 +74,117 @@ class _GrowthLimit(NamedTuple):
 
 
 @dataclass(slots=True)
+class Growth:
+    """The decisions of this step.
+
+    Attributes:
+        starts: starts with more units, by their index in the plan's decisions.
+        resizes: running jobs that change their size.
+        recheck_times: when more could be decided.
+    """
+
+    starts: dict[int, Start] = field(default_factory=dict)
+    resizes: list[Resize] = field(default_factory=list)
+    recheck_times: list[datetime] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class ScaleUp:
-    """One plan's growth. Thrown away with it.
+    """The growth of elastic jobs in one plan.
 
     Attributes:
         snapshot: what the pass read.
         now: the time of the pass, UTC.
-        figures: as they are once all waiting jobs have been considered.
-        deciding: what has been decided; growth is added.
+        state: as of all decisions about waiting jobs.
+        decisions: those decisions.
+        elastic_starts: indexes of the starts among them that could have more than the minimum size.
+        actions_left: resizes that the pass may still make.
     """
 
     snapshot: Snapshot
     now: datetime
     state: PlanState
-    builder: PlanBuilder
+    decisions: Sequence[Decision]
+    elastic_starts: Sequence[int] = ()
+    actions_left: int = 0
+    _growth: Growth = field(default_factory=Growth)
     _waiting: dict[str, dict[str, _WaitingDemand]] | None = None
     _kept_for_retries: dict[str, int] = field(default_factory=dict)
     _ends: dict[str, datetime] = field(default_factory=dict)
 
-    def run(self) -> None:
-        """Give what is idle to elastic jobs."""
-        # Nobody's hold yields to a job that just wants more.
-        self.state.ledger.waived = {}
-        touched = self._changed_jobs()
-        at_work = (job for job in self.state.elastic_jobs if job.name not in touched)
-        able = [(job, *found) for job in at_work if can_grow(job) and (found := elastic_of(job)) is not None]
-        able.sort(key=lambda each: self._sort_key(*each))
+    def run(self) -> Growth:
+        """Return how elastic jobs use the idle units; commits what they take to the state."""
+        changed = self._changed_jobs()
+        unchanged = (job for job in self.state.elastic_jobs if job.name not in changed)
+        able = [(job, *found) for job in unchanged if can_grow(job) and (found := elastic_of(job)) is not None]
+        able.sort(key=lambda item: self._sort_key(*item))
         for job, elastic, attempt in able:
             self._repair(job, elastic, attempt)
-        for index in self.builder.elastic_starts:
+        for index in self.elastic_starts:
             self._enlarge(index)
         for job, elastic, attempt in able:
             if attempt.faulty_since is None and attempt.size in elastic.sizes:
                 self._grow(job, elastic, attempt)
+        return self._growth
 
     def _changed_jobs(self) -> set[str]:
-        """Jobs that give, or step aside, by this plan."""
-        found = (each for each in self.builder.decisions if isinstance(each, Preempt))
-        return {job.name for each in found for job in (*each.victims, *(shrink.job for shrink in each.shrinks))}
+        """Return the names of the jobs that this plan shrinks or preempts."""
+        found = (decision for decision in self.decisions if isinstance(decision, Preempt))
+        return {job.name for p in found for job in (*p.victims, *(shrink.job for shrink in p.shrinks))}
 
     def _sort_key(self, job: Job, elastic: Elastic, attempt: Attempt) -> tuple[object, ...]:
-        """The best standing first, then where each instance more would bring most, then by name."""
+        """Return rank down, gain of each further instance down, name."""
         sizes = larger_sizes(elastic, attempt.size)
         gain, cost = self._gain(job, sizes[0]) if sizes else (0.0, 0.0)
         brings = (gain - cost) / (sizes[0] - attempt.size) if sizes else 0.0
         return (*(-part for part in self.state.ranking.rank(job)), -brings, job.name)
 
     def _repair(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
-        """Replace a lost member, without delay; or go down to a legal size where no replacement came."""
+        """Replace a lost member at once; without a replacement in time, go down to a legal size."""
         if attempt.faulty_since is not None:
             self._recheck(attempt.faulty_since + elastic.faulty_scale_down_timeout)
-            room = self._max_growth(job, attempt.size, larger_sizes(elastic, attempt.size, attempt.wanted))
-            if room is not None:
-                self._decide(job, attempt, room.size, cause_of(attempt))
+            limit = self._max_growth(job, attempt.size, larger_sizes(elastic, attempt.size, attempt.wanted))
+            if limit is not None:
+                self._decide(job, attempt, limit.size, cause_of(attempt))
                 return
-        if (size := repair_size(elastic, attempt, self.now)) is not None and not self.builder.limit_reached():
-            self.builder.actions += 1
-            self.builder.decisions.append(Resize(job, size, Cause.REPAIR))
+        if (size := repair_size(elastic, attempt, self.now)) is not None and self.actions_left > 0:
+            self.actions_left -= 1
+            self._growth.resizes.append(Resize(job, size, Cause.REPAIR))
 
     def _enlarge(self, index: int) -> None:
-        """Let a job that this plan starts begin with more: that costs no pause."""
-        start = self.builder.decisions[index]
+        """Have a job that this plan starts begin with more units, which costs no pause."""
+        start = self.decisions[index]
         if not isinstance(start, Start) or start.job.elastic is None or len(start.units) != 1 or start.choices:
             return
         (pool, count), job = next(iter(start.units.items())), start.job
-        room = self._max_growth(job, count, larger_sizes(start.job.elastic, count), pool)
-        if room is not None:
-            self.state.grow(job, {pool: room.size - count}, self.state.expected_end(job))
-            self.builder.decisions[index] = replace(start, units={pool: room.size})
+        limit = self._max_growth(job, count, larger_sizes(start.job.elastic, count), pool)
+        if limit is not None:
+            self.state.grow(job, {pool: limit.size - count}, self.state.expected_end(job))
+            self._growth.starts[index] = replace(start, units={pool: limit.size})
 
     def _grow(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
-        """Let a job at work grow, where it has been as it is for long enough and that is worth its pause."""
-        room = self._max_growth(job, attempt.size, larger_sizes(elastic, attempt.size))
-        if room is None:
+        """Grow a running job if its size has lasted long enough and the gain is worth the pause."""
+        limit = self._max_growth(job, attempt.size, larger_sizes(elastic, attempt.size))
+        if limit is None:
             return
-        gain, cost = self._gain(job, room.size, room.until)
+        gain, cost = self._gain(job, limit.size, limit.until)
         if gain < self.snapshot.policy.resizes.payback * cost:
             return
         if (ready := ready_at(elastic, job, attempt)) > self.now:
             self._recheck(ready)
         else:
-            self._decide(job, attempt, room.size, cause_of(attempt))
+            self._decide(job, attempt, limit.size, cause_of(attempt))
 
     def _decide(self, job: Job, attempt: Attempt, size: int, cause: Cause) -> None:
-        if self.builder.limit_reached():
+        if self.actions_left <= 0:
             return
-        self.builder.actions += 1
+        self.actions_left -= 1
         pool = next(iter(attempt.units))
         self.state.grow(job, {pool: size - attempt.size}, self.state.expected_ends.end(job))
-        self.builder.decisions.append(Resize(job, size, cause))
+        self._growth.resizes.append(Resize(job, size, cause))
 
     def _gain(self, job: Job, size: int, until: datetime = NEVER) -> tuple[float, float]:
-        """What growing to this size brings until then at most, and what it costs, accelerator-seconds."""
+        """Return what growing to this size gains until a time, and what it costs, in accelerator-seconds."""
         snapshot = self.snapshot
         left = min(time_left(job, self.state.expected_ends.end(job), self.now), until - self.now)
         cost = cost_of(job, snapshot.records.history, snapshot.pools, self.now)
@@ -173,38 +192,40 @@ class ScaleUp:
 
     def _recheck(self, moment: datetime) -> None:
         if moment > self.now:
-            self.builder.recheck_times.append(moment)
+            self._growth.recheck_times.append(moment)
 
-    # -- what it may have --------------------------------------------------------------------------------------------
+    # -- limits ------------------------------------------------------------------------------------------------------
 
     def _max_growth(
         self, job: Job, present: int, sizes: tuple[int, ...], pool: str | None = None
     ) -> _GrowthLimit | None:
-        """The largest of these sizes that the job may have now; None for none."""
+        """Return the largest of these sizes that the job may have now; None if it may have none."""
         pool = next(iter(job.units)) if pool is None else pool
-        idle = self.state.now_there(job, pool) if sizes else 0
+        view = self.state.view_for_growth(job)
+        idle = view.available_now(pool) if sizes else 0
         if idle <= 0 or (until := self._reclaimable_at(job, pool)) <= self.now:
             return None
         idle -= self._kept_for_retries.get(pool, 0)
-        fitting = (size for size in sizes if size - present <= idle and self._allowed(job, {pool: size - present}))
+        fitting = (size for size in sizes if size - present <= idle and self._allowed(view, {pool: size - present}))
         return next((_GrowthLimit(size, until) for size in fitting), None)
 
-    def _allowed(self, job: Job, more: Units) -> bool:
-        """Whether no rule, barrier or reservation keeps the job from so much more."""
-        state = self.state
+    def _allowed(self, view: JobView, more: Units) -> bool:
+        """Return True if no rule, barrier or reservation keeps the job from that many more units."""
+        state, job = self.state, view.job
         if state.limits.refuses_more(job, more) or state.shares.refuses_more(job, more):
             return False
-        if state.has_training_plans and state.closed(job, more) is not None:
+        if state.has_training_plans and view.window_refusal(more) is not None:
             return False
-        if state.ledger.barrier(job, state.ranking.at_work(job), more) is not None:
+        if state.ledger.barrier(job, state.ranking.rank_when_running(job), more) is not None:
             return False
         end = state.expected_ends.end(job) if job.units else state.expected_end(job)
         return state.reservations.conflict(more, end) is None
 
     def _reclaimable_at(self, job: Job, pool: str) -> datetime:
-        """When the first who waits for the pool may start and have the job shrink for it; the past for at once.
+        """Return when a job that waits for the pool may first have this job shrink; at or before `now` for at once.
 
-        Who waits for others' ends is not kept waiting by what is idle until then: those of them that grow end sooner.
+        A job that waits for running jobs to end does not need the idle units until then, and a job that grows on them
+        ends sooner.
         """
         rank, shares = self.state.ranking.rank(job), self.state.shares
         equals, first = self.snapshot.policy.resizes.shrink_equals, NEVER
@@ -216,10 +237,10 @@ class ScaleUp:
         return first
 
     def _waiting_for(self, pool: str) -> dict[str, _WaitingDemand]:
-        """Who waits for units of a pool, by share where shares are in play."""
+        """Return the demand of waiting jobs on a pool, by share if there are shares."""
         if self._waiting is None:
             self._waiting = {}
-            for decision in self.builder.decisions:
+            for decision in self.decisions:
                 if isinstance(decision, Wait) and not isinstance(decision.reason, _NOT_WAITING_FOR_UNITS):
                     self._note(decision, self._waiting)
         return self._waiting.get(pool, {})
@@ -233,25 +254,25 @@ class ScaleUp:
             demands, share = waiting.setdefault(pool, {}), job.share if enabled else ""
             demands[share] = demand if share not in demands else demands[share].joined(demand)
         if isinstance(wait.reason, BackingOff):
-            # It is tried again soon; what it would start on must not be gone each time.
-            for pool, count in self._worst_of(job):
+            # It starts again soon, and must not find its units gone each time.
+            for pool, count in self._largest_needs(job):
                 self._kept_for_retries[pool] = self._kept_for_retries.get(pool, 0) + count
 
     def _not_before(self, wait: Wait) -> datetime:
-        """Before when the job will not start: where it waits for others to end, not before the next of them does."""
+        """Return the time before which the job will not start: the next end, if it waits for running jobs to end."""
         if not isinstance(wait.reason, WaitsForCapacity | ReservedForOther):
             return self.now
         return min(map(self._next_end, wait.job.demand.pools), default=self.now)
 
     def _next_end(self, pool: str) -> datetime:
-        """When the first job that holds units of a pool is expected to end."""
+        """Return when the first job that holds units of a pool is expected to end."""
         if pool not in self._ends:
             holders = (job for job in self.snapshot.active if pool in job.units)
             self._ends[pool] = min(map(self.state.expected_ends.end, holders), default=self.now)
         return self._ends[pool]
 
     @staticmethod
-    def _worst_of(job: Job) -> Iterator[tuple[str, int]]:
-        """What the job needs of each pool that it could start in."""
+    def _largest_needs(job: Job) -> Iterator[tuple[str, int]]:
+        """Yield each pool that the job could start in, with the most units that it needs there."""
         for pool in job.demand.pools:
             yield pool, max(units.get(pool, 0) for units in job.demand.alternatives)

@@ -15,6 +15,7 @@ from datetime import datetime
 from trainmaster.domain.capacity.resolve import with_changes
 from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.capacity.units import Pool, Units, covers, total, worst_case
+from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Expand, PoolDecision, Retire, Shrink, Snapshot
 from trainmaster.planner.expansion.guardrails import ManagedPools
 from trainmaster.planner.expansion.idle import IdleCapacity
@@ -177,6 +178,8 @@ class _Expansion:
         caps, rule_check = caps_of(self.snapshot), RuleCheck(self.snapshot, self.now)
         for job in self.snapshot.waiting:
             ways = [units for units in job.demand.named if not made.isdisjoint(units) and covers(caps, units)]
+            if ways:
+                rule_check.release(job)
             if most := worst_case(units for units in ways if not rule_check.rule_violation(job, units)):
                 yield {name: most[name] for name in made & most.keys() if name != counted_in.get(job.name)}
 
@@ -252,8 +255,14 @@ def _retired(snapshot: Snapshot, now: datetime) -> Iterator[Retire]:
     rule_check = RuleCheck(snapshot, now)
     for name, since in idle_since.items():
         named = ((job, units) for job in snapshot.waiting for units in job.demand.alternatives if name in units)
-        if all(rule_check.rule_violation(job, units) for job, units in named):
+        if all(_refused(job, units, rule_check) for job, units in named):
             yield Retire(snapshot.pools[name], since)
+
+
+def _refused(job: Job, units: Units, rule_check: RuleCheck) -> bool:
+    """Return True if a rule keeps the job from these units; nothing is kept for the job from then on."""
+    rule_check.release(job)
+    return bool(rule_check.rule_violation(job, units))
 
 
 def _ceil(number: float) -> int:

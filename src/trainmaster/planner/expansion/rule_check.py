@@ -52,15 +52,23 @@ class RuleCheck:
 
     def violation(self, job: Job, units: Units) -> str:
         """Why the job would not start on these units now if they were there; "" where it would."""
-        if job.retry_at is not None and job.retry_at > self.now:
+        if job.retry_at is not None and self.backing_off(job):
             return f"the job is tried again only at {clock(job.retry_at)}"
         return self.rule_violation(job, units)
 
     def rule_violation(self, job: Job, units: Units) -> str:
         """The same but for the time until a job is tried again, which passes by itself."""
-        self._shares.release(job)
         reason = self._limits.refusal(job, units) or self._shares.refusal(job, units)
         return "" if reason is None else reason.message()
+
+    def release(self, job: Job) -> None:
+        """Remove what is kept for a job, whose own rules are checked next."""
+        self._limits.release(job)
+        self._shares.release(job)
+
+    def backing_off(self, job: Job) -> bool:
+        """Return True if the job waits for its next attempt."""
+        return job.retry_at is not None and job.retry_at > self.now
 
     def take(self, job: Job, units: Units) -> None:
         """The job would start on these units, and counts against those that come after it."""
@@ -110,18 +118,20 @@ class ExpansionAdmission:
         options, named = self._allowed(demand), rule_check.named(job.share)
         found: dict[tuple[str, int], str] = {}
         refusals = []
+        if options and not rule_check.backing_off(job):
+            rule_check.release(job)
         for _, pool, count in options:
             # Pools that a share's settings do not name are all alike to its rules, and there are a hundred types.
             key = (pool, count) if pool in named else ("", 0)
             if key not in found:
                 found[key] = rule_check.violation(job, {pool: count})
             refusals.append(found[key])
-        open_ = [option for option, refusal in zip(options, refusals, strict=True) if not refusal]
-        if open_:
-            rule_check.take(job, {open_[0][1]: open_[0][2]})
+        allowed = [option for option, refusal in zip(options, refusals, strict=True) if not refusal]
+        if allowed:
+            rule_check.take(job, {allowed[0][1]: allowed[0][2]})
         elif demand.infeasible and refusals:
             self.refused[job.name] = refusals[0]
-        return frozenset(number for number, *_ in open_)
+        return frozenset(number for number, *_ in allowed)
 
     def _allowed(self, demand: UnmetDemand) -> Sequence[tuple[int, str, int]]:
         """The number of each option whose type the settings allow, with its pool, that there is or would be, and units.

@@ -17,9 +17,9 @@ from trainmaster.domain.capacity.units import Kind, Units, total
 from trainmaster.domain.capacity.warm_pools import counting
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy.settings import Order
 from trainmaster.planner.forecast.bounds import Bounds
 from trainmaster.planner.forecast.simulation import QueueSimulation
+from trainmaster.planner.orders import order_of
 
 MAX_PASSING = 12
 """How many behind the first that is blocked may pass it."""
@@ -44,7 +44,7 @@ def approximate_starts(
         _free(snapshot),
         simulation.run_time,
         Bounds.of(snapshot),
-        max_passing=0 if snapshot.policy.order is Order.FIFO else MAX_PASSING,
+        max_passing=0 if order_of(snapshot.policy).strict else MAX_PASSING,
     )
     approximate_forecast.held = sorted(
         (simulation.ends[job.name], number, job.units, job) for number, job in enumerate(snapshot.active)

@@ -18,8 +18,8 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Plan, Snapshot
 from trainmaster.planner.forecast.approximate import approximate_starts
 from trainmaster.planner.forecast.simulation import QueueSimulation, Scheduler
+from trainmaster.planner.orders import ranking_of
 from trainmaster.planner.reservations.expected_ends import MEDIAN
-from trainmaster.planner.state import ranking_of
 
 if TYPE_CHECKING:
     from random import Random

@@ -21,7 +21,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import WAITING, Job
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.plan import Plan, Resize, Snapshot, Start
-from trainmaster.domain.policy.settings import Order
+from trainmaster.planner.orders import order_of
 from trainmaster.planner.reservations.expected_ends import MEDIAN, OVERDUE_GRACE, STOP_DURATION, ExpectedEnds
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class QueueSimulation:
     def _record_usage(self, ended: Sequence[Job]) -> None:
         """What ended attempts have used, where anything depends on it."""
         policy, records = self.snapshot.policy, self.snapshot.records
-        if policy.order is not Order.FAIR and all(share.budget is None for share in policy.shares.values()):
+        if not order_of(policy).by_usage and all(share.budget is None for share in policy.shares.values()):
             return
         usage = records.usage
         for job in ended:

@@ -1,16 +1,16 @@
-"""Order and standing by what jobs have received: least attained service, by discrete levels (Tiresias, NSDI 2019).
+"""The order `least-attained-service`: jobs that have received least run, by discrete levels (Tiresias, NSDI 2019).
 
     patient     waited longer than the policy's patience: runs to its end unless a higher priority needs the units
     guaranteed  large jobs that have waited longer than nearly all large jobs before them, on up to a third of a pool
-    fresh       has received little; small jobs up to 100 GPU-hours, jobs of 8 accelerators up to an hour
+    fresh       has received little: small jobs up to 100 GPU-hours, jobs of 8 accelerators up to an hour
     served      all others
     heaviest    the very few large jobs that have received most (7 in 1,000), until they have waited three times as
                 long as any other large job
 
-Levels dominate; inside one the job goes first that has been kept waiting longest in all, so that those who are put
-aside come back. A job at work counts as having waited half as long again, and is not displaced by its equals for
-half an hour: so two jobs change places ever more rarely, and restarts cost little. How the figures were found is in
-docs/explanation/least-attained-service.md. It must not know what is free.
+Levels dominate. Inside a level, the job with the longest total wait goes first, so that preempted jobs come back. The
+wait of a running job counts one and a half times, and its equals do not preempt it for half an hour, so two jobs
+exchange places ever more rarely and restarts cost little. docs/explanation/least-attained-service.md derives the
+numbers.
 """
 
 from __future__ import annotations
@@ -26,53 +26,55 @@ from typing import ClassVar
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.run_times import LARGE
-from trainmaster.planner.orders.ranking import PreemptionRank, Ranking, Turn, gpus_of, in_order
+from trainmaster.domain.plan import Snapshot
+from trainmaster.planner.orders.ranking import PreemptionRank, Ranking, SortKey, gpus_of, in_order
+from trainmaster.planner.orders.strategy import OrderStrategy
 
 FRESH_SMALL = 360_000.0
-"""GPU-seconds up to which a smaller job is fresh: 100 GPU-hours."""
+"""GPU-seconds up to which a small job is fresh: 100 GPU-hours."""
 FRESH_LARGE = 3_600.0
 """Seconds for which a job of 8 accelerators is fresh; a wider one for less, by the root of its width."""
-AT_WORK = timedelta(minutes=30)
-"""An attempt is not displaced by its equals before it has worked this long."""
+PROTECTED_FROM_EQUALS = timedelta(minutes=30)
+"""Running time before which equals do not preempt an attempt."""
 HEAD_START = 50_000.0
-"""Seconds that every job is taken to have waited already: waits of a few hours make no difference."""
+"""Seconds added to the wait of every job, so that a few hours make no difference."""
 RUNNING_COUNTS = 1.5
-"""By how much the wait of a job at work is multiplied: who displaces it must have waited that much longer."""
+"""Factor on the wait of a running job: a job that preempts it must have waited that much longer."""
 SMALL_COUNTS = 0.75
-"""The same of a small job that is not fresh any more: displacing it frees little."""
+"""The same factor for a served small job: preempting it frees little."""
 HOLDS_FROM = timedelta(days=1)
-"""A job that has waited longer has free units held for it while only the half hour of others is in its way."""
+"""Wait after which free units are held for a job while only the half hour of running jobs delays it."""
 _HOLDS_FROM = HOLDS_FROM.total_seconds()
-LOOKS_AGAIN = timedelta(hours=1)
-"""Waits grow all the time; how often their order is looked at anew where nothing happens."""
+RECHECK_INTERVAL = timedelta(hours=1)
+"""How often the order of waits, which always grow, is computed again without any event."""
 
 HEAVIEST_PART = 0.007
-"""Part of all large jobs that may ever be made to wait longer than all others."""
+"""Fraction of all large jobs that may ever wait longer than all others."""
 HEAVIEST_WAITS = 3.0
-"""The heaviest wait no longer than this times the longest wait of the other large jobs."""
+"""Limit on the wait of the heaviest jobs, as a multiple of the longest wait of the other large jobs."""
 
 GUARANTEED_PART = 0.35
-"""Part of a pool on which large jobs that have waited long go before fresh ones."""
+"""Fraction of a pool on which large jobs with a long wait go before fresh ones."""
 GUARANTEED_FROM = 0.95
-"""A large job has waited long once it has waited longer than this part of the large jobs before it."""
-SHORTEST_LONG_WAIT = 3_600.0
-"""Seconds: nobody has waited long before."""
+"""A wait is long if it is longer than that of this fraction of the large jobs before."""
+MIN_LONG_WAIT = 3_600.0
+"""Seconds below which no wait is long."""
 LONG_WAIT = 86_400.0
-"""Seconds that are a long wait while too few large jobs have ended to tell."""
+"""Seconds of a long wait while too few large jobs have ended to compute it."""
 
 PATIENT, GUARANTEED, FRESH, SERVED, HEAVIEST = 3, 2, 1, 0, -1
 PINNED = 4
-"""Above all levels: at work for too short a time to be displaced by an equal."""
+"""The level, above all others, of a job that has run for less than half an hour."""
 
 
 _Account = tuple[float, float, int, float]
-"""Of a job, in seconds: received, waited; its accelerators; seconds at work up to which it is fresh."""
+"""GPU-seconds received, seconds waited, accelerators, and seconds of running up to which the job is fresh."""
 RECEIVED, WAIT, GPUS, FRESH_FOR = range(4)
 
 
 @dataclass(slots=True)
-class Attained(Ranking):
-    """Order and standing under `least-attained-service`."""
+class AttainedServiceRanking(Ranking):
+    """The ranking of `least-attained-service`."""
 
     _ranks: dict[str, PreemptionRank] = field(default_factory=dict)
     _accounts: dict[str, _Account] = field(default_factory=dict)
@@ -84,58 +86,56 @@ class Attained(Ranking):
     _holders: dict[str, tuple[list[PreemptionRank], list[int]]] = field(default_factory=dict)
     _patience: float = 0.0
 
-    reserves: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         self._patience = self.snapshot.policy.patience.total_seconds()
 
     def rank(self, job: Job) -> PreemptionRank:
-        """Priority, level, and how long it has waited: who outranks an equal may displace it."""
+        """Return priority, level and wait; a job may preempt an equal priority of lower level or wait."""
         found = self._ranks.get(job.name)
         if found is None:
             found = self._ranks[job.name] = self._rank(job)
         return found
 
     def common_rank(self, job: Job) -> PreemptionRank:
-        """The same without the wait."""
+        """Return priority and level."""
         return (self._ranks.get(job.name) or self.rank(job))[:2]
 
     def in_order(self, jobs: Iterable[Job]) -> list[Job]:
-        """The jobs in the order in which they are considered; the name makes it total."""
+        """Return the jobs in the order in which they are considered; the name makes it total."""
         ordered = in_order(jobs)
         if any(job.deadline is not None for job in ordered):
-            return sorted(ordered, key=self.turn)
+            return sorted(ordered, key=self.sort_key)
         ranks = list(map(self.rank, ordered))
         places = sorted(range(len(ordered)), key=ranks.__getitem__, reverse=True)
         return [ordered[place] for place in places]
 
-    def turn(self, job: Job) -> Turn:
-        """Sort key: priority, level, near deadlines, longest wait; then the usual order."""
+    def sort_key(self, job: Job) -> SortKey:
+        """Return priority, level, near deadline, longest wait, then entry time and name."""
         priority, level, wait = self.rank(job)
         return (-priority, level != PATIENT, *self._urgency(job), -level, -wait, *job.order[1:])
 
-    def holds(self, job: Job, units: Units, free: Units) -> bool:
-        """Whether free units are held for a blocked job: it waits only for the half hour of others to pass.
+    def holds_free_units(self, job: Job, units: Units, free: Units) -> bool:
+        """Return True if free units are held for a blocked job that waits only for the half hour of running jobs.
 
-        Without that, ever new small jobs would start on what is free, and be protected for half an hour each.
+        Otherwise new small jobs would keep starting on the free units, each protected for half an hour.
         """
         if self.rank(job)[1] not in (PATIENT, GUARANTEED) and self._account(job)[WAIT] < _HOLDS_FROM:
             return False
         return all(free.get(pool, 0) + self._displaceable(pool, job) >= count for pool, count in units.items())
 
     def strict(self, job: Job) -> bool:
-        """Whether nobody of its standing may pass the job while it is blocked."""
+        """Return True if no job of its rank may pass the job while it is blocked."""
         return self.rank(job)[1] == PATIENT
 
-    def _changes(self) -> Iterator[datetime]:
+    def _change_times(self) -> Iterator[datetime]:
         if not self.snapshot.waiting:
             return
-        yield self.now + LOOKS_AGAIN
+        yield self.now + RECHECK_INTERVAL
         for job in self.snapshot.active:
-            # When it may be displaced by equals, and when it has received too much to be fresh.
+            # Equals may preempt it from the first time on, and it is no longer fresh from the second on.
             attempt = job.attempt
             if attempt is not None and attempt.started_at is not None and not job.stopping:
-                yield attempt.started_at + AT_WORK
+                yield attempt.started_at + PROTECTED_FROM_EQUALS
                 if (left := self._account(job)[FRESH_FOR] - job.worked) > 0:
                     yield attempt.started_at + timedelta(seconds=left)
 
@@ -164,19 +164,19 @@ class Attained(Ranking):
         return HEAVIEST if gpus >= LARGE and job.name in self.heaviest() else SERVED
 
     def heaviest(self) -> frozenset[str]:
-        """The few large jobs that run last; worked out once."""
+        """Return the names of the few large jobs that run last, computed once."""
         if self._heaviest is None:
             self._heaviest = self._find_heaviest()
         return self._heaviest
 
     def guaranteed(self) -> frozenset[str]:
-        """The large jobs that have waited long, as far as the guaranteed part of their pools goes; worked out once."""
+        """Return the names of the large jobs that the guaranteed part of their pools has room for, computed once."""
         if self._guaranteed is None:
             self._guaranteed = frozenset(self._find_guaranteed())
         return self._guaranteed
 
     def _find_guaranteed(self) -> Iterator[str]:
-        """By the longest wait; the first of a pool always, since it may be wider than the guaranteed part."""
+        """Yield them by the longest wait; always the first of a pool, which may be wider than the guaranteed part."""
         left = {name: GUARANTEED_PART * pool.cap for name, pool in self.snapshot.pools.items()}
         begun: set[str] = set()
         for job in sorted(self._waited_long(), key=self._by_wait):
@@ -190,7 +190,7 @@ class Attained(Ranking):
 
     def _waited_long(self) -> list[Job]:
         known = self.snapshot.records.history.long_wait(GUARANTEED_FROM)
-        least, most = LONG_WAIT if known is None else max(SHORTEST_LONG_WAIT, known), self._patience
+        least, most = LONG_WAIT if known is None else max(MIN_LONG_WAIT, known), self._patience
         long = [job for job, account in self._large() if least < account[WAIT] <= most]
         heaviest = self.heaviest() if long else frozenset()
         return [job for job in long if job.name not in heaviest]
@@ -200,11 +200,11 @@ class Attained(Ranking):
 
     def _large(self) -> list[tuple[Job, _Account]]:
         if self._wide is None:
-            self._wide = [each for each in self._open_all() if each[1][GPUS] >= LARGE]
+            self._wide = [pair for pair in self._open_all() if pair[1][GPUS] >= LARGE]
         return self._wide
 
     def _open_all(self) -> Iterator[tuple[Job, _Account]]:
-        """All accounts; those of jobs that have never run, nearly all of a deep queue, in one go."""
+        """Yield all jobs with their accounts; inlined for jobs that have never run, nearly all of a deep queue."""
         known, now, width_of = self._accounts, self.now, self._widths.get
         for job in (*self.snapshot.active, *self.snapshot.waiting):
             account = known.get(job.name)
@@ -216,7 +216,7 @@ class Attained(Ranking):
             yield job, account
 
     def _find_heaviest(self) -> frozenset[str]:
-        """As many as may be set back, counting those that have been and have ended."""
+        """Return as many jobs as may be set back, counting those that were and have ended."""
         history = self.snapshot.records.history
         large = self._large()
         allowed = int(HEAVIEST_PART * (history.large + len(large)))
@@ -235,7 +235,7 @@ class Attained(Ranking):
         return frozenset()
 
     def _typical_run_times(self, job: Job) -> float:
-        """Seconds that half of the jobs of its kind run; without end where nothing is known."""
+        """Return the median run time of jobs of its class in seconds; infinite without history."""
         found = self._medians.get(job.traits)
         if found is None:
             kind = (job.share, job.image, tuple(next(iter(job.demand.alternatives), {}).items()))
@@ -248,16 +248,16 @@ class Attained(Ranking):
         return found
 
     def _weight(self, job: Job) -> float:
-        """GPU-seconds received; one that has been put aside counts double, so that two do not change places often."""
+        """Return GPU-seconds received; doubled for a preempted job, so that two jobs do not exchange places often."""
         account = self._account(job)
         return account[RECEIVED] * account[GPUS] * (1.0 if job.units else 2.0)
 
     def _pinned(self, job: Job) -> bool:
         attempt = job.attempt
-        return attempt is not None and self.now < (attempt.started_at or self.now) + AT_WORK
+        return attempt is not None and self.now < (attempt.started_at or self.now) + PROTECTED_FROM_EQUALS
 
     def _account(self, job: Job) -> _Account:
-        """What the job has had so far; worked out once."""
+        """Return the job's account, computed once."""
         return self._accounts.get(job.name) or self._opened(job)
 
     def _opened(self, job: Job) -> _Account:
@@ -271,7 +271,7 @@ class Attained(Ranking):
         return found
 
     def _width(self, job: Job) -> tuple[int, float]:
-        """The job's accelerators, and for how long one so wide is fresh; worked out once of those that are alike."""
+        """Return the job's accelerators and how long it is fresh, computed once for jobs with equal traits."""
         gpus = gpus_of(job, self.snapshot.pools)
         found = (gpus, FRESH_SMALL / gpus if gpus < LARGE else FRESH_LARGE * (LARGE / gpus) ** 0.5)
         if job.traits is not None:
@@ -279,9 +279,9 @@ class Attained(Ranking):
         return found
 
     def _displaceable(self, pool: str, job: Job) -> int:
-        """Units of a pool that jobs hold which the job may displace now or when their half hour has passed."""
+        """Return the units of a pool that the job may preempt now, or once the half hour of their jobs has passed."""
         if pool not in self._holders:
-            held = sorted((self.at_work(each), each.units[pool]) for each in self._preemptible(pool))
+            held = sorted((self.rank_when_running(item), item.units[pool]) for item in self._preemptible(pool))
             self._holders[pool] = ([rank for rank, _ in held], [0, *accumulate(count for _, count in held)])
         ranks, sums = self._holders[pool]
         return sums[bisect_left(ranks, self.rank(job))]
@@ -289,11 +289,22 @@ class Attained(Ranking):
     def _preemptible(self, pool: str) -> Iterator[Job]:
         return (job for job in self.snapshot.active if pool in job.units and job.preemptible and not job.stopping)
 
-    def at_work(self, job: Job) -> PreemptionRank:
-        """The job's standing at work once its half hour has passed: who outranks that may displace it."""
+    def rank_when_running(self, job: Job) -> PreemptionRank:
+        """Return the rank of the job when it has run for half an hour."""
         priority, level, wait = self.rank(job)
         if level == PINNED:
             account = self._account(job)
             level = self._level(job, account)
             wait = int(wait * SMALL_COUNTS) if level == SERVED and account[GPUS] < LARGE else wait
         return (priority, level, wait if job.units else int(wait * RUNNING_COUNTS))
+
+
+class LeastAttainedService(OrderStrategy):
+    """Least attained service; equals preempt each other by level, so blocked jobs need no reservation."""
+
+    name: ClassVar[str] = "least-attained-service"
+    reserves: ClassVar[bool] = False
+
+    def ranking(self, snapshot: Snapshot, now: datetime) -> Ranking:
+        """Return the ranking by attained service."""
+        return AttainedServiceRanking(snapshot, now)

@@ -1,7 +1,7 @@
-"""The ledger of one plan in the making: what is free, what is on the way, and what is spoken for.
+"""The ledger of one plan: units that are free, units that are being released, and claims on both.
 
-Units on the way belong to jobs that are stopping or shrinking: they are free only once SageMaker says Stopped, so
-nothing may start on them, but nobody needs to be preempted for what they will bring. It must not choose between jobs.
+Units that stopping or shrinking jobs release are free only once SageMaker reports Stopped: no job starts on them, but
+no job is preempted for what they will bring either.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from trainmaster.planner.orders.ranking import PreemptionRank
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Units of the free and coming that are kept for a job, and until when; `rank` is that job's."""
+    """Free or releasing units that are kept for a job of this preemption rank until a time."""
 
     job: str
     units: Units
@@ -30,119 +30,144 @@ class Claim:
 
 @dataclass(slots=True)
 class Ledger:
-    """Working figures of one plan, by pool name. Made by `open_ledger`, thrown away with the plan."""
+    """Units of one plan by pool. Made by `open_ledger`.
+
+    Attributes:
+        caps: units that the pools hold at most; 0 for a pool that is being drained.
+        free: units that no job, warm pool or external job holds.
+        releasing: units that are being released.
+        release_by: when releasing units stop to count.
+        claims: claims by job.
+        holds: those of the claims that an earlier pass made and whose job this plan has not decided about yet.
+    """
 
     caps: Mapping[str, int]
     free: dict[str, int]
-    coming: dict[str, int]
-    lapse: dict[str, datetime]
+    releasing: dict[str, int]
+    release_by: dict[str, datetime]
     claims: dict[str, Claim] = field(default_factory=dict)
-    claims_on: dict[str, dict[str, Claim]] = field(default_factory=dict)
-    claimed: dict[str, int] = field(default_factory=dict)
-    barriers: dict[str, dict[str, tuple[PreemptionRank, Job]]] = field(default_factory=dict)
     holds: dict[str, Claim] = field(default_factory=dict)
-    waived: dict[str, int] = field(default_factory=dict)
+    _claims_on: dict[str, dict[str, Claim]] = field(default_factory=dict)
+    _claimed: dict[str, int] = field(default_factory=dict)
+    _barriers: dict[str, dict[str, tuple[PreemptionRank, Job]]] = field(default_factory=dict)
 
-    def now(self, pool: str) -> int:
-        """Units of a pool on which a job may start at once without taking what is kept for another."""
-        return min(self.free.get(pool, 0), self.soon(pool))
+    def available_now(self, pool: str, exempt: int = 0) -> int:
+        """Return the free units of a pool that no claim keeps.
 
-    def soon(self, pool: str) -> int:
-        """Units that are free or on the way, and not kept for another (less than 0 where more is promised)."""
-        kept = self.claimed.get(pool, 0) - self.waived.get(pool, 0)
-        return self.free.get(pool, 0) + self.coming.get(pool, 0) - kept
+        Args:
+            pool: its name.
+            exempt: claimed units that do not bind the job in question.
+        """
+        return min(self.free.get(pool, 0), self.available_soon(pool, exempt))
+
+    def available_soon(self, pool: str, exempt: int = 0) -> int:
+        """Return the free and releasing units that no claim keeps; below 0 if more is claimed."""
+        kept = self._claimed.get(pool, 0) - exempt
+        return self.free.get(pool, 0) + self.releasing.get(pool, 0) - kept
 
     def fits_when_empty(self, units: Units) -> bool:
-        """Whether the pools could hold these units if nothing else ran."""
+        """Return True if the pools could hold these units if nothing else ran."""
         return covers(self.caps, units)
 
-    def waive(self, rank: PreemptionRank, share: str | None) -> None:
-        """Look at the pools as a job of this standing may: holds of those whom it outranks do not bind it.
+    def exempt(self, job: str, rank: PreemptionRank, share: str | None) -> dict[str, int]:
+        """Return the claimed units that do not bind a job: its own, and holds of jobs that it outranks.
 
-        It could preempt such a holder the moment that started, so keeping the units from it would only cost the
-        holder its work (ADR 0005). Where shares are in play, that holds within its own share alone.
+        It could preempt the holder as soon as that started, so keeping the units would only cost the holder its work
+        (ADR 0005). With shares, this applies within the job's own share.
+
+        Args:
+            job: its name.
+            rank: its preemption rank.
+            share: the share whose holds give way; None for all.
         """
-        self.waived = {}
+        own = self.claims.get(job)
+        exempt = {} if own is None else dict(own.units)
         for claim in self.holds.values():
-            if claim.rank < rank and share in (None, claim.share):
+            if claim.rank < rank and (share is None or share == claim.share) and claim.job != job:
                 for pool, count in claim.units.items():
-                    self.waived[pool] = self.waived.get(pool, 0) + count
+                    exempt[pool] = exempt.get(pool, 0) + count
+        return exempt
 
     def take(self, units: Units) -> None:
-        """A job starts on these units."""
+        """Count free units as held."""
         for pool, count in units.items():
             self.free[pool] = self.free.get(pool, 0) - count
 
     def release_later(self, units: Units, until: datetime) -> None:
-        """These units are on the way to be free, and count as coming until then."""
+        """Count units as releasing until a time."""
         for pool, count in units.items():
-            self.coming[pool] = self.coming.get(pool, 0) + count
-            self.lapse[pool] = max(self.lapse.get(pool, until), until)
+            self.releasing[pool] = self.releasing.get(pool, 0) + count
+            self.release_by[pool] = max(self.release_by.get(pool, until), until)
 
     def claim(self, claim: Claim) -> None:
-        """Keep units for a job against all that are considered after it."""
+        """Keep units for a job against all jobs that the plan decides about later."""
         self.release_claim(claim.job)
         self.claims[claim.job] = claim
         for pool, count in claim.units.items():
-            self.claims_on.setdefault(pool, {})[claim.job] = claim
-            self.claimed[pool] = self.claimed.get(pool, 0) + count
+            self._claims_on.setdefault(pool, {})[claim.job] = claim
+            self._claimed[pool] = self._claimed.get(pool, 0) + count
 
-    def hold(self, claim: Claim) -> None:
-        """Keep what an earlier pass has freed for a job that has not been considered in this one yet."""
+    def restore_hold(self, claim: Claim) -> None:
+        """Keep units that an earlier pass freed for a job that this plan has not decided about yet."""
         self.claim(claim)
         self.holds[claim.job] = claim
 
     def release_claim(self, job: str) -> None:
-        """The job no longer needs units kept for it (it is being considered itself)."""
+        """Remove the claim of a job, if it has one."""
         self.holds.pop(job, None)
         claim = self.claims.pop(job, None)
         for pool, count in {} if claim is None else claim.units.items():
-            del self.claims_on[pool][job]
-            self.claimed[pool] -= count
+            del self._claims_on[pool][job]
+            self._claimed[pool] -= count
 
-    def bar(self, job: Job, rank: PreemptionRank) -> None:
-        """The job waits on its pools: equals behind it must not pass it there (first in, first out).
+    def add_barrier(self, job: Job, rank: PreemptionRank) -> None:
+        """Keep jobs of this rank or less from passing a blocked job on its pools (first in, first out).
 
-        A pool that could never hold it is none of those: a job by resources may well be larger than some that cover it.
+        Pools that could never hold the job get no barrier: a job by resources may be too large for some that cover it.
         """
         possible = (units for units in job.demand.alternatives if self.fits_when_empty(units))
         for pool in (name for units in possible for name in units):
-            barriers = self.barriers.setdefault(pool, {})
+            barriers = self._barriers.setdefault(pool, {})
             if job.share not in barriers or rank < barriers[job.share][0]:
                 barriers[job.share] = (rank, job)
 
     def barrier(self, job: Job, rank: PreemptionRank, units: Units, *, owner: bool = False) -> tuple[str, Job] | None:
-        """The pool and the earlier job that this job may not pass on these units; None where it may.
+        """Return the pool and the blocked job that a job may not pass on these units; None if there is none.
 
-        `rank` is what the job will have at work. It may pass a blocked job of strictly higher standing as long as
-        it is preemptible itself: that job can take the units back, so using them meanwhile delays nobody. An equal
-        could not be put aside again. An owner, which stays within what its share owns, passes all jobs of other shares:
-        it could take the units from them.
+        A preemptible job may pass a blocked job of strictly higher rank, which can take the units back at any time. It
+        may not pass an equal, which could not. An owner, a job that stays within what its share owns, passes all jobs
+        of other shares, since it could take the units from them.
+
+        Args:
+            job: the job that would pass.
+            rank: the rank that it will have when it runs.
+            units: what it would start on.
+            owner: whether it is an owner.
         """
         for pool in units:
-            for share, (highest, first) in self.barriers.get(pool, {}).items():
+            for share, (highest, first) in self._barriers.get(pool, {}).items():
                 if not (owner and share != job.share) and not (rank < highest and job.preemptible):
                     return pool, first
         return None
 
     def claimant(self, pool: str) -> tuple[str, datetime] | None:
-        """Whose claim weighs on a pool, and until when; the newest, where there are several."""
-        claim = next(reversed(self.claims_on.get(pool, {}).values()), None)
+        """Return the job with the newest claim on a pool, and the end of that claim; None without claims."""
+        claim = next(reversed(self._claims_on.get(pool, {}).values()), None)
         return None if claim is None else (claim.job, claim.until)
 
 
 def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:
-    """The figures before anything is decided.
+    """Return the ledger before any decision.
 
-    Units of a job that has been stopping for longer than the policy's `hold_for` are still taken, but nobody
-    waits for them any more: a stop that never ends must not keep the rest of a pool idle.
+    Units of a job that has been stopping for longer than the policy's `hold_for` still count as held, but not as
+    releasing: a stop that never ends must not keep the rest of a pool idle.
     """
     warm = counting(snapshot.warm, snapshot.active)
     used = total([*(job.units for job in snapshot.active), *(pool.units for pool in warm), snapshot.foreign])
-    # Nothing more is started in a pool that is being drained: it is as if it had nothing, whatever runs there.
+    # Nothing starts in a pool that is being drained, so it counts as empty of capacity, whatever runs there.
     caps = {name: 0 if pool.draining else pool.cap for name, pool in snapshot.pools.items()}
     free = {name: 0 if pool.draining else pool.cap - used.get(name, 0) for name, pool in snapshot.pools.items()}
-    ledger = Ledger(caps=caps, free=free, coming={}, lapse={})
+    ledger = Ledger(caps=caps, free=free, releasing={}, release_by={})
     held = [(job, job.attempt) for job in snapshot.active if job.attempt is not None]
     leaving = [
         (job.freeing, attempt.stop_asked_at or attempt.base_ended_at if under_way is None else under_way.asked_at)

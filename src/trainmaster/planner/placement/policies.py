@@ -1,8 +1,7 @@
-"""How the queue chooses among pools that could all hold a job: the placement policies, each a pure function.
+"""Placement policies: strategies that choose among pools which could all hold a job, and their registry.
 
-From Liu et al., "Heterogeneous Task Scheduling Framework in Emerging Distributed Computing Systems" (Journal of
-Software 33(3), 2022), section 3.2, where a node is a pool here, and `best-fit`. It must not look at jobs, nor know what
-kept other pools from being in question.
+`best-fit` is ours; the others are those of Liu et al., "Heterogeneous Task Scheduling Framework in Emerging Distributed
+Computing Systems" (Journal of Software 33(3), 2022), section 3.2, where a node is a pool here.
 """
 
 from __future__ import annotations
@@ -12,29 +11,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from trainmaster.domain.plan import Cursors
-from trainmaster.domain.policy.settings import Placement
 
 if TYPE_CHECKING:
     from random import Random
 
 Number = TypeVar("Number", float, Fraction)
-"""What the formulas are reckoned in: floats in a pass; fractions, where they have to be exact."""
+"""The numbers of the formulas: floats in a pass, fractions where results have to be exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contender:
-    """A pool in question, as the policies see it.
+class CandidatePool:
+    """A pool that could hold a job, as the policies see it.
 
     Attributes:
         name: the pool.
-        total: what it has in all (T of the article): accelerators, or vCPUs where the job asks for no accelerators.
-        free: what of that nobody holds (A = T - L).
-        weight: its initial weight (W_ini, equation 6).
-        surplus: what its instances have beyond what the job asks for, dearest kind first; compared in that order.
-        left: instances that would stay free beside the job.
+        total: capacity (T in the article): accelerators, or vCPUs if the job asks for no accelerators.
+        free: the part of `total` that no job holds (A = T - L).
+        weight: the initial weight (W_ini, equation 6).
+        surplus: what its instances have beyond the request, the most expensive resource first; compared in that order.
+        left: instances that stay free beside the job.
     """
 
     name: str
@@ -46,179 +44,257 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """The pool chosen, and how far the cursors have moved; None where the policy has none."""
+class PoolChoice:
+    """The chosen pool, and the cursors after the choice; None if the policy keeps none."""
 
     name: str
     cursors: Cursors | None = None
 
 
-def choose(policy: Placement, contenders: Sequence[Contender], cursors: Cursors, rng: Random) -> Chosen:
-    """The pool in which the policy puts a job that starts now.
+class PlacementPolicy(Protocol):
+    """A strategy that chooses among pools.
 
-    Equal arguments give an equal answer, in whatever order these come: ties go to the first by name. Policies that
-    draw take exactly one number from `rng`.
+    Candidates come sorted by name, at least one, so that equal arguments give an equal answer.
+
+    Attributes:
+        name: the value of the setting `placement`.
+        deterministic: whether the candidates alone decide: no draw and no cursor.
+        weighted: whether the policy reads `CandidatePool.weight`.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 -- see the class
+
+    @property
+    def deterministic(self) -> bool: ...  # noqa: D102
+
+    @property
+    def weighted(self) -> bool: ...  # noqa: D102
+
+    def choose(self, pools: Sequence[CandidatePool], cursors: Cursors, rng: Random) -> PoolChoice:
+        """Return the pool for a job that starts now. A policy that draws takes exactly one number from `rng`."""
+
+    def choose_queue(self, pools: Sequence[CandidatePool], point: float) -> str:
+        """Return the pool in which a job waits that fits nowhere now; `point`, from 0 to below 1, replaces the draw."""
+
+
+def choose(policy: str, pools: Sequence[CandidatePool], cursors: Cursors, rng: Random) -> PoolChoice:
+    """Return the pool in which the policy puts a job that starts now; ties go to the first by name.
 
     Args:
-        policy: of the queue.
-        contenders: at least one.
-        cursors: where the policies that go round have got to.
-        rng: for those that draw.
+        policy: the setting of the queue.
+        pools: at least one, in any order.
+        cursors: positions of the round-robin policies.
+        rng: for policies that draw.
     """
-    contenders = sorted(contenders, key=_name)
-    if policy in _PARTS:
-        return Chosen(_drawn(contenders, chances(policy, contenders), rng.random()))
-    return _POLICIES[policy](contenders, cursors)
+    return POLICIES[policy].choose(sorted(pools, key=_name), cursors, rng)
 
 
-def chances(policy: Placement, contenders: Sequence[Contender]) -> list[float]:
-    """With what probability a policy that draws puts a job that starts now in each of the pools.
+def choose_queue(policy: str, pools: Sequence[CandidatePool], point: float) -> str:
+    """Return the pool in which a job waits that fits nowhere now (algorithm 2, lines 7 to 11).
 
-    P_j = X_j / sum of all X (equation 1), and P'_j = A_j / sum of all A (equations 4 and 5). Exact where the pools'
-    figures are fractions. Raises `KeyError` for a policy that does not draw.
+    The policy decides on totals. Free capacity does not count: it is too small everywhere and changes with every pass.
+    Without load, `pick-kx` treats all pools alike; `resource-pick-kx`, which cannot schedule without free capacity (the
+    article, below algorithm 3), uses the totals. A waiting job has no turn yet, so a round-robin policy draws by what
+    it gives each pool in the long run.
 
     Args:
-        policy: `random`, `pick-kx` or `resource-pick-kx`.
-        contenders: at least one.
+        policy: the setting of the queue.
+        pools: at least one, each large enough if nothing else ran.
+        point: from 0 to below 1, in place of a draw; the same in every pass, so that the answer is the same.
     """
-    parts = _PARTS[policy](contenders)
+    return POLICIES[policy].choose_queue(sorted(pools, key=_name), point)
+
+
+def chances(policy: str, pools: Sequence[CandidatePool]) -> list[float]:
+    """Return the probabilities with which a policy that draws chooses each pool for a job that starts now.
+
+    P_j = X_j / sum of all X (equation 1), and P'_j = A_j / sum of all A (equations 4 and 5). Exact if the pools'
+    numbers are fractions. Raises `KeyError` for a policy that does not draw.
+    """
+    drawing = POLICIES[policy]
+    if not isinstance(drawing, DrawPolicy):
+        raise KeyError(policy)
+    parts = drawing.parts(pools)
     in_all = sum(parts)
     return [part / in_all for part in parts]
 
 
-def choose_queue(policy: Placement, contenders: Sequence[Contender], point: float) -> str:
-    """The pool in which a job waits that fits nowhere now (algorithm 2, lines 7 to 11): by the same policy, on totals.
-
-    What is free does not count, since it is too little everywhere and another in the next pass; nothing is loaded
-    then, so to `pick-kx` all pools are alike, and `resource-pick-kx`, which cannot schedule where nothing is free (the
-    article, below algorithm 3), goes by the totals. A job that waits has no turn yet, so of the policies that go round
-    it draws what they give each pool in the long run.
-
-    Args:
-        policy: of the queue.
-        contenders: at least one, each large enough if nothing else ran.
-        point: from 0 on, less than 1: what a policy that draws goes by. The same in every pass, so that the answer is.
-    """
-    contenders = sorted(contenders, key=_name)
-    if policy is Placement.BEST_FIT:
-        return _best_of(contenders).name
-    return _drawn(contenders, _LONG_RUN[policy](contenders), point)
-
-
-# -- the article's formulas ------------------------------------------------------------------------------------------
+# -- formulas of the article -----------------------------------------------------------------------------------------
 
 
 def loads_elsewhere(loads: Sequence[Number]) -> list[Number]:
-    """X_j, the part of all load that is on other pools than j: (L_total - L_j) / L_total (equations 2 and 3).
+    """Return X_j, the part of all load that is on pools other than j: (L_total - L_j) / L_total (equations 2 and 3).
 
-    Raises `ZeroDivisionError` where nothing is loaded: the equations say nothing then.
+    Raises `ZeroDivisionError` without any load, for which the equations are undefined.
     """
     in_all = sum(loads)
     return [(in_all - load) / in_all for load in loads]
 
 
 def initial_weight(cpu: Number, gpu: Number, memory: Number, alpha: Number) -> Number:
-    """W_ini = 0.9 (alpha CPU + beta GPU) + 0.1 MEM, with alpha + beta = 1 (equation 6)."""
+    """Return W_ini = 0.9 (alpha CPU + beta GPU) + 0.1 MEM, with alpha + beta = 1 (equation 6)."""
     return (9 * (alpha * cpu + (1 - alpha) * gpu) + memory) / 10
 
 
 def smooth_round(last: Mapping[str, Number], initial: Mapping[str, Number]) -> tuple[str, dict[str, Number]]:
-    """One round of smooth weighted round robin (equations 7 to 9, algorithm 4): who is chosen, and all weights then.
+    """Return the choice and all weights after one round of smooth weighted round robin (equations 7 to 9, algorithm 4).
 
     Args:
-        last: weights after the round before; 0 where one is absent.
-        initial: W_ini of the pools in question, at least one. The sum of all weights stays what it was.
+        last: weights after the previous round; absent pools have 0.
+        initial: W_ini of the candidates, at least one. The sum of all weights stays the same.
     """
     now = {name: last.get(name, 0) + weight for name, weight in initial.items()}
     target = min(now, key=lambda name: (-now[name], name))
     return target, {**last, **now, target: now[target] - sum(initial.values())}
 
 
+# -- parts of a draw -------------------------------------------------------------------------------------------------
+
+Parts = Callable[[Sequence[CandidatePool]], list[float]]
+"""A function that gives each pool its part of the chances."""
+
+
+def _name(pool: CandidatePool) -> str:
+    return pool.name
+
+
+def _draw(pools: Sequence[CandidatePool], parts: Sequence[float], point: float) -> str:
+    """Return the pool whose part of the whole contains the point; never a pool without a part."""
+    ends = list(accumulate(parts))
+    last = max(index for index, part in enumerate(parts) if part > 0)
+    return pools[bisect(ends, point * ends[-1], hi=last)].name
+
+
+def _even(pools: Sequence[CandidatePool]) -> list[float]:
+    """Return equal parts: Ray's own policy (section 1)."""
+    return [1.0] * len(pools)
+
+
+def _by_load(pools: Sequence[CandidatePool]) -> list[float]:
+    """Return larger parts for pools with less of the load (equations 1 to 3).
+
+    Equal parts where the equations are undefined: without load, or with one pool.
+    """
+    loads = [max(pool.total - pool.free, 0) for pool in pools]
+    return loads_elsewhere(loads) if len(pools) > 1 and any(loads) else _even(pools)
+
+
+def _by_free(pools: Sequence[CandidatePool]) -> list[float]:
+    """Return larger parts for pools with more free capacity (equations 4 and 5, algorithm 3).
+
+    By the totals if nothing is free, which the article leaves undefined.
+    """
+    free = [pool.free for pool in pools]
+    return free if any(free) else _by_total(pools)
+
+
+def _by_total(pools: Sequence[CandidatePool]) -> list[float]:
+    totals = [pool.total for pool in pools]
+    return totals if any(totals) else _even(pools)
+
+
+def _by_weight(pools: Sequence[CandidatePool]) -> list[float]:
+    """Return the weights; equal parts if all are unknown, or else the first by name would be chosen every time."""
+    weights = [pool.weight for pool in pools]
+    return weights if any(weights) else _even(pools)
+
+
 # -- the policies ----------------------------------------------------------------------------------------------------
 
 
-def _name(contender: Contender) -> str:
-    return contender.name
+@dataclass(frozen=True, slots=True)
+class DrawPolicy:
+    """A policy that draws: `random`, `pick-kx`, `resource-pick-kx`.
 
-
-def _drawn(contenders: Sequence[Contender], parts: Sequence[float], point: float) -> str:
-    """The pool on whose part of the whole a point of it lies; never one whose part is nothing."""
-    ends = list(accumulate(parts))
-    last = max(index for index, part in enumerate(parts) if part > 0)
-    return contenders[bisect(ends, point * ends[-1], hi=last)].name
-
-
-def _even(contenders: Sequence[Contender]) -> list[float]:
-    """All alike: Ray's own policy (section 1)."""
-    return [1.0] * len(contenders)
-
-
-def _by_load(contenders: Sequence[Contender]) -> list[float]:
-    """More where less of all load is (equations 1 to 3).
-
-    All alike where the equations say nothing: nothing is loaded, or there is no other pool.
+    Attributes:
+        name: the value of the setting.
+        parts: the parts of the chances for a job that starts now.
+        queue_parts: the same for a job that waits.
     """
-    loads = [max(contender.total - contender.free, 0) for contender in contenders]
-    return loads_elsewhere(loads) if len(contenders) > 1 and any(loads) else _even(contenders)
+
+    name: str
+    parts: Parts
+    queue_parts: Parts
+    deterministic: bool = False
+    weighted: bool = False
+
+    def choose(self, pools: Sequence[CandidatePool], _cursors: Cursors, rng: Random) -> PoolChoice:
+        """Return a pool drawn by its part."""
+        return PoolChoice(_draw(pools, self.parts(pools), rng.random()))
+
+    def choose_queue(self, pools: Sequence[CandidatePool], point: float) -> str:
+        """Return the pool at the point of the whole."""
+        return _draw(pools, self.queue_parts(pools), point)
 
 
-def _by_free(contenders: Sequence[Contender]) -> list[float]:
-    """More where more is free (equations 4 and 5, algorithm 3).
+@dataclass(frozen=True, slots=True)
+class RoundRobin:
+    """`round-robin`: the next pool by name after the last one; a name keeps its place as pools come and go."""
 
-    By the totals where nothing is free, which the article leaves undefined.
-    """
-    free = [contender.free for contender in contenders]
-    return free if any(free) else _by_total(contenders)
+    name: str = "round-robin"
+    deterministic: bool = False
+    weighted: bool = False
 
+    def choose(self, pools: Sequence[CandidatePool], cursors: Cursors, _rng: Random) -> PoolChoice:
+        """Return the next pool, and the cursor on it."""
+        name = next((pool.name for pool in pools if pool.name > cursors.last), pools[0].name)
+        return PoolChoice(name, replace(cursors, last=name))
 
-def _by_total(contenders: Sequence[Contender]) -> list[float]:
-    totals = [contender.total for contender in contenders]
-    return totals if any(totals) else _even(contenders)
-
-
-def _by_weight(contenders: Sequence[Contender]) -> list[float]:
-    """All alike where nothing that counts is known of any: else the first by name would be chosen for ever."""
-    weights = [contender.weight for contender in contenders]
-    return weights if any(weights) else _even(contenders)
+    def choose_queue(self, pools: Sequence[CandidatePool], point: float) -> str:
+        """Return the pool at the point; each has an equal part."""
+        return _draw(pools, _even(pools), point)
 
 
-def _round_robin(contenders: Sequence[Contender], cursors: Cursors) -> Chosen:
-    """The next by name after the last: a name keeps its place in the round, whichever pools come and go."""
-    name = next((contender.name for contender in contenders if contender.name > cursors.last), contenders[0].name)
-    return Chosen(name, replace(cursors, last=name))
+@dataclass(frozen=True, slots=True)
+class SmoothWeightedRoundRobin:
+    """`smooth-weighted-round-robin`: the pool that is heaviest at present (algorithm 4)."""
+
+    name: str = "smooth-weighted-round-robin"
+    deterministic: bool = False
+    weighted: bool = True
+
+    def choose(self, pools: Sequence[CandidatePool], cursors: Cursors, _rng: Random) -> PoolChoice:
+        """Return the heaviest pool, and the weights after its turn."""
+        initial = dict(zip((pool.name for pool in pools), _by_weight(pools), strict=True))
+        name, weights = smooth_round(cursors.weights, initial)
+        return PoolChoice(name, replace(cursors, weights=weights))
+
+    def choose_queue(self, pools: Sequence[CandidatePool], point: float) -> str:
+        """Return the pool at the point; each has a part by its weight."""
+        return _draw(pools, _by_weight(pools), point)
 
 
-def _smooth_weighted_round_robin(contenders: Sequence[Contender], cursors: Cursors) -> Chosen:
-    """The heaviest at present (algorithm 4)."""
-    initial = dict(zip((contender.name for contender in contenders), _by_weight(contenders), strict=True))
-    name, weights = smooth_round(cursors.weights, initial)
-    return Chosen(name, replace(cursors, weights=weights))
+@dataclass(frozen=True, slots=True)
+class BestFit:
+    """`best-fit`: the pool whose instances have the least surplus, then the fullest; large holes stay for gangs."""
+
+    name: str = "best-fit"
+    deterministic: bool = True
+    weighted: bool = False
+
+    def choose(self, pools: Sequence[CandidatePool], _cursors: Cursors, _rng: Random) -> PoolChoice:
+        """Return the best fit."""
+        return PoolChoice(self._best(pools))
+
+    def choose_queue(self, pools: Sequence[CandidatePool], _point: float) -> str:
+        """Return the best fit."""
+        return self._best(pools)
+
+    @staticmethod
+    def _best(pools: Sequence[CandidatePool]) -> str:
+        return min(pools, key=lambda pool: (pool.surplus, pool.left, pool.name)).name
 
 
-def _best_fit(contenders: Sequence[Contender], _cursors: Cursors) -> Chosen:
-    return Chosen(_best_of(contenders).name)
-
-
-def _best_of(contenders: Sequence[Contender]) -> Contender:
-    """The pool whose instances have least to spare, then the one that is left fullest: large holes stay for gangs."""
-    return min(contenders, key=lambda contender: (contender.surplus, contender.left, contender.name))
-
-
-_PARTS: Mapping[Placement, Callable[[Sequence[Contender]], list[float]]] = {
-    Placement.RANDOM: _even,
-    Placement.PICK_KX: _by_load,
-    Placement.RESOURCE_PICK_KX: _by_free,
+POLICIES: dict[str, PlacementPolicy] = {
+    policy.name: policy
+    for policy in (
+        DrawPolicy("random", _even, _even),
+        RoundRobin(),
+        DrawPolicy("pick-kx", _by_load, _even),
+        DrawPolicy("resource-pick-kx", _by_free, _by_total),
+        SmoothWeightedRoundRobin(),
+        BestFit(),
+    )
 }
-"""The policies that draw: what part each pool has of their chances."""
-_POLICIES: Mapping[Placement, Callable[[Sequence[Contender], Cursors], Chosen]] = {
-    Placement.ROUND_ROBIN: _round_robin,
-    Placement.SMOOTH_WEIGHTED_ROUND_ROBIN: _smooth_weighted_round_robin,
-    Placement.BEST_FIT: _best_fit,
-}
-_LONG_RUN: Mapping[Placement, Callable[[Sequence[Contender]], list[float]]] = {
-    Placement.RANDOM: _even,
-    Placement.ROUND_ROBIN: _even,
-    Placement.PICK_KX: _even,
-    Placement.RESOURCE_PICK_KX: _by_total,
-    Placement.SMOOTH_WEIGHTED_ROUND_ROBIN: _by_weight,
-}
+"""The policies by the value of the setting `placement`."""

@@ -18,8 +18,7 @@ from trainmaster.domain.capacity.resources import InstanceType, Resources
 from trainmaster.domain.capacity.units import Demand, Units, worst_case
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Cursors, Snapshot
-from trainmaster.domain.policy.settings import Placement as Policy
-from trainmaster.planner.placement.policies import Contender, choose, choose_queue, initial_weight
+from trainmaster.planner.placement.policies import POLICIES, CandidatePool, choose, choose_queue, initial_weight
 from trainmaster.planner.placement.shortages import CapacityShortages
 
 if TYPE_CHECKING:
@@ -140,9 +139,9 @@ class PoolSelector:
     ) -> Placement:
         """The placement with what it would have been among all that fit, as far as no draw and no turn decides that."""
         by_pool = _by_pool(fitting)
-        first = self._preferred(job, by_pool)
-        if first is None and self.snapshot.policy.placement is Policy.BEST_FIT:
-            first = choose(Policy.BEST_FIT, self._candidates(job, by_pool, free), self.cursors, self.rng).name
+        policy, first = self.snapshot.policy.placement, self._preferred(job, by_pool)
+        if first is None and POLICIES[policy].deterministic:
+            first = choose(policy, self._candidates(job, by_pool, free), self.cursors, self.rng).name
         if self._shortages is None or first is None or first in placed.units:
             return placed
         since = self._shortages.since(job, by_pool[first])
@@ -165,12 +164,12 @@ class PoolSelector:
         held = hold.units if hold is not None else ()
         return next((name for name in (*listed, *held, *(share.prefers if share else ())) if name in among), None)
 
-    def _candidates(self, job: Job, by_pool: dict[str, Units], free: Callable[[str], int]) -> list[Contender]:
-        weights = self.weights(by_pool) if self.snapshot.policy.placement is Policy.SMOOTH_WEIGHTED_ROUND_ROBIN else {}
+    def _candidates(self, job: Job, by_pool: dict[str, Units], free: Callable[[str], int]) -> list[CandidatePool]:
+        weights = self.weights(by_pool) if POLICIES[self.snapshot.policy.placement].weighted else {}
         asked = job.demand.resources or NOTHING
         surpluses = _surpluses([self._instance_type(name) for name in by_pool], asked)
         return [
-            Contender(
+            CandidatePool(
                 name=name,
                 total=(each := self._size_of(name, asked)) * self._total(name),
                 free=each * max(free(name), 0),

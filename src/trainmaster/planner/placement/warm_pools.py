@@ -49,7 +49,7 @@ class WarmPools:
     _idle: dict[str, WarmPool]
 
     @classmethod
-    def among(cls, snapshot: Snapshot, now: datetime) -> WarmPools:
+    def of(cls, snapshot: Snapshot, now: datetime) -> WarmPools:
         """The warm pools of a snapshot."""
         held = counting(snapshot.warm, snapshot.active)
         idle = sorted((pool for pool in held if _is_idle(pool, now)), key=_age)

@@ -127,7 +127,7 @@ class Candidates:
     _choices: dict[EligibleCandidates, VictimChoice | None] = field(default_factory=dict)
 
     @classmethod
-    def among(cls, snapshot: Snapshot, now: datetime, rank: Callable[[Job], PreemptionRank]) -> Candidates:
+    def of(cls, snapshot: Snapshot, now: datetime, rank: Callable[[Job], PreemptionRank]) -> Candidates:
         """The candidates among the active jobs of a snapshot, looked at when they are first asked for."""
         return cls(snapshot, now, rank)
 

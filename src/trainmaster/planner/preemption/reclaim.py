@@ -1,7 +1,6 @@
-"""How a blocked job could get units: which idle warm pools are ended, which elastic jobs shrink, and who steps aside.
+"""The options of a blocked job to get units: end idle warm pools, shrink elastic jobs, preempt victims.
 
-Nobody is preempted where shrinking suffices; where it does not, nobody shrinks in vain. It must not decide whether to
-go that way.
+No job is preempted if shrinking suffices, and none shrinks unless the blocked job then gets all that it lacks.
 """
 
 from __future__ import annotations
@@ -25,12 +24,19 @@ from trainmaster.planner.elastic.scale_down import (
 )
 from trainmaster.planner.placement.warm_pools import WarmPoolsToEnd
 from trainmaster.planner.preemption.preempt import Candidates, VictimChoice, protected_until
-from trainmaster.planner.state import PlanState
+from trainmaster.planner.state import JobView, PlanState
 
 
 @dataclass(frozen=True, slots=True)
 class ReclaimOption:
-    """How a blocked job could get units: what is ended, who shrinks and who steps aside for it."""
+    """One way to get units for a blocked job.
+
+    Attributes:
+        units: what the job is to start on.
+        warm: warm pools to end.
+        choice: victims to preempt, or the protected jobs that prevent it.
+        shrinks: elastic jobs to shrink.
+    """
 
     units: Units
     warm: WarmPoolsToEnd
@@ -39,54 +45,51 @@ class ReclaimOption:
 
     @property
     def sufficient(self) -> bool:
-        """Whether that frees all that is missing."""
+        """Whether it frees all that is missing."""
         return bool(self.choice.victims or self.shrinks) or (bool(self.warm.pools) and not self.warm.missing)
 
     @property
     def cost(self) -> float:
-        """Accelerator-seconds that are lost in all."""
+        """Accelerator-seconds of work that it loses."""
         return self.choice.cost + sum(chosen.candidate.cost for chosen in self.shrinks)
 
 
 @dataclass(slots=True)
 class ReclaimOptions:
-    """The ways of one plan. Thrown away with it.
+    """The reclaim options of one plan.
 
     Attributes:
-        figures: what is free, promised and allowed.
-        sizes: what jobs that shrink by this plan are to have.
+        state: what is free, claimed and allowed.
     """
 
     state: PlanState
-    sizes: dict[str, int] = field(default_factory=dict)
     _shrinkable: dict[str, ShrinkCandidate] | None = None
 
-    def option(self, job: Job, units: Units) -> ReclaimOption:
-        """How the job could get these units; not `sufficient` where it could not."""
-        state = self.state
-        missing = state.missing(job, units)
+    def option(self, view: JobView, units: Units) -> ReclaimOption:
+        """Return how a job could get these units; not `sufficient` if it could not."""
+        state, job = self.state, view.job
+        missing = view.missing(units)
         warm = state.warm.pools_to_end(job, missing) if state.snapshot.warm else WarmPoolsToEnd(missing=missing)
         if not warm.missing:
             return ReclaimOption(units, warm)
         if state.elastic_jobs and state.snapshot.policy.resizes.enabled:
-            return self._with_shrinks(job, ReclaimOption(units, warm))
-        return ReclaimOption(units, warm, state.victims(job, units, warm.missing))
+            return self._with_shrinks(view, ReclaimOption(units, warm))
+        return ReclaimOption(units, warm, view.victims(units, warm.missing))
 
-    def shrink(self, chosen: ShrinkChoice) -> None:
-        """The job gives by this plan; it can give more, at no more cost, but is not stopped besides."""
+    def record_shrink(self, chosen: ShrinkChoice) -> None:
+        """Record that this plan shrinks a job, which can then shrink further at no cost."""
         candidate = chosen.candidate
-        self.sizes[candidate.job.name] = chosen.size
         if self._shrinkable is not None:
             self._shrinkable[candidate.job.name] = replace(candidate, size=chosen.size, cost=0.0, equal=False)
 
     def remove(self, victims: Sequence[Job]) -> None:
-        """These step aside whole."""
+        """Remove jobs that this plan preempts."""
         for victim in victims if self._shrinkable else ():
             self.shrinkable.pop(victim.name, None)
 
     @property
     def shrinkable(self) -> dict[str, ShrinkCandidate]:
-        """Who could give instances now, by name."""
+        """Jobs that can shrink now, by name."""
         if self._shrinkable is None:
             self._shrinkable = {candidate.job.name: candidate for candidate in self._find()}
         return self._shrinkable
@@ -103,45 +106,45 @@ class ReclaimOptions:
             yield ShrinkCandidate(job, next(iter(job.units)), found[1].size, cost)
 
     def _protected(self, job: Job, startup: float) -> bool:
-        """Whether the job may not be stopped yet; one that may never be preempted again is not, it goes on."""
+        """Return True if the job may not be stopped yet; the preemption limit does not keep a job from shrinking."""
         until = protected_until(job, self.state.snapshot.policy.preemption, startup, self.state.now)
         return until not in {None, NEVER}
 
-    def _with_shrinks(self, job: Job, option: ReclaimOption) -> ReclaimOption:
-        state, missing = self.state, option.warm.missing
-        permits = self._permits(job, option.units, missing)
-        share = job.share if state.shares.enabled else None
-        shrinkable = by_cost(self._useful(job, missing), missing, share)
-        taken = choose_shrinks(shrinkable, missing, permits)
+    def _with_shrinks(self, view: JobView, option: ReclaimOption) -> ReclaimOption:
+        """Return the option with shrinks, and with victims for what shrinks do not free."""
+        missing = option.warm.missing
+        permits = self._permits(view.job, option.units, missing)
+        share = view.job.share if self.state.shares.enabled else None
+        taken = choose_shrinks(by_cost(self._useful(view.job, missing), missing, share), missing, permits)
         left = remaining(missing, taken)
         if not left:
             fewer = _drop_redundant(taken, missing)
             allowed = permits is None or _permitted(fewer, permits)
             return replace(option, shrinks=tuple(fewer if allowed else taken))
         if not taken:
-            return replace(option, choice=state.victims(job, option.units, missing))
-        choice = self._victims_besides(job, option.units, left, taken)
+            return replace(option, choice=view.victims(option.units, missing))
+        choice = self._victims_besides(view, option.units, left, taken)
         if not choice.victims:
             return replace(option, choice=choice)
-        return replace(option, choice=choice, shrinks=tuple(self._shrinks_besides(job, option, taken, choice.victims)))
+        shrinks = self._shrinks_besides(view, option, taken, choice.victims)
+        return replace(option, choice=choice, shrinks=tuple(shrinks))
 
     def _shrinks_besides(
-        self, job: Job, option: ReclaimOption, taken: Sequence[ShrinkChoice], victims: Sequence[Job]
+        self, view: JobView, option: ReclaimOption, taken: Sequence[ShrinkChoice], victims: Sequence[Job]
     ) -> Sequence[ShrinkChoice]:
-        """Who gives, as far as that is needed beside victims; whoever steps aside gives all that it has."""
+        """Return the shrinks that are needed besides victims; a victim releases all that it has."""
         names, missing = {victim.name for victim in victims}, option.warm.missing
         rest = [chosen for chosen in taken if chosen.candidate.job.name not in names]
         frees = [victim.staying for victim in victims]
         needed = {pool: n - sum(units.get(pool, 0) for units in frees) for pool, n in missing.items()}
         fewer = _drop_redundant(rest, needed)
-        permits = self.state.permits(
-            job, option.units, missing, [partial_job(chosen.candidate, chosen.freed) for chosen in fewer]
-        )
+        parts = [partial_job(chosen.candidate, chosen.freed) for chosen in fewer]
+        permits = view.permits(option.units, missing, parts)
         allowed = permits is None or all(permits(victim, victims[:place]) for place, victim in enumerate(victims))
         return fewer if allowed else rest
 
     def _useful(self, job: Job, missing: Units) -> Iterator[ShrinkCandidate]:
-        """Who could be asked, were it not for the rules of shares: those of lower standing; equals by the policy."""
+        """Yield the candidates whose rank lets the job shrink them; the rules of shares come later."""
         state = self.state
         rank, equals = state.ranking.rank, state.snapshot.policy.resizes.shrink_equals
         for candidate in self.shrinkable.values():
@@ -149,19 +152,19 @@ class ReclaimOptions:
                 continue
             if rank(candidate.job) < rank(job) or (state.shares.enabled and candidate.job.share != job.share):
                 yield candidate
-            elif equals and candidate.job.priority == job.priority and self._worth(job, candidate, missing):
+            elif equals and candidate.job.priority == job.priority and self._pays_off(job, candidate, missing):
                 yield replace(candidate, equal=True)
 
-    def _worth(self, job: Job, candidate: ShrinkCandidate, missing: Units) -> bool:
-        """Whether what an equal gives does more work with the newcomer than giving costs, as often as is asked for."""
+    def _pays_off(self, job: Job, candidate: ShrinkCandidate, missing: Units) -> bool:
+        """Return True if the job does `payback` times the work with an equal's instances that the shrink costs."""
         state = self.state
         pools, payback = state.snapshot.pools, state.snapshot.policy.resizes.payback
-        each = pools[candidate.pool].accelerators if candidate.pool in pools else 1
+        accelerators = pools[candidate.pool].accelerators if candidate.pool in pools else 1
         count = min(candidate.max_freed, missing[candidate.pool])
-        return count * each * state.expected_ends.run_time(job).total_seconds() >= payback * candidate.cost
+        return count * accelerators * state.expected_ends.run_time(job).total_seconds() >= payback * candidate.cost
 
     def _permits(self, job: Job, units: Units, missing: Units) -> Permits | None:
-        """Whether the job may have a part of another; None where shares are not in play, and standing alone decides."""
+        """Return the rule of which parts of other jobs the job may take; None if rank alone decides."""
         state = self.state
         if not state.shares.enabled:
             return None
@@ -173,16 +176,16 @@ class ReclaimOptions:
 
         return permits
 
-    def _victims_besides(self, job: Job, units: Units, left: Units, taken: Sequence[ShrinkChoice]) -> VictimChoice:
-        """Who steps aside for what is still missing once all have given that can."""
+    def _victims_besides(self, view: JobView, units: Units, left: Units, taken: Sequence[ShrinkChoice]) -> VictimChoice:
+        """Return the victims for what is still missing after all possible shrinks."""
         state = self.state
-        given = {chosen.candidate.job.name: chosen for chosen in taken}
+        shrunk = {chosen.candidate.job.name: chosen for chosen in taken}
         known = state.candidates.by_name
-        smaller = (_smaller(c.job, given.get(name)) for name, c in known.items())
+        smaller = (_smaller(c.job, shrunk.get(name)) for name, c in known.items())
         snapshot = replace(state.snapshot, active=tuple(smaller))
         parts = [partial_job(chosen.candidate, chosen.freed) for chosen in taken]
-        among = Candidates.among(snapshot, state.now, state.ranking.rank)
-        choice = among.victims(job, left, state.permits(job, units, left, parts))
+        candidates = Candidates.of(snapshot, state.now, state.ranking.rank)
+        choice = candidates.victims(view.job, left, view.permits(units, left, parts))
         return replace(
             choice,
             victims=tuple(known[victim.name].job for victim in choice.victims),
@@ -195,7 +198,7 @@ def _smaller(job: Job, chosen: ShrinkChoice | None) -> Job:
 
 
 def _drop_redundant(taken: Sequence[ShrinkChoice], missing: Units) -> list[ShrinkChoice]:
-    """The gifts without what is not needed."""
+    """Return the shrinks without what is not needed."""
     spare = {pool: -count for pool, count in missing.items()}
     for chosen in taken:
         spare[chosen.candidate.pool] = spare.get(chosen.candidate.pool, 0) + chosen.freed
@@ -203,7 +206,7 @@ def _drop_redundant(taken: Sequence[ShrinkChoice], missing: Units) -> list[Shrin
 
 
 def _permitted(taken: Sequence[ShrinkChoice], permits: Permits) -> bool:
-    """Whether each may be asked for all that it gives, after those before it."""
+    """Return True if the rules permit each shrink in full after those before it."""
     parts: list[Job] = []
     for chosen in taken:
         again = choose_shrinks(

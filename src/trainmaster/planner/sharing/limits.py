@@ -53,12 +53,12 @@ class Limits:
                 self._bounds[group] = min(self._bounds.get(group, job.max_concurrent), job.max_concurrent)
 
     def refusal(self, job: Job, units: Units) -> Reason | None:
-        """Why the job may not start on these units now, even if they were free; or None.
+        """Return the limit that keeps the job from these units even if they are free; None if there is none.
 
-        Whoever asks considers the job, so that nothing is kept for it any more.
+        Units that are kept for the job itself do not count.
         """
-        self.release(job)
-        return self._budget_spent(job.share) or self._group_full(job) or self._user_full(job, units)
+        own = self._taken.get(job.name)
+        return self._budget_spent(job.share) or self._group_full(job, own) or self._user_full(job, units, own or {})
 
     def take(self, job: Job, units: Units) -> None:
         """The job starts on these units, or they are kept for it. The last such word about a job counts."""
@@ -72,7 +72,7 @@ class Limits:
 
     def refuses_more(self, job: Job, units: Units) -> bool:
         """Whether a bound keeps a job that runs, or starts, from these units besides."""
-        return (self._budget_spent(job.share) or self._user_full(job, units)) is not None
+        return (self._budget_spent(job.share) or self._user_full(job, units, {})) is not None
 
     def release(self, job: Job) -> None:
         """Nothing is kept for the job any more (it is being considered itself)."""
@@ -90,21 +90,21 @@ class Limits:
             key = (job.share, _user_of(job), pool)
             self._by_user[key] = self._by_user.get(key, 0) + sign * count
 
-    def _user_full(self, job: Job, units: Units) -> Reason | None:
-        """AWS Batch has no such cap; Slurm calls it `MaxTRESPerUser`."""
+    def _user_full(self, job: Job, units: Units, own: Units) -> Reason | None:
+        """Return the limit of the user that `units` exceed (Slurm, `MaxTRESPerUser`; AWS Batch has none)."""
         share = self.snapshot.policy.shares.get(job.share)
         for pool, count in units.items() if share is not None and share.most_per_user else ():
             limit = _max_per_user(share, pool)
-            held = self._by_user.get((job.share, _user_of(job), pool), 0)
+            held = self._by_user.get((job.share, _user_of(job), pool), 0) - own.get(pool, 0)
             if limit is not None and held + count > limit:
                 return UserFull(_user_of(job), pool, limit)
         return None
 
-    def _group_full(self, job: Job) -> Reason | None:
+    def _group_full(self, job: Job, own: Units | None) -> Reason | None:
         if job.group is None:
             return None
         limit = self._bounds.get((job.share, job.group))
-        members = self._members.get((job.share, job.group), 0)
+        members = self._members.get((job.share, job.group), 0) - (own is not None)
         return GroupFull(job.group, limit) if limit is not None and members >= limit else None
 
     def _budget_spent(self, name: str) -> Reason | None:

@@ -18,7 +18,6 @@ from datetime import datetime
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job, held_for
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy.settings import Order
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import ShareFull
 from trainmaster.domain.shares.entitlement import Entitlements
@@ -56,11 +55,6 @@ class Shares:
         self.entitlements = Entitlements(snapshot.policy, snapshot.pools, snapshot.foreign)
         holds = ((job, held_for(job, self.now)) for job in snapshot.waiting if job.hold is not None)
         self.holdings = Holdings.of(snapshot.active, ((job, units) for job, units in holds if units is not None))
-
-    @property
-    def fair(self) -> bool:
-        """Whether the order is `fair`."""
-        return self.snapshot.policy.order is Order.FAIR
 
     @property
     def version(self) -> int:

@@ -18,10 +18,10 @@ from trainmaster.domain.plan import Plan, Snapshot, Start, Wait
 from trainmaster.domain.reasons.capacity import Preempts
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.planner.forecast.forecast import Estimate, estimate
+from trainmaster.planner.orders import ranking_of
 from trainmaster.planner.orders.ranking import in_order
 from trainmaster.planner.reservations.expected_ends import ExpectedEnds
 from trainmaster.planner.schedule import schedule
-from trainmaster.planner.state import ranking_of
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Store
 
