@@ -213,11 +213,11 @@ def test_pools_are_made_for_jobs_that_no_rule_keeps_from_starting_there(snapshot
     snapshot = lived(snapshot, passes)
     result = plan_expansion(snapshot, now)
     done = with_changes(snapshot, result.decisions)
-    figures, waiting = PlanState.of(done, now), {job.name: job for job in done.waiting}
+    state, waiting = PlanState.of(done, now), {job.name: job for job in done.waiting}
     for each in result.decisions:
         for job in [waiting[name] for name in each.jobs] if isinstance(each, Expand) else ():
             units = next(units for units in job.demand.alternatives if each.pool.name in units)
-            assert figures.refusal(job, units) is None
+            assert state.view_for(job).refusal(units) is None
             assert job.retry_at is None or job.retry_at <= now
 
 

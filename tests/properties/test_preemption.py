@@ -136,11 +136,11 @@ def sets_of(jobs):
 def best_set(jobs, missing, snapshot, rank):
     """Of all sets that free enough: the lowest best standing, then the least loss, the fewest, the first by names."""
 
-    def rank(some):
+    def sort_key(some):
         names = sorted(job.name for job in some)
         return max(map(rank, some)), sum(loss(job, snapshot) for job in some), len(some), names
 
-    return min((rank(some) for some in sets_of(jobs) if frees(some, missing)), default=None)
+    return min((sort_key(some) for some in sets_of(jobs) if frees(some, missing)), default=None)
 
 
 def starts_no_chain(some, could, missing, rank):
@@ -259,7 +259,7 @@ def best_permitted(jobs, missing, snapshot, rank, permits):
     def order(job):
         return job.share != permits.job.share, rank(job), loss(job, snapshot), job.name
 
-    def rank(some):
+    def sort_key(some):
         return (
             max(map(rank, some)),
             sum(loss(job, snapshot) for job in some),
@@ -274,7 +274,7 @@ def best_permitted(jobs, missing, snapshot, rank, permits):
 
     enough = (some for some in sets_of(sorted(jobs, key=order)) if frees(some, missing))
     legal = (some for some in enough if permits.permits_all(some) and each_helps(some))
-    return min(map(rank, legal), default=None)
+    return min(map(sort_key, legal), default=None)
 
 
 @given(snapshots(), newcomers, lacking, ranks, surplus)
