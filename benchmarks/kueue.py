@@ -39,7 +39,7 @@ from trainmaster.local.simulator.clock import EPOCH
 from trainmaster.local.virtual_time import VirtualTime, at, instant, launcher_over, seconds_at
 from trainmaster.ports.store import Store
 from trainmaster.service.admission.policy import AdmissionPolicy
-from trainmaster.service.launch import ManagerContext
+from trainmaster.service.context import ManagerContext
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
 

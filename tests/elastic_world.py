@@ -20,7 +20,7 @@ from trainmaster.domain.policy.settings import Policy, Resizes
 from trainmaster.local.memory.rendezvous import MemoryRendezvousControl
 from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
 from trainmaster.ports.store import Store
-from trainmaster.service.apply_plan import PassReport, carry_out
+from trainmaster.service.apply_plan import PassReport, apply_plan
 from trainmaster.service.resizing.contract import Answer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
 from world import Faults, World, a_request
@@ -145,7 +145,7 @@ class ElasticWorld(World):
         jobs = [job for job in snapshot.active if job.name in wanted and job.state is JobState.RUNNING]
         report = PassReport(snapshot.pass_number)
         report.plan = Plan(tuple(Resize(job, wanted[job.name], _cause(job, wanted[job.name])) for job in jobs))
-        carry_out(manager_context, report)
+        apply_plan(manager_context, snapshot, report)
         for job in jobs:
             if job.name in report.resized:
                 self.decreed.pop(job.name)

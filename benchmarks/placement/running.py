@@ -27,7 +27,7 @@ from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualCloc
 from trainmaster.local.virtual_time import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
 from trainmaster.ports.sagemaker import Launcher
 from trainmaster.service.admission.build_job import build_job
-from trainmaster.service.launch import ManagerContext
+from trainmaster.service.context import ManagerContext
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
 

@@ -14,7 +14,7 @@ from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.lifecycle import resizing
 from trainmaster.domain.jobs.observation import Status
-from trainmaster.service.resizing.contract import question
+from trainmaster.service.resizing.contract import resize_request
 
 
 def running(hook=Hook.MEMBERS, **sizes):
@@ -226,7 +226,7 @@ class TestRendezvous:
 def test_an_answer_to_a_custom_resize_that_contradicts_the_first_is_refused_with_what_stands():
     world, job = ApiWorld(), b.a_custom_resize("job5")
     world.seed(job)
-    token = question(job)["token"]
+    token = resize_request(job)["token"]
     done = {"token": token, "outcome": "done", "instances": 2}
     assert [world.post("/jobs/job5/resize", done).status for _ in range(2)] == [200, 200]
     refused = world.post("/jobs/job5/resize", {"token": token, "outcome": "refused", "reason": "no room"})

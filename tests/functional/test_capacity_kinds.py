@@ -112,7 +112,7 @@ def test_a_start_whose_pool_is_gone_before_sagemaker_was_asked_goes_back():
     set_pools(world.api_context, [Pool(P5, 1)])
     world.run_until_ended("job1")
     assert outcomes(world, "job1") == [("completed", P5)]
-    assert "no pool p5-spot any more" in " ".join(line.reason for line in world.job("job1").history)
+    assert "the pool p5-spot no longer exists" in " ".join(line.reason for line in world.job("job1").history)
 
 
 def test_a_start_that_sagemaker_has_is_asked_for_with_its_type_again_though_its_pool_is_gone():

@@ -22,7 +22,7 @@ from trainmaster.handlers.manager import consume, metrics
 from trainmaster.service.change import cancel
 from trainmaster.service.dependencies import release_dependents
 from trainmaster.service.faults import isolate_fault
-from trainmaster.service.reconcile import GIVEN_BACK_AFTER
+from trainmaster.service.reconcile import REQUEUED_AFTER
 from trainmaster.service.run_pass import run_pass
 from world import BRISK, Context, Killed, World, a_request
 
@@ -168,12 +168,12 @@ def test_a_job_that_it_keeps_from_being_started_gives_back_what_it_held_and_star
     world.submit("bad", training_seconds=20)
     world.settle()
     world.submit("next", training_seconds=20)
-    world.run(GIVEN_BACK_AFTER.total_seconds() - 60)
+    world.run(REQUEUED_AFTER.total_seconds() - 60)
     assert world.states("bad", "next") == {"bad": "starting", "next": "pending"}
     world.run_until_ended("next", limit=600)
     assert world.states("bad", "next") == {"bad": "pending", "next": "completed"}
     said = world.job("bad").attempt
-    assert "a fault of the queue's" in said.reason
+    assert "an unexpected error prevents its start" in said.reason
     assert "KeyError" in said.reason
     assert SECRET not in said.reason
     assert not said.lacked, "AWS was never asked for instances"
@@ -205,7 +205,7 @@ def test_one_that_was_created_in_spite_of_it_is_not_given_up():
     job = world.job("bad")
     application.launcher.create(job, job.attempt, application.store.request_of("bad"))
     world.meets({"bad"}, "create")
-    world.run(GIVEN_BACK_AFTER.total_seconds() + 300)
+    world.run(REQUEUED_AFTER.total_seconds() + 300)
     assert world.job("bad").state not in ENDED
 
 
@@ -216,7 +216,7 @@ def test_a_pass_tells_of_whom_it_met_and_not_what(caplog):
     with caplog.at_level("INFO"):
         report = run_pass(world.application().manager_context)
     assert report.faults == ["bad"]
-    (line,) = [each for each in caplog.records if "fault of the queue" in each.message]
+    (line,) = [each for each in caplog.records if "an unexpected error" in each.message]
     assert (line.job, line.error_type) == ("bad", "KeyError")
     assert any("met" in place for place in line.where)
     assert SECRET not in caplog.text

@@ -319,7 +319,7 @@ class TestMany:
             now = EPOCH + timedelta(minutes=10 * number)
             assert dependencies.sweep(counting, store.read_snapshot(), now)
             told.append(counting.calls["find"])
-        assert max(told) <= dependencies.MAX_LOOKS
+        assert max(told) <= dependencies.MAX_PARENTS
         assert not store.list_jobs(Filter(states=frozenset({JobState.HELD})), limit=10).jobs
 
 

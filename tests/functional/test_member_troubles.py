@@ -14,7 +14,8 @@ from trainmaster.domain.elastic.sizes import Cause
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable, UnreadableRendezvous
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
-from trainmaster.service import launch, resizing
+from trainmaster.service import resizing
+from trainmaster.service.observe import apply_observation, deleted
 from trainmaster.service.run_pass import run_pass
 
 
@@ -94,7 +95,7 @@ def test_who_has_left_stays_asked_to_until_its_training_job_has_ended():
         assert set(world.meeting.controls["elastic"].drain) == {gone, stays}
     assert [member.stop_sent for member in job.attempt.members] == [True, False]
     # What SageMaker says of its end takes it off the list.
-    job = launch.apply_observation(manager_context, job, launch.not_found(gone))
+    job = apply_observation(manager_context, job, deleted(gone))
     resizing.advance(manager_context, job)
     assert world.meeting.controls["elastic"].drain == (stays,)
 

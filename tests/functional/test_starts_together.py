@@ -10,7 +10,7 @@ import pytest
 from image_runs_world import ImageRunsWorld
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.planner.schedule import schedule
-from trainmaster.service.apply_plan import MAX_TOGETHER, PassReport, carry_out
+from trainmaster.service.apply_plan import MAX_BATCH, PassReport, apply_plan
 from trainmaster.service.change import cancel
 from world import Faults
 
@@ -48,14 +48,14 @@ def carried(world, before=lambda: None):
     report = PassReport(snapshot.pass_number, plan=schedule(snapshot, world.now(), random.Random(1)))
     before()
     world.faults.armed = True
-    carry_out(manager_context, report)
+    apply_plan(manager_context, snapshot, report)
     world.faults.armed = False
     return report
 
 
 def test_they_start_by_two_transactions_up_to_ten():
-    world = ImageRunsWorld(takes=4 * (MAX_TOGETHER + 2))
-    names = [f"image{number:02}" for number in range(MAX_TOGETHER + 2)]
+    world = ImageRunsWorld(takes=4 * (MAX_BATCH + 2))
+    names = [f"image{number:02}" for number in range(MAX_BATCH + 2)]
     for name in names:
         world.enter(name)
     assert carried(world).started == names

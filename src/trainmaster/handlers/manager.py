@@ -75,7 +75,7 @@ def consume(application: bootstrap.Application, event: dict[str, Any], context: 
         try:
             _run_passes(application, context, tick=work.tick)
         except ServiceTrouble:
-            logger.exception("a pass did not go through; the next tick tries again")
+            logger.exception("the pass failed; the next tick retries")
             metrics.add_metric(name="PassesFailed", unit=MetricUnit.Count, value=1)
     if work.tick and application.learner is not None and context.get_remaining_time_in_millis() >= _ENOUGH_TIME:
         application.learner.learn()
@@ -106,7 +106,7 @@ def _take_over_or_set_aside(application: bootstrap.Application, record: dict[str
         _set_aside(application, record, error.message)
     except Exception as error:  # noqa: BLE001 -- a fault of ours, which must not keep everybody else's news
         work.faults.append(str(record.get("messageId")))
-        _set_aside(application, record, f"a fault of the queue's: {error_types(error)}", **log_fields(error))
+        _set_aside(application, record, f"an unexpected error: {error_types(error)}", **log_fields(error))
 
 
 def _set_aside(application: bootstrap.Application, record: dict[str, Any], cause: str, **told: object) -> None:

@@ -1,7 +1,7 @@
-"""Carrying out a plan, decision by decision: each is committed as one fenced transaction, then acted upon.
+"""Apply a plan: commit each decision in one fenced transaction, then carry it out at SageMaker.
 
-Starts of image jobs are committed several at once. What does not get done is left to the next pass (`tending`). It must
-not decide anything.
+A decision that loses its transaction is dropped, since its job has changed; an action that fails after its commit is
+repeated by the next pass (`reconcile`). Starts of image jobs are committed several at once.
 """
 
 from __future__ import annotations
@@ -9,45 +9,50 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from trainmaster.domain.capacity.units import reclaimed_at
+from trainmaster.domain.capacity.units import Units, reclaimed_at
+from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import Fenced, NotPermitted, ServiceTrouble, Throttled, Unavailable
 from trainmaster.domain.jobs import lifecycle
-from trainmaster.domain.jobs.job import WAITING, Job
-from trainmaster.domain.plan import EndWarm, Plan, Preempt, Resize, Snapshot, Start
+from trainmaster.domain.jobs.job import WAITING, Hold, Job
+from trainmaster.domain.plan import Cursors, EndWarm, Plan, Preempt, Resize, Snapshot, Start
 from trainmaster.ports.sagemaker import CreateResult
 from trainmaster.service import resizing
 from trainmaster.service.capacity import expansion, warm_pools
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.faults import isolate_fault
-from trainmaster.service.launch import confirm_launch, create, launch, stop
+from trainmaster.service.launch import confirm_launch, create_training_job, launch, stop
 from trainmaster.service.reconcile import resume
 
 log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
-MAX_TOGETHER = 10
-"""Starts of one transaction: what others change meanwhile costs one try more, so it is not as large as it could be."""
+MAX_BATCH = 10
+"""Starts in one transaction. A conflict costs the batch another try, so it is smaller than DynamoDB would allow."""
 
 
 @dataclass(slots=True)
 class PassReport:
-    """What a pass did.
+    """The actions and the outcome of a pass.
 
     Attributes:
-        pass_number: its fence.
-        snapshot: what it planned upon; None where it did not come so far.
-        fenced: whether a later pass overtook it.
-        made: pools that were made or made larger.
-        retired: pools that were removed.
-        resized: jobs whose size begins to change.
-        cooled: the training jobs whose warm pools were to end.
-        gone: whether any of those is gone already.
-        again: whether another pass would find more to do at once.
-        faults: jobs for which a fault of ours kept something from being done.
+        pass_number: the pass's fence.
+        snapshot: the reconciled snapshot that the plan was made from; None if the pass did not get so far.
+        started: jobs that were started.
+        preempted: jobs that were asked to stop for others.
+        resized: jobs whose resize began.
+        requeued: started jobs for which SageMaker had no capacity.
+        created_pools: pools that the pass made or enlarged.
+        removed_pools: pools that the pass removed or shrank.
+        ended_warm_pools: training jobs whose warm pools were to end.
+        freed_warm_pool: whether any of those has ended already, so that another pass can use its instances.
+        conflicts: decisions that lost their transaction.
+        fenced: whether a later pass began before this one was done.
+        throttled: whether AWS throttled an action; the pass then takes no further ones.
+        more_to_do: whether another pass would find more to do at once.
+        faults: jobs for which an action failed with an unexpected exception.
     """
 
     pass_number: int
@@ -56,248 +61,282 @@ class PassReport:
     started: list[str] = field(default_factory=list)
     preempted: list[str] = field(default_factory=list)
     resized: list[str] = field(default_factory=list)
+    requeued: list[str] = field(default_factory=list)
     created_pools: list[str] = field(default_factory=list)
     removed_pools: list[str] = field(default_factory=list)
     ended_warm_pools: list[str] = field(default_factory=list)
-    requeued: list[str] = field(default_factory=list)
+    freed_warm_pool: bool = False
     conflicts: int = 0
     fenced: bool = False
     throttled: bool = False
-    freed_warm_pool: bool = False
     more_to_do: bool = False
     faults: list[str] = field(default_factory=list)
 
 
-def carry_out(context: ManagerContext, report: PassReport) -> None:
-    """Commit and act, decision by decision; a pool that is full, or was not made, is left alone for this pass.
+def apply_plan(context: ManagerContext, snapshot: Snapshot, report: PassReport) -> Snapshot:
+    """Apply the report's plan and note in the report what was done; return the snapshot with its pools changed.
 
     Raises `Fenced`.
     """
-    full = {each.pool.name for each in report.plan.expansions} - {*report.created_pools}
-    # Stops first: what they free takes minutes to come.
-    kept: dict[str, Job] = {}
-    for ending in report.plan.warm_ends:
-        with isolate_fault(ending.job.name, context.faults):
-            _end_warm(context, ending, kept, report)
-    for preemption in report.plan.preemptions:
-        with isolate_fault(preemption.job.name, context.faults):
-            _preempt(context, preemption, kept, report)
+    snapshot = _change_pools(context, snapshot, report)
+    _Decisions(replace(context, pools=snapshot.pools), report).apply()
+    return snapshot
+
+
+def _change_pools(context: ManagerContext, snapshot: Snapshot, report: PassReport) -> Snapshot:
+    """Make, shrink and remove the manager's own pools; return the snapshot with the resulting pools."""
+    if not expansion.change_pools(context, snapshot, report.plan):
+        report.conflicts += 1
+        return snapshot
+    report.created_pools = [decision.pool.name for decision in report.plan.expansions]
+    report.removed_pools = [decision.pool.name for decision in report.plan.retirements]
+    return expansion.with_changed_pools(snapshot, report.plan)
+
+
+@dataclass(slots=True)
+class _Decisions:
+    """The decisions about jobs of one plan, and how far their application has come.
+
+    Attributes:
+        context: with the pools as the pass has changed them.
+        report: receives what was done.
+        reserved: jobs that received a reservation in this pass, as stored. A large job may need several decisions, and
+            each changes its version.
+        full: pools in which SageMaker has no capacity, or that could not be made; they are skipped in this pass.
+    """
+
+    context: ManagerContext
+    report: PassReport
+    reserved: dict[str, Job] = field(default_factory=dict)
+    full: set[str] = field(default_factory=set)
+
+    def apply(self) -> None:
+        """Apply all decisions; those that free capacity come first, because it takes minutes to become free."""
+        plan = self.report.plan
+        self.full = {decision.pool.name for decision in plan.expansions} - {*self.report.created_pools}
+        shrinks, growths = _shrinks_and_growths(plan.resizes)
+        for ending in plan.warm_ends:
+            self._isolated(ending.job.name, partial(self._end_warm_pool, ending))
+        for preemption in plan.preemptions:
+            self._isolated(preemption.job.name, partial(self._preempt, preemption))
+        for shrink in shrinks:
+            self._isolated(shrink.job.name, partial(self._resize, shrink))
+        self._start_all(plan.starts)
+        # Waiting jobs come before running jobs that want to grow.
+        for growth in growths:
+            if not self.report.throttled and self.full.isdisjoint(growth.job.units):
+                self._isolated(growth.job.name, partial(self._resize, growth))
+
+    # -- one method for each kind of decision -----------------------------------------------------------------------
+    def _end_warm_pool(self, decision: EndWarm) -> None:
+        """Commit a warm pool's end together with the reservation of its units, then end it.
+
+        If SageMaker reports at once that it has ended, the job for which it was ended starts with the next pass.
+        """
+        ending = replace(decision.warm, ending_since=self.context.clock.now())
+        if not self._commit_with_reservation(decision.job, decision.hold, [], warm=ending):
+            return
+        name = ending.training_job_name
+        self.report.ended_warm_pools.append(name)
+        if self.report.throttled:
+            return
+        try:
+            if warm_pools.end(self.context, ending):
+                self.context.store.transition([], fence=self.report.pass_number, ended_warm=[name])
+                self.report.freed_warm_pool = True
+        except Throttled:
+            self.report.throttled = True
+        except (Unavailable, NotPermitted) as error:
+            cause = {"trainingJob": name, "cause": str(error)}
+            log.warning("could not end a warm pool; the next pass retries", extra=cause)
+
+    def _preempt(self, decision: Preempt) -> None:
+        """Commit the victims, the shrinks and the reservation together, then stop the victims and begin the shrinks."""
+        now, beneficiary = self.context.clock.now(), decision.job.name
+        victims = [(victim, lifecycle.preempt(victim, beneficiary, now)) for victim in decision.victims]
+        shrinks = [(shrink.job, self._resized(shrink, shrink.freed_for or beneficiary)) for shrink in decision.shrinks]
+        if not self._commit_with_reservation(decision.job, decision.hold, [*victims, *shrinks]):
+            return
+        for _, victim in victims:
+            self.report.preempted.append(victim.name)
+            self._act(victim, stop)
+        for _, shrinking in shrinks:
+            self.report.resized.append(shrinking.name)
+            self._act(shrinking, resume)
+
+    def _resize(self, decision: Resize) -> None:
+        """Commit another size of a running job, then take the first step towards it."""
+        after = self._resized(decision, decision.freed_for or None)
+        if self._commit([(decision.job, after)]):
+            self.report.resized.append(after.name)
+            self._act(after, resume)
+
+    def _start_all(self, starts: Iterable[Start]) -> None:
+        """Start jobs in the plan's order; throttling ends the round, a full pool only skips its own starts."""
+        for batch in _batches(starts):
+            if self.report.throttled:
+                return
+            self._start([start for start in batch if self.full.isdisjoint(start.units)])
+
+    def _start(self, decisions: Sequence[Start]) -> None:
+        """Commit a batch of starts, then launch each; note the pools in which SageMaker had no capacity."""
+        starts = self._commit_starts(decisions)
+        started = [after for _, after in starts]
+        stored = self._launch_one(started[0]) if len(started) == 1 else self._launch_several(started)
+        requeued = [job.name for job in stored if job.state in WAITING]
+        self.report.requeued += requeued
+        self.full.update(pool for start, after in starts if after.name in requeued for pool in start.units)
+
+    # -- starts -----------------------------------------------------------------------------------------------------
+    def _commit_starts(self, decisions: Sequence[Start]) -> list[tuple[Start, Job]]:
+        """Commit starts in one transaction, or each in its own if that fails; return those that were committed."""
+        starts, won = [], []
+        for decision in decisions:
+            with isolate_fault(decision.job.name, self.context.faults):
+                starts.append((decision, self._started(decision)))
+        if self._commit_together(starts):
+            return starts
+        for decision, after in starts:
+            with isolate_fault(decision.job.name, self.context.faults):
+                if self._commit_start(decision, after):
+                    won.append((decision, after))
+        return won
+
+    def _commit_together(self, starts: Sequence[tuple[Start, Job]]) -> bool:
+        """Commit several starts in one transaction; return False if each has to be tried alone."""
+        if len(starts) < 2:
+            return False
+        with isolate_fault(", ".join(after.name for _, after in starts), self.context.faults):
+            changes = [(decision.job, after) for decision, after in starts]
+            if self.context.store.transition(changes, fence=self.report.pass_number):
+                self.report.started += [after.name for _, after in starts]
+                return True
+        return False
+
+    def _commit_start(self, decision: Start, after: Job) -> bool:
+        """Commit one start, with the warm pool that it uses and the placement policy's cursors."""
+        warm = [warm_pools.used(decision.warm, after)] if decision.warm is not None else []
+        won = self._commit([(decision.job, after)], warm=warm, cursors=decision.cursors)
+        if won:
+            self.report.started.append(after.name)
+        return won
+
+    def _started(self, decision: Start) -> Job:
+        """Return the job as it starts."""
+        pools, units, now = self.context.pools, decision.units, self.context.clock.now()
+        return lifecycle.start(
+            expansion.with_pool_note(decision.job, units, pools, now),
+            units,
+            decision.choices,
+            now,
+            reclaimed_at=reclaimed_at(units, pools),
+            instance_type=self._chosen_type(decision.job, units),
+            instead_of=decision.instead_of,
+        )
+
+    def _chosen_type(self, job: Job, units: Units) -> str:
+        """Return the instance type that the queue chose; "" if the request names it, or SageMaker chooses."""
+        pool = self.context.pools.get(next(iter(units))) if job.demand.ours else None
+        return "" if pool is None else pool.instance_type
+
+    def _launch_one(self, job: Job) -> list[Job]:
+        """Launch a job and take the first step of its resizing hook; return it as stored, nothing if that failed."""
+        stored = self._act(job, lambda context, job: resizing.advance(context, launch(context, job)))
+        return [] if stored is None else [stored]
+
+    def _launch_several(self, jobs: Sequence[Job]) -> list[Job]:
+        """Launch image jobs and confirm all new ones in one transaction; return those known to be stored otherwise."""
+        results = [(job, self._act(job, create_training_job)) for job in jobs]
+        new = [job for job, result in results if result is CreateResult.NEW]
+        unconfirmed = [] if self._confirm_together(new) else [(job, CreateResult.NEW) for job in new]
+        unconfirmed += [(job, result) for job, result in results if result is CreateResult.ALREADY_THERE]
+        confirmed = [self._act(job, partial(confirm_launch, created=result)) for job, result in unconfirmed]
+        failed = [result for _, result in results if isinstance(result, Job)]
+        return [*failed, *(job for job in confirmed if job is not None)]
+
+    def _confirm_together(self, jobs: Sequence[Job]) -> bool:
+        """Commit that several jobs are launched; return False if each has to be confirmed alone."""
+        if len(jobs) < 2:
+            return False
+        changes = [(job, lifecycle.launched(job)) for job in jobs]
+        return bool(self._act(jobs[0], lambda context, _: context.store.transition(changes)))
+
+    # -- commits and actions ----------------------------------------------------------------------------------------
+    def _commit_with_reservation(
+        self, job: Job, reservation: Hold, changes: Sequence[tuple[Job, Job]], warm: WarmPool | None = None
+    ) -> bool:
+        """Commit changes together with the reservation of what they free; return whether they were committed."""
+        waiting = self.reserved.get(job.name, job)
+        holder = lifecycle.keep_for(waiting, reservation)
+        if not self._commit([*changes, (waiting, holder)], warm=[] if warm is None else [warm]):
+            return False
+        self.reserved[holder.name] = holder
+        return True
+
+    def _commit(
+        self, changes: Sequence[tuple[Job, Job]], *, warm: Sequence[WarmPool] = (), cursors: Cursors | None = None
+    ) -> bool:
+        """Commit changes under the pass's fence; return whether they were committed, count a conflict if not."""
+        won = self.context.store.transition(changes, fence=self.report.pass_number, warm=warm, cursors=cursors)
+        self.report.conflicts += not won
+        return won
+
+    def _resized(self, decision: Resize, freed_for: str | None) -> Job:
+        """Return the job as its resize begins."""
+        job, size, now = decision.job, decision.size, self.context.clock.now()
+        until = resizing.until(job, size, now)
+        return lifecycle.resize(job, size, decision.cause, now, until=until, freed_for=freed_for)
+
+    def _isolated(self, name: str, apply: Callable[[], None]) -> None:
+        """Apply a decision; an unexpected exception costs its job this pass, and no other."""
+        with isolate_fault(name, self.context.faults):
+            apply()
+
+    def _act(self, job: Job, act: Callable[[ManagerContext, Job], _T]) -> _T | None:
+        """Return the result of an action; None if it failed and is left to the next pass. Raises `Fenced`."""
+        if self.report.throttled:
+            return None
+        try:
+            with isolate_fault(job.name, self.context.faults):
+                return act(self.context, job)
+        except Throttled:
+            self.report.throttled = True
+        except Fenced:
+            raise
+        except ServiceTrouble as error:
+            log.warning("an action failed; the next pass retries", extra={"job": job.name, "cause": str(error)})
+        return None
+
+
+def _shrinks_and_growths(resizes: Iterable[Resize]) -> tuple[list[Resize], list[Resize]]:
+    """Return the resizes to smaller and to larger sizes."""
     shrinks: list[Resize] = []
     growths: list[Resize] = []
-    for resize in report.plan.resizes:
+    for resize in resizes:
         (growths if resize.size > lifecycle.current(resize.job).size else shrinks).append(resize)
-    for shrink in shrinks:
-        _resize(context, shrink, report)
-    for decisions in _together(report.plan.starts):
-        if report.throttled:
-            break
-        full.update(_start(context, [each for each in decisions if full.isdisjoint(each.units)], report))
-    # Jobs that wait come before those that only want more.
-    for growth in growths:
-        if not report.throttled and full.isdisjoint(growth.job.units):
-            _resize(context, growth, report)
+    return shrinks, growths
 
 
-def _together(starts: Iterable[Start]) -> Iterator[Sequence[Start]]:
-    """The starts in order, in the groups that are committed as one.
-
-    Where a training job finds no room tells whether the next one is tried at all, and so each is alone. Endpoints do
-    not refuse: what an image job takes there is known.
-    """
-    group: list[Start] = []
+def _batches(starts: Iterable[Start]) -> Iterator[Sequence[Start]]:
+    """Yield the starts in order, in the batches that are committed together."""
+    batch: list[Start] = []
     for start in starts:
-        alone = start.job.image_work is None or start.warm is not None or start.cursors is not None
-        if group and (alone or len(group) == MAX_TOGETHER):
-            yield group
-            group = []
+        alone = _starts_alone(start)
+        if batch and (alone or len(batch) == MAX_BATCH):
+            yield batch
+            batch = []
         if alone:
             yield (start,)
         else:
-            group.append(start)
-    if group:
-        yield group
+            batch.append(start)
+    if batch:
+        yield batch
 
 
-def _start(context: ManagerContext, decisions: Sequence[Start], report: PassReport) -> Iterable[str]:
-    """Start jobs, all committed before the first is launched; returns the pools that SageMaker had no room in."""
-    starts = _committed(context, decisions, report)
-    launch_them = _launch_one if len(starts) == 1 else _launch_several
-    back = [job.name for job in launch_them(context, [after for _, after in starts], report) if job.state in WAITING]
-    report.requeued += back
-    return {pool for decision, after in starts if after.name in back for pool in decision.units}
+def _starts_alone(start: Start) -> bool:
+    """Return whether a start is committed alone.
 
-
-def _launch_one(context: ManagerContext, jobs: Sequence[Job], report: PassReport) -> list[Job]:
-    """Launch a job; as it stands, where that is known."""
-    stands = _act(context, jobs[0], report, lambda context, job: resizing.advance(context, launch(context, job)))
-    return [] if stands is None else [stands]
-
-
-def _launch_several(context: ManagerContext, jobs: Sequence[Job], report: PassReport) -> list[Job]:
-    """Launch image jobs, and note of all at once that they are; those of which it is known, as they stand."""
-    failed: list[Job] = []
-    new: list[Job] = []
-    there_first: list[Job] = []
-    for job in jobs:
-        created = _act(context, job, report, create)
-        if isinstance(created, Job):
-            failed.append(created)
-        elif created is CreateResult.NEW:
-            new.append(job)
-        elif created is CreateResult.ALREADY_THERE:
-            there_first.append(job)
-    if _noted_as_launched(context, new, report):
-        new = []
-    known = [_act(context, job, report, partial(confirm_launch, created=CreateResult.NEW)) for job in new]
-    known += [
-        _act(context, job, report, partial(confirm_launch, created=CreateResult.ALREADY_THERE)) for job in there_first
-    ]
-    return [*failed, *(job for job in known if job is not None)]
-
-
-def _noted_as_launched(context: ManagerContext, new: Sequence[Job], report: PassReport) -> bool:
-    """Note of several jobs at once that they are launched; False where each is to be noted alone."""
-    if len(new) < 2:
-        return False
-    changes = [(job, lifecycle.launched(job)) for job in new]
-    return bool(_act(context, new[0], report, lambda context, _: context.store.transition(changes)))
-
-
-def _committed(context: ManagerContext, decisions: Sequence[Start], report: PassReport) -> Sequence[tuple[Start, Job]]:
-    """The decisions that stand, each with its job as it is then.
-
-    One job that has changed meanwhile keeps the others with it from being committed: then each is tried alone.
+    A training job is: if SageMaker has no capacity for it, later starts in its pools are not tried. Endpoints do not
+    refuse image jobs, since the queue knows how many requests each takes.
     """
-    starts, won = [], []
-    for decision in decisions:
-        with isolate_fault(decision.job.name, context.faults):
-            starts.append((decision, _started(context, decision)))
-    if _committed_at_once(context, starts, report):
-        return starts
-    for start in starts:
-        with isolate_fault(start[0].job.name, context.faults):
-            if _commit(context, *start, report):
-                won.append(start)
-    return won
-
-
-def _committed_at_once(context: ManagerContext, starts: Sequence[tuple[Start, Job]], report: PassReport) -> bool:
-    """Commit several starts as one; False where each is to be tried alone."""
-    if len(starts) < 2:
-        return False
-    with isolate_fault(", ".join(after.name for _, after in starts), context.faults):
-        if context.store.transition([(decision.job, after) for decision, after in starts], fence=report.pass_number):
-            report.started += [after.name for _, after in starts]
-            return True
-    return False
-
-
-def _started(context: ManagerContext, decision: Start) -> Job:
-    """The job as it is once it starts."""
-    now, units, chosen = context.clock.now(), decision.units, _chosen_type(context, decision)
-    reclaimed, instead = reclaimed_at(units, context.pools), decision.instead_of
-    noted = expansion.with_note(decision.job, units, context.pools, now)
-    return lifecycle.start(
-        noted, units, decision.choices, now, reclaimed_at=reclaimed, instance_type=chosen, instead_of=instead
-    )
-
-
-def _commit(context: ManagerContext, decision: Start, after: Job, report: PassReport) -> bool:
-    """Commit one start; whether it won."""
-    runs_on = [warm_pools.used(decision.warm, after)] if decision.warm is not None else []
-    change, cursors = [(decision.job, after)], decision.cursors
-    won = context.store.transition(change, fence=report.pass_number, warm=runs_on, cursors=cursors)
-    if won:
-        report.started.append(after.name)
-    else:
-        report.conflicts += 1
-    return won
-
-
-def _chosen_type(context: ManagerContext, decision: Start) -> str:
-    """The instance type that the queue has chosen; "" where the request says it, or SageMaker chooses."""
-    pool = context.pools.get(next(iter(decision.units))) if decision.job.demand.ours else None
-    return "" if pool is None else pool.instance_type
-
-
-def _preempt(context: ManagerContext, decision: Preempt, kept: dict[str, Job], report: PassReport) -> None:
-    """Commit the victims, the jobs that shrink, and the hold as one, then ask each to stop, or to let instances go.
-
-    `kept` has the jobs that got a hold in this pass: a large gang needs several decisions, and its version has moved
-    on with the first.
-    """
-    now = context.clock.now()
-    waiting = kept.get(decision.job.name, decision.job)
-    holder = lifecycle.keep_for(waiting, decision.hold)
-    victims = [(victim, lifecycle.preempt(victim, holder.name, now)) for victim in decision.victims]
-    shrinks = [(shrink.job, _sized(shrink, now, shrink.freed_for or holder.name)) for shrink in decision.shrinks]
-    if not context.store.transition([*victims, *shrinks, (waiting, holder)], fence=report.pass_number):
-        report.conflicts += 1
-        return
-    kept[holder.name] = holder
-    for _, victim in victims:
-        report.preempted.append(victim.name)
-        _act(context, victim, report, stop)
-    for _, shrinking in shrinks:
-        report.resized.append(shrinking.name)
-        _act(context, shrinking, report, resume)
-
-
-def _resize(context: ManagerContext, decision: Resize, report: PassReport) -> None:
-    """Commit another size of a running job, then begin with what it takes."""
-    with isolate_fault(decision.job.name, context.faults):
-        after = _sized(decision, context.clock.now(), decision.freed_for or None)
-        if not context.store.transition([(decision.job, after)], fence=report.pass_number):
-            report.conflicts += 1
-            return
-        report.resized.append(after.name)
-        _act(context, after, report, resume)
-
-
-def _sized(decision: Resize, now: datetime, freed_for: str | None) -> Job:
-    """The job as it is from the decision on."""
-    job, size = decision.job, decision.size
-    until = resizing.until(job, size, now)
-    return lifecycle.resize(job, size, decision.cause, now, until=until, freed_for=freed_for)
-
-
-def _end_warm(context: ManagerContext, decision: EndWarm, kept: dict[str, Job], report: PassReport) -> None:
-    """Commit the end of a warm pool and the hold as one, then have it ended.
-
-    Where SageMaker tells at once that it is gone, the job that it was ended for starts with the next pass.
-    """
-    waiting = kept.get(decision.job.name, decision.job)
-    holder = lifecycle.keep_for(waiting, decision.hold)
-    ending = replace(decision.warm, ending_since=context.clock.now())
-    if not context.store.transition([(waiting, holder)], fence=report.pass_number, warm=[ending]):
-        report.conflicts += 1
-        return
-    kept[holder.name] = holder
-    report.ended_warm_pools.append(ending.training_job_name)
-    if report.throttled:
-        return
-    try:
-        if warm_pools.end(context, ending):
-            context.store.transition([], fence=report.pass_number, ended_warm=[ending.training_job_name])
-            report.freed_warm_pool = True
-    except Throttled:
-        report.throttled = True
-    except (Unavailable, NotPermitted) as error:
-        cause = {"trainingJob": ending.training_job_name, "cause": str(error)}
-        log.warning("could not end a warm pool; the next pass tries again", extra=cause)
-
-
-def _act(context: ManagerContext, job: Job, report: PassReport, act: Callable[[ManagerContext, Job], _T]) -> _T | None:
-    """What comes of it; None where it did not come about, so that the next pass tries again."""
-    if report.throttled:
-        return None
-    try:
-        with isolate_fault(job.name, context.faults):
-            return act(context, job)
-    except Throttled:
-        report.throttled = True
-    except Fenced:
-        raise
-    except ServiceTrouble as error:
-        log.warning("could not act; the next pass tries again", extra={"job": job.name, "cause": str(error)})
-    return None
+    return start.job.image_work is None or start.warm is not None or start.cursors is not None

@@ -1,7 +1,6 @@
-"""The request of an attempt, and of a member of it, made of the one that was submitted.
+"""Build the CreateTrainingJob request of an attempt, or of one of its members, from the submitted one.
 
-What an elastic job's nodes have to know of the queue reaches them as environment variables, which `worker/` reads.
-It must not create anything.
+Elastic jobs' nodes receive the queue's settings as environment variables, which `worker/` reads.
 """
 
 from __future__ import annotations
@@ -19,36 +18,35 @@ from trainmaster.service.context import ManagerContext
 
 
 class PoolGoneError(Exception):
-    """The pool that an attempt was to start in is there no more."""
+    """The pool that an attempt was to start in no longer exists."""
 
 
 def base_request(context: ManagerContext, job: Job, attempt: Attempt) -> Request:
-    """The request of the attempt's own training job, as it has to be for the pool that the queue has chosen.
+    """Return the request of the attempt's own training job, for the pool that the queue has chosen.
 
-    Where that pool is gone and SageMaker does not have the attempt either, there is nothing to create. An image job's
-    run is made of what the job itself says, so its request is not read. Raises `PoolGoneError`, `Throttled`,
-    `Unavailable`, `NotPermitted`.
+    An image job's run is made from the job alone, so its request is not read. Raises `PoolGoneError` if the pool no
+    longer exists and SageMaker does not have the attempt either; `Throttled`, `Unavailable`, `NotPermitted`.
     """
     if job.image_work is not None:
         return {}
-    return _made(context, job, attempt, attempt.size - len(attempt.members))
+    return _request(context, job, attempt, attempt.size - len(attempt.members))
 
 
 def request_of_member(context: ManagerContext, job: Job, attempt: Attempt) -> Request:
-    """The request of one member of the attempt. Raises like `base_request`."""
-    return member_request(_made(context, job, attempt, 1))
+    """Return the request of one member of the attempt. Raises what `base_request` raises."""
+    return member_request(_request(context, job, attempt, 1))
 
 
 def environment(elastic: Elastic, run: str, table: str, *, used: int = 0) -> dict[str, str]:
-    """What the nodes of an elastic job are told: each variable is documented with `worker`.
+    """Return the environment variables for the nodes of an elastic job; `worker` documents each.
 
     Args:
         elastic: the job's bounds.
-        run: the rendezvous that they meet in, the name of the attempt's own training job.
-        table: the DynamoDB table that it is kept in; "" where there is none.
+        run: the rendezvous of the nodes, named after the attempt's own training job.
+        table: the DynamoDB table of the rendezvous; "" if there is none.
         used: restarts that the job's earlier attempts have used of its total.
     """
-    told = {
+    variables = {
         "RUN": run,
         "TABLE": table,
         "MIN": str(elastic.least),
@@ -59,22 +57,23 @@ def environment(elastic: Elastic, run: str, table: str, *, used: int = 0) -> dic
         "RESTARTS": _budget(elastic.budget, used),
         "HOOK": elastic.hook.value,
     }
-    return {f"TRAINMASTER_{name}": value for name, value in told.items() if value}
+    return {f"TRAINMASTER_{name}": value for name, value in variables.items() if value}
 
 
-def _made(context: ManagerContext, job: Job, attempt: Attempt, instances: int) -> Request:
+def _request(context: ManagerContext, job: Job, attempt: Attempt, instances: int) -> Request:
+    """Return the request for this many instances in the attempt's pool. Raises what `base_request` raises."""
     request = context.store.request_of(job.name)
     if job.elastic is not None:
-        told = environment(job.elastic, attempt.training_job_name, context.table, used=job.restarts)
-        request = with_instances({**request, "Environment": {**_environment(request), **told}}, instances)
+        variables = environment(job.elastic, attempt.training_job_name, context.table, used=job.restarts)
+        request = with_instances({**request, "Environment": {**_environment(request), **variables}}, instances)
     if not job.demand.ours:
         return request
     name = next(iter(attempt.units))
     if name in context.pools:
         return for_pool(request, context.pools[name], instances)
     if context.launcher.describe(attempt.training_job_name) is None:
-        raise PoolGoneError(f"there is no pool {name} any more")
-    # SageMaker has it, and says so to the same request once more; one without a type it would refuse, and end the job.
+        raise PoolGoneError(f"the pool {name} no longer exists")
+    # SageMaker has the training job and answers the same request with that; it would refuse one without a type.
     return for_pool(request, Pool(name, 0, type_=attempt.instance_type), instances)
 
 
@@ -84,7 +83,7 @@ def _environment(request: Request) -> Mapping[str, str]:
 
 
 def _budget(budget: RestartBudget, used: int) -> str:
-    """The budget as JSON, seconds and counts, with what is used of its total; "" where nothing is bounded."""
+    """Return the budget as JSON, in seconds and counts, with the used part of its total; "" if nothing is limited."""
     if budget == RestartBudget():
         return ""
     bounds = {

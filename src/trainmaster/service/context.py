@@ -1,7 +1,4 @@
-"""What acting needs, and how every act is committed and repeated.
-
-One bad job never blocks the rest. It must not decide anything, nor know what an act is for.
-"""
+"""Dependencies of the manager's actions, and their shared commit helper."""
 
 from __future__ import annotations
 
@@ -25,22 +22,22 @@ from trainmaster.service.faults import isolate_fault
 log = logging.getLogger(__name__)
 
 FUNCTION, EVENT = "function", "event"
-"""Whom a custom resize is asked of: the Lambda function of this ARN, or whoever hears an event (`Elastic.target`)."""
+"""Recipients of custom resize requests: a Lambda function's ARN, or the consumers of an event (`Elastic.target`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManagerContext:
-    """What acting needs: the memory, SageMaker, and the time.
+    """Dependencies of the manager's actions.
 
     Attributes:
-        policy: the settings that a pass has read; None outside of passes, where they are read when a failure asks.
-        pools: the pools that a pass has read.
-        checkpoints: where jobs save their work; None where nobody looks.
-        groups: the rendezvous of elastic jobs; None where there is none, so that members are stopped unasked.
-        askers: those who ask others to resize a job, `FUNCTION` and `EVENT`.
-        table: the table that nodes meet in, which they are told.
-        images: the runs of image jobs; None where the deployment has none.
-        faults: gets the names of those for which a fault of ours kept something from being done.
+        policy: the settings that the pass read; None outside of passes, where they are read when a job fails.
+        pools: the pools that the pass read.
+        checkpoints: None to leave checkpoints unread.
+        rendezvous: the rendezvous of elastic jobs; None to stop members without draining them.
+        resize_requesters: recipients of custom resize requests, by `FUNCTION` and `EVENT`.
+        table: the DynamoDB table of the rendezvous, passed to the nodes; "" if there is none.
+        images: launcher of image jobs; None if the deployment has none.
+        faults: receives the names of jobs for which an action raised an unexpected exception.
     """
 
     store: Store
@@ -57,14 +54,14 @@ class ManagerContext:
 
     @property
     def retries(self) -> lifecycle.Retries:
-        """How failures are tried again."""
+        """The retry limits for each class of failure."""
         return (self.policy or self.store.settings().policy).retries
 
 
 def commit(context: ManagerContext, before: Job, after: Job) -> Job:
-    """Commit a change that needs no fence; the stored job where somebody else was faster.
+    """Commit a change that needs no fence; return the job as stored then, which may be another caller's change.
 
-    Raises `Throttled`, `Unavailable`: then nothing has changed, or it is not known whether it has.
+    Raises `Throttled`, `Unavailable`: nothing has changed then, or the outcome is unknown.
     """
     images = context.images if after.image_work is not None and after.state in ENDED else None
     if images is not None:
@@ -81,7 +78,10 @@ def commit(context: ManagerContext, before: Job, after: Job) -> Job:
 def for_each_job(
     context: ManagerContext, jobs: tuple[Job, ...], step: Callable[[ManagerContext, Job], Job]
 ) -> tuple[Job, ...]:
-    """One bad job never blocks the rest; throttling ends the round, since asking on would make it worse."""
+    """Take a step for each job and return the jobs as stored then; a failed step leaves its job to the next pass.
+
+    Throttling ends the round, since further calls would prolong it. Raises `Fenced`.
+    """
     result = list(jobs)
     for index, job in enumerate(jobs):
         try:
@@ -93,5 +93,5 @@ def for_each_job(
         except Fenced:
             raise
         except ServiceTrouble as error:
-            log.warning("could not act; the next pass tries again", extra={"job": job.name, "cause": str(error)})
+            log.warning("an action failed; the next pass retries", extra={"job": job.name, "cause": str(error)})
     return tuple(result)

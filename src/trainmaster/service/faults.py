@@ -1,7 +1,7 @@
-"""A fault of ours, met in what is done for one job: it costs that job its turn, never everybody the pass.
+"""Confine an unexpected exception to the job that caused it, so that it costs that job its turn and no other.
 
-Trouble at AWS is none: it is known, and passes through to whoever knows what to do about it. So does whatever ends the
-process. It must not decide what becomes of the job.
+Errors of AWS (`ServiceTrouble`) are expected and pass through to the caller that handles them, as does anything that
+ends the process.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def isolate_fault(name: str, faults: list[str] | None = None) -> Iterator[None]:
-    """Whatever should not have been raised in here is told, and ends here.
+    """Log an unexpected exception of the block and continue after it.
 
     Args:
-        name: the job, or training job, for which something is done.
-        faults: gets the name where there was such a fault.
+        name: the job, or training job, that the block works on.
+        faults: receives the name if there was such an exception.
 
-    Raises `ServiceTrouble` as it comes.
+    Raises `ServiceTrouble` unchanged.
     """
     try:
         yield
     except ServiceTrouble:
         raise
-    except Exception as error:  # noqa: BLE001 -- whatever it is, the other jobs go on
-        note(error, name, faults)
+    except Exception as error:  # noqa: BLE001 -- other jobs go on whatever it is
+        record_fault(error, name, faults)
 
 
-def note(error: Exception, name: str, faults: list[str] | None = None) -> None:
-    """Tell of a fault of ours. Arguments are those of `isolate_fault`."""
-    log.error("a fault of the queue's; others go on", extra={"job": name, **log_fields(error)})
+def record_fault(error: Exception, name: str, faults: list[str] | None = None) -> None:
+    """Log an unexpected exception; the arguments are those of `isolate_fault`."""
+    log.error("an unexpected error; other jobs go on", extra={"job": name, **log_fields(error)})
     if faults is not None:
         faults.append(name)
 
 
 def log_fields(error: Exception) -> dict[str, object]:
-    """What the log gets of an error: types and places. Its text may repeat what it choked on, and with it a secret."""
+    """Return the types and places of an error for the log; its text may repeat a secret of the request."""
     frames = traceback.extract_tb(error.__traceback__)
     return {
         "error_type": error_types(error),
@@ -51,7 +51,7 @@ def log_fields(error: Exception) -> dict[str, object]:
 
 
 def error_types(error: BaseException | None) -> str:
-    """The type of an error, and of those that it came from."""
+    """Return the type of an error and of its causes, such as `KeyError from ValueError`."""
     names = []
     while error is not None:
         names.append(type(error).__name__)

@@ -1,44 +1,89 @@
-"""What SageMaker reports becomes one guarded transition on the attempt that it names.
+"""Apply SageMaker's reports, from events and polls, to the attempts that they name.
 
-Events are hints: duplicated, reordered, sometimes lost. It must not plan or start anything.
+Events are hints: they may be duplicated, reordered or lost. Each report becomes one guarded transition.
 """
 
 from __future__ import annotations
 
+import logging
+
+from trainmaster.domain.errors import UnreadableRendezvous
+from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, WAITING, Job
 from trainmaster.domain.jobs.names import STAMP
-from trainmaster.domain.jobs.observation import Observation
+from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.service import dependencies
-from trainmaster.service.context import ManagerContext
-from trainmaster.service.launch import apply_observation
+from trainmaster.service.context import ManagerContext, commit
+
+log = logging.getLogger(__name__)
 
 MAX_TRIES = 5
 
 
 def observe(context: ManagerContext, seen: Observation) -> bool:
-    """Take over a report; whether a pass is worth while: capacity may have become free, or a resize can go on.
+    """Apply an event's report; return whether a pass is worthwhile: capacity is free, or a resize can go on.
 
-    A report that lost a race is taken over again from the job as it stands then, so that a terminal event is
-    never dropped because something else changed the job in the same moment.
+    A report that loses a race is applied again to the job as stored then, so that no terminal event is dropped.
     """
     name = seen.job_name or seen.training_job_name.split(STAMP)[0]
     for _ in range(MAX_TRIES):
         job = context.store.find(name)
-        if job is not None and _ended_by(job, seen):
-            # Told twice: whoever heard it first may not have come to tell the jobs that run after this one.
+        if job is not None and _ended_with(job, seen):
+            # A duplicate: the first delivery may have died before it released the dependent jobs.
             return dependencies.release_dependents(context.store, job, context.clock.now(), context.faults)
-        if job is None or not job.units or _may_be_a_stranger(job, seen):
+        if job is None or not job.units or _may_be_external(job, seen):
             return False
         after = apply_observation(context, job, seen)
         if after == job:
             return False
-        if _is_told(after, seen):
-            return after.state in ENDED or after.state in WAITING or _holds_other(job, after)
+        if _is_applied(after, seen):
+            return after.state in ENDED or after.state in WAITING or _holds_other_units(job, after)
     return True
 
 
-def _is_told(job: Job, seen: Observation) -> bool:
-    """Whether the job now knows what the report said."""
+def poll(context: ManagerContext, job: Job) -> Job:
+    """Describe the attempt's own training job and apply its state; return the job as stored then."""
+    return job if job.attempt is None else poll_training_job(context, job, job.attempt.training_job_name)
+
+
+def poll_training_job(context: ManagerContext, job: Job, training_job_name: str) -> Job:
+    """Describe one of the attempt's training jobs and apply its state; return the job as stored then."""
+    if not job.units:
+        return job
+    seen = context.launcher.describe(training_job_name) or deleted(training_job_name)
+    return apply_observation(context, job, seen)
+
+
+def deleted(training_job_name: str) -> Observation:
+    """Return the observation of a training job that existed and that SageMaker no longer knows."""
+    return Observation(training_job_name=training_job_name, status=Status.DELETING)
+
+
+def apply_observation(context: ManagerContext, job: Job, seen: Observation) -> Job:
+    """Apply a report about the job's newest attempt; return the job as stored then."""
+    retries = context.retries if seen.ends_badly else None
+    after = lifecycle.observe(_with_restarts(context, job, seen), seen, context.clock.now(), retries)
+    return job if after is None else commit(context, job, after)
+
+
+def _with_restarts(context: ManagerContext, job: Job, seen: Observation) -> Job:
+    """Return the job with the restarts that its nodes have counted, if the report ends an attempt with a budget.
+
+    Raises `Throttled`, `Unavailable`: the next report or poll applies the end then.
+    """
+    counts = job.elastic is not None and job.elastic.budget.total is not None
+    if context.rendezvous is None or not counts or not lifecycle.ends(job, seen):
+        return job
+    try:
+        state = context.rendezvous.get(seen.training_job_name)
+    except UnreadableRendezvous as error:
+        log.warning("cannot read a job's restarts", extra={"job": job.name, "cause": str(error)})
+        return job
+    return job if state is None else lifecycle.restarted(job, state.restarts)
+
+
+def _is_applied(job: Job, seen: Observation) -> bool:
+    """Return whether the job reflects the report."""
     attempt = job.attempt
     if not seen.terminal or not job.units or attempt is None:
         return True
@@ -47,17 +92,17 @@ def _is_told(job: Job, seen: Observation) -> bool:
     return attempt.base_ended_at is not None if own else seen.training_job_name not in attempt.training_job_names
 
 
-def _holds_other(before: Job, after: Job) -> bool:
-    """Whether a training job has ended with which the job has not: an attempt goes on as another, a member is gone."""
+def _holds_other_units(before: Job, after: Job) -> bool:
+    """Return whether a training job ended and its job goes on: as another attempt, or without a member."""
     return before.units != after.units or before.attempts[-1].number != after.attempts[-1].number
 
 
-def _ended_by(job: Job, seen: Observation) -> bool:
-    """Whether the job has ended with the attempt whose end the report tells."""
+def _ended_with(job: Job, seen: Observation) -> bool:
+    """Return whether the job ended with the attempt whose end is reported."""
     newest = None if job.attempt is None else job.attempt.training_job_name
     return job.state in ENDED and seen.terminal and newest == seen.training_job_name
 
 
-def _may_be_a_stranger(job: Job, seen: Observation) -> bool:
-    """Before we know that SageMaker has the attempt, an untagged training job of its name may be somebody else's."""
+def _may_be_external(job: Job, seen: Observation) -> bool:
+    """Return whether an untagged training job has the name of an attempt that is not yet known to be created."""
     return seen.job_name is None and job.attempt is not None and not job.attempt.launched

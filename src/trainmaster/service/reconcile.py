@@ -1,51 +1,87 @@
-"""What every pass does for the jobs that hold capacity: it ends what earlier passes began, and asks after silent ones.
+"""Bring the snapshot of a pass up to date: resume unfinished actions, and poll what no event reports.
 
-It must not decide what starts, stops or changes its size.
+It changes jobs as far as earlier decisions and SageMaker's reports require; new decisions are the planner's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
+from operator import is_
 
+from trainmaster.domain.capacity.warm_pools import left_by
 from trainmaster.domain.errors import ServiceTrouble
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import OUR_FAULT
-from trainmaster.domain.jobs.job import Job, JobState
+from trainmaster.domain.jobs.job import ACTIVE, WAITING, Job, JobState
+from trainmaster.domain.plan import Snapshot
 from trainmaster.images.domain.demand import pool_of
+from trainmaster.service.capacity import warm_pools
+from trainmaster.service.capacity.external import find_external_jobs
+from trainmaster.service.capacity.refresh import record_checkpoints, refresh_training_plans, update_reclaim_times
 from trainmaster.service.context import ManagerContext, commit, for_each_job
-from trainmaster.service.faults import error_types, note
-from trainmaster.service.launch import launch, poll_training_job, stop, stop_unconfirmed
+from trainmaster.service.faults import error_types, record_fault
+from trainmaster.service.launch import launch, stop, stop_unconfirmed
+from trainmaster.service.observe import poll_training_job
 from trainmaster.service.resizing import advance
 
 MAX_CHECKS = 100
-"""About as many DescribeTrainingJob calls as one tick makes at most (its rate is not published)."""
-GIVEN_BACK_AFTER = timedelta(minutes=2)
-"""An attempt that a fault of ours keeps from being created for so long holds its capacity no longer."""
-_QUIET_MINUTES = 10
-_BUSY_MINUTES = 2
+"""Approximate limit of DescribeTrainingJob calls in one tick; AWS does not publish the rate limit."""
+REQUEUED_AFTER = timedelta(minutes=2)
+"""An attempt that an unexpected exception keeps from being created returns its capacity after this time."""
+_RUNNING_MINUTES = 10
+_OTHER_MINUTES = 2
 
 
-def resume_unfinished(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job, ...]:
-    """Do what an earlier pass committed and did not get done; returns the active jobs as they stand then."""
-    return for_each_job(context, active, resume)
+def reconcile(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Snapshot:
+    """Return the snapshot after resuming what earlier passes committed and, in a tick, polling SageMaker.
+
+    Raises `Fenced`.
+    """
+    snapshot = replace(snapshot, pools=refresh_training_plans(context, snapshot.pools, tick=tick))
+    if tick:
+        snapshot = replace(snapshot, foreign=find_external_jobs(context, snapshot))
+    snapshot = _with_jobs(snapshot, for_each_job(context, snapshot.active, resume))
+    if tick:
+        snapshot = _with_jobs(snapshot, update_reclaim_times(context, snapshot))
+        snapshot = _with_jobs(snapshot, poll_due_jobs(context, snapshot.active))
+        snapshot = _with_jobs(snapshot, record_checkpoints(context, snapshot.active))
+    return warm_pools.refresh(context, snapshot, tick=tick)
+
+
+def _with_jobs(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
+    """Return the snapshot with its active jobs replaced; jobs that left their capacity move to the waiting ones."""
+    jobs = list(jobs)
+    if all(map(is_, jobs, snapshot.active)) and len(jobs) == len(snapshot.active):
+        return snapshot
+    names = {job.name for job in jobs}
+    before = {job.name: job for job in snapshot.active}
+    warm = (left_by(before[job.name], job) for job in jobs)
+    waiting = (job for job in snapshot.waiting if job.name not in names)
+    return replace(
+        snapshot,
+        warm=(*snapshot.warm, *(pool for pool in warm if pool is not None)),
+        active=tuple(job for job in jobs if job.state in ACTIVE),
+        waiting=(*waiting, *(job for job in jobs if job.state in WAITING)),
+    )
 
 
 def poll_due_jobs(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job, ...]:
-    """Ask SageMaker about the jobs whose turn it is: events may have been lost.
+    """Poll SageMaker for the jobs that are due, since events may be lost; return the active jobs as stored then.
 
-    Whose turn it is follows from the minute and the name alone, so that nothing needs to be written down. Image jobs'
-    always is: nobody else tells of workers that have died.
+    Which jobs are due follows from the minute and the name alone, so no state is kept. Image jobs always are: no event
+    reports a worker that died.
     """
-    now = context.clock.now()
-    minute = int(now.timestamp()) // 60
-    asked_of = (job.attempt for job in active if job.image_work is None)
-    training_jobs = sum(len(attempt.training_job_names) for attempt in asked_of if attempt is not None)
+    minute = int(context.clock.now().timestamp()) // 60
+    attempts = (job.attempt for job in active if job.image_work is None)
+    training_jobs = sum(len(attempt.training_job_names) for attempt in attempts if attempt is not None)
     rounds = max(1, training_jobs // MAX_CHECKS)
-    return for_each_job(context, active, lambda h, job: _look_at_all(h, job) if _is_due(job, minute, rounds) else job)
+    return for_each_job(context, active, lambda c, job: _poll(c, job) if _is_due(job, minute, rounds) else job)
 
 
 def resume(context: ManagerContext, job: Job) -> Job:
-    """Do what was committed for this job and is not known to be done; the job as it stands then.
+    """Carry out what was committed for a job and is not known to be done; return the job as stored then.
 
     Raises `Throttled`, `Unavailable`, `NotPermitted`.
     """
@@ -53,17 +89,17 @@ def resume(context: ManagerContext, job: Job) -> Job:
     if attempt is None:
         return job
     if not attempt.launched:
-        job = stop_unconfirmed(context, job) if job.stop_asked else _launched(context, job)
+        job = stop_unconfirmed(context, job) if job.stop_asked else _launch_or_requeue(context, job)
     elif job.stop_asked and not attempt.stop_sent and attempt.base_ended_at is None:
         job = stop(context, job)
     return advance(context, job)
 
 
-def _launched(context: ManagerContext, job: Job) -> Job:
-    """Launch what an earlier pass has committed; where a fault of ours keeps it from that, it waits with back-off.
+def _launch_or_requeue(context: ManagerContext, job: Job) -> Job:
+    """Launch a committed attempt; requeue the job with a back-off if an unexpected exception keeps preventing that.
 
-    It would hold its capacity for ever. Nor is it ended: a fault that every job meets would end the whole queue's, and
-    a new release mends it. Raises like `launch`.
+    Otherwise it would hold its capacity for ever. It does not fail: an exception that every job causes would end all
+    jobs of the queue, while a new release fixes it. Raises what `launch` raises.
     """
     try:
         return launch(context, job)
@@ -71,11 +107,12 @@ def _launched(context: ManagerContext, job: Job) -> Job:
         raise
     except Exception as error:
         attempt, now = lifecycle.current(job), context.clock.now()
-        since = attempt.created_at + GIVEN_BACK_AFTER
+        since = attempt.created_at + REQUEUED_AFTER
         if now < since or context.launcher.describe(attempt.training_job_name) is not None:
             raise
-        note(error, job.name, context.faults)
-        return commit(context, job, lifecycle.give_back(job, now, f"{OUR_FAULT}{error_types(error)}", context.retries))
+        record_fault(error, job.name, context.faults)
+        reason = f"{OUR_FAULT}{error_types(error)}"
+        return commit(context, job, lifecycle.give_back(job, now, reason, context.retries))
 
 
 def _is_due(job: Job, minute: int, rounds: int) -> bool:
@@ -83,13 +120,13 @@ def _is_due(job: Job, minute: int, rounds: int) -> bool:
         return False
     if job.image_work is not None:
         return True
-    quiet = job.state is JobState.RUNNING and not job.stopping and job.attempt.faulty_since is None
-    period = rounds * (_QUIET_MINUTES if quiet else _BUSY_MINUTES)
+    running = job.state is JobState.RUNNING and not job.stopping and job.attempt.faulty_since is None
+    period = rounds * (_RUNNING_MINUTES if running else _OTHER_MINUTES)
     return (minute + sum(job.name.encode())) % period == 0
 
 
-def _look_at_all(context: ManagerContext, job: Job) -> Job:
-    """Ask after the attempt's own training job and those of its members."""
+def _poll(context: ManagerContext, job: Job) -> Job:
+    """Poll the attempt's own training job and those of its members."""
     attempt = job.attempt
     if attempt is None:
         return job

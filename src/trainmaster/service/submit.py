@@ -50,7 +50,7 @@ def submit(context: ApiContext, admission: AdmissionPolicy, request: Request, ca
     if stored.digest != admitted.job.digest:
         raise _taken(stored.name)
     new = stored is admitted.job
-    stored = dependencies.settle(context.store, stored, context.clock.now())
+    stored = dependencies.apply_parent_ends(context.store, stored, context.clock.now())
     snapshot = _wake(context, stored, admitted.snapshot)
     if snapshot is None:
         return Submission(stored, new, None, admitted.warnings)

@@ -20,7 +20,7 @@ FULL_RESTART = "trainmaster: full restart"
 NOT_PERMITTED = "not permitted: "
 """How the reason begins of an attempt that was returned for want of a permission, not of capacity."""
 
-OUR_FAULT = "a fault of the queue's keeps it from being started: "
+OUR_FAULT = "an unexpected error prevents its start: "
 """The same of one that the queue itself could not get started."""
 
 

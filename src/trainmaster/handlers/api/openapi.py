@@ -68,7 +68,7 @@ _REFUSALS = {
     415: "`UnsupportedMediaType`: the body is not declared as JSON.",
     422: "`NeverFits`: no pool could ever meet the demand. `UnknownOption`: a `trainmaster:` tag that means nothing.",
     429: "`Throttled`: nothing was done; ask again after the seconds in `Retry-After`.",
-    500: "`InternalError`: a fault of the queue; the hint has the request's id.",
+    500: "`InternalError`: an unexpected error; the hint has the request's id.",
     503: "`Unavailable` or `ServiceTrouble`: it may or may not have been done; every request can be repeated.",
 }
 _SUBMIT = (403, 409, 413, 415, 422)

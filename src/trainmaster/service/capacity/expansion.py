@@ -1,8 +1,8 @@
-"""Carrying out what the plan decides about the manager's own pools: made, made larger, removed.
+"""Apply the plan's changes to the manager's own pools: create, enlarge, shrink, remove.
 
-All of it is one write of the settings, guarded by their version and by what the pass has read, so that of two managers,
-or of a manager and a person, one wins; the history of what was done is part of that write. After a crash the pools are
-simply there, and the next pass starts what waits for them. It must not decide.
+All changes are one write of the settings, guarded by their version and by what the pass read: of two managers, or a
+manager and a person, one wins. The same write appends them to the history. After a crash the pools simply exist, and
+the next pass starts the jobs that wait for them.
 """
 
 from __future__ import annotations
@@ -24,27 +24,33 @@ from trainmaster.service.context import ManagerContext
 log = logging.getLogger(__name__)
 
 
-def carry_out(context: ManagerContext, snapshot: Snapshot, plan: Plan) -> bool:
-    """Make and remove the pools of the plan, all or none; whether that won. The next pass tries again what has lost.
+def change_pools(context: ManagerContext, snapshot: Snapshot, plan: Plan) -> bool:
+    """Apply the plan's changes of pools, all or none; return whether they were applied.
 
-    Trouble at AWS is no reason to put off what else the plan has decided.
+    Errors of AWS are logged and not raised: the plan's other decisions do not wait for this one.
     """
-    decided = plan.of_pools
+    decisions = plan.of_pools
     try:
-        won = not decided or _commit(context, snapshot, decided)
+        won = not decisions or _commit(context, snapshot, decisions)
     except (Throttled, Unavailable) as error:
-        log.warning("could not change pools; the next pass tries again", extra={"cause": str(error)})
+        log.warning("could not change pools; the next pass retries", extra={"cause": str(error)})
         return False
-    for each in decided:
-        log.info(_event(each) if won else "others were changing the pools", extra=_told(each, snapshot))
+    for decision in decisions:
+        message = _message(decision) if won else "pools not changed: the settings changed meanwhile"
+        log.info(message, extra=_log_fields(decision, snapshot))
     return won
 
 
-def with_note(job: Job, units: Units, pools: Mapping[str, Pool], now: datetime) -> Job:
-    """A job that is about to start, its history telling that the pool was made for it; else as it is.
+def with_changed_pools(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """Return the snapshot with the pools that the plan's changes result in."""
+    return replace(snapshot, pools=pools_after(snapshot.pools, plan.of_pools))
 
-    It was, where the job waited when the pool was made: jobs that another pool could hold do not start there. Told with
-    the start, it costs no write of its own, and no crash comes between.
+
+def with_pool_note(job: Job, units: Units, pools: Mapping[str, Pool], now: datetime) -> Job:
+    """Return a starting job with a line in its history if one of its pools was made for it.
+
+    It was if the job waited when the pool was made, since jobs that another pool could hold do not start there. The
+    line is stored with the start, so it costs no write of its own.
     """
     for pool in (pools[name] for name in units if name in pools):
         made_at, tried_at = pool.made_at, None if job.attempt is None else job.attempt.created_at
@@ -54,41 +60,37 @@ def with_note(job: Job, units: Units, pools: Mapping[str, Pool], now: datetime) 
     return job
 
 
-def _commit(context: ManagerContext, snapshot: Snapshot, decided: Sequence[PoolDecision]) -> bool:
-    """Whether nobody has changed the pools, or the rules by which they are made and go, since the pass read them."""
-    now, pools = context.store.settings(catalogue=False), in_settings(pools_after(snapshot.pools, decided))
-    noted = list(events(decided, snapshot.pools, snapshot.catalogue, context.clock.now()))
-    # A share may name by now a pool that is to go, and settings name no pool that is not there.
-    rules, seen = ((policy.expansion, policy.shares) for policy in (now.policy, snapshot.policy))
-    if dict(now.pools) != in_settings(snapshot.pools) or rules != seen:
+def _commit(context: ManagerContext, snapshot: Snapshot, decisions: Sequence[PoolDecision]) -> bool:
+    """Store the pools; return False if the pools or their rules have changed since the pass read them."""
+    stored = context.store.settings(catalogue=False)
+    # A share may name a pool by now that is to be removed, and settings name no pool that does not exist.
+    rules, seen = ((policy.expansion, policy.shares) for policy in (stored.policy, snapshot.policy))
+    if dict(stored.pools) != in_settings(snapshot.pools) or rules != seen:
         return False
+    pools = in_settings(pools_after(snapshot.pools, decisions))
+    history = list(events(decisions, snapshot.pools, snapshot.catalogue, context.clock.now()))
     try:
-        context.store.set_settings(pools=list(pools.values()), version=now.version, events=noted)
+        context.store.set_settings(pools=list(pools.values()), version=stored.version, events=history)
     except VersionConflict:
         return False
     return True
 
 
-def _event(decided: PoolDecision) -> str:
-    match decided:
+def _message(decision: PoolDecision) -> str:
+    match decision:
         case Expand():
-            return "a pool is made"
+            return "pool created"
         case Retire():
-            return "a pool that nobody has used is removed"
+            return "idle pool removed"
         case Shrink():
-            return "a pool gives what nobody uses"
+            return "pool shrunk"
 
 
-def _told(decided: PoolDecision, snapshot: Snapshot) -> dict[str, object]:
-    pool = decided.pool
+def _log_fields(decision: PoolDecision, snapshot: Snapshot) -> dict[str, object]:
+    pool = decision.pool
     common = {"pass": snapshot.pass_number, "pool": pool.name, "type": pool.instance_type, "cap": pool.cap}
-    if not isinstance(decided, Retire):
-        common |= {"for": pool.made_for, "jobs": len(decided.jobs)}
-    if not isinstance(decided, Expand):
-        return common | ({} if decided.idle_since is None else {"idle_since": decided.idle_since.isoformat()})
-    return {**common, "dollars_per_hour": decided.dollars_per_hour}
-
-
-def applied(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """The snapshot with the pools as they are once the plan's own have been carried out."""
-    return replace(snapshot, pools=pools_after(snapshot.pools, plan.of_pools))
+    if not isinstance(decision, Retire):
+        common |= {"for": pool.made_for, "jobs": len(decision.jobs)}
+    if not isinstance(decision, Expand):
+        return common | ({} if decision.idle_since is None else {"idle_since": decision.idle_since.isoformat()})
+    return {**common, "dollars_per_hour": decision.dollars_per_hour}

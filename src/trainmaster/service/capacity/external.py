@@ -1,7 +1,6 @@
-"""Training jobs that run in the account without having come from the queue, in pools that count them.
+"""Find external training jobs: those that run in the account without the queue, in pools that count them.
 
-Run from the tick: ListTrainingJobs allows two requests a second in an account (facts, 2.2), which others need too.
-It must not touch those jobs.
+Runs in ticks only: ListTrainingJobs allows two calls a second in an account, which other users need too.
 """
 
 from __future__ import annotations
@@ -18,44 +17,45 @@ from trainmaster.service.context import ManagerContext
 
 log = logging.getLogger(__name__)
 
-MAX_JOB_LENGTH = timedelta(days=30)
-"""No training job is older than this and still open (28 days of runtime, 30 in all)."""
+MAX_AGE = timedelta(days=30)
+"""No open training job is older: SageMaker allows 28 days of runtime."""
 PAUSE = 0.5
-"""Seconds between two list calls, so that at most two are made in a second."""
+"""Seconds between two list calls, to stay within two a second."""
 MAX_PAGES = 40
-MAX_LOOKS = 40
+MAX_DESCRIBED = 40
+"""Training jobs that one tick describes to learn that they began, and as many that they ended."""
 
 
 def find_external_jobs(context: ManagerContext, snapshot: Snapshot) -> Units:
-    """Look for foreign jobs; returns the units that they hold in the pools that count them.
+    """Return the units that external training jobs hold in the pools that count them.
 
-    Trouble at AWS only costs this tick's news: what was known before still counts.
+    Errors of AWS are logged and not raised: the units known before still count.
     """
     if not any(pool.count_foreign for pool in snapshot.pools.values()):
         return snapshot.foreign
     try:
-        return foreign_units(_look_around(context, snapshot), snapshot.pools)
+        return foreign_units(_updated(context, snapshot), snapshot.pools)
     except ServiceTrouble as error:
-        log.warning("could not look for foreign training jobs", extra={"cause": str(error)})
+        log.warning("could not list external training jobs", extra={"cause": str(error)})
         return snapshot.foreign
 
 
-def _look_around(context: ManagerContext, snapshot: Snapshot) -> Mapping[str, Units]:
-    """All known foreign jobs after this tick's look, with their units."""
+def _updated(context: ManagerContext, snapshot: Snapshot) -> Mapping[str, Units]:
+    """Update the stored external jobs from the account's open training jobs; return their units by name."""
     known = context.store.update_external_jobs({})
-    open_now, complete = _open_names(context)
+    open_names, complete = _open_names(context)
     attempts = (job.attempt for job in snapshot.active if job.attempt is not None)
     ours = {name for attempt in attempts for name in attempt.training_job_names}
-    fresh = [name for name in open_now if name not in known and name not in ours and not _from_queue(context, name)]
-    missing = [name for name in known if name not in open_now]
-    gone = missing if complete else [name for name in missing[:MAX_LOOKS] if not context.launcher.units_of(name)]
-    present = {name: units for name in fresh[:MAX_LOOKS] if (units := context.launcher.units_of(name))}
+    new = [name for name in open_names if name not in known and name not in ours and not _from_queue(context, name)]
+    missing = [name for name in known if name not in open_names]
+    gone = missing if complete else [name for name in missing[:MAX_DESCRIBED] if not context.launcher.units_of(name)]
+    present = {name: units for name in new[:MAX_DESCRIBED] if (units := context.launcher.units_of(name))}
     return context.store.update_external_jobs(present, gone)
 
 
 def _open_names(context: ManagerContext) -> tuple[list[str], bool]:
-    """Names of the account's open training jobs, and whether these are all."""
-    since = context.clock.now() - MAX_JOB_LENGTH
+    """Return the names of the account's open training jobs, and whether they are complete."""
+    since = context.clock.now() - MAX_AGE
     names: list[str] = []
     token: str | None = None
     for page_number in range(MAX_PAGES):
@@ -71,7 +71,7 @@ def _open_names(context: ManagerContext) -> tuple[list[str], bool]:
 
 
 def _from_queue(context: ManagerContext, name: str) -> bool:
-    """Whether a training job is an attempt of ours that ended, or began, since the pass read its snapshot."""
+    """Return whether a training job is an attempt that began or ended after the pass read its snapshot."""
     if STAMP in name:
         return True
     job = context.store.find(name)

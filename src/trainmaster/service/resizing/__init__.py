@@ -1,12 +1,11 @@
-"""How the size of a running job changes, one module for each way (`elastic.Hook`).
+"""Carry out resizes of running jobs, one module for each kind of hook (`elastic.Hook`).
 
-    restart.py   it stops, and goes on as a new attempt
-    members.py   training jobs join its group, or leave it first and are stopped then
-    custom.py    somebody else does it, and answers
-    contract.py  what somebody else is asked, and what an answer does
+    restart.py   stop the attempt and continue as a new one
+    members.py   add training jobs to the job's rendezvous, or drain and stop them
+    custom.py    ask a Lambda function or an event's consumer, which answers
+    contract.py  the request to such a function, and the effect of its answer
 
-A resize is committed before anything is done, and every step of it can be repeated: after a crash the next pass goes
-on. They must not decide on a size.
+A resize is committed before its first step, and each step can be repeated: after a crash the next pass goes on.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from trainmaster.service.resizing.restart import SIGTERM_TO_SIGKILL, RestartHook
 __all__ = ["GROWTH_LIMIT", "advance", "until"]
 
 GROWTH_LIMIT = timedelta(minutes=15)
-"""A growth that has not come by then is given up, unless the job's own `MaxPendingTimeInSeconds` says otherwise."""
+"""Default of `MaxPendingTimeInSeconds`: a growth for which SageMaker has no capacity by then is given up."""
 
 _HOOKS: Mapping[Hook, Callable[[ManagerContext], ResizeHook]] = {
     Hook.RESTART: RestartHook,
@@ -36,7 +35,7 @@ _HOOKS: Mapping[Hook, Callable[[ManagerContext], ResizeHook]] = {
 
 
 def advance(context: ManagerContext, job: Job) -> Job:
-    """Do what comes next for a job that holds capacity, nothing for one that is not elastic; the job as it stands.
+    """Take the next step of an elastic job's hook, none for other jobs; return the job as stored then.
 
     Raises `Throttled`, `Unavailable`, `NotPermitted`.
     """
@@ -46,7 +45,7 @@ def advance(context: ManagerContext, job: Job) -> Job:
 
 
 def until(job: Job, size: int, now: datetime) -> datetime:
-    """When a growth to this size is given up, or a shrink goes on by force."""
+    """Return when a growth to this size is given up, or a shrink is forced."""
     elastic = elastic_of(job)
     if size > current(job).size:
         return now + (job.max_pending or GROWTH_LIMIT)

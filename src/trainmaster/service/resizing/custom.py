@@ -1,7 +1,7 @@
-"""Resizes that somebody else carries out: a Lambda function, or whoever hears an event.
+"""Resizes that a Lambda function, or an event's consumer, carries out.
 
-Asked once more after a crash, with the same token. It must not judge what has become of the instances: the answer
-tells, or the time runs out.
+After a crash the same request is sent again, with the same token. The resize ends with the answer, or when its time is
+over.
 """
 
 from __future__ import annotations
@@ -16,50 +16,50 @@ from trainmaster.ports.resizing import ResizeRequester
 from trainmaster.service.change import ApiContext, change_job
 from trainmaster.service.context import EVENT, FUNCTION, ManagerContext, commit
 from trainmaster.service.launch import stop
-from trainmaster.service.resizing.contract import Answer, answer_in, answered, given_up, question
+from trainmaster.service.resizing.contract import Answer, apply_answer, give_up, parse_answer, resize_request
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class CustomHook:
-    """See `ports.ResizeHook`."""
+    """Implements `ports.ResizeHook`."""
 
     context: ManagerContext
 
     def advance(self, job: Job) -> Job:
-        """Ask whoever does it, and give it up when its time is over; see `ports.ResizeHook.advance`."""
+        """Send the request, and give the resize up when its time is over; see `ports.ResizeHook.advance`."""
         attempt, now = lifecycle.current(job), self.context.clock.now()
         if job.state is not JobState.RESIZING or attempt.resizing is None or job.stop_asked:
             return job
         if now >= attempt.resizing.until:
-            return self._moved(job, given_up(job, now, "nobody has done it in time"))
-        return job if attempt.resizing.told else self._ask(job)
+            return self._commit(job, give_up(job, now, "no answer came in time"))
+        return job if attempt.resizing.told else self._request(job)
 
-    def _ask(self, job: Job) -> Job:
-        asked = question(job)
+    def _request(self, job: Job) -> Job:
+        request = resize_request(job)
         target = lifecycle.elastic_of(job).target
-        returned = self._requester(target).request_resize(target, asked)
+        response = self._requester(target).request_resize(target, request)
         try:
-            answer = None if returned is None else answer_in(asked["token"], returned)
-            after = lifecycle.told(job) if answer is None else answered(job, answer, self.context.clock.now())
+            answer = None if response is None else parse_answer(request["token"], response)
+            after = lifecycle.told(job) if answer is None else apply_answer(job, answer, self.context.clock.now())
         except InvalidRequest as error:
-            # It has been asked; that it does not know how to answer at once does not keep it from answering later.
-            log.warning("a custom resize was answered wrongly", extra={"job": job.name, "cause": error.message})
+            # The request was received; an invalid first answer does not prevent a valid one later.
+            log.warning("invalid answer to a custom resize", extra={"job": job.name, "cause": error.message})
             after = lifecycle.told(job)
-        return self._moved(job, after)
+        return self._commit(job, after)
 
     def _requester(self, target: str) -> ResizeRequester:
-        asker = self.context.resize_requesters.get(EVENT if target == EVENT else FUNCTION)
-        if asker is None:
-            raise NotPermitted(f"this queue has no way to ask {target}")
-        return asker
+        requester = self.context.resize_requesters.get(EVENT if target == EVENT else FUNCTION)
+        if requester is None:
+            raise NotPermitted(f"this queue cannot send resize requests to {target}")
+        return requester
 
-    def _moved(self, job: Job, after: Job) -> Job:
-        stands = commit(self.context, job, after)
-        return stop(self.context, stands) if stands == after and stands.stopping else stands
+    def _commit(self, job: Job, after: Job) -> Job:
+        stored = commit(self.context, job, after)
+        return stop(self.context, stored) if stored == after and stored.stopping else stored
 
 
 def answer_resize(context: ApiContext, name: str, answer: Answer) -> Job:
-    """Take over an answer to a resize; see `contract.answered`. Raises `JobNotFound` besides."""
-    return change_job(context, name, lambda job: answered(job, answer, context.clock.now()))
+    """Apply an answer to a resize; see `contract.apply_answer`. Raises `JobNotFound` too."""
+    return change_job(context, name, lambda job: apply_answer(job, answer, context.clock.now()))

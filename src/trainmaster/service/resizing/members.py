@@ -1,7 +1,7 @@
-"""Resizes of jobs that are groups of training jobs: a member joins, or leaves the rendezvous first and is stopped then.
+"""Resize jobs that consist of several training jobs: add members, or drain them from the rendezvous and stop them.
 
-Also what members need besides: they come and go with the job's own training job. It must not stop a member of a job
-that runs on before the member has left, or is out of time: the group would pay for it with a restart.
+Members also start and end with the job's own training job. A member of a job that runs on is stopped only after it has
+left the rendezvous or its time is over, since a sudden stop would cost all nodes a restart.
 """
 
 from __future__ import annotations
@@ -19,38 +19,39 @@ from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.ports.sagemaker import CreateResult
 from trainmaster.service.attempt_request import PoolGoneError, request_of_member
 from trainmaster.service.context import ManagerContext, commit
-from trainmaster.service.launch import confirm_or_stop, poll, poll_training_job
+from trainmaster.service.launch import confirm_or_stop
+from trainmaster.service.observe import poll, poll_training_job
 
 log = logging.getLogger(__name__)
 
 SLACK = timedelta(seconds=60)
-"""Beside the time that a member has to leave: as long as it takes at most until a pass looks again."""
+"""Added to the time that a member has to leave: the maximum time between two passes."""
 
 
 @dataclass(frozen=True, slots=True)
 class MembersHook:
-    """See `ports.ResizeHook`."""
+    """Implements `ports.ResizeHook`."""
 
     context: ManagerContext
 
     def advance(self, job: Job) -> Job:
-        """Create, drain and stop members as the job's row has them; see `ports.ResizeHook.advance`."""
+        """Create, drain and stop members as the stored job requires; see `ports.ResizeHook.advance`."""
         attempt = lifecycle.current(job)
         if not attempt.launched:
             return job
         if job.state is JobState.STARTING:
-            # Else the first world would wait a while for as many nodes as the job may ever have.
-            self._direct(job)
-        job = self._out_of_time(job)
-        for step in (self._stop_or_drop, self._leave, self._stop_or_drop, self._launch):
+            # Otherwise the first round would wait for the maximum number of nodes.
+            self._set_control(job)
+        job = self._give_up_overdue_growth(job)
+        for step in (self._stop_or_drop, self._drain, self._stop_or_drop, self._launch):
             job = step(job)
         if job.attempt is not None and job.attempt.base_ended_at is not None and not job.attempt.members:
-            # What has become of the job, its own training job tells.
+            # The job ends as its own training job has ended.
             return poll(self.context, job)
-        return self._makes_do(job)
+        return self._accept_smaller_size(job)
 
-    def _out_of_time(self, job: Job) -> Job:
-        """Give up a growth whose time is over, after a last look: reports of members' work may have been lost."""
+    def _give_up_overdue_growth(self, job: Job) -> Job:
+        """Give up a growth whose time is over, after a last poll: events of its members may have been lost."""
         now = self.context.clock.now()
         if not _grows(job) or now < lifecycle.resizing_of(job).until:
             return job
@@ -59,10 +60,10 @@ class MembersHook:
                 job = poll_training_job(self.context, job, member.training_job_name)
         if not _grows(job):
             return job
-        return commit(self.context, job, lifecycle.give_up(job, now, "SageMaker has not had the instances in time"))
+        return commit(self.context, job, lifecycle.give_up(job, now, "SageMaker did not provide the instances in time"))
 
     def _stop_or_drop(self, job: Job) -> Job:
-        """Stop members that have left, and forget those that SageMaker never had."""
+        """Stop members that have left, and drop those that were never created."""
         for member in _members(job):
             if _has(job, member) and not member.launched and (member.leaving or job.stop_asked):
                 job = self._drop(job, member)
@@ -71,12 +72,12 @@ class MembersHook:
         return job
 
     def _drop(self, job: Job, member: Member) -> Job:
-        """Nobody knows whether SageMaker has it, until it is asked."""
+        """Drop a member that is not known to be created; confirm it if SageMaker has it after all."""
         name = member.training_job_name
         if self.context.launcher.describe(name) is not None:
             return commit(self.context, job, lifecycle.member_launched(job, name))
         now = self.context.clock.now()
-        return commit(self.context, job, lifecycle.member_ended(job, name, now, "is not needed any more", lost=False))
+        return commit(self.context, job, lifecycle.member_ended(job, name, now, "is no longer needed", lost=False))
 
     def _stop(self, job: Job, member: Member) -> Job:
         name = member.training_job_name
@@ -84,47 +85,47 @@ class MembersHook:
             return commit(self.context, job, lifecycle.member_stop_sent(job, name))
         return poll_training_job(self.context, job, name)
 
-    def _leave(self, job: Job) -> Job:
-        """Ask the group to let members go, and note which have gone, or are out of time."""
+    def _drain(self, job: Job) -> Job:
+        """Drain leaving members from the rendezvous; commit which have left, or are out of time."""
         attempt, now = lifecycle.current(job), self.context.clock.now()
         leaving = [member for member in attempt.members if member.launched and member.left_at is None]
         leaving = [member for member in leaving if member.drain_asked_at is not None]
         late = {member.training_job_name for member in leaving if _is_late(job, member, now)}
-        asked = [member.training_job_name for member in leaving if member.training_job_name not in late]
-        for name in (*sorted(late), *(self._gone_of(job, attempt, asked) if asked else ())):
-            # Another manager may have seen its end meanwhile.
+        draining = [member.training_job_name for member in leaving if member.training_job_name not in late]
+        for name in (*sorted(late), *(self._drained(job, attempt, draining) if draining else ())):
+            # Another manager may have applied its end meanwhile.
             if name in {member.training_job_name for member in _members(job)}:
                 job = commit(self.context, job, lifecycle.member_left(job, name, now))
         return job
 
-    def _gone_of(self, job: Job, attempt: Attempt, asked: list[str]) -> list[str]:
-        """Those of which no node is left in the rendezvous.
+    def _drained(self, job: Job, attempt: Attempt, draining: list[str]) -> list[str]:
+        """Return the members that have no node left in the rendezvous.
 
-        Asked first, looked at then: a node that joins in between finds that it is to leave. So does one of a training
-        job that is stopped already: until that has ended its container may come, or come back.
+        The control is set before the rendezvous is read, so a node that joins in between finds that it has to leave.
+        The same holds for a node of a stopped training job, whose container may still start.
         """
         if self.context.rendezvous is None:
-            return asked
+            return draining
         try:
-            self._direct(job)
-            group = self.context.rendezvous.get(attempt.training_job_name)
+            self._set_control(job)
+            state = self.context.rendezvous.get(attempt.training_job_name)
         except UnreadableRendezvous as error:
             log.warning("cannot read a rendezvous", extra={"job": job.name, "cause": str(error)})
             return []
-        return [name for name in asked if group is None or not group.holds(name)]
+        return [name for name in draining if state is None or not state.holds(name)]
 
-    def _direct(self, job: Job) -> None:
-        """Tell the group how many nodes to expect, and who is to leave; the same again changes nothing."""
+    def _set_control(self, job: Job) -> None:
+        """Set how many nodes the rendezvous expects, and which have to leave; idempotent."""
         if self.context.rendezvous is not None:
             attempt = lifecycle.current(job)
             self.context.rendezvous.set(attempt.training_job_name, _control(job, attempt))
 
     def _launch(self, job: Job) -> Job:
-        """Create members that SageMaker is not known to have; the group expects them before they come."""
+        """Create members that are not known to be created, after the rendezvous has been told to expect them."""
         if any(not (member.launched or member.leaving) for member in _members(job)):
-            self._direct(job)
+            self._set_control(job)
         for member in _members(job):
-            # The job may have changed with the one before: its growth may have been given up.
+            # The previous member may have changed the job, such as by giving up its growth.
             if job.stop_asked or job.attempt is None or job.attempt.base_ended_at is not None:
                 return job
             if _has(job, member) and not member.launched and not member.leaving:
@@ -144,8 +145,8 @@ class MembersHook:
         known = confirm_or_stop(context, job, lifecycle.member_launched(job, name), name)
         return poll_training_job(context, known, name) if created is CreateResult.ALREADY_THERE else known
 
-    def _makes_do(self, job: Job) -> Job:
-        """Where a lost member has not been replaced within its wait, the job goes on without it."""
+    def _accept_smaller_size(self, job: Job) -> Job:
+        """Continue at the smaller size if a lost member has not been replaced within `faulty_scale_down_timeout`."""
         attempt, elastic = lifecycle.current(job), lifecycle.elastic_of(job)
         since, running = attempt.faulty_since, job.state is JobState.RUNNING and not job.stop_asked
         if since is None or not running or attempt.size not in elastic.sizes:
@@ -171,24 +172,24 @@ def _members(job: Job) -> tuple[Member, ...]:
 
 
 def _has(job: Job, member: Member) -> bool:
-    """Whether the job still has the member just as it was."""
+    """Return whether the job still has the member, unchanged."""
     return member in _members(job)
 
 
 def _without(job: Job, name: str, now: datetime, reason: str) -> Job:
-    """The job where SageMaker will not have this member: a growth is given up, a start makes do with less."""
+    """Return the job after a member could not be created: give up a growth, or start with fewer members."""
     if _grows(job):
         return lifecycle.give_up(job, now, reason)
     return lifecycle.member_ended(job, name, now, f"cannot be created: {reason}", lost=False)
 
 
 def _is_late(job: Job, member: Member, now: datetime) -> bool:
-    asked, grace = member.drain_asked_at, lifecycle.elastic_of(job).graceful_shutdown_timeout
-    return asked is not None and now >= asked + grace + SLACK
+    since, grace = member.drain_asked_at, lifecycle.elastic_of(job).graceful_shutdown_timeout
+    return since is not None and now >= since + grace + SLACK
 
 
 def _expected(attempt: Attempt) -> int:
-    """Nodes that the group is to have; what shrinks still holds what it lets go."""
+    """Return the nodes that the rendezvous is to have; a shrinking job still holds the units that it gives back."""
     under_way = attempt.resizing
     return attempt.size if under_way is None or under_way.given_up else under_way.after
 
@@ -196,13 +197,13 @@ def _expected(attempt: Attempt) -> int:
 def _control(job: Job, attempt: Attempt) -> Control:
     elastic = lifecycle.elastic_of(job)
     return Control(
-        # Grows with every change of the job, and a crashed pass says the same again.
+        # Increases with every change of the job, and stays the same if a pass is repeated.
         epoch=job.version,
         least=elastic.least,
-        # So many are expected: a world of as many is complete at once.
+        # A round with this many nodes is complete at once.
         most=max(elastic.least, _expected(attempt)),
         sizes=elastic.sizes,
-        # Members are of the attempt until SageMaker has said that their training jobs have ended.
+        # Members belong to the attempt until SageMaker reports that their training jobs have ended.
         drain=tuple(member.training_job_name for member in attempt.members if member.leaving),
         grace=elastic.graceful_shutdown_timeout.total_seconds(),
     )

@@ -1,7 +1,7 @@
-"""Resizes of jobs of any framework: the attempt is stopped with time to checkpoint, and goes on as another one.
+"""Resize jobs of any framework: stop the attempt with time to checkpoint, and continue as another one.
 
-Stopping, and launching the next attempt, are what every pass does for any job; what is left is a growth that SageMaker
-accepts and does not provide. It must not decide on a size.
+Every pass stops and launches attempts of any job anyway; this hook only ends a growth for which SageMaker accepts the
+training job but provides no instances.
 """
 
 from __future__ import annotations
@@ -12,34 +12,35 @@ from datetime import timedelta
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.service.context import ManagerContext, commit
-from trainmaster.service.launch import poll, stop
+from trainmaster.service.launch import stop
+from trainmaster.service.observe import poll
 
 SIGTERM_TO_SIGKILL = timedelta(seconds=120)
-"""What a stopped training job has to save its work (API reference, StopTrainingJob)."""
+"""The time that SageMaker gives a stopped training job to save its work (StopTrainingJob)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestartHook:
-    """See `ports.ResizeHook`."""
+    """Implements `ports.ResizeHook`."""
 
     context: ManagerContext
 
     def advance(self, job: Job) -> Job:
-        """A growth that has not come to work in time goes back to the size before; see `ports.ResizeHook.advance`."""
+        """Return a growth that has not started in time to the size before it; see `ports.ResizeHook.advance`."""
         if not self._is_overdue(job):
             return job
-        # The report of its work may have been lost.
-        seen = poll(self.context, job)
-        if not self._is_overdue(seen):
-            return seen
+        # The event of its start may have been lost.
+        polled = poll(self.context, job)
+        if not self._is_overdue(polled):
+            return polled
         now = self.context.clock.now()
-        smaller = lifecycle.give_up(seen, now, "SageMaker has not had the instances in time")
-        stands = commit(self.context, seen, smaller)
-        return stop(self.context, stands) if stands == smaller else stands
+        smaller = lifecycle.give_up(polled, now, "SageMaker did not provide the instances in time")
+        stored = commit(self.context, polled, smaller)
+        return stop(self.context, stored) if stored == smaller else stored
 
     def _is_overdue(self, job: Job) -> bool:
         attempt = job.attempt
         if job.state is not JobState.RESIZING or attempt is None or attempt.resizing is None or job.stop_asked:
             return False
-        came = not attempt.resizing.grows or attempt.started_at is not None
-        return attempt.launched and not came and self.context.clock.now() >= attempt.resizing.until
+        waits = attempt.resizing.grows and attempt.started_at is None
+        return attempt.launched and waits and self.context.clock.now() >= attempt.resizing.until
