@@ -55,8 +55,8 @@ def shares(draw: st.DrawFn, name: str) -> Share:
         lends={} if lending is Lending.RESERVE else lends,
         borrows=draw(units) if lending is Lending.LEND_AND_BORROW else {},
         weight=draw(amounts),
-        most=draw(units),
-        most_per_user=draw(units),
+        max=draw(units),
+        max_per_user=draw(units),
         budget=draw(st.none() | budgets),
         roles=tuple(draw(roles)),
         prefers=tuple(draw(prefers)),
@@ -65,9 +65,9 @@ def shares(draw: st.DrawFn, name: str) -> Share:
 
 retries = st.builds(
     Retry,
-    most=st.none() | counts,
-    first=st.timedeltas(timedelta(microseconds=1), timedelta(hours=1)),
-    longest=st.timedeltas(timedelta(hours=1), timedelta(days=1)),
+    max_retries=st.none() | counts,
+    first_delay=st.timedeltas(timedelta(microseconds=1), timedelta(hours=1)),
+    max_delay=st.timedeltas(timedelta(hours=1), timedelta(days=1)),
 )
 
 
@@ -81,8 +81,8 @@ def expansions(draw: st.DrawFn) -> Expansion:
     return Expansion(
         enabled=draw(st.booleans()),
         types=tuple(draw(st.lists(st.sampled_from(["ml.*", "*", "ml.g5.*", P5]), max_size=2))),
-        most_per_type=draw(st.integers(0, most)),
-        most=most,
+        max_per_type=draw(st.integers(0, most)),
+        max_instances=most,
         dollars_per_hour=draw(st.none() | amounts),
         choose=draw(st.sampled_from(Choose)),
         utilisation=draw(st.floats(0.01, 1)),
@@ -100,8 +100,8 @@ def policies(draw: st.DrawFn) -> Policy:
         reservations=draw(st.integers(0, 100)),
         patience=draw(periods),
         preemption=Preemption(
-            min(draw(spans), limits.longest_min_runtime),
-            min(draw(spans), limits.longest_cooldown),
+            min(draw(spans), limits.max_min_runtime),
+            min(draw(spans), limits.max_cooldown),
             draw(spans),
             draw(st.none() | counts),
         ),
@@ -109,10 +109,10 @@ def policies(draw: st.DrawFn) -> Policy:
         shares={name: draw(shares(name)) for name in names},
         usage_half_life=draw(periods),
         retries={failure: draw(retries) for failure in FailureClass},
-        hold_for=draw(periods),
+        reservation_timeout=draw(periods),
         placement=draw(st.sampled_from(Placement)),
         cpu_weight=draw(st.floats(0, 1)),
         expansion=draw(expansions()),
         resizes=draw(resizes),
-        most_actions=draw(st.integers(1, 500)),
+        max_actions=draw(st.integers(1, 500)),
     )

@@ -27,9 +27,9 @@ from world import Faults, World, a_request
 
 TARGET = "arn:aws:lambda:us-east-1:111122223333:function:resize"
 LEAVES_AFTER = timedelta(seconds=10)
-BY_DECREE = Policy(hold_for=timedelta(minutes=20), resizes=Resizes(enabled=False))
+BY_DECREE = Policy(reservation_timeout=timedelta(minutes=20), resizes=Resizes(enabled=False))
 """Running jobs keep their sizes, unless a test decrees others."""
-EAGER = Policy(hold_for=timedelta(minutes=20), resizes=Resizes(payback=0.01))
+EAGER = Policy(reservation_timeout=timedelta(minutes=20), resizes=Resizes(payback=0.01))
 """They grow whenever they may."""
 
 

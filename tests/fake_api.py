@@ -155,7 +155,7 @@ def some_settings() -> dict[str, Any]:
     share = {"nominal": {P5: 2}, "lending": "lend", "lends": {}, "weight": 1.0, "budget": None, "roles": []}
     return {
         "order": "backfill",
-        "preemption": {"minRuntimeSeconds": 0, "most": None},
+        "preemption": {"minRuntimeSeconds": 0, "maxPreemptions": None},
         "shares": {"vision": share},
         "version": 4,
     }

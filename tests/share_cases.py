@@ -19,7 +19,7 @@ from trainmaster.domain.shares.entitlement import Entitlements
 
 POOLS = ("a", "b")
 NAMES = ("x", "y", "z")
-UNPROTECTED = Preemption(cooldown=timedelta(0), most=None)
+UNPROTECTED = Preemption(cooldown=timedelta(0), max_preemptions=None)
 PATIENT = timedelta(days=365)
 some_units = st.dictionaries(st.sampled_from(POOLS), st.integers(1, 4), min_size=1, max_size=2)
 few_units = st.dictionaries(st.sampled_from(POOLS), st.integers(0, 3), max_size=2)
@@ -39,7 +39,7 @@ def policies(draw, caps, *, lendings=tuple(Lending), reservations=1, orders=(Ord
             lending=draw(st.sampled_from(lendings)),
             lends=draw(few_units) if caps_on else {},
             borrows=draw(few_units) if caps_on else {},
-            most=draw(few_units) if caps_on and draw(st.integers(0, 3)) == 0 else {},
+            max=draw(few_units) if caps_on and draw(st.integers(0, 3)) == 0 else {},
             weight=draw(st.sampled_from((0.0, 0.5, 1.0, 3.0))),
         )
     return Policy(
@@ -48,7 +48,7 @@ def policies(draw, caps, *, lendings=tuple(Lending), reservations=1, orders=(Ord
         shares=shares,
         preemption=UNPROTECTED,
         patience=PATIENT,
-        most_actions=500,
+        max_actions=500,
     )
 
 

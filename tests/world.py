@@ -245,7 +245,7 @@ class World:
         if dynamodb is not None:
             self.faults.watch(dynamodb)
         self.pools = pools
-        self.policy = policy or Policy(hold_for=timedelta(minutes=20))
+        self.policy = policy or Policy(reservation_timeout=timedelta(minutes=20))
         self.queue = WakeQueue(self.clock.now)
         self.events_seen = 0
         self.delivery = events or (lambda number, event: [0.0])

@@ -47,7 +47,7 @@ class Cell:
     x: float
     cluster: Cluster
     make: Make
-    policy: Policy = Policy(reservations=0, most_actions=MAX_ACTIONS)  # noqa: RUF009 -- a frozen value
+    policy: Policy = Policy(reservations=0, max_actions=MAX_ACTIONS)  # noqa: RUF009 -- a frozen value
 
     @property
     def key(self) -> str:
@@ -73,7 +73,7 @@ def _with(policy: Policy, placement: Placement) -> Policy:
         placement=placement,
         reservations=policy.reservations,
         shares=policy.shares,
-        most_actions=policy.most_actions,
+        max_actions=policy.max_actions,
     )
 
 
@@ -150,7 +150,7 @@ def _table_3(name: str) -> Iterator[Cell]:
     """Three nodes, and whoever submits sits on the first, which goes first as long as it has room."""
     local = Policy(
         reservations=0,
-        most_actions=MAX_ACTIONS,
+        max_actions=MAX_ACTIONS,
         shares={DEFAULT_SHARE: Share(name=DEFAULT_SHARE, prefers=("ml.node-000",))},
     )
     for count in (50, 200):
@@ -184,7 +184,7 @@ def _gangs(name: str) -> Iterator[Cell]:
             make=lambda rng, where, many=count, both=two_types: loads.gangs(  # type: ignore[misc]
                 rng, many, where.slots, GANG_LOAD, two_types=both
             ),
-            policy=Policy(most_actions=MAX_ACTIONS),
+            policy=Policy(max_actions=MAX_ACTIONS),
         )
 
 

@@ -31,7 +31,7 @@ A_POLICY = Policy(
     reservations=3,
     patience=timedelta(days=2),
     preemption=Preemption(timedelta(minutes=10), timedelta(hours=1), timedelta(seconds=0.5), None),
-    limits=Limits(fewest_preemptions=4),
+    limits=Limits(min_max_preemptions=4),
     shares={
         "vision": Share(
             name="vision",
@@ -39,8 +39,8 @@ A_POLICY = Policy(
             lends={b.P5: 1},
             borrows={b.G5: 7},
             weight=2.5,
-            most={b.P5: 3},
-            most_per_user={b.P5: 1},
+            max={b.P5: 3},
+            max_per_user={b.P5: 1},
             budget=Budget(gpu_hours=100, dollars=9_000.5, period=timedelta(days=7), when_spent=WhenSpent.REFUSE),
             roles=("arn:aws:sts::111122223333:assumed-role/vision-*",),
             prefers=(b.G5, b.P5),
@@ -51,7 +51,7 @@ A_POLICY = Policy(
     retries={**default_retries(), FailureClass.SERVICE: Retry(9, timedelta(seconds=5), timedelta(hours=1))},
     placement=Placement.ROUND_ROBIN,
     cpu_weight=0.25,
-    most_actions=20,
+    max_actions=20,
 )
 """Something else than the default in every part."""
 AN_EVENT = PoolEvent(
@@ -207,13 +207,13 @@ class SettingsContract:
         assert (again.pools[b.P5].cap, again.policy) == (9, Policy())
 
     def test_what_a_deployment_sets_of_the_policy_it_goes_on_setting_until_people_say_otherwise(self, engine):
-        day, week = Policy(hold_for=timedelta(days=1)), Policy(hold_for=timedelta(days=7))
+        day, week = Policy(reservation_timeout=timedelta(days=1)), Policy(reservation_timeout=timedelta(days=7))
         old = engine.open(policy=day)
         assert old.begin_pass().policy == day
         old.set_settings(policy=replace(day, reservations=3))
         assert engine.open(policy=week).settings().policy == replace(week, reservations=3)
-        old.set_settings(policy=replace(day, hold_for=timedelta(hours=2)))
-        assert engine.open(policy=week).settings().policy == replace(week, hold_for=timedelta(hours=2))
+        old.set_settings(policy=replace(day, reservation_timeout=timedelta(hours=2)))
+        assert engine.open(policy=week).settings().policy == replace(week, reservation_timeout=timedelta(hours=2))
 
     def test_foreign_jobs_come_change_and_go(self, store, other_store):
         assert store.update_external_jobs({}) == {}

@@ -149,7 +149,7 @@ class SubmitContract:
             fit="abc",
             image="image",
             checkpointed=True,
-            wishes=PreemptionOverrides(min_runtime=b.at(0.5) - b.NOW, most=3),
+            wishes=PreemptionOverrides(min_runtime=b.at(0.5) - b.NOW, max_preemptions=3),
             deadline=b.at(86_400),
             group="sweep",
             max_concurrent=4,

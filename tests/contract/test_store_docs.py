@@ -64,7 +64,7 @@ def test_every_attribute_and_member_is_in_the_page(dynoxide_engine):
         fit="fit",
         image="image",
         checkpointed=True,
-        wishes=PreemptionOverrides(most=1),
+        wishes=PreemptionOverrides(max_preemptions=1),
         not_before=b.at(1),
         deadline=b.at(2),
         after=("job0",),

@@ -28,7 +28,13 @@ def pools(trainmaster):
 
 @pytest.fixture
 def expansion(trainmaster):
-    rules = (f'types=["{MADE}"]', "most=1", "mostPerType=1", f"retireAfterSeconds={RETIRE_AFTER}", "enabled=true")
+    rules = (
+        f'types=["{MADE}"]',
+        "maxInstances=1",
+        "maxPerType=1",
+        f"retireAfterSeconds={RETIRE_AFTER}",
+        "enabled=true",
+    )
 
     def enable():
         done = trainmaster("settings", "set", *(f"expansion.{rule}" for rule in rules))

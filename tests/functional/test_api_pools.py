@@ -264,13 +264,13 @@ def test_a_pool_that_a_warm_pool_is_of_stays(world):
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_pool_that_a_share_names_stays_even_when_forced(world, whole):
-    vision = Share(name="vision", nominal={P5: 1}, most={G5: 2})
+    vision = Share(name="vision", nominal={P5: 1}, max={G5: 2})
     world.memory.set_settings(policy=Policy(shares={"vision": vision}))
     if whole:
         reply = world.put("/pools", {"pools": [{"instanceType": P5, "cap": 2}]})
     else:
         reply = world.event("DELETE", f"/pools/{G5}", query={"force": "true"})
-    assert reply.kind == (409, "PoolInUse", f"shares.vision.most.{G5}")
+    assert reply.kind == (409, "PoolInUse", f"shares.vision.max.{G5}")
     assert caps(world) == {P5: 2, G5: 4}
 
 

@@ -83,7 +83,9 @@ class TestTheJob:
         )
         eight = datetime(2026, 11, 22, 8, tzinfo=UTC)
         assert (job.share, job.not_before, job.deadline) == ("vision", eight, eight + 24 * HOUR)
-        assert job.wishes == PreemptionOverrides(min_runtime=HOUR / 2, cooldown=HOUR / 3, delay=HOUR / 6, most=3)
+        assert job.wishes == PreemptionOverrides(
+            min_runtime=HOUR / 2, cooldown=HOUR / 3, delay=HOUR / 6, max_preemptions=3
+        )
         assert (job.after, job.if_parent_fails) == (("a", "b"), ParentRule.RUN)
         assert (job.group, job.max_concurrent, job.retries) == ("sweep", 20, {FailureClass.ALGORITHM: 2})
 
@@ -109,7 +111,7 @@ class TestTheJob:
         assert refused.value.field == field
 
     def test_limits_are_those_of_the_policy_in_force(self):
-        generous = Entrance(Policy(limits=Limits(longest_min_runtime=9 * HOUR)))
+        generous = Entrance(Policy(limits=Limits(max_min_runtime=9 * HOUR)))
         assert generous.submit(min_runtime="5h").job.wishes.min_runtime == 5 * HOUR
 
 

@@ -12,7 +12,7 @@ MANY = FIRST + 12
 
 
 def test_of_a_lane_deeper_than_a_pass_reads_all_displace_those_that_have_received_more_within_two_stops():
-    policy = Policy(order=Order.LEAST_ATTAINED_SERVICE, most_actions=2 * MANY)
+    policy = Policy(order=Order.LEAST_ATTAINED_SERVICE, max_actions=2 * MANY)
     world = World(pools=f"{P5}={MANY}", policy=policy, profile=BRISK)
     for number in range(MANY):
         world.submit(f"served{number:03}", training_seconds=40_000)

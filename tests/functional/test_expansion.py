@@ -52,7 +52,9 @@ class Queue:
 
     def expand(self, expansion: Expansion) -> None:
         policy = self.store.settings().policy
-        self.store.set_settings(policy=type(policy)(expansion=expansion, hold_for=policy.hold_for))
+        self.store.set_settings(
+            policy=type(policy)(expansion=expansion, reservation_timeout=policy.reservation_timeout)
+        )
 
     def ask(self, name: str, instances: int = 1, **more: Any) -> None:
         self.world.submit_request(a_request_by_resources(name, instances, **more))
@@ -119,12 +121,12 @@ def test_a_job_beyond_the_guard_rails_is_told_which(queue):
     queue.ask("job1", 9)
     queue.world.run(120)
     reason = explain(queue.store, queue.world.clock.now(), [queue.world.job("job1")])["job1"].reason
-    rail = f"9 x {G5} would be beyond the most instances of a type, 8 (expansion.mostPerType)"
+    rail = f"9 x {G5} would be beyond the maximum instances of a type, 8 (expansion.maxPerType)"
     assert (queue.made, reason) == ({}, Infeasible("accelerators=1", 9, 0, rail, at_zero=True))
 
 
 def test_a_pool_that_jobs_wait_for_grows_within_the_guard_rails(queue):
-    queue.expand(Expansion(enabled=True, types=(G5,), most=3, most_per_type=3))
+    queue.expand(Expansion(enabled=True, types=(G5,), max_instances=3, max_per_type=3))
     for number in range(6):
         queue.ask(f"job{number}", training_seconds=600)
         queue.world.run(5)
@@ -196,7 +198,7 @@ def test_a_pool_that_a_share_has_come_to_name_while_a_pass_decides_stays(queue):
 
 
 def test_the_history_tells_what_was_done_for_whom_what_it_costs_and_why(queue):
-    queue.expand(Expansion(enabled=True, types=(G5, G6), most=4, most_per_type=4, retire_after=IDLE))
+    queue.expand(Expansion(enabled=True, types=(G5, G6), max_instances=4, max_per_type=4, retire_after=IDLE))
     queue.ask("job1", 3, training_seconds=60)
     queue.ask("job2", 1, training_seconds=3000)
     queue.world.run_until_ended("job1")

@@ -148,7 +148,7 @@ class FaultyStore:
     preempts=st.booleans(),
 )
 def test_whatever_the_fault_and_whoever_meets_it(bad, step, error, preempts):
-    world = FaultyWorld(pools=f"{P5}=6,{G5}=1", profile=BRISK, policy=Policy(hold_for=timedelta(minutes=2)))
+    world = FaultyWorld(pools=f"{P5}=6,{G5}=1", profile=BRISK, policy=Policy(reservation_timeout=timedelta(minutes=2)))
     names = [f"j{index}" for index in range(6)]
     world.meets({names[index] for index in bad}, step, error)
     for name in names:

@@ -369,7 +369,7 @@ class TestRetries:
         assert "InternalServerError" in job.failure
 
     def test_the_queue_s_own_rules_hold_for_reports_and_for_passes(self, world):
-        quick = Retry(most=1, first=timedelta(seconds=5), longest=timedelta(seconds=5))
+        quick = Retry(max_retries=1, first_delay=timedelta(seconds=5), max_delay=timedelta(seconds=5))
         policy = Policy(retries={FailureClass.ALGORITHM: quick, FailureClass.CAPACITY: quick})
         world.api_context.store.set_settings(policy=policy)
         world.simulator.quotas.set_limit(P5, 0)

@@ -142,7 +142,7 @@ def test_bodies_that_the_document_refuses_are_refused():
         "PoolSettings",
         "Settings",
         "PreemptionSettings",
-        "LimitSettings",
+        "LimitsSettings",
         "ShareSettings",
         "BudgetSettings",
         "RetriesSettings",

@@ -10,7 +10,7 @@ from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.units import Pool
 
 G5, G6 = "ml.g5.2xlarge", "ml.g6.2xlarge"
-ON = {"expansion": {"enabled": True, "types": [G5], "most": 4, "mostPerType": 4}}
+ON = {"expansion": {"enabled": True, "types": [G5], "maxInstances": 4, "maxPerType": 4}}
 OFF = {"expansion": ON["expansion"] | {"enabled": False}}
 
 
@@ -50,7 +50,7 @@ def test_what_is_beyond_the_guard_rails_creates_nothing_and_says_why(world):
     world.put("/settings", ON)
     plan = world.post("/plan", asking(instances=5)).body
     assert plan["wouldCreate"] == []
-    assert f"5 x {G5} would be beyond the most instances of a type, 4" in plan["reason"]["message"]
+    assert f"5 x {G5} would be beyond the maximum instances of a type, 4" in plan["reason"]["message"]
 
 
 def test_what_would_be_beyond_them_is_told_before_expansion_is_turned_on(world):

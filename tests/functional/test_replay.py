@@ -308,6 +308,6 @@ def test_ctrl_c_ends_it_with_a_line_and_130():
 
 
 def test_a_queue_that_gets_stuck_is_told_with_its_reasons(capsys):
-    replay = Replay([job(0, 10, 2, "first")], Terms(cap=CAP, policy=Policy(order=Order.FIFO, most_actions=0)))
+    replay = Replay([job(0, 10, 2, "first")], Terms(cap=CAP, policy=Policy(order=Order.FIFO, max_actions=0)))
     with pytest.raises(ReplayFailed, match=r"first starts with the next pass"):
         replay.play()

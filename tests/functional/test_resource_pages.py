@@ -96,15 +96,15 @@ def ruled(**share: object) -> Snapshot:
 
 REFUSALS = [
     waiting(replace(ON, types=("ml.c5.*",))),
-    waiting(replace(ON, most_per_type=1)),
+    waiting(replace(ON, max_per_type=1)),
     waiting(replace(ON, dollars_per_hour=5.0)),
     waiting(ON, catalogue=Catalogue(quotas=dict.fromkeys((kind.name for kind in Catalogue().types), 1))),
-    waiting(replace(ON, most_per_type=1), NAMED, pools={CHEAPEST: Pool(CHEAPEST, 1)}),
+    waiting(replace(ON, max_per_type=1), NAMED, pools={CHEAPEST: Pool(CHEAPEST, 1)}),
     waiting(replace(ON, types=("ml.p5e.*",), dollars_per_hour=1e6)),
     waiting(replace(ON, types=(CHEAPEST,)), pools={"theirs": THEIRS}),
     waiting(replace(ON, types=(CHEAPEST,)), pools={CHEAPEST: DRAINED}),
     ruled(lending=Lending.LEND),
-    ruled(most={CHEAPEST: 1}),
+    ruled(max={CHEAPEST: 1}),
     ruled(budget=Budget(dollars=0)),
     waiting(ON, waiting=(a_job("job1", demand=TWO_OF_FOUR, retry_at=NOW + timedelta(minutes=1)),)),
 ]

@@ -265,7 +265,7 @@ class TestInfeasible:
 
     def test_is_told_where_the_manager_makes_a_pool_by_itself(self):
         pools = pools_of(Pool(P4, 4))
-        enabled = Expansion(enabled=True, types=("ml.p5.*",), most_per_type=2, most=2)
+        enabled = Expansion(enabled=True, types=("ml.p5.*",), max_per_type=2, max_instances=2)
         assert "The manager makes one by itself" in admit(asking(HUGE), pools, enabled).warnings[0]
         for rules, count in ((Expansion(enabled=True, types=("ml.g5.*",)), 1), (enabled, 3)):
             assert "What would help: " in admit(asking(HUGE, count), pools, rules).warnings[0]
@@ -275,7 +275,7 @@ class TestInfeasible:
 
 
 class TestTypedJobsUnderExpansion:
-    ENABLED = Expansion(enabled=True, types=("ml.p5.*",), most_per_type=2, most=4)
+    ENABLED = Expansion(enabled=True, types=("ml.p5.*",), max_per_type=2, max_instances=4)
 
     def typed(self, count=1, kind=P5):
         return a_request(instance_type=kind, count=count)

@@ -18,17 +18,7 @@ from api_world import ALICE, ApiWorld
 from builders import G5, P5, ROLE, a_pool, a_request, pools_of
 from trainmaster.domain.policy.document import settings_document
 from trainmaster.domain.policy.settings import Budget, Policy, Share
-from trainmaster.handlers.models.settings import (
-    BudgetSettings,
-    ExpansionSettings,
-    LimitSettings,
-    PreemptionSettings,
-    RetriesSettings,
-    RetrySettings,
-    Settings,
-    SettingsInForce,
-    ShareSettings,
-)
+from trainmaster.handlers.models.settings import Settings, SettingsInForce
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "reference" / "settings.md").read_text()
 TWO_SHARES = {"shares": {"vision": {"nominal": {P5: 1}}, "text": {"lending": "lend", "weight": 2}}}
@@ -46,10 +36,10 @@ def test_a_queue_that_nobody_has_set_tells_its_defaults(world):
 
 
 def test_what_is_set_is_in_force_and_the_manager_is_woken(world):
-    reply = world.put("/settings", {**TWO_SHARES, "preemption": {"most": None}, "version": 0})
+    reply = world.put("/settings", {**TWO_SHARES, "preemption": {"maxPreemptions": None}, "version": 0})
     assert (reply.status, reply.body["version"]) == (200, 1)
     assert reply.body["shares"]["vision"]["nominal"] == {P5: 1}
-    assert reply.body["preemption"] == {**settings_document(Policy())["preemption"], "most": None}
+    assert reply.body["preemption"] == {**settings_document(Policy())["preemption"], "maxPreemptions": None}
     assert world.get("/settings").body == reply.body
     assert world.publisher.wakes == [0]
     assert world.memory.begin_pass().policy.shares["text"].weight == 2
@@ -76,10 +66,10 @@ def test_a_version_that_is_not_in_force_any_more_is_refused(world):
 
 def test_the_deployments_hold_goes_on_until_the_settings_say_another():
     world = ApiWorld(settings={"allowed_roles": (ROLE,)})
-    world.memory._policy = Policy(hold_for=timedelta(hours=5))
-    assert world.put("/settings", {"order": "fifo"}).body["holdForSeconds"] == 5 * 3600
-    assert world.put("/settings", {"holdForSeconds": 60}).body["holdForSeconds"] == 60
-    assert world.put("/settings", {}).body["holdForSeconds"] == 5 * 3600
+    world.memory._policy = Policy(reservation_timeout=timedelta(hours=5))
+    assert world.put("/settings", {"order": "fifo"}).body["reservationTimeoutSeconds"] == 5 * 3600
+    assert world.put("/settings", {"reservationTimeoutSeconds": 60}).body["reservationTimeoutSeconds"] == 60
+    assert world.put("/settings", {}).body["reservationTimeoutSeconds"] == 5 * 3600
 
 
 def test_pools_that_shares_name_may_be_lowered_and_the_next_settings_have_to_mend_it(world):
@@ -117,31 +107,31 @@ WRONG = [
     ({"usageHalfLifeSeconds": 0}, "usageHalfLifeSeconds"),
     ({"usageHalfLifeSeconds": None}, "usageHalfLifeSeconds"),
     ({"usageHalfLifeSeconds": 1e-9}, "usageHalfLifeSeconds"),
-    ({"holdForSeconds": 0}, "holdForSeconds"),
-    ({"holdForSeconds": 8 * 86_400}, "holdForSeconds"),
+    ({"reservationTimeoutSeconds": 0}, "reservationTimeoutSeconds"),
+    ({"reservationTimeoutSeconds": 8 * 86_400}, "reservationTimeoutSeconds"),
     ({"expansion": None}, "expansion"),
     ({"expansion": {"enabled": 1}}, "expansion.enabled"),
     ({"expansion": {"types": "ml.g5.*"}}, "expansion.types"),
     ({"expansion": {"types": ["ml.g55.*"]}}, "expansion.types[0]"),
-    ({"expansion": {"mostPerType": 17}}, "expansion.mostPerType"),
-    ({"expansion": {"most": -1}}, "expansion.most"),
-    ({"expansion": {"most": 8.5}}, "expansion.most"),
+    ({"expansion": {"maxPerType": 17}}, "expansion.maxPerType"),
+    ({"expansion": {"maxInstances": -1}}, "expansion.maxInstances"),
+    ({"expansion": {"maxInstances": 8.5}}, "expansion.maxInstances"),
     ({"expansion": {"dollarsPerHour": -1}}, "expansion.dollarsPerHour"),
     ({"expansion": {"choose": "largest"}}, "expansion.choose"),
     ({"expansion": {"utilisation": 0}}, "expansion.utilisation"),
     ({"expansion": {"utilisation": 1.5}}, "expansion.utilisation"),
     ({"expansion": {"retireAfterSeconds": 0}}, "expansion.retireAfterSeconds"),
     ({"expansion": {"retireAfter": 60}}, "expansion.retireAfter"),
-    ({"mostActions": 0}, "mostActions"),
+    ({"maxActions": 0}, "maxActions"),
     ({"preemption": None}, "preemption"),
     ({"preemption": {"minRuntime": 5}}, "preemption.minRuntime"),
     ({"preemption": {"minRuntimeSeconds": 20_000}}, "preemption.minRuntimeSeconds"),
-    ({"preemption": {"most": True}}, "preemption.most"),
-    ({"preemption": {"most": 10**30}}, "preemption.most"),
-    ({"limits": {"fewestPreemptions": -1}}, "limits.fewestPreemptions"),
+    ({"preemption": {"maxPreemptions": True}}, "preemption.maxPreemptions"),
+    ({"preemption": {"maxPreemptions": 10**30}}, "preemption.maxPreemptions"),
+    ({"limits": {"minMaxPreemptions": -1}}, "limits.minMaxPreemptions"),
     ({"retries": {"disk": {}}}, "retries.disk"),
-    ({"retries": {"spot": {"firstSeconds": 0}}}, "retries.spot.firstSeconds"),
-    ({"retries": {"spot": {"firstSeconds": 9_999}}}, "retries.spot.longestSeconds"),
+    ({"retries": {"spot": {"firstDelaySeconds": 0}}}, "retries.spot.firstDelaySeconds"),
+    ({"retries": {"spot": {"firstDelaySeconds": 9_999}}}, "retries.spot.maxDelaySeconds"),
     ({"shares": []}, "shares"),
     ({"shares": {"vision": None}}, "shares.vision"),
     ({"shares": {"vision": {"name": "vision"}}}, "shares.vision.name"),
@@ -251,23 +241,32 @@ def test_the_pages_example_is_taken():
 def test_the_api_takes_what_a_policy_has_and_nothing_else():
     default = settings_document(Policy(shares={"vision": Share(name="vision", budget=Budget())}))
     share, budget = default["shares"]["vision"], default["shares"]["vision"]["budget"]
-    assert members(Settings) == {*default, "version"}
-    assert members(PreemptionSettings) == set(default["preemption"])
-    assert members(ExpansionSettings) == set(default["expansion"])
-    assert members(LimitSettings) == set(default["limits"])
-    assert members(ShareSettings) == set(share)
-    assert members(BudgetSettings) == set(budget)
-    assert members(RetriesSettings) == set(default["retries"])
-    assert members(RetrySettings) == set(default["retries"]["spot"])
+    schema = Settings.model_json_schema()
+    assert members(Settings) == set(schema["properties"]) == {*default, "version"}
+    properties = {name: set(part["properties"]) for name, part in schema["$defs"].items() if "properties" in part}
+    assert properties == {
+        "PreemptionSettings": set(default["preemption"]),
+        "ExpansionSettings": set(default["expansion"]),
+        "ResizesSettings": set(default["resizes"]),
+        "LimitsSettings": set(default["limits"]),
+        "ShareSettings": set(share),
+        "BudgetSettings": set(budget),
+        "RetriesSettings": set(default["retries"]),
+        "RetrySettings": set(default["retries"]["spot"]),
+    }
 
 
 def test_the_page_names_every_setting_with_its_default():
     default = settings_document(Policy())
+    share = settings_document(Policy(shares={"vision": Share(name="vision", budget=Budget())}))["shares"]["vision"]
     tables = {
-        "Numbers are numbers": (default, members(Settings)),
-        "| member of `preemption` |": (default["preemption"], set(default["preemption"])),
+        "Numbers are numbers": (default, set(default)),
+        "## `preemption`": (default["preemption"], set(default["preemption"])),
         "## `expansion`": (default["expansion"], set(default["expansion"])),
-        "| member of `limits` |": (default["limits"], set(default["limits"])),
+        "## `limits`": (default["limits"], set(default["limits"])),
+        "## `resizes`": (default["resizes"], set(default["resizes"])),
+        "## `shares`": (share, set(share)),
+        "## `budget` of a share": (share["budget"], set(share["budget"])),
     }
     for after, (values, known) in tables.items():
         told = {name: cell for names, cell in rows(after) for name in names}
@@ -275,11 +274,9 @@ def test_the_page_names_every_setting_with_its_default():
         for name, cell in told.items():
             if re.fullmatch(r"\d+", cell):
                 assert values[name] == int(cell), name
-    share = {name for names, _ in rows("## A share") for name in names}
-    assert share == members(ShareSettings)
-    by_class = {name: cell for names, cell in rows("## `retries`") for name in names}
+    by_class = {name: cell for names, cell in rows("| class | `maxRetries` |") for name in names}
     assert {name: json.loads(cell) for name, cell in by_class.items()} == {
-        name: retry["most"] for name, retry in default["retries"].items()
+        name: retry["maxRetries"] for name, retry in default["retries"].items()
     }
 
 

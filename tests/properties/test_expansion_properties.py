@@ -49,7 +49,7 @@ rules = st.builds(
     Expansion,
     enabled=st.just(value=True),
     types=st.sampled_from([("ml.t*",), ("ml.t0.*", "ml.t3.large"), tuple(NAMES)]),
-    most_per_type=st.integers(0, 8),
+    max_per_type=st.integers(0, 8),
     most=st.integers(0, 12),
     dollars_per_hour=st.none() | st.sampled_from([0.0, 1.0, 5.5, 20.0]),
     choose=st.sampled_from(Choose),
@@ -152,7 +152,7 @@ def test_no_guard_rail_is_ever_exceeded(snapshot, passes):
     assert all(rails.allows(pool.instance_type) for pool in pools)
     assert sum(pool.cap for pool in pools) <= rails.most
     by_type = total({pool.instance_type: pool.cap} for pool in pools)
-    assert all(cap <= rails.most_per_type for cap in by_type.values())
+    assert all(cap <= rails.max_per_type for cap in by_type.values())
     if rails.dollars_per_hour is not None:
         assert all(catalogue.of_pool(pool).price for pool in pools)
         assert sum(pool.cap * catalogue.of_pool(pool).price for pool in pools) <= rails.dollars_per_hour + CENT

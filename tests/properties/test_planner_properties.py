@@ -88,7 +88,7 @@ def free_in(snapshot):
 
 def coming_in(snapshot):
     """What stopping jobs bring, as long as anybody still waits for them."""
-    limit = snapshot.policy.hold_for
+    limit = snapshot.policy.reservation_timeout
     coming = total(j.units for j in snapshot.active if j.stopping and j.attempt.stop_asked_at + limit > NOW)
     return {name: count for name, count in coming.items() if name in snapshot.pools}
 
@@ -192,4 +192,4 @@ def test_every_pool_that_a_start_takes_from_is_one_that_the_job_named(snapshot):
 def test_waiting_for_a_release_ends(snapshot):
     for wait in plan_of(snapshot).waits:
         if isinstance(wait.reason, WaitsForRelease | Preempts):
-            assert NOW < wait.reason.until <= NOW + snapshot.policy.hold_for + timedelta(seconds=1)
+            assert NOW < wait.reason.until <= NOW + snapshot.policy.reservation_timeout + timedelta(seconds=1)

@@ -92,7 +92,7 @@ def lent_out(draw):
         left -= nominal
         shares[name] = Share(name=name, nominal={"a": nominal}, lending=draw(st.sampled_from(tuple(Lending)[1:])))
     shares[DEFAULT_SHARE] = Share(name=DEFAULT_SHARE)
-    policy = Policy(shares=shares, preemption=UNPROTECTED, most_actions=500, patience=PATIENT)
+    policy = Policy(shares=shares, preemption=UNPROTECTED, max_actions=500, patience=PATIENT)
     active, waiting, free = [], [], cap
     while free:
         count = draw(st.integers(1, free))
@@ -208,7 +208,7 @@ def test_idle_units_go_to_borrowers_by_weight(cap, weights, shuffler):
         pass_number=1,
         pools={"a": a_pool("a", cap)},
         waiting=tuple(sorted(waiting, key=lambda job: job.order)),
-        policy=Policy(shares=shares, most_actions=500, patience=PATIENT),
+        policy=Policy(shares=shares, max_actions=500, patience=PATIENT),
     )
     held = after(snapshot, plan_of(snapshot))
     parts = {f"s{i}": (held.get(f"s{i}", Counter())["a"], weight) for i, weight in enumerate(weights)}

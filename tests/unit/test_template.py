@@ -17,6 +17,8 @@ from trainmaster import bootstrap
 from trainmaster.adapters.eventbridge import SOURCE as SOURCE_OF_RESIZES
 from trainmaster.bootstrap import Settings
 from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.policy.declaration import members_of
+from trainmaster.domain.policy.settings import Policy
 from trainmaster.handlers.api.openapi import OPERATIONS
 from trainmaster.handlers.manager import consume
 from trainmaster.images.domain.endpoint import Limits
@@ -115,12 +117,26 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         "TRAINMASTER_ROLE_MAPPING": PARAMETERS["RoleMapping"]["Default"],
         "TRAINMASTER_CHECK_PASS_ROLE": PARAMETERS["CheckPassRole"]["Default"],
         "TRAINMASTER_ALLOW_NON_PREEMPTIBLE": PARAMETERS["AllowNonPreemptible"]["Default"],
-        "TRAINMASTER_HOLD_SECONDS": str(PARAMETERS["HoldSeconds"]["Default"]),
+        "TRAINMASTER_RESERVATION_TIMEOUT_SECONDS": str(PARAMETERS["ReservationTimeoutSeconds"]["Default"]),
         "TRAINMASTER_LEARN_INSTANCE_TYPES": PARAMETERS["LearnInstanceTypes"]["Default"],
     }
     settings = bootstrap.Settings.from_env(environ)
-    assert (settings.check_pass_role, settings.hold_seconds, settings.learn_instance_types) == (True, 3600, True)
+    assert (settings.check_pass_role, settings.reservation_timeout_seconds, settings.learn_instance_types) == (
+        True,
+        3600,
+        True,
+    )
     assert re.fullmatch(PARAMETERS["Pools"]["AllowedPattern"], environ["TRAINMASTER_POOLS"])
+
+
+def test_parameters_that_are_settings_have_their_default_and_bounds():
+    mirrors = {member.name[0].upper() + member.name[1:]: member for member in members_of(Policy)}
+    assert mirrors.keys() & PARAMETERS.keys() == {"ReservationTimeoutSeconds"}
+    for name in mirrors.keys() & PARAMETERS.keys():
+        parameter, member = PARAMETERS[name], mirrors[name]
+        assert parameter["Default"] == member.default().total_seconds()
+        assert parameter["MaxValue"] == member.setting.maximum
+        assert member.setting.allows(parameter["MinValue"])
 
 
 @pytest.mark.parametrize("name", VARIABLES)

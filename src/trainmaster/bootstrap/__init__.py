@@ -114,7 +114,7 @@ class Application:
             self._table,
             default_pools=parse_pools(self.settings.pools),
             parameter=self.settings.pools,
-            policy=Policy(hold_for=timedelta(seconds=self.settings.hold_seconds)),
+            policy=Policy(reservation_timeout=timedelta(seconds=self.settings.reservation_timeout_seconds)),
             caps=caps_of(self.settings.limits, self.clock.now),
         )
 

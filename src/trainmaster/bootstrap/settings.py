@@ -12,10 +12,13 @@ from typing import Any
 
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.policy.declaration import members_of
+from trainmaster.domain.policy.settings import Policy
 from trainmaster.images.domain.endpoint import Limits
 from trainmaster.images.domain.limits import limits_of
 
 PREFIX = "TRAINMASTER_"
+_TIMEOUT = next(member for member in members_of(Policy) if member.field.name == "reservation_timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Settings:
         role_mapping: JSON object, caller ARN pattern to list of role ARN patterns.
         check_pass_role: whether IAM is asked if the caller may pass the role.
         allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
-        hold_seconds: how long freed capacity is kept for the job that it was freed for.
+        reservation_timeout_seconds: the setting `reservationTimeoutSeconds` until PUT /settings changes it.
         learn_instance_types: whether the manager asks EC2, Service Quotas and the price list once a day.
         image_queue_url: the SQS queue of image requests; "" where the deployment has no image jobs, as the next two.
         image_dead_letter_queue_url: where image requests go that cannot be read, and those of jobs that have failed.
@@ -50,7 +53,7 @@ class Settings:
     role_mapping: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     check_pass_role: bool = False
     allow_non_preemptible: bool = True
-    hold_seconds: int = 3600
+    reservation_timeout_seconds: int = 3600
     learn_instance_types: bool = False
     image_queue_url: str = ""
     image_dead_letter_queue_url: str = ""
@@ -114,8 +117,8 @@ def _mapping(text: str) -> dict[str, tuple[str, ...]]:
 
 def _seconds(text: str) -> int:
     seconds = int(text)
-    if not 0 < seconds <= 7 * 86_400:
-        raise ValueError(f"{seconds} is not a number of seconds from 1 to a week")
+    if not _TIMEOUT.setting.allows(seconds):
+        raise ValueError(f"{seconds} is out of range: give {_TIMEOUT.wanted()}")
     return seconds
 
 
@@ -147,7 +150,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "ROLE_MAPPING": _mapping,
     "CHECK_PASS_ROLE": _switch,
     "ALLOW_NON_PREEMPTIBLE": _switch,
-    "HOLD_SECONDS": _seconds,
+    "RESERVATION_TIMEOUT_SECONDS": _seconds,
     "LEARN_INSTANCE_TYPES": _switch,
     "IMAGE_QUEUE_URL": str,
     "IMAGE_DEAD_LETTER_QUEUE_URL": str,

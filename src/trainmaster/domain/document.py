@@ -23,7 +23,7 @@ _NAME = "name"
 def document(value: Any, *, sparse: bool = False) -> Document:
     """The document of a dataclass's values; a sparse one leaves out what has its default value."""
     return {
-        member: _written(getattr(value, each.name), sparse=sparse)
+        member: written(getattr(value, each.name), sparse=sparse)
         for member, each, _ in _members(value.__class__)
         if not (sparse and _is_default(each, getattr(value, each.name)))
     }
@@ -67,13 +67,14 @@ def _is_default(each: Field[Any], value: Any) -> bool:
     return each.default is not MISSING and bool(value == each.default)
 
 
-def _written(value: Any, *, sparse: bool) -> Any:
+def written(value: Any, *, sparse: bool = False) -> Any:
+    """Return a value as the document has it."""
     if is_dataclass(value):
         return document(value, sparse=sparse)
     if isinstance(value, Mapping):
-        return {str(key): _without_name(_written(each, sparse=sparse), key) for key, each in value.items()}
+        return {str(key): _without_name(written(each, sparse=sparse), key) for key, each in value.items()}
     if isinstance(value, tuple):
-        return [_written(each, sparse=sparse) for each in value]
+        return [written(each, sparse=sparse) for each in value]
     if isinstance(value, timedelta):
         seconds = value.total_seconds()
         return int(seconds) if seconds.is_integer() else seconds

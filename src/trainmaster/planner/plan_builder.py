@@ -272,14 +272,14 @@ class PlanBuilder:
 
     def actions_left(self) -> int:
         """Return how many more actions the policy allows this pass."""
-        return self.snapshot.policy.most_actions - self.actions
+        return self.snapshot.policy.max_actions - self.actions
 
     def limit_reached(self) -> bool:
         """Return True if this pass has made as many actions as the policy allows."""
         return self.actions_left() <= 0
 
     def _hold_until(self) -> datetime:
-        return self.now + self.snapshot.policy.hold_for
+        return self.now + self.snapshot.policy.reservation_timeout
 
 
 def backing_off(job: Job, now: datetime) -> bool:

@@ -28,7 +28,7 @@ def test_settings_are_shown_as_set_takes_them(world: FakeApi, run: Terminal) -> 
     assert run("settings").stdout.splitlines() == [
         "order=backfill",
         "preemption.minRuntimeSeconds=0",
-        "preemption.most=null",
+        "preemption.maxPreemptions=null",
         f"shares.vision.nominal.{P5}=2",
         "shares.vision.lending=lend",
         "shares.vision.lends={}",
@@ -44,7 +44,7 @@ def test_single_settings_leave_the_others_as_they_are(world: FakeApi, run: Termi
     assert result.exit_code == 0
     assert sent(world) == {
         "order": "fifo",
-        "preemption": {"minRuntimeSeconds": 600, "most": None},
+        "preemption": {"minRuntimeSeconds": 600, "maxPreemptions": None},
         "shares": {"vision": {**SHARE, "lends": {P5: 1}}},
         "version": 4,
     }
@@ -86,8 +86,12 @@ def test_what_others_change_meanwhile_is_kept(world: FakeApi, run: Terminal) -> 
         world.settings = {**world.settings, "order": "fair", "version": 5}
 
     world.on_set_settings = somebody_else
-    assert run("settings", "set", "preemption.most=3").exit_code == 0
-    assert (world.settings["order"], world.settings["preemption"]["most"], world.settings["version"]) == ("fair", 3, 6)
+    assert run("settings", "set", "preemption.maxPreemptions=3").exit_code == 0
+    assert (world.settings["order"], world.settings["preemption"]["maxPreemptions"], world.settings["version"]) == (
+        "fair",
+        3,
+        6,
+    )
 
 
 def test_where_others_never_stop_it_is_given_up(world: FakeApi, run: Terminal) -> None:
@@ -97,7 +101,7 @@ def test_where_others_never_stop_it_is_given_up(world: FakeApi, run: Terminal) -
 
 
 def test_unset_goes_back_to_the_default(world: FakeApi, run: Terminal) -> None:
-    assert run("settings", "unset", "preemption.most", "shares.vision").exit_code == 0
+    assert run("settings", "unset", "preemption.maxPreemptions", "shares.vision").exit_code == 0
     assert sent(world)["preemption"] == {"minRuntimeSeconds": 0}
     assert sent(world)["shares"] == {}
     assert run("settings", "unset", "shares.speech").exit_code == 2
@@ -126,7 +130,7 @@ def test_the_schema_checks_settings_files(run: Terminal) -> None:
     Draft202012Validator.check_schema(schema)
     page = (Path(__file__).parents[3] / "docs" / "reference" / "settings.md").read_text()
     validator.validate(json.loads(page.split("```json\n")[1].split("```")[0]))
-    for wrong in ({"ordre": "fifo"}, {"shares": {"a": {"weight": -1}}}, {"preemption": {"most": True}}):
+    for wrong in ({"ordre": "fifo"}, {"shares": {"a": {"weight": -1}}}, {"preemption": {"maxPreemptions": True}}):
         assert not validator.is_valid(wrong)
 
 
@@ -137,8 +141,8 @@ def test_the_schema_checks_settings_files(run: Terminal) -> None:
     ("path", "steps"),
     [
         ("order", ["order"]),
-        ("preemption.most", ["preemption", "most"]),
-        ("retries.spot.firstSeconds", ["retries", "spot", "firstSeconds"]),
+        ("preemption.maxPreemptions", ["preemption", "maxPreemptions"]),
+        ("retries.spot.firstDelaySeconds", ["retries", "spot", "firstDelaySeconds"]),
         ("shares", ["shares"]),
         ("shares.vision", ["shares", "vision"]),
         ("shares.a.b", ["shares", "a.b"]),
@@ -147,7 +151,7 @@ def test_the_schema_checks_settings_files(run: Terminal) -> None:
         ("shares.a.b.budget.gpuHours", ["shares", "a.b", "budget", "gpuHours"]),
         (f"shares.a.nominal.{P5}", ["shares", "a", "nominal", P5]),
         ("shares.a.nominal", ["shares", "a", "nominal"]),
-        (f"shares.a.b.mostPerUser.{P5}", ["shares", "a.b", "mostPerUser", P5]),
+        (f"shares.a.b.maxPerUser.{P5}", ["shares", "a.b", "maxPerUser", P5]),
     ],
 )
 def test_a_path_is_read_along_the_members_that_settings_have(path: str, steps: list[str]) -> None:

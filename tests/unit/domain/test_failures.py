@@ -111,7 +111,7 @@ class TestBounds:
         assert (job.state, job.failure) == (JobState.FAILED, SAID[CAPACITY])
 
     def test_the_queues_rule_sets_bound_and_wait(self):
-        rule = Retry(most=2, first=timedelta(seconds=10), longest=timedelta(seconds=15))
+        rule = Retry(max_retries=2, first_delay=timedelta(seconds=10), max_delay=timedelta(seconds=15))
         job = failing(a_running_job(), ALGORITHM, algorithm=rule)
         assert job.retry_at == at(10)
         job = failing(run_again(job), ALGORITHM, algorithm=rule)

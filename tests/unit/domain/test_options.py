@@ -87,7 +87,7 @@ class TestReading:
     def test_wishes_are_those_of_the_tags(self) -> None:
         assert read().wishes == PreemptionOverrides()
         wishes = read(min_runtime="1h", cooldown="2h", preemption_delay="3h", max_preemptions="4").wishes
-        assert wishes == PreemptionOverrides(min_runtime=hours(1), cooldown=hours(2), delay=hours(3), most=4)
+        assert wishes == PreemptionOverrides(min_runtime=hours(1), cooldown=hours(2), delay=hours(3), max_preemptions=4)
 
     @pytest.mark.parametrize(
         ("text", "seconds"),
@@ -218,14 +218,14 @@ class TestLimits:
         ],
     )
     def test_what_the_queue_grants(self, name: str, granted: str, asked: str, said: str) -> None:
-        policy = Policy(limits=Limits(fewest_preemptions=3), preemption=Preemption(delay=timedelta(seconds=90)))
+        policy = Policy(limits=Limits(min_max_preemptions=3), preemption=Preemption(delay=timedelta(seconds=90)))
         assert beyond(policy, **{name: granted}) == []
         ((field, _, hint),) = beyond(policy, **{name: asked})
         assert (field, said in hint.replace("Give ", "")) == ("Tags[0].Value", True)
 
     def test_what_is_not_asked_for_breaks_no_limit(self) -> None:
         strict = Policy(
-            limits=Limits(timedelta(0), timedelta(0), fewest_preemptions=50), preemption=Preemption(delay=hours(9))
+            limits=Limits(timedelta(0), timedelta(0), min_max_preemptions=50), preemption=Preemption(delay=hours(9))
         )
         assert beyond(strict) == []
         assert all("0s" in hint for _, _, hint in beyond(strict, min_runtime="1", cooldown="1"))

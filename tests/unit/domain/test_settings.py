@@ -61,12 +61,12 @@ def test_settings_that_make_sense_have_no_problem(policy):
 
 def test_what_a_document_does_not_say_is_as_by_default_at_every_depth():
     assert policy_of({}) == Policy()
-    said = policy_of({"preemption": {"cooldownSeconds": 1}, "retries": {"service": {"firstSeconds": 5}}})
+    said = policy_of({"preemption": {"cooldownSeconds": 1}, "retries": {"service": {"firstDelaySeconds": 5}}})
     assert said.preemption == replace(Preemption(), cooldown=timedelta(seconds=1))
-    service = replace(default_retries()[FailureClass.SERVICE], first=timedelta(seconds=5))
+    service = replace(default_retries()[FailureClass.SERVICE], first_delay=timedelta(seconds=5))
     assert said.retries == {**default_retries(), FailureClass.SERVICE: service}
-    deployed = Policy(hold_for=timedelta(hours=7))
-    assert policy_of({"order": "backfill"}, deployed).hold_for == timedelta(hours=7)
+    deployed = Policy(reservation_timeout=timedelta(hours=7))
+    assert policy_of({"order": "backfill"}, deployed).reservation_timeout == timedelta(hours=7)
 
 
 def test_shares_are_those_that_a_document_names():
@@ -78,17 +78,17 @@ def test_shares_are_those_that_a_document_names():
 def test_only_what_differs_is_written():
     assert differences(Policy(), Policy()) == {}
     share = Share(name="vision", nominal={b.P5: 2}, budget=Budget(gpu_hours=10.5))
-    policy = Policy(reservations=3, shares={"vision": share}, preemption=Preemption(most=None))
+    policy = Policy(reservations=3, shares={"vision": share}, preemption=Preemption(max_preemptions=None))
     assert differences(policy, Policy()) == {
         "reservations": 3,
-        "preemption": {"most": None},
+        "preemption": {"maxPreemptions": None},
         "shares": {"vision": {"nominal": {b.P5: 2}, "budget": {"gpuHours": 10.5}}},
     }
 
 
 def test_whole_seconds_are_whole_numbers():
     assert document(Preemption(timedelta(seconds=90), timedelta(milliseconds=1500)))["minRuntimeSeconds"] == 90
-    assert json.dumps(document(Retry(first=timedelta(seconds=0.5)))["firstSeconds"]) == "0.5"
+    assert json.dumps(document(Retry(first_delay=timedelta(seconds=0.5)))["firstDelaySeconds"]) == "0.5"
     assert member_name("usage_half_life", seconds=True) == "usageHalfLifeSeconds"
     assert member_name("type_") == "type"
 
@@ -126,8 +126,8 @@ WRONG = [
     ("patienceSeconds", of(patience=-SECOND)),
     ("patienceSeconds", of(patience=timedelta(days=4_000))),
     ("usageHalfLifeSeconds", of(usage_half_life=timedelta(0))),
-    ("holdForSeconds", of(hold_for=timedelta(0))),
-    ("holdForSeconds", of(hold_for=timedelta(days=8))),
+    ("reservationTimeoutSeconds", of(reservation_timeout=timedelta(0))),
+    ("reservationTimeoutSeconds", of(reservation_timeout=timedelta(days=8))),
     ("cpuWeight", of(cpu_weight=-0.1)),
     ("cpuWeight", of(cpu_weight=1.01)),
     ("cpuWeight", of(cpu_weight=math.nan)),
@@ -138,10 +138,10 @@ WRONG = [
     ("expansion.types[0]", of(expansion=Expansion(types=("ml.g?.2xlarge",)))),
     ("expansion.types[0]", of(expansion=Expansion(types=("",)))),
     ("expansion.types", of(expansion=Expansion(types=("*",) * 101))),
-    ("expansion.mostPerType", of(expansion=Expansion(most_per_type=-1))),
-    ("expansion.mostPerType", of(expansion=Expansion(most_per_type=True))),
-    ("expansion.mostPerType", of(expansion=Expansion(most_per_type=17, most=16))),
-    ("expansion.most", of(expansion=Expansion(most=-1))),
+    ("expansion.maxPerType", of(expansion=Expansion(max_per_type=-1))),
+    ("expansion.maxPerType", of(expansion=Expansion(max_per_type=True))),
+    ("expansion.maxPerType", of(expansion=Expansion(max_per_type=17, max_instances=16))),
+    ("expansion.maxInstances", of(expansion=Expansion(max_instances=-1))),
     ("expansion.dollarsPerHour", of(expansion=Expansion(dollars_per_hour=-0.01))),
     ("expansion.dollarsPerHour", of(expansion=Expansion(dollars_per_hour=math.inf))),
     ("expansion.utilisation", of(expansion=Expansion(utilisation=0))),
@@ -149,20 +149,20 @@ WRONG = [
     ("expansion.utilisation", of(expansion=Expansion(utilisation=math.nan))),
     ("expansion.retireAfterSeconds", of(expansion=Expansion(retire_after=timedelta(0)))),
     ("expansion.retireAfterSeconds", of(expansion=Expansion(retire_after=timedelta(days=4_000)))),
-    ("mostActions", of(most_actions=0)),
-    ("mostActions", of(most_actions=501)),
+    ("maxActions", of(max_actions=0)),
+    ("maxActions", of(max_actions=501)),
     ("preemption.minRuntimeSeconds", of(preemption=Preemption(min_runtime=-SECOND))),
     ("preemption.minRuntimeSeconds", of(preemption=Preemption(min_runtime=timedelta(hours=5)))),
     ("preemption.cooldownSeconds", of(preemption=Preemption(cooldown=timedelta(hours=5)))),
     ("preemption.delaySeconds", of(preemption=Preemption(delay=-SECOND))),
-    ("preemption.most", of(preemption=Preemption(most=-1))),
-    ("limits.longestMinRuntimeSeconds", of(limits=Limits(longest_min_runtime=-SECOND))),
-    ("limits.longestCooldownSeconds", of(limits=Limits(longest_cooldown=timedelta(days=9_999)))),
-    ("limits.fewestPreemptions", of(limits=Limits(fewest_preemptions=-1))),
-    ("retries.spot.most", of(retries={FailureClass.SPOT: Retry(most=-1)})),
-    ("retries.spot.firstSeconds", of(retries={FailureClass.SPOT: Retry(first=timedelta(0))})),
-    ("retries.spot.longestSeconds", of(retries={FailureClass.SPOT: Retry(longest=-SECOND)})),
-    ("retries.spot.longestSeconds", of(retries={FailureClass.SPOT: Retry(longest=SECOND)})),
+    ("preemption.maxPreemptions", of(preemption=Preemption(max_preemptions=-1))),
+    ("limits.maxMinRuntimeSeconds", of(limits=Limits(max_min_runtime=-SECOND))),
+    ("limits.maxCooldownSeconds", of(limits=Limits(max_cooldown=timedelta(days=9_999)))),
+    ("limits.minMaxPreemptions", of(limits=Limits(min_max_preemptions=-1))),
+    ("retries.spot.maxRetries", of(retries={FailureClass.SPOT: Retry(max_retries=-1)})),
+    ("retries.spot.firstDelaySeconds", of(retries={FailureClass.SPOT: Retry(first_delay=timedelta(0))})),
+    ("retries.spot.maxDelaySeconds", of(retries={FailureClass.SPOT: Retry(max_delay=-SECOND)})),
+    ("retries.spot.maxDelaySeconds", of(retries={FailureClass.SPOT: Retry(max_delay=SECOND)})),
     ("shares.a b", of(shares={"a b": Share(name="a b")})),
     ("shares", of(shares={f"s{n}": Share(name=f"s{n}") for n in range(201)})),
     ("shares.vision.nominal.ml.none", shared(nominal={"ml.none": 1})),
@@ -176,8 +176,8 @@ WRONG = [
     ("shares.vision.borrows.ml.p5.48xlarge", shared(borrows={b.P5: -1})),
     ("shares.vision.borrows.ml.p5.48xlarge", shared(borrows={b.P5: 1}, lending=Lending.LEND)),
     ("shares.vision.borrows.ml.p5.48xlarge", shared(borrows={b.P5: 0}, lending=Lending.RESERVE)),
-    ("shares.vision.most.ml.p5.48xlarge", shared(most={b.P5: -1})),
-    ("shares.vision.mostPerUser.ml.none", shared(most_per_user={"ml.none": 1})),
+    ("shares.vision.max.ml.p5.48xlarge", shared(max={b.P5: -1})),
+    ("shares.vision.maxPerUser.ml.none", shared(max_per_user={"ml.none": 1})),
     ("shares.vision.weight", shared(weight=-0.5)),
     ("shares.vision.weight", shared(weight=math.nan)),
     ("shares.vision.weight", shared(weight=math.inf)),

@@ -185,12 +185,12 @@ def checkout(tmp_path):
 
 
 def test_parameters_are_the_local_ones_for_this_machine_with_the_changes(checkout):
-    parameters = local_parameters(checkout, {"HoldSeconds": "60"})
+    parameters = local_parameters(checkout, {"ReservationTimeoutSeconds": "60"})
     assert parameters == {
         "Runtime": f"python3.{sys.version_info.minor}",
         "Architecture": checkout.architecture,
         "Pools": "ml.p5.48xlarge=2",
-        "HoldSeconds": "60",
+        "ReservationTimeoutSeconds": "60",
     }
     assert as_arguments({"B": "2", "A": "x=1"}) == ["--parameter-overrides", "A=x=1", "B=2"]
 

@@ -225,11 +225,11 @@ PODS_ONLY = only("ml.pod*")
 @pytest.mark.parametrize(
     ("expansion", "quotas", "cap"),
     [
-        (replace(PODS_ONLY, most_per_type=3), {}, 3),
-        (replace(PODS_ONLY, most_per_type=50, most=4), {}, 4),
-        (replace(PODS_ONLY, most_per_type=50, dollars_per_hour=0.01), {}, 5),
+        (replace(PODS_ONLY, max_per_type=3), {}, 3),
+        (replace(PODS_ONLY, max_per_type=50, max_instances=4), {}, 4),
+        (replace(PODS_ONLY, max_per_type=50, dollars_per_hour=0.01), {}, 5),
         (PODS_ONLY, {POD2: 6}, 6),
-        (replace(PODS_ONLY, most_per_type=7, most=50), {POD2: 60}, 7),
+        (replace(PODS_ONLY, max_per_type=7, max_instances=50), {POD2: 60}, 7),
     ],
     ids=["per type", "in all", "dollars", "quota", "several"],
 )
@@ -277,15 +277,15 @@ def test_a_type_that_people_drain_is_not_made_beside_their_pool():
 
 
 def test_a_pool_that_could_not_hold_the_largest_job_is_not_made_at_all():
-    result = plan_expansion(queue(*pod2_jobs(1, instances=4), expansion=replace(only(POD2), most_per_type=3)), b.NOW)
+    result = plan_expansion(queue(*pod2_jobs(1, instances=4), expansion=replace(only(POD2), max_per_type=3)), b.NOW)
     assert result == ExpansionPlan(
-        (), {"j00": f"4 x {POD2} would be beyond the most instances of a type, 3 (expansion.mostPerType)"}
+        (), {"j00": f"4 x {POD2} would be beyond the maximum instances of a type, 3 (expansion.maxPerType)"}
     )
 
 
 def test_the_reason_is_that_of_a_type_that_the_settings_allow():
     refused = plan_expansion(queue(*pod2_jobs(1, instances=9), expansion=only(POD3)), b.NOW).refused
-    assert refused == {"j00": f"9 x {POD3} would be beyond the most instances of a type, 8 (expansion.mostPerType)"}
+    assert refused == {"j00": f"9 x {POD3} would be beyond the maximum instances of a type, 8 (expansion.maxPerType)"}
     none = plan_expansion(queue(*pod2_jobs(1), expansion=only(POD1)), b.NOW).refused
     assert none == {"j00": f"the settings do not allow {POD2} (expansion.types)"}
 
@@ -298,7 +298,7 @@ def test_where_the_best_type_has_no_room_the_next_is_taken():
 
 def test_every_demand_gets_something_before_any_gets_much():
     jobs = [*pod2_jobs(20), asking("last", seconds=99, **TASK3)]
-    snapshot = queue(*jobs, expansion=replace(PODS_ONLY, most=5))
+    snapshot = queue(*jobs, expansion=replace(PODS_ONLY, max_instances=5))
     assert made(plan_expansion(snapshot, b.NOW)) == {POD2: 4, POD3: 1}
 
 
@@ -309,7 +309,7 @@ def test_the_reason_is_told_with_the_job():
         "vcpus=2,memory_gib=0.5",
         9,
         0,
-        f"9 x {POD2} would be beyond the most instances of a type, 8 (expansion.mostPerType)",
+        f"9 x {POD2} would be beyond the maximum instances of a type, 8 (expansion.maxPerType)",
     )
 
 
@@ -342,7 +342,7 @@ class Walked(dict[str, Pool]):
 def test_what_is_asked_of_every_type_for_every_demand_goes_through_all_pools_but_once(drained):
     theirs = [Pool(f"p{number:02}", 9, type_=POD2, draining=drained) for number in range(20)]
     pools = Walked({pool.name: pool for pool in (*theirs, a_made_pool(POD1, 2, made_for="x"))})
-    making = ManagedPools(replace(ON, most=4), pools, replace(PODS, quotas={POD2: 2, POD3: 2}))
+    making = ManagedPools(replace(ON, max_instances=4), pools, replace(PODS, quotas={POD2: 2, POD3: 2}))
     kind, before = PODS.learned[POD2], pools.times
     for count in range(3, 30):
         assert making.refusal(kind, count, "")
@@ -446,7 +446,7 @@ def test_of_jobs_that_ask_for_the_same_those_count_that_could_start(share):
 
 
 def test_jobs_that_ask_for_the_same_but_list_other_types_are_told_apart():
-    share = Share(name="vision", most={POD2: 1})
+    share = Share(name="vision", max={POD2: 1})
     listed = Demand(({POD3: 2},), ours=True, resources=Resources(vcpus=2, memory_gib=0.5), instances=2, listed=1)
     snapshot = under(share, asking("v1", 2, **TASK2), b.a_job("v2", entry_time=b.at(1), demand=listed))
     result = plan_expansion(resolve(snapshot), b.NOW)
@@ -455,7 +455,7 @@ def test_jobs_that_ask_for_the_same_but_list_other_types_are_told_apart():
 
 def test_the_guard_rails_are_left_to_whom_the_rules_let_start():
     snapshot = under(KEEPS_TO_ITSELF, asking("v1", 2, **TASK3), asking("j2", seconds=1, **TASK2))
-    snapshot = replace(snapshot, policy=replace(snapshot.policy, expansion=replace(PODS_ONLY, most=2)))
+    snapshot = replace(snapshot, policy=replace(snapshot.policy, expansion=replace(PODS_ONLY, max_instances=2)))
     assert made(plan_expansion(snapshot, b.NOW)) == {POD2: 1}
 
 
@@ -470,7 +470,7 @@ def test_of_a_group_no_more_count_than_may_run_at_once():
 
 
 def test_of_a_user_no_more_counts_than_the_share_lets_one_have_of_the_pool():
-    share = Share(name="vision", most_per_user={POD2: 3})
+    share = Share(name="vision", max_per_user={POD2: 3})
     there = a_made_pool(cap=1)
     jobs = [replace(asking(f"v{number}", seconds=number, **TASK2), submitted_by="ada") for number in range(9)]
     mine = replace(running("r", POD2), share="vision", submitted_by="ada")
@@ -528,7 +528,7 @@ def test_jobs_that_peoples_pools_can_hold_make_nothing_grow():
 def test_something_for_each_infeasible_demand_goes_before_growth():
     active = (running("r1", POD2, 4),)
     jobs = [*pod2_jobs(9), asking("new", seconds=99, **TASK3)]
-    snapshot = queue(*jobs, pools=(a_made_pool(cap=4),), active=active, expansion=replace(PODS_ONLY, most=6))
+    snapshot = queue(*jobs, pools=(a_made_pool(cap=4),), active=active, expansion=replace(PODS_ONLY, max_instances=6))
     result = plan_expansion(snapshot, b.NOW)
     assert [*made(result).items()] == [(POD3, 1), (POD2, 5)]
 
@@ -545,7 +545,10 @@ def smaller(decisions: ExpansionPlan) -> dict[str, tuple[int, tuple[str, ...]]]:
 def test_a_mostly_idle_pool_gives_way_to_a_demand_that_a_guard_rail_would_stop():
     active = (running("r1", POD2),)
     snapshot = queue(
-        asking("new", 3, **TASK3), pools=(a_made_pool(cap=4),), active=active, expansion=replace(PODS_ONLY, most=4)
+        asking("new", 3, **TASK3),
+        pools=(a_made_pool(cap=4),),
+        active=active,
+        expansion=replace(PODS_ONLY, max_instances=4),
     )
     result = plan_expansion(snapshot, b.NOW)
     assert (made(result), smaller(result)) == ({POD3: 3}, {POD2: (1, ("new",))})
@@ -561,22 +564,22 @@ def test_it_keeps_what_is_used_waited_for_or_kept_for_a_job():
         *waiting,
         pools=(a_made_pool(cap=4), Pool(POD1, 1)),
         active=(running("r1", POD2),),
-        expansion=replace(ON, most=4),
+        expansion=replace(ON, max_instances=4),
     )
     result = plan_expansion(snapshot, b.NOW)
     assert (made(result), smaller(result)) == ({}, {})
-    assert "the most instances in all, 4" in result.refused["new"]
+    assert "the maximum instances in all, 4" in result.refused["new"]
 
 
 def test_of_several_as_few_give_as_possible_first_who_has_most():
     pools = (a_made_pool(cap=5), a_made_pool(POD1, 2, made_for="small ones"))
-    snapshot = queue(asking("new", 2, **TASK3), pools=pools, expansion=replace(PODS_ONLY, most=7))
+    snapshot = queue(asking("new", 2, **TASK3), pools=pools, expansion=replace(PODS_ONLY, max_instances=7))
     assert smaller(plan_expansion(snapshot, b.NOW)) == {POD2: (0, ("new",))}
 
 
 def test_one_that_is_being_drained_gives_too_and_one_that_a_share_names_does_not():
     drained = a_made_pool(cap=4, draining=True)
-    snapshot = queue(asking("new", 2, **TASK3), pools=(drained,), expansion=replace(PODS_ONLY, most=4))
+    snapshot = queue(asking("new", 2, **TASK3), pools=(drained,), expansion=replace(PODS_ONLY, max_instances=4))
     assert smaller(plan_expansion(snapshot, b.NOW)) == {POD2: (0, ("new",))}
     share = Share(name="vision", nominal={POD2: 1})
     claimed = replace(snapshot, policy=replace(snapshot.policy, shares={"vision": share}))
@@ -593,7 +596,7 @@ def test_another_type_is_taken_before_any_pool_gives():
 
 def test_a_pool_that_was_made_for_one_demand_in_a_pass_gives_nothing_to_the_next():
     jobs = [*pod2_jobs(1, instances=3), asking("new", 2, 9, **TASK3)]
-    snapshot = queue(*jobs, pools=(a_made_pool(cap=1),), expansion=replace(PODS_ONLY, most=4))
+    snapshot = queue(*jobs, pools=(a_made_pool(cap=1),), expansion=replace(PODS_ONLY, max_instances=4))
     result = plan_expansion(snapshot, b.NOW)
     assert (made(result), smaller(result), [*result.refused]) == ({POD2: 3}, {}, ["new"])
 
@@ -641,7 +644,7 @@ def test_what_a_job_that_names_the_pool_itself_could_take_is_given_neither_back_
     assert smaller(plan_expansion(snapshot, late)) == ({name: (cap, ())} if cap < 9 else {})
     assert [start.job.name for start in schedule(snapshot, late, random.Random(1)).starts] == ["j"]
     infeasible = asking("new", 9 - cap + 2, 9, **TASK3)
-    rails = replace(PODS_ONLY, most=9)
+    rails = replace(PODS_ONLY, max_instances=9)
     contended = queue(naming("j", *demand), infeasible, pools=(*theirs, made_pool), active=active, expansion=rails)
     assert "j" in [start.job.name for start in schedule(contended, b.NOW, random.Random(1)).starts]
 
@@ -733,7 +736,7 @@ def test_a_second_pass_over_what_a_first_has_made_changes_nothing():
 
 
 def test_what_a_pool_that_goes_leaves_within_the_guard_rails_is_used_in_the_same_pass():
-    snapshot = queue(asking("task3", **TASK3), pools=(a_made_pool(cap=2),), expansion=replace(ON, most=2))
+    snapshot = queue(asking("task3", **TASK3), pools=(a_made_pool(cap=2),), expansion=replace(ON, max_instances=2))
     found = plan_expansion(snapshot, b.NOW + IDLE)
     assert (made(found), gone(found)) == ({POD3: 1}, [POD2])
     assert plan_expansion(with_changes(snapshot, found.decisions), b.NOW + IDLE) == ExpansionPlan()

@@ -264,7 +264,7 @@ class TestLongQueues:
     def test_roughly_shares_stay_within_their_bounds(self):
         shares = {
             "speech": Share(name="speech", nominal={P5: 6}, lending=Lending.RESERVE),
-            "vision": Share(name="vision", nominal={P5: 2}, borrows={P5: 1}, most_per_user={P5: 2}),
+            "vision": Share(name="vision", nominal={P5: 2}, borrows={P5: 1}, max_per_user={P5: 2}),
         }
         jobs = [
             a_job(f"v{n:04}", share="vision", submitted_by=f"user{n % 2}", max_runtime=HOUR, entry_time=at(n))

@@ -52,7 +52,7 @@ def test_a_long_queue_of_them_is_told_roughly():
 
 
 def test_the_pool_that_the_manager_will_make_is_foreseen():
-    rules = Expansion(enabled=True, types=(P5,), most_per_type=1, most=1)
+    rules = Expansion(enabled=True, types=(P5,), max_per_type=1, max_instances=1)
     policy = Policy(expansion=rules)
     waiting = [asking("huge", HUGE), asking("later", HUGE, entry_time=at(1))]
     assert starts(*waiting, policy=policy) == {"huge": NOW, "later": NOW + HOUR}
@@ -60,7 +60,7 @@ def test_the_pool_that_the_manager_will_make_is_foreseen():
 
 @pytest.mark.parametrize("made", [True, False])
 def test_two_that_share_a_pool_that_there_is_not_yet_are_told_together(made):
-    policy = Policy(expansion=Expansion(enabled=made, types=(P5,), most_per_type=1, most=1))
+    policy = Policy(expansion=Expansion(enabled=made, types=(P5,), max_per_type=1, max_instances=1))
     waiting = (asking("huge", HUGE), asking("later", HUGE, entry_time=at(1)))
     snapshot = Snapshot(pass_number=1, pools=pools_of(a_pool(G5, 1)), waiting=waiting, policy=policy)
     found = estimate(snapshot, NOW, random.Random(1), schedule, frozenset({"later"}))

@@ -60,11 +60,11 @@ def test_a_job_starts_where_its_requests_fit_beside_what_runs():
 def test_w19_a_pass_starts_many_image_jobs_of_which_four_count_as_much_as_one_training_job():
     """They ask nothing of SageMaker."""
     waiting = [an_image_job(f"image{number}", 1) for number in range(9)]
-    queue = a_queue(waiting=waiting, caps={"ships": 20}, policy=Policy(most_actions=2))
+    queue = a_queue(waiting=waiting, caps={"ships": 20}, policy=Policy(max_actions=2))
     assert len(plan_of(queue).starts) == 2 * IMAGE_STARTS
     assert reason_of(queue, "image8") == NextPass()
     training = [b.a_job(f"job{number}") for number in range(2)]
-    queue = a_queue(waiting=[*waiting[:5], *training], caps={"ships": 20}, policy=Policy(most_actions=2))
+    queue = a_queue(waiting=[*waiting[:5], *training], caps={"ships": 20}, policy=Policy(max_actions=2))
     assert len(plan_of(queue).starts) == 5 + 1
 
 
@@ -311,7 +311,7 @@ def test_what_a_share_reserves_of_an_endpoint_nobody_else_has_however_idle_it_is
 
 
 @pytest.mark.parametrize(
-    "bound", [{"most": {SHIPS: 3}}, {"most_per_user": {SHIPS: 3}}, {"nominal": {SHIPS: 1}, "borrows": {SHIPS: 2}}]
+    "bound", [{"max": {SHIPS: 3}}, {"max_per_user": {SHIPS: 3}}, {"nominal": {SHIPS: 1}, "borrows": {SHIPS: 2}}]
 )
 def test_a_share_that_is_bounded_at_an_endpoint_holds_no_more_and_a_larger_image_all_of_that(bound):
     policy = Policy(shares={"team": Share(name="team", **bound)})

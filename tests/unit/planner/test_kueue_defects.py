@@ -208,7 +208,7 @@ def test_kueue_14122_own_jobs_that_step_aside_entitle_to_the_rest():
 
 def test_kueue_6861_nobody_is_preempted_a_hundred_times():
     """There is a count, a limit on it, and then protection, said in words to whoever waits for it."""
-    rules = Preemption(cooldown=timedelta(0), most=3)
+    rules = Preemption(cooldown=timedelta(0), max_preemptions=3)
     play = a_play(1, Policy(preemption=rules))
     play.submit(job("long", checkpointed=True), seconds=3_000)
     for index in range(6):

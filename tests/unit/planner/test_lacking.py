@@ -20,7 +20,7 @@ from trainmaster.domain.times import clock
 from trainmaster.planner.schedule import schedule
 
 A, B, C = (Pool(name, 4, vcpus=cpus, memory_gib=8.0) for name, cpus in (("a", 4), ("b", 8), ("c", 16)))
-LONGEST = Retry().longest.total_seconds()
+LONGEST = Retry().max_delay.total_seconds()
 
 
 def by_resources(name="job1", count=1, **fields):
@@ -134,7 +134,7 @@ class TestWhatOthersMet:
 
     def test_counts_as_long_as_the_settings_have_jobs_back_off(self):
         other = replace(refused(by_resources("other"), ("a", 0)), retry_at=at(99_999))
-        policy = Policy(retries={FailureClass.CAPACITY: Retry(most=None, longest=timedelta(seconds=100))})
+        policy = Policy(retries={FailureClass.CAPACITY: Retry(max_retries=None, max_delay=timedelta(seconds=100))})
         assert where(by_resources(), seconds=99, others=[other], policy=policy) == "b"
         assert where(by_resources(), seconds=100, others=[other], policy=policy) == "a"
 

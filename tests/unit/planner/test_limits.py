@@ -55,7 +55,7 @@ def running(name="old", **fields):
 
 
 class TestUsers:
-    policy = a_policy(most_per_user={P5: 3})
+    policy = a_policy(max_per_user={P5: 3})
 
     def test_a_user_has_no_more_of_a_pool_than_one_user_may_have(self):
         limits = limits_of(self.policy, active=[running(units={P5: 2})])

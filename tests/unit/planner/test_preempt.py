@@ -227,21 +227,21 @@ def test_the_longer_of_the_two_binds():
 
 
 def test_a_jobs_own_wishes_go_before_the_queues_rules():
-    rules = Preemption(min_runtime=10 * MINUTE, most=1)
+    rules = Preemption(min_runtime=10 * MINUTE, max_preemptions=1)
     eager = running("eager", ago=60, wishes=PreemptionOverrides(min_runtime=timedelta(0)))
     assert protected_until(eager, rules, 0, NOW) is None
     wary = running("wary", ago=60, wishes=PreemptionOverrides(min_runtime=20 * MINUTE))
     assert protected_until(wary, rules, 0, NOW) == at(1_140)
-    hardy = resumed(running("hardy", wishes=PreemptionOverrides(most=2)))
-    assert protected_until(hardy, Preemption(most=1), 0, NOW) is None
+    hardy = resumed(running("hardy", wishes=PreemptionOverrides(max_preemptions=2)))
+    assert protected_until(hardy, Preemption(max_preemptions=1), 0, NOW) is None
 
 
 def test_after_the_most_preemptions_a_job_is_protected_for_good_but_never_killed():
     twice = resumed(running("twice"), times=2)
-    choice = candidates(twice, rules=Preemption(most=2)).victims(newcomer(), {P5: 1})
+    choice = candidates(twice, rules=Preemption(max_preemptions=2)).victims(newcomer(), {P5: 1})
     assert (names(choice), [job.name for job in choice.protected], choice.until) == ([], ["twice"], None)
-    assert names(candidates(twice, rules=Preemption(most=3)).victims(newcomer(), {P5: 1})) == ["twice"]
-    assert names(candidates(twice, rules=Preemption(most=None)).victims(newcomer(), {P5: 1})) == ["twice"]
+    assert names(candidates(twice, rules=Preemption(max_preemptions=3)).victims(newcomer(), {P5: 1})) == ["twice"]
+    assert names(candidates(twice, rules=Preemption(max_preemptions=None)).victims(newcomer(), {P5: 1})) == ["twice"]
 
 
 def test_an_attempt_that_is_not_at_work_yet_is_protected_as_long_as_its_start_is_expected_to_take():
@@ -266,7 +266,7 @@ def test_whom_the_rules_protect_is_told_where_they_alone_are_in_the_way():
 
 
 def test_who_is_protected_for_a_time_is_told_before_who_is_for_good():
-    rules = Preemption(min_runtime=10 * MINUTE, most=1)
+    rules = Preemption(min_runtime=10 * MINUTE, max_preemptions=1)
     good, young = resumed(running("good", ago=9_000)), running("young", priority=1, ago=300)
     found = candidates(good, young, rules=rules)
     assert found.victims(newcomer(), {P5: 1}).until == at(300)
@@ -278,7 +278,7 @@ def test_who_is_protected_for_a_time_is_told_before_who_is_for_good():
 
 
 def test_whether_a_job_that_starts_now_could_be_put_aside_by_then():
-    found = candidates(rules=Preemption(min_runtime=10 * MINUTE, cooldown=30 * MINUTE, most=2))
+    found = candidates(rules=Preemption(min_runtime=10 * MINUTE, cooldown=30 * MINUTE, max_preemptions=2))
     assert found.preemptible_by(a_job("a"), at(600))
     assert not found.preemptible_by(a_job("a"), at(599))
     assert not found.preemptible_by(a_job("a", preemptible=False), at(9_000))

@@ -240,7 +240,7 @@ def test_two_newcomers_have_one_job_give_once_for_both():
 
 def test_a_decision_names_at_most_eighty_jobs():
     many = [running(f"job-{n:03}", 2, elastic(most=2)) for n in range(100)]
-    made = plan(*many, newcomer(90), cap=200, most_actions=500)
+    made = plan(*many, newcomer(90), cap=200, max_actions=500)
     assert [len(p.shrinks) for p in made.preemptions] == [80, 10]
 
 
@@ -404,7 +404,7 @@ def test_a_job_that_starts_stops_or_changes_its_size_does_not_grow():
 
 
 def test_what_one_pass_may_do_bounds_growth_too():
-    assert len(plan(running("a", 1), running("b", 1, elastic(most=2)), most_actions=1).resizes) == 1
+    assert len(plan(running("a", 1), running("b", 1, elastic(most=2)), max_actions=1).resizes) == 1
 
 
 def test_nobody_grows_where_resizes_are_off():

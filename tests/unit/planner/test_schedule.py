@@ -368,7 +368,7 @@ def test_foreign_jobs_count_against_the_cap():
 
 def test_a_pass_does_at_most_what_the_policy_allows():
     jobs = [a_job(f"j{i}", entry_time=at(i)) for i in range(4)]
-    made = plan(waiting=jobs, pools=pools_of(a_pool(cap=4)), policy=Policy(most_actions=3))
+    made = plan(waiting=jobs, pools=pools_of(a_pool(cap=4)), policy=Policy(max_actions=3))
     assert started(made) == ["j0", "j1", "j2"]
     assert reason(made, "j3") == NextPass()
 

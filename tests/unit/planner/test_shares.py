@@ -133,9 +133,9 @@ class TestEntitlements:
             (a_share(nominal=4, lending=Lending.LEND, lends={P5: 1}), 3, Bound(4, "own units")),
             (a_share(nominal=4, lends={P5: 9}), 0, None),
             (a_share(nominal=4, borrows={P5: 2}), 0, Bound(6, "borrow limit")),
-            (a_share(nominal=4, borrows={P5: 2}, most={P5: 5}), 0, Bound(5, "cap")),
+            (a_share(nominal=4, borrows={P5: 2}, max={P5: 5}), 0, Bound(5, "cap")),
             (a_share(nominal=4, borrows={G5: 2}), 0, None),
-            (a_share(nominal=4, lending=Lending.RESERVE, most={P5: 2}), 2, Bound(2, "cap")),
+            (a_share(nominal=4, lending=Lending.RESERVE, max={P5: 2}), 2, Bound(2, "cap")),
         ],
     )
     def test_what_is_kept_from_others_and_how_far_a_share_may_go(self, share, kept, bound):
@@ -158,17 +158,17 @@ class TestRefusal:
     def test_a_borrower_stops_at_its_limit_and_at_its_cap(self):
         shares = shares_of(a_share(nominal=1, borrows={P5: 2}), active=[old("a", "vision", 3)])
         assert shares.refusal(new("b"), {P5: 1}) == ShareFull("vision", P5, 3, "borrow limit")
-        shares = shares_of(a_share(nominal=1, most={P5: 3}), active=[old("a", "vision", 3)])
+        shares = shares_of(a_share(nominal=1, max={P5: 3}), active=[old("a", "vision", 3)])
         assert shares.refusal(new("b"), {P5: 1}) == ShareFull("vision", P5, 3, "cap")
 
     def test_units_that_are_being_given_back_count_until_they_are_back(self):
         stopping = a_preempting_job("a", share="vision", units={P5: 3})
-        shares = shares_of(a_share(nominal=1, most={P5: 3}), active=[stopping])
+        shares = shares_of(a_share(nominal=1, max={P5: 3}), active=[stopping])
         assert shares.refusal(new("b"), {P5: 1}) == ShareFull("vision", P5, 3, "cap")
         assert shares.excess(new("b"), {P5: 1}) == {}
 
     def test_what_was_taken_counts_once_and_not_for_whom_it_was_taken(self):
-        shares = shares_of(a_share(nominal=1, most={P5: 3}))
+        shares = shares_of(a_share(nominal=1, max={P5: 3}))
         shares.take(new("a"), {P5: 1})
         shares.take(new("a"), {P5: 2})
         assert shares.refusal(new("b"), {P5: 1}) is None
@@ -183,7 +183,7 @@ class TestRefusal:
 
     def test_held_units_count_for_equals_but_yield_to_better_jobs_of_the_share(self):
         holder = replace(new("holder", count=3), hold=a_hold({P5: 3}))
-        shares = shares_of(a_share(nominal=1, most={P5: 3}), waiting=[holder])
+        shares = shares_of(a_share(nominal=1, max={P5: 3}), waiting=[holder])
         assert shares.refusal(new("equal"), {P5: 1}) == ShareFull("vision", P5, 3, "cap")
         assert shares.refusal(new("better", priority=1), {P5: 1}) is None
         assert shares.refusal(holder, {P5: 3}) is None
@@ -291,7 +291,7 @@ class TestMayTake:
         tired = replace(
             old("tired", "speech", 4),
             past=(replace(old("x", "x").attempt, outcome=Outcome.PREEMPTED),),
-            wishes=PreemptionOverrides(most=1),
+            wishes=PreemptionOverrides(max_preemptions=1),
         )
         held = [tired, old("other", "speech", 1, priority=5)]
         shares = shares_of(self.owner, self.borrower, active=held)

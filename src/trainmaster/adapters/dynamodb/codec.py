@@ -104,7 +104,7 @@ def _rules(job: Job) -> dict[str, Any]:
     entry, wishes = job.entry_time, job.wishes
     spans = (wishes.min_runtime, wishes.cooldown, wishes.delay)
     return {
-        "wishes": [*map(span_seconds, spans), wishes.most] if wishes != _NO_WISHES else None,
+        "wishes": [*map(span_seconds, spans), wishes.max_preemptions] if wishes != _NO_WISHES else None,
         "notBefore": since(entry, job.not_before),
         "deadline": since(entry, job.deadline),
         "after": list(job.after) or None,
@@ -159,7 +159,7 @@ def _asks_of(value: Sequence[Any] | None) -> dict[str, Any]:
 def _read_wishes(value: list[Any], _name: str, _entry: datetime) -> PreemptionOverrides:
     *spans, most = value
     min_runtime, cooldown, delay = map(optional_span, spans)
-    return PreemptionOverrides(min_runtime=min_runtime, cooldown=cooldown, delay=delay, most=most)
+    return PreemptionOverrides(min_runtime=min_runtime, cooldown=cooldown, delay=delay, max_preemptions=most)
 
 
 def _read_elastic(value: Mapping[str, Any], _name: str, _entry: datetime) -> Elastic:

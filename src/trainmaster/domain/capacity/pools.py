@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from trainmaster.domain.capacity.units import Kind, PlanWindow, Pool
+from trainmaster.domain.capacity.units import LARGEST_CAP, Kind, PlanWindow, Pool
 from trainmaster.domain.requests.fields import Problem, shown
 from trainmaster.images.domain.endpoint import is_endpoint_pool
 
-LARGEST_CAP = 1_000_000
 MAX_ACCELERATORS = 1_024
 MAX_VCPUS = 100_000
 MAX_GIB = 1_000_000

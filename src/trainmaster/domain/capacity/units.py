@@ -17,6 +17,8 @@ from trainmaster.domain.capacity.resources import Resources
 from trainmaster.images.domain.endpoint import is_endpoint_pool
 
 Units = Mapping[str, int]
+LARGEST_CAP = 1_000_000
+"""Largest cap of a pool, and largest number of its units in any setting."""
 """Instances by pool name; concurrent requests in a pool of kind `ENDPOINT`."""
 
 

@@ -1,7 +1,6 @@
-"""The settings that a queue decides by: order, reservations, preemption, shares, budgets, retries.
+"""Settings of a queue: one declaration each, with its default, bounds and documentation.
 
-Values only, each with the default that a queue has before anybody sets anything. It must not decide: deciding is
-`planner/`; whether settings make sense is `policy_problems`.
+The API model, the JSON schema, the reference page and the checks of `problems` derive from the declarations.
 """
 
 from __future__ import annotations
@@ -11,21 +10,51 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Self
+from typing import Annotated, Final, Self
 
-from trainmaster.domain.capacity.units import Units
+from trainmaster.domain.capacity.units import LARGEST_CAP, Units
+from trainmaster.domain.policy.declaration import LARGEST_COUNT, Setting
 
 DEFAULT_SHARE = "default"
-"""The share of jobs without a `trainmaster:share` tag; it owns what no other share does."""
+"""The share of jobs without a `trainmaster:share` tag; it owns the units that no other share owns."""
+TEN_YEARS: Final = timedelta(days=3_653).total_seconds()
+"""Longest duration of a setting, in seconds."""
+MAX_RESERVATION: Final = timedelta(days=7).total_seconds()
+MAX_RESERVATIONS = 100
+MAX_ACTIONS = 500
+"""Each start and each preemption calls SageMaker, and a Lambda function ends after 15 minutes."""
+MAX_SHARES = 200
+"""All settings are one row of the table, which holds at most 400 KB."""
+MAX_ROLES = 100
+MAX_PATTERNS = 100
+
+
+def _span(doc: str) -> Setting:
+    """Return the declaration of a duration that may be 0."""
+    return Setting(doc, maximum=TEN_YEARS)
+
+
+def _period(doc: str, default: str = "", maximum: float = TEN_YEARS) -> Setting:
+    """Return the declaration of a duration that must be longer than 0."""
+    return Setting(doc, maximum=maximum, above_minimum=True, default=default)
+
+
+def _count(doc: str, default: str = "") -> Setting:
+    return Setting(doc, maximum=LARGEST_COUNT, default=default)
+
+
+def _size(doc: str) -> Setting:
+    """Return the declaration of a number of instances, or of such numbers by pool."""
+    return Setting(doc, maximum=LARGEST_CAP)
 
 
 class Order(StrEnum):
-    """How jobs of equal priority are ordered; the strategies are in `planner/orders`.
+    """Order of jobs of equal priority; the strategies are in `planner/orders`.
 
-    fifo: first in, first out; nobody passes an equal that waits for the same pool.
-    backfill: EASY; later jobs pass where they delay none of the first blocked ones (Lifka, 1995).
-    least-attained-service: those that have received least run, by discrete levels (Tiresias, NSDI 2019).
-    fair: jobs of the share that uses least of what it is due go first, then as `backfill`.
+    fifo: first in, first out; no job passes an equal that waits for the same pool.
+    backfill: EASY backfill; later jobs pass if they delay none of the first blocked ones (Lifka, 1995).
+    least-attained-service: jobs with the least service run first, by discrete levels (Tiresias, NSDI 2019).
+    fair: jobs of the share with the least usage of its entitlement go first, then as `backfill`.
     """
 
     FIFO = "fifo"
@@ -45,7 +74,7 @@ class Order(StrEnum):
 
 
 class Placement(StrEnum):
-    """How the queue chooses among pools that could all hold a job (Liu et al. 2022, section 3.2, and `best-fit`).
+    """Choice among pools that could all hold a job (Liu et al. 2022, section 3.2, and `best-fit`).
 
     best-fit: the pool whose instances fit the job best, then the fullest, so that large holes stay large.
     """
@@ -59,7 +88,7 @@ class Placement(StrEnum):
 
 
 class Choose(StrEnum):
-    """Which of the types that cover a demand the manager makes a pool of."""
+    """Choice among the instance types that cover a demand, for a managed pool."""
 
     SMALLEST = "smallest"
     CHEAPEST = "cheapest"
@@ -67,79 +96,91 @@ class Choose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """Whether, and how far, the manager makes pools for demands that no pool could ever hold (Liu et al. 2022, 3.3).
+    """Whether, and how far, the manager creates pools for jobs that no other pool could hold (Liu et al. 2022, 3.3)."""
 
-    Attributes:
-        enabled: off until somebody says otherwise: pools cost money while they are used.
-        types: the types that it may use, as names with `*`; empty for all that are known.
-        most_per_type: most instances of one type in pools that it made.
-        most: most instances in all pools that it made.
-        dollars_per_hour: most that all of them together may cost an hour; None for no bound. Types without a known
-            price are not used where there is one.
-        choose: which of the types that would do.
-        utilisation: target use of what it made, `f` of equation 10.
-        retire_after: a pool that it made is removed once nobody has used it for so long.
-    """
-
-    enabled: bool = False
-    types: tuple[str, ...] = ()
-    most_per_type: int = 8
-    most: int = 16
-    dollars_per_hour: float | None = None
-    choose: Choose = Choose.CHEAPEST
-    utilisation: float = 0.8
-    retire_after: timedelta = timedelta(minutes=30)
+    enabled: Annotated[bool, Setting("Whether the manager creates pools; what runs in them costs money.")] = False
+    types: Annotated[
+        tuple[str, ...],
+        Setting(
+            "Instance types that it may use, as names with `*`, each of which matches a known type; empty for all.",
+            max_items=MAX_PATTERNS,
+            example=("ml.g5.*", "ml.g6.*"),
+        ),
+    ] = ()
+    max_per_type: Annotated[
+        int, _size("Maximum instances of one type in managed pools; not more than `maxInstances`.")
+    ] = 8
+    max_instances: Annotated[int, _size("Maximum instances in all managed pools.")] = 16
+    dollars_per_hour: Annotated[
+        float | None,
+        Setting(
+            "Maximum cost per hour of all managed pools while all are in use, on demand; null for no limit. "
+            "With a limit, types without a known price are not used."
+        ),
+    ] = None
+    choose: Annotated[Choose, Setting("Which of the suitable types to use.")] = Choose.CHEAPEST
+    utilisation: Annotated[
+        float,
+        Setting(
+            "Target utilization of managed pools, `f` in equation 10 of the article.", maximum=1, above_minimum=True
+        ),
+    ] = 0.8
+    retire_after: Annotated[
+        timedelta,
+        _period("Idle time after which the manager removes a managed pool, or gives back idle units of one in use."),
+    ] = timedelta(minutes=30)
 
     def allows(self, instance_type: str) -> bool:
-        """Whether the manager may use this type; `*` stands for any characters, every other one for itself."""
+        """Return whether the manager may use this type; `*` matches any text, every other character itself."""
         globs = (".*".join(map(re.escape, pattern.split("*"))) for pattern in self.types)
         return not self.types or any(re.fullmatch(glob, instance_type) for glob in globs)
 
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """What keeps preemption from thrashing; a job may ask for other values within `Limits`.
+    """Protection against thrashing; a job may request other values within `limits`."""
 
-    Attributes:
-        min_runtime: an attempt is not preempted before it has worked this long (Slurm, `PreemptExemptTime`).
-        cooldown: nor a resumed one before it has worked this long, where that is longer.
-        delay: a job preempts nobody before it has waited this long (YuniKorn, `preemption.delay`).
-        most: preemptions after which a job is protected (never killed); None for no bound.
-    """
-
-    min_runtime: timedelta = timedelta(0)
-    cooldown: timedelta = timedelta(minutes=10)
-    delay: timedelta = timedelta(0)
-    most: int | None = 100
+    min_runtime: Annotated[
+        timedelta, _span("Minimum time that an attempt works before it can be preempted (Slurm, `PreemptExemptTime`).")
+    ] = timedelta(0)
+    cooldown: Annotated[timedelta, _span("The same for a resumed attempt, if longer.")] = timedelta(minutes=10)
+    delay: Annotated[
+        timedelta, _span("Minimum wait before a job can preempt others (YuniKorn, `preemption.delay`).")
+    ] = timedelta(0)
+    max_preemptions: Annotated[
+        int | None, _count("Number of preemptions after which a job is protected, never killed; null for no limit.")
+    ] = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptionOverrides:
-    """Preemption rules that a job asks for instead of the queue's; None for the queue's (see `Preemption`)."""
+    """Preemption rules that a job requests instead of the queue's; None for the queue's (see `Preemption`)."""
 
     min_runtime: timedelta | None = None
     cooldown: timedelta | None = None
     delay: timedelta | None = None
-    most: int | None = None
+    max_preemptions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far jobs may ask for other preemption rules than the queue's.
+    """How far jobs may request other preemption rules than the queue's."""
 
-    Attributes:
-        longest_min_runtime: for `trainmaster:min-runtime`.
-        longest_cooldown: for `trainmaster:cooldown`.
-        fewest_preemptions: for `trainmaster:max-preemptions`.
-    """
-
-    longest_min_runtime: timedelta = timedelta(hours=4)
-    longest_cooldown: timedelta = timedelta(hours=4)
-    fewest_preemptions: int = 1
+    max_min_runtime: Annotated[
+        timedelta,
+        _span(
+            "Maximum of the tags `trainmaster:min-runtime` and `trainmaster:graceful-shutdown-timeout`, and of "
+            "`preemption.minRuntimeSeconds`."
+        ),
+    ] = timedelta(hours=4)
+    max_cooldown: Annotated[
+        timedelta, _span("Maximum of the tag `trainmaster:cooldown`, and of `preemption.cooldownSeconds`.")
+    ] = timedelta(hours=4)
+    min_max_preemptions: Annotated[int, _count("Minimum of the tag `trainmaster:max-preemptions`.")] = 1
 
 
 class Lending(StrEnum):
-    """What a share does with units that it does not use (AWS Batch quota shares, "resource sharing")."""
+    """Use of the units that a share does not use itself (AWS Batch quota shares, "resource sharing")."""
 
     RESERVE = "reserve"
     LEND = "lend"
@@ -147,7 +188,7 @@ class Lending(StrEnum):
 
 
 class WhenSpent(StrEnum):
-    """What happens to jobs of a share whose budget is spent."""
+    """Treatment of the jobs of a share whose budget is spent."""
 
     WAIT = "wait"
     REFUSE = "refuse"
@@ -155,56 +196,61 @@ class WhenSpent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a share may use in each period; None for no bound. Periods follow each other from 1970 on.
+    """What a share may use in each period, counted from 1970-01-01 UTC; at least one of the two bounds."""
 
-    Attributes:
-        gpu_hours: accelerators times hours.
-        dollars: by the pools' prices.
-        period: length of a period.
-        when_spent: whether new jobs are refused at the door, or wait for the next period.
-    """
-
-    gpu_hours: float | None = None
-    dollars: float | None = None
-    period: timedelta = timedelta(days=30)
-    when_spent: WhenSpent = WhenSpent.WAIT
+    gpu_hours: Annotated[float | None, Setting("Maximum accelerators times hours; null for no limit.")] = None
+    dollars: Annotated[float | None, Setting("Maximum cost, by the prices of the pools; null for no limit.")] = None
+    period: Annotated[timedelta, _period("Length of a period.")] = timedelta(days=30)
+    when_spent: Annotated[WhenSpent, Setting("Whether new jobs then wait for the next period, or are refused.")] = (
+        WhenSpent.WAIT
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """A team's claim on pools. Units by pool name.
-
-    Attributes:
-        nominal: units that are its own.
-        lending: whether it lends what is idle, and whether it borrows.
-        lends: most units that it lends of each pool; all its own where a pool is absent.
-        borrows: most units beyond its own that it borrows of each pool; unlimited where a pool is absent.
-        weight: its part among borrowers; usage counts divided by it.
-        most: most units that its jobs hold at once, in all.
-        most_per_user: the same for each of its users.
-        roles: caller ARN patterns (with `*`) that may submit to it; empty for everybody.
-        prefers: pools that its jobs are started in first, best first, where they name none themselves.
-    """
+    """A team's claim on pools, in instances by pool name."""
 
     name: str
-    nominal: Units = field(default_factory=dict)
-    lending: Lending = Lending.LEND_AND_BORROW
-    lends: Units = field(default_factory=dict)
-    borrows: Units = field(default_factory=dict)
-    weight: float = 1.0
-    most: Units = field(default_factory=dict)
-    most_per_user: Units = field(default_factory=dict)
-    budget: Budget | None = None
-    roles: tuple[str, ...] = ()
-    prefers: tuple[str, ...] = ()
+    nominal: Annotated[Units, _size("Own quota: instances of each pool; over all shares, at most the pool's cap.")] = (
+        field(default_factory=dict)
+    )
+    lending: Annotated[
+        Lending, Setting("Whether it lends the idle instances of its quota, and whether it borrows.")
+    ] = Lending.LEND_AND_BORROW
+    lends: Annotated[
+        Units, _size("Maximum of its own quota that it lends; all of it if a pool is absent; not with `reserve`.")
+    ] = field(default_factory=dict)
+    borrows: Annotated[
+        Units,
+        _size(
+            "Maximum beyond its own quota that it borrows; no limit if a pool is absent; only with `lend-and-borrow`."
+        ),
+    ] = field(default_factory=dict)
+    weight: Annotated[float, Setting("Weight among borrowers, by which its usage is divided; 0: it borrows last.")] = (
+        1.0
+    )
+    max: Annotated[Units, _size("Maximum instances that its jobs hold at the same time.")] = field(default_factory=dict)
+    max_per_user: Annotated[Units, _size("The same for each of its users.")] = field(default_factory=dict)
+    budget: Annotated[Budget | None, Setting("Budget for each period; null for none.")] = None
+    roles: Annotated[
+        tuple[str, ...],
+        Setting(
+            "Callers that may submit to it, as ARN patterns with `*`; empty for all callers.",
+            max_items=MAX_ROLES,
+            example=("arn:aws:sts::111122223333:assumed-role/vision-*",),
+        ),
+    ] = ()
+    prefers: Annotated[
+        tuple[str, ...],
+        Setting(
+            "Pools in which its jobs that request resources start first, in order of preference, if they name none.",
+            example=("ml.g6.12xlarge", "ml.g5.12xlarge"),
+        ),
+    ] = ()
 
 
 class FailureClass(StrEnum):
-    """Why an attempt failed, as far as trying again is concerned.
-
-    capacity: no instances (`CapacityError`, `ResourceLimitExceeded`). service: SageMaker's own fault
-    (`InternalServerError`). spot: interrupted and not resumed in time. algorithm: the user's code.
-    """
+    """Why an attempt failed, as far as retries are concerned."""
 
     CAPACITY = "capacity"
     SERVICE = "service"
@@ -212,80 +258,110 @@ class FailureClass(StrEnum):
     ALGORITHM = "algorithm"
 
 
+_FAILURES: Final[Mapping[str, str]] = {
+    FailureClass.CAPACITY: "No instances (`CapacityError`, `ResourceLimitExceeded`); no limit by default.",
+    FailureClass.SERVICE: "Error of SageMaker itself (`InternalServerError`); 3 retries by default.",
+    FailureClass.SPOT: "Interrupted, and not resumed in time; no limit by default.",
+    FailureClass.ALGORITHM: "Error of the user's code; no retry by default.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How failures of one class are tried again.
+    """Retries after failures of one class; members that a class omits take the default values of that class."""
 
-    Attributes:
-        most: failures of the class after which the job fails; None for no bound.
-        first: wait before the first new try; doubled each time.
-        longest: the wait is never longer.
-    """
-
-    most: int | None = 0
-    first: timedelta = timedelta(seconds=60)
-    longest: timedelta = timedelta(minutes=16)
+    max_retries: Annotated[
+        int | None, _count("Failures of the class after which the job fails; null for no limit.", "of the class")
+    ] = 0
+    first_delay: Annotated[timedelta, _period("Wait before the first retry; doubled each time.")] = timedelta(minutes=1)
+    max_delay: Annotated[timedelta, _period("Maximum wait before a retry; not less than the first.")] = timedelta(
+        minutes=16
+    )
 
 
 def default_retries() -> Mapping[FailureClass, Retry]:
-    """Missing capacity is waited for, SageMaker's own faults are tried again, the user's code is not."""
+    """Return the default of `Policy.retries`: no limit for missing capacity, none for the user's own code."""
     return {
-        FailureClass.CAPACITY: Retry(most=None),
-        FailureClass.SERVICE: Retry(most=3),
-        FailureClass.SPOT: Retry(most=None),
-        FailureClass.ALGORITHM: Retry(most=0),
+        FailureClass.CAPACITY: Retry(max_retries=None),
+        FailureClass.SERVICE: Retry(max_retries=3),
+        FailureClass.SPOT: Retry(max_retries=None),
+        FailureClass.ALGORITHM: Retry(max_retries=0),
     }
 
 
 @dataclass(frozen=True, slots=True)
 class Resizes:
-    """How far the queue resizes elastic jobs by itself.
+    """How far the queue resizes elastic jobs by itself."""
 
-    Attributes:
-        enabled: whether elastic jobs grow and shrink; without it they start, and stay, with their least size.
-        shrink_equals: whether a job that waits has running ones of its own priority shrink back to their least size.
-        payback: a growth has to be expected to bring so many times the work that it costs.
-    """
-
-    enabled: bool = True
-    shrink_equals: bool = False
-    payback: float = 2.0
+    enabled: Annotated[
+        bool, Setting("Whether elastic jobs grow and shrink; if not, they start with their minimum size and keep it.")
+    ] = True
+    shrink_equals: Annotated[
+        bool, Setting("Whether a waiting job can shrink running jobs of its own priority to their minimum size.")
+    ] = False
+    payback: Annotated[
+        float, Setting("How many times the work that its pause costs a growth must be expected to bring; 0 for always.")
+    ] = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Settings of the queue that a pass obeys.
+    """All settings of a queue but its pools."""
 
-    Attributes:
-        order: among jobs of equal priority.
-        reservations: how many of the first blocked jobs of a pool are reserved for (Flux, `reservation-depth`).
-        patience: a job that has waited longer goes first within its priority and is reserved for, in any order.
-        preemption: what keeps preemption from thrashing.
-        limits: how far jobs may ask for other rules.
-        shares: by name; a share that is not here has nothing of its own.
-        usage_half_life: after this long, past usage counts half (Slurm, `PriorityDecayHalfLife`).
-        retries: by class of failure.
-        hold_for: how long freed capacity is kept for the job that it was freed for.
-        placement: how the queue chooses among pools that could all hold a job.
-        cpu_weight: what CPUs count against accelerators in `smooth-weighted-round-robin`, from 0 to 1 (`alpha` of
-            equation 6).
-        expansion: whether the manager makes pools for what no pool can hold.
-        resizes: how far elastic jobs are resized.
-        most_actions: most starts and preemptions of one pass, so that a Lambda call ends in time; several starts of
-            image jobs count as one (`planner.deciding`).
-    """
-
-    order: Order = Order.BACKFILL
-    reservations: int = 1
-    patience: timedelta = timedelta(days=28)
-    preemption: Preemption = field(default_factory=Preemption)
-    limits: Limits = field(default_factory=Limits)
-    shares: Mapping[str, Share] = field(default_factory=dict)
-    usage_half_life: timedelta = timedelta(days=7)
-    retries: Mapping[FailureClass, Retry] = field(default_factory=default_retries)
-    hold_for: timedelta = timedelta(hours=1)
-    placement: Placement = Placement.BEST_FIT
-    cpu_weight: float = 0.5
-    expansion: Expansion = field(default_factory=Expansion)
-    resizes: Resizes = field(default_factory=Resizes)
-    most_actions: int = 50
+    order: Annotated[Order, Setting("Order of jobs of equal priority.")] = Order.BACKFILL
+    reservations: Annotated[
+        int,
+        Setting(
+            "Number of the first blocked jobs of a pool that get a reservation (Flux, `reservation-depth`).",
+            maximum=MAX_RESERVATIONS,
+        ),
+    ] = 1
+    patience: Annotated[
+        timedelta,
+        _period("Wait after which a job goes first within its priority and gets a reservation, in any order."),
+    ] = timedelta(days=28)
+    preemption: Annotated[Preemption, Setting("Protection against thrashing.")] = field(default_factory=Preemption)
+    limits: Annotated[Limits, Setting("Limits on the preemption rules that a job may request.")] = field(
+        default_factory=Limits
+    )
+    shares: Annotated[
+        Mapping[str, Share],
+        Setting(
+            "Shares by name (letters, digits, `-`, `_` and `.`, at most 63); a share that is not here has no quota.",
+            max_items=MAX_SHARES,
+        ),
+    ] = field(default_factory=dict)
+    usage_half_life: Annotated[
+        timedelta, _period("Time after which past usage counts half (Slurm, `PriorityDecayHalfLife`).")
+    ] = timedelta(days=7)
+    retries: Annotated[Mapping[FailureClass, Retry], Setting("Retries by class of failure.", keys=_FAILURES)] = field(
+        default_factory=default_retries
+    )
+    reservation_timeout: Annotated[
+        timedelta,
+        _period(
+            "How long capacity stays reserved for the job for which it was freed.",
+            "`ReservationTimeoutSeconds` of the deployment",
+            MAX_RESERVATION,
+        ),
+    ] = timedelta(hours=1)
+    placement: Annotated[Placement, Setting("Policy that chooses among pools that could all hold a job.")] = (
+        Placement.BEST_FIT
+    )
+    cpu_weight: Annotated[
+        float,
+        Setting(
+            "Weight of CPUs relative to accelerators in `smooth-weighted-round-robin`, `alpha` in equation 6.",
+            maximum=1,
+        ),
+    ] = 0.5
+    expansion: Annotated[Expansion, Setting("Pools that the manager creates.")] = field(default_factory=Expansion)
+    resizes: Annotated[Resizes, Setting("Resizes of elastic jobs.")] = field(default_factory=Resizes)
+    max_actions: Annotated[
+        int,
+        Setting(
+            "Maximum starts and preemptions in one pass of the manager; four starts of image jobs count as one.",
+            minimum=1,
+            maximum=MAX_ACTIONS,
+        ),
+    ] = 50

@@ -38,17 +38,17 @@ def option_problems(request: Object, options: Options) -> Iterator[Problem]:
 def limit_problems(request: Object, options: Options, policy: Policy) -> Iterator[Problem]:
     """Wishes beyond what the queue grants (`Policy.limits`)."""
     limits = policy.limits
-    yield from _too_long(request, "min-runtime", options.min_runtime, limits.longest_min_runtime)
-    yield from _too_long(request, "cooldown", options.cooldown, limits.longest_cooldown)
+    yield from _too_long(request, "min-runtime", options.min_runtime, limits.max_min_runtime)
+    yield from _too_long(request, "cooldown", options.cooldown, limits.max_cooldown)
     # While it takes its time to shrink, it keeps capacity from others, as one does that may not be preempted yet.
     yield from _too_long(
-        request, "graceful-shutdown-timeout", options.graceful_shutdown_timeout, limits.longest_min_runtime
+        request, "graceful-shutdown-timeout", options.graceful_shutdown_timeout, limits.max_min_runtime
     )
     least = policy.preemption.delay
     if options.preemption_delay is not None and options.preemption_delay < least:
         wrong = f"A job of this queue preempts nobody before it has waited {_words(least)}."
         yield _problem(request, "preemption-delay", wrong, f"Give at least {_words(least)}, or leave the tag out.")
-    fewest = limits.fewest_preemptions
+    fewest = limits.min_max_preemptions
     if options.max_preemptions is not None and options.max_preemptions < fewest:
         wrong = f"A job of this queue is protected after {fewest} preemptions at the earliest."
         yield _problem(request, "max-preemptions", wrong, f"Give at least {fewest}, or tag it preemptible=false.")

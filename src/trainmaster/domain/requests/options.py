@@ -13,12 +13,12 @@ from typing import Any
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.jobs.job import ParentRule
+from trainmaster.domain.policy.declaration import LARGEST_COUNT
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, FailureClass, PreemptionOverrides
 from trainmaster.domain.requests.resource_text import resources_in, wrong_with
 from trainmaster.domain.requests.sizes import sizes_in, wrong_with_sizes
 from trainmaster.domain.requests.values import (
     EVENT,
-    LARGEST_COUNT,
     MAX_LABEL_LENGTH,
     MAX_NAMES,
     MAX_POOLS,
@@ -105,7 +105,7 @@ class Options:
             min_runtime=self.min_runtime,
             cooldown=self.cooldown,
             delay=self.preemption_delay,
-            most=self.max_preemptions,
+            max_preemptions=self.max_preemptions,
         )
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from trainmaster.domain.capacity.units import total
+from trainmaster.domain.policy.declaration import LARGEST_COUNT
 from trainmaster.domain.requests.fields import Problem, entries, part, repeated, shown, text, whole
 from trainmaster.domain.requests.tag_names import OPTION_PREFIX, RESOURCES_TAG
 from trainmaster.domain.requests.tags import gives, option_in
-from trainmaster.domain.requests.values import LARGEST_COUNT
 
 CONFIG = "ResourceConfig"
 GROUPS = "InstanceGroups"

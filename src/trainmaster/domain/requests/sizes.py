@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from trainmaster.domain.policy.declaration import LARGEST_COUNT
 from trainmaster.domain.requests.fields import shown
-from trainmaster.domain.requests.values import LARGEST_COUNT, positive
+from trainmaster.domain.requests.values import positive
 
 _BETWEEN = re.compile(r"[ +]+")
 

@@ -10,10 +10,10 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from trainmaster.domain.jobs.names import MAX_NAME, STAMP
+from trainmaster.domain.policy.declaration import LARGEST_COUNT
 
 LONGEST = timedelta(days=28)
 """No attempt runs longer (StoppingCondition, API reference), so no longer duration means anything."""
-LARGEST_COUNT = 100_000
 MAX_NAMES = 16
 MAX_POOLS = 8
 MAX_LABEL_LENGTH = 63

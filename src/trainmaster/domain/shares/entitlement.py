@@ -37,7 +37,7 @@ class Entitlement:
     def own(self, pool: str) -> int:
         """Units of a pool that are its own, as far as its cap lets it have them."""
         nominal = self.nominal.get(pool, 0)
-        return min(nominal, self.share.most.get(pool, nominal))
+        return min(nominal, self.share.max.get(pool, nominal))
 
     def kept(self, pool: str) -> int:
         """Own units that others never have, however idle they are."""
@@ -58,8 +58,8 @@ class Entitlement:
             bounds.append(Bound(self.own(pool), "own units"))
         elif pool in self.share.borrows:
             bounds.append(Bound(self.own(pool) + self.share.borrows[pool], "borrow limit"))
-        if pool in self.share.most:
-            bounds.append(Bound(self.share.most[pool], "cap"))
+        if pool in self.share.max:
+            bounds.append(Bound(self.share.max[pool], "cap"))
         return min(bounds, default=None)
 
 
@@ -98,7 +98,7 @@ class Entitlements:
         mine, usable = self.of(share), self._usable(pool)
         kept = sum(self.of(name).kept(pool) for name in self.keepers(pool) if name != share)
         bound = mine.bound(pool)
-        bounds = (usable if bound is None else bound.limit, mine.share.most_per_user.get(pool, usable))
+        bounds = (usable if bound is None else bound.limit, mine.share.max_per_user.get(pool, usable))
         return min(max(usable - kept, min(mine.own(pool), usable)), *bounds)
 
     def overdrawn(self, pool: str) -> int:

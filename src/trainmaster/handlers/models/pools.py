@@ -11,15 +11,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from trainmaster.domain.capacity.pool_history import PoolAction
-from trainmaster.domain.capacity.pools import (
-    HIGHEST_PRICE,
-    LARGEST_CAP,
-    MAX_ACCELERATORS,
-    MAX_GIB,
-    MAX_NAME_LENGTH,
-    MAX_VCPUS,
-)
-from trainmaster.domain.capacity.units import Kind, PlanStatus
+from trainmaster.domain.capacity.pools import HIGHEST_PRICE, MAX_ACCELERATORS, MAX_GIB, MAX_NAME_LENGTH, MAX_VCPUS
+from trainmaster.domain.capacity.units import LARGEST_CAP, Kind, PlanStatus
 from trainmaster.handlers.models.base import Answer, Asked
 from trainmaster.service.capacity.pool_use import State
 

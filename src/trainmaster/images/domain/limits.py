@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trainmaster.domain.policy.declaration import LARGEST_COUNT
 from trainmaster.domain.requests.fields import Problem, shown
-from trainmaster.domain.requests.values import LARGEST_COUNT, positive
+from trainmaster.domain.requests.values import positive
 from trainmaster.images.domain.endpoint import Endpoint, Limits
 
 HIGHEST_TARGET = 1.5

@@ -142,10 +142,13 @@ class ManagedPools:
         rules, others = self.rules, [pool for pool in self.made if own_pool is None or pool.name != own_pool.name]
         alike = sum(pool.cap for pool in others if pool.instance_type == kind.name)
         yield (
-            rules.most_per_type - alike,
-            f"the most instances of a type, {rules.most_per_type} (expansion.mostPerType)",
+            rules.max_per_type - alike,
+            f"the maximum instances of a type, {rules.max_per_type} (expansion.maxPerType)",
         )
-        yield rules.most - sum(pool.cap for pool in others), f"the most instances in all, {rules.most} (expansion.most)"
+        yield (
+            rules.max_instances - sum(pool.cap for pool in others),
+            f"the maximum instances in all, {rules.max_instances} (expansion.maxInstances)",
+        )
         if (quota := self.catalogue.quotas.get(kind.name)) is not None:
             yield quota - self._quota_used(kind, own_pool), f"what is left of the account's quota of {quota}"
         if rules.dollars_per_hour is not None:

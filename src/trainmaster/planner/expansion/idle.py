@@ -90,4 +90,4 @@ class IdleCapacity:
 
 def _names_in(share: Share) -> tuple[str, ...]:
     """The pools that the settings of a share name."""
-    return (*share.nominal, *share.lends, *share.borrows, *share.most, *share.most_per_user, *share.prefers)
+    return (*share.nominal, *share.lends, *share.borrows, *share.max, *share.max_per_user, *share.prefers)

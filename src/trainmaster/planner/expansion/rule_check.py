@@ -46,7 +46,7 @@ class RuleCheck:
         """The pools that the bounds of a share name."""
         if share not in self._named_units:
             found = self.snapshot.policy.shares.get(share)
-            by_pool = () if found is None else (found.nominal, found.borrows, found.most, found.most_per_user)
+            by_pool = () if found is None else (found.nominal, found.borrows, found.max, found.max_per_user)
             self._named_units[share] = frozenset(name for units in by_pool for name in units)
         return self._named_units[share]
 

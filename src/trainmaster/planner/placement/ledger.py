@@ -159,7 +159,7 @@ class Ledger:
 def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:
     """Return the ledger before any decision.
 
-    Units of a job that has been stopping for longer than the policy's `hold_for` still count as held, but not as
+    Units of a job that has been stopping for longer than the `reservation_timeout` of the policy count as held, but not as
     releasing: a stop that never ends must not keep the rest of a pool idle.
     """
     warm = counting(snapshot.warm, snapshot.active)
@@ -175,6 +175,6 @@ def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:
         if (under_way := attempt.resizing) or attempt.stop_asked_at or attempt.base_ended_at
     ]
     for units, since in [*leaving, *((pool.units, pool.ending_since) for pool in warm)]:
-        if since is not None and since + snapshot.policy.hold_for > now:
-            ledger.release_later(units, since + snapshot.policy.hold_for)
+        if since is not None and since + snapshot.policy.reservation_timeout > now:
+            ledger.release_later(units, since + snapshot.policy.reservation_timeout)
     return ledger

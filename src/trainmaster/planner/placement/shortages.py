@@ -86,7 +86,7 @@ class CapacityShortages:
         """By where they come from; no older than the longest that a job waits for its next try."""
         if self._refused is None:
             retries = {**default_retries(), **self.snapshot.policy.retries}
-            after = self.now - retries[FailureClass.CAPACITY].longest
+            after = self.now - retries[FailureClass.CAPACITY].max_delay
             self._refused = {}
             for job in (*self.snapshot.active, *self.snapshot.waiting):
                 # Nearly no job of a deep queue has been tried.

@@ -76,7 +76,7 @@ def protected_until(job: Job, rules: Preemption, startup: float, now: datetime) 
     attempt, wishes = job.attempt, job.wishes
     if attempt is None:
         return None
-    most = rules.most if wishes.most is None else wishes.most
+    most = rules.max_preemptions if wishes.max_preemptions is None else wishes.max_preemptions
     preemptions = job.preemptions if job.past else 0
     if most is not None and preemptions >= most:
         return NEVER
@@ -176,7 +176,7 @@ class Candidates:
     def preemptible_by(self, job: Job, at: datetime) -> bool:
         """Whether a waiting job, started now, could be preempted by then: the rules would not protect it any more."""
         rules, wishes = self.snapshot.policy.preemption, job.wishes
-        most = rules.most if wishes.most is None else wishes.most
+        most = rules.max_preemptions if wishes.max_preemptions is None else wishes.max_preemptions
         preemptions = job.preemptions if job.attempt is not None else 0
         if not job.preemptible or (most is not None and preemptions >= most):
             return False

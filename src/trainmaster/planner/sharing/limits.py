@@ -93,7 +93,7 @@ class Limits:
     def _user_full(self, job: Job, units: Units, own: Units) -> Reason | None:
         """Return the limit of the user that `units` exceed (Slurm, `MaxTRESPerUser`; AWS Batch has none)."""
         share = self.snapshot.policy.shares.get(job.share)
-        for pool, count in units.items() if share is not None and share.most_per_user else ():
+        for pool, count in units.items() if share is not None and share.max_per_user else ():
             limit = _max_per_user(share, pool)
             held = self._by_user.get((job.share, _user_of(job), pool), 0) - own.get(pool, 0)
             if limit is not None and held + count > limit:
@@ -144,4 +144,4 @@ def _user_of(job: Job) -> str:
 
 
 def _max_per_user(share: Share | None, pool: str) -> int | None:
-    return None if share is None else share.most_per_user.get(pool)
+    return None if share is None else share.max_per_user.get(pool)

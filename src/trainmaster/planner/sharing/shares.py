@@ -260,7 +260,11 @@ class Shares:
 
     def _never_preempted(self, job: Job) -> bool:
         """Whether nobody may ever stop it: it takes of what its share owns first."""
-        most = self.snapshot.policy.preemption.most if job.wishes.most is None else job.wishes.most
+        most = (
+            self.snapshot.policy.preemption.max_preemptions
+            if job.wishes.max_preemptions is None
+            else job.wishes.max_preemptions
+        )
         return not job.preemptible or (most is not None and bool(job.past) and job.preemptions >= most)
 
     def _nominal_order(self, job: Job) -> tuple[bool, int, datetime, str]:

@@ -28,7 +28,7 @@ def back_off(failures: int, retry: Retry) -> timedelta:
     The default's 60 s is Kueue's for jobs whose pods did not become ready (`waitForPodsReady`); its cap is shorter.
     """
     doublings = min(max(failures - 1, 0), 20)
-    return min(retry.first * (1 << doublings), retry.longest)
+    return min(retry.first_delay * (1 << doublings), retry.max_delay)
 
 
 def give_back(job: Job, now: datetime, reason: str, retries: Retries | None = None) -> Job:
@@ -46,7 +46,7 @@ def failed_as(job: Job, failure: FailureClass, now: datetime, reason: str, retri
     retry = _rule(failure, retries)
     times = job.failures.get(failure, 0) + 1
     counted = replace(job, failures={**job.failures, failure: times})
-    most = job.retries.get(failure, retry.most)
+    most = job.retries.get(failure, retry.max_retries)
     if most is not None and times > most:
         attempt = closed(job, Outcome.FAILED, now, reason)
         return end(counted, JobState.FAILED, attempt, now, _story(counted, reason, times))
