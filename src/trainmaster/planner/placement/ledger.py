@@ -159,8 +159,8 @@ class Ledger:
 def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:
     """Return the ledger before any decision.
 
-    Units of a job that has been stopping for longer than the `reservation_timeout` of the policy count as held, but not as
-    releasing: a stop that never ends must not keep the rest of a pool idle.
+    Units of a job that has been stopping for longer than the `reservation_timeout` of the policy count as held, but
+    not as releasing: a stop that never ends must not keep the rest of a pool idle.
     """
     warm = counting(snapshot.warm, snapshot.active)
     used = total([*(job.units for job in snapshot.active), *(pool.units for pool in warm), snapshot.foreign])
