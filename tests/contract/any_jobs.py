@@ -130,7 +130,7 @@ wishes = st.builds(
     min_runtime=st.none() | spans,
     cooldown=st.none() | spans,
     delay=st.none() | spans,
-    most=st.none() | st.integers(0, 99),
+    max_preemptions=st.none() | st.integers(0, 99),
 )
 counts = st.dictionaries(st.sampled_from(FailureClass), st.integers(0, 99), max_size=4)
 changes = st.builds(
