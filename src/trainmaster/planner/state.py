@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from trainmaster.domain.capacity.units import Kind, Units
 from trainmaster.domain.capacity.warm_pools import WarmPool
@@ -90,11 +91,11 @@ class PlanState:
 
     def view_for(self, job: Job) -> JobView:
         """Return the view of a waiting job: neither its own claim binds it nor holds of jobs that it outranks."""
-        if not self.ledger.claims:
+        ledger = self.ledger
+        if not ledger.holds and job.name not in ledger.claims:
             return JobView(self, job, _NONE_EXEMPT)
-        rank = self.ranking.rank(job) if self.ledger.holds else ()
         share = job.share if self.shares.enabled else None
-        return JobView(self, job, self.ledger.exempt(job.name, rank, share))
+        return JobView(self, job, ledger.exempt(job.name, self.ranking.rank(job), share))
 
     def view_for_growth(self, job: Job) -> JobView:
         """Return the view of a job that asks for more units than it has: every claim binds it, whatever its rank."""
@@ -188,9 +189,10 @@ class PlanState:
         self.reservations.reserve_at(job, units, at, self.expected_ends.run_time(job))
 
 
-@dataclass(frozen=True, slots=True)
-class JobView:
+class JobView(NamedTuple):
     """The state as one job may use it. Reading it changes nothing, for this job or any other.
+
+    A tuple, since a plan makes one for each job that it decides about.
 
     Attributes:
         state: the state of the plan, as of the decisions so far.

@@ -1,8 +1,8 @@
-"""What resizing an elastic job costs and brings, which sizes it may have next, and from when on.
+"""Costs and gains of resizing an elastic job, the sizes that it may have next, and when.
 
-Growing is worth while where the instances that come do more work than the pause of those that are there costs; it
-waits until a size has lasted for a while (HyperPod: scaling timeout, snooze after a restart). A lost member is
-replaced at once, or the job goes down to a legal size. It must not know what is free, nor who else wants it.
+Growing pays if the added instances do more work than the pause of the others costs; it waits until a size has lasted
+for a while (HyperPod: scaling timeout, snooze after a restart). A lost member is replaced at once, or the job goes down
+to a legal size.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.run_times import History
 
 IN_PLACE_SECONDS = 10.0
-"""Seconds for which a job stands still when members join or leave: 5 were measured for torch elastic, and 5 of work."""
+"""Seconds for which a job pauses when members join or leave: 5 were measured for torch elastic, and 5 of lost work."""
 RETRY_WAIT = timedelta(minutes=10)
-"""After a growth for which there were no instances, the next waits so long; doubled with every one in a row."""
+"""The wait after a growth without capacity; doubled with every further one in a row."""
 MAX_DOUBLINGS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class ShrinkCandidate:
-    """A job that may give some of its instances and run on.
+    """A job that can release some of its instances and run on.
 
     Attributes:
         job: the job.
-        pool: where.
-        size: instances that it has, or is to have by what the plan has decided.
-        cost: accelerator-seconds that giving any costs; 0 where the plan has it give some already.
-        equal: whether the newcomer does not outrank it, and has it give only by the policy's leave.
+        pool: the pool of its instances.
+        size: instances that it has, or will have by this plan.
+        cost: accelerator-seconds that any shrink costs; 0 if this plan shrinks the job already.
+        equal: whether the job for which it shrinks does not outrank it, and only the policy allows it.
     """
 
     job: Job
@@ -44,27 +44,27 @@ class ShrinkCandidate:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Smaller sizes that it may have, the largest first."""
+        """Smaller legal sizes, the largest first."""
         elastic = self.job.elastic
         return () if elastic is None else tuple(size for size in reversed(elastic.sizes) if size < self.size)
 
     @property
     def max_freed(self) -> int:
-        """Most instances that it can give."""
+        """Instances that it can release at most."""
         return self.size - min(self.sizes, default=self.size)
 
 
 def elastic_of(job: Job) -> tuple[Elastic, Attempt] | None:
-    """Bounds and attempt of an elastic job that holds units of one pool; None for any other."""
+    """Return sizes and attempt of an elastic job that holds units of one pool; None for any other job."""
     if job.elastic is None or job.attempt is None or len(job.units) != 1:
         return None
     return job.elastic, job.attempt
 
 
 def can_shrink(job: Job) -> bool:
-    """Whether the job could be told now to give instances.
+    """Return True if the job could start to shrink now.
 
-    It is at work and nobody stops it; or it is growing, which can be turned round unless somebody else carries it out.
+    It runs and is not being stopped; or it is growing, which can be reversed unless the user's own hook carries it out.
     """
     found = elastic_of(job)
     if found is None or found[1].stop_asked_at is not None or not found[1].launched:
@@ -77,7 +77,7 @@ def can_shrink(job: Job) -> bool:
 
 
 def can_grow(job: Job) -> bool:
-    """Whether the job is at work, with nothing else going on."""
+    """Return True if the job runs and is not being changed."""
     found = elastic_of(job)
     if found is None or job.state is not JobState.RUNNING or job.stop_requested:
         return False
@@ -87,9 +87,9 @@ def can_grow(job: Job) -> bool:
 
 
 def ready_at(elastic: Elastic, job: Job, attempt: Attempt) -> datetime:
-    """From when on a job at work may grow into idle capacity.
+    """Return when a running job may grow into idle capacity.
 
-    Its size has to have lasted for the scaling timeout; after a restart or a resize the snooze has to be over.
+    Its size has to have lasted for the scaling timeout; after a restart or a resize, the snooze has to be over.
     """
     began = attempt.started_at or attempt.created_at
     sized = attempt.sized_at or began
@@ -100,28 +100,28 @@ def ready_at(elastic: Elastic, job: Job, attempt: Attempt) -> datetime:
 
 
 def larger_sizes(elastic: Elastic, size: int, most: int | None = None) -> tuple[int, ...]:
-    """Sizes above this that the job may have, the largest first, up to `most`."""
+    """Return the legal sizes above this one, the largest first, up to `most`."""
     limit = elastic.most if most is None else min(most, elastic.most)
     return tuple(each for each in reversed(elastic.sizes) if size < each <= limit)
 
 
 def repair_size(elastic: Elastic, attempt: Attempt, now: datetime) -> int | None:
-    """The size to go down to, where what is left is no legal one and no replacement came in time; else None."""
+    """Return the size to go down to if the current one is not legal and no replacement came in time; else None."""
     waits = attempt.faulty_since is not None and now < attempt.faulty_since + elastic.faulty_scale_down_timeout
     return None if waits or attempt.size in elastic.sizes else elastic.at_most(attempt.size)
 
 
 def cost_of(job: Job, history: History, pools: Mapping[str, Pool], now: datetime) -> float:
-    """Accelerator-seconds that any resize of an elastic job costs: its pause, and work that is done again."""
+    """Return the accelerator-seconds that any resize of an elastic job costs: its pause, and work to repeat."""
     size = 0 if job.attempt is None else job.attempt.size
     return pause_of(job, history, now) * _accelerators(job, pools) * size
 
 
 def pause_of(job: Job, history: History, now: datetime) -> float:
-    """Seconds for which a resize sets the job back. Whoever does a custom one is taken to do it in place.
+    """Return the seconds by which a resize delays the job; a custom hook is assumed to resize in place.
 
-    A restart takes as long as restarts took before, or else as a start does. A script that can be resized saves its
-    work when it is told to stop (docs/how-to/elastic-training.md); what one without checkpoints has done is done again.
+    A restart takes as long as earlier restarts, or else as long as a start. A resizable script saves its work when it
+    is asked to stop (docs/how-to/elastic-training.md); without checkpoints, its work since the start is done again.
     """
     if job.elastic is None or job.elastic.hook is not Hook.RESTART:
         return IN_PLACE_SECONDS
@@ -132,11 +132,11 @@ def pause_of(job: Job, history: History, now: datetime) -> float:
 
 
 def time_left(job: Job, end: datetime, now: datetime) -> timedelta:
-    """How long a job at work is taken to run on: until its expected end, or for as long again as it has run.
+    """Return how long a running job is assumed to run on: until its expected end, or for as long as it has run.
 
     Half of all jobs that have run for a while run as long again (Harchol-Balter and Downey, "Exploiting process
-    lifetime distributions for dynamic load balancing", 1997), so that one which outlives what was expected of it is
-    not taken to be at its end in every pass. Its own time limit ends it.
+    lifetime distributions for dynamic load balancing", 1997), so a job that runs longer than expected is not assumed to
+    be at its end in every pass. Its own time limit ends it.
     """
     attempt = job.attempt
     if attempt is None or attempt.started_at is None:
@@ -146,12 +146,12 @@ def time_left(job: Job, end: datetime, now: datetime) -> timedelta:
 
 
 def gain_of(job: Job, size: int, left: timedelta, pools: Mapping[str, Pool]) -> float:
-    """Accelerator-seconds of work that the instances added would do until the job ends, all the sooner for them.
+    """Return the accelerator-seconds of work that added instances would do until the job ends, sooner because of them.
 
     Args:
         job: an elastic job.
-        size: that it would have; it is taken to be as much faster as it is larger.
-        left: how long it would run on as it is.
+        size: its size after the growth, to which its speed is proportional.
+        left: how long it would run on at its present size.
         pools: the pools in force.
     """
     present = job.attempt.size if job.attempt is not None else 0
@@ -160,16 +160,16 @@ def gain_of(job: Job, size: int, left: timedelta, pools: Mapping[str, Pool]) -> 
 
 
 def cause_of(attempt: Attempt) -> Cause:
-    """Why a job that may grow would."""
+    """Return the cause of a growth: to replace lost members, or to use idle units."""
     return Cause.GROW if attempt.faulty_since is None else Cause.REPLACE
 
 
 def _after_failures(job: Job) -> timedelta:
-    """How long it waits where the last growths met no capacity."""
+    """Return how long the job waits after growths without capacity."""
     return RETRY_WAIT * 2 ** min(job.returns - 1, MAX_DOUBLINGS) if job.returns else timedelta(0)
 
 
 def _accelerators(job: Job, pools: Mapping[str, Pool]) -> int:
-    """Of one instance; one where the pool is gone."""
+    """Return the accelerators of one instance; 1 if the pool is gone."""
     pool = next(iter(job.units), "")
     return pools[pool].accelerators if pool in pools else 1

@@ -1,7 +1,7 @@
-"""Which jobs give instances for another, and how many: the cheapest first, no more of each than is needed.
+"""The elastic jobs that shrink for another job, and by how much: the cheapest first, no further than needed.
 
-Giving costs a job the same however much it gives, so few give much; what is given beyond need by legal sizes alone is
-kept as small as can be. It must not know who may be asked: that is `ways.py`.
+A shrink costs a job the same whatever it releases, so few jobs release much. What legal sizes release beyond need is
+kept as small as possible.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.planner.elastic.resize import ShrinkCandidate
 
 Permits = Callable[[ShrinkCandidate, Job, Sequence[Job]], bool]
-"""Whether a job may be asked for this part of it, after those before it."""
+"""A function that returns True if a job may be shrunk by this part after the parts before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShrinkChoice:
-    """A job goes down to a size for another."""
+    """A job that shrinks to a size for another job."""
 
     candidate: ShrinkCandidate
     size: int
 
     @property
     def freed(self) -> int:
-        """Instances that it gives."""
+        """Instances that it releases."""
         return self.candidate.size - self.size
 
 
 def choose_shrinks(
     shrinkable: Iterable[ShrinkCandidate], missing: Units, permits: Permits | None = None
 ) -> list[ShrinkChoice]:
-    """Who gives how much, until nothing is missing, or nobody can give more.
+    """Return which jobs shrink and to which sizes, until nothing is missing or none can shrink further.
 
     Args:
-        shrinkable: jobs that may be asked, in the order in which they are.
-        missing: units still lacking, by pool.
-        permits: None: all that they have.
+        shrinkable: candidates, in the order in which they shrink.
+        missing: units that are missing, by pool.
+        permits: None if every candidate may shrink as far as it can.
     """
     left, taken = dict(missing), list[ShrinkChoice]()
     parts: list[Job] = []
@@ -51,9 +51,12 @@ def choose_shrinks(
 
 
 def by_cost(shrinkable: Iterable[ShrinkCandidate], missing: Units, share: str | None = None) -> list[ShrinkCandidate]:
-    """Those who give something that is missing, the cheapest by the instance first; equals of the newcomer last.
+    """Return useful candidates by cost of an instance; equals of the job for which they shrink come last.
 
-    `share`: whose own jobs are asked before all others.
+    Args:
+        shrinkable: the candidates.
+        missing: units that are missing, by pool.
+        share: the share whose own jobs come first; None to ignore shares.
     """
     some = (candidate for candidate in shrinkable if candidate.max_freed > 0 and missing.get(candidate.pool, 0) > 0)
 
@@ -66,7 +69,7 @@ def by_cost(shrinkable: Iterable[ShrinkCandidate], missing: Units, share: str | 
 
 
 def remaining(missing: Units, taken: Iterable[ShrinkChoice]) -> Units:
-    """What is missing once these have given."""
+    """Return what is missing after these shrinks."""
     left = dict(missing)
     for chosen in taken:
         left[chosen.candidate.pool] = left.get(chosen.candidate.pool, 0) - chosen.freed
@@ -74,9 +77,11 @@ def remaining(missing: Units, taken: Iterable[ShrinkChoice]) -> Units:
 
 
 def drop_redundant(taken: Sequence[ShrinkChoice], spare: Mapping[str, int]) -> list[ShrinkChoice]:
-    """The same without what is not needed: whole gifts, the dearest first, then what is too much of one.
+    """Return the shrinks without what is not needed: first whole shrinks, the most expensive first, then parts.
 
-    `spare`: instances too many, by pool.
+    Args:
+        taken: the shrinks.
+        spare: instances that are freed beyond need, by pool.
     """
     left = dict(spare)
     kept = {chosen.candidate.job.name: chosen for chosen in taken}
@@ -94,7 +99,7 @@ def drop_redundant(taken: Sequence[ShrinkChoice], spare: Mapping[str, int]) -> l
 
 
 def partial_job(candidate: ShrinkCandidate, count: int) -> Job:
-    """So many instances of a job, as a job that holds no more: for rules that ask whom they are taken from."""
+    """Return a job that holds only this many of the instances, for rules about the jobs that units are taken from."""
     attempt = candidate.job.attempt
     return (
         candidate.job
@@ -106,7 +111,7 @@ def partial_job(candidate: ShrinkCandidate, count: int) -> Job:
 def _choose_shrink(
     candidate: ShrinkCandidate, wanted: int, parts: list[Job], permits: Permits | None
 ) -> ShrinkChoice | None:
-    """What a job gives of what is wanted; what it gives by steps is put to `parts`."""
+    """Return how far a candidate shrinks for what is wanted; adds each step that it takes to `parts`."""
     size = candidate.size
     for next_ in candidate.sizes if wanted > 0 else ():
         part = partial_job(candidate, size - next_) if permits is not None else candidate.job
@@ -120,6 +125,6 @@ def _choose_shrink(
 
 
 def _largest_kept(chosen: ShrinkChoice, spare: int) -> int:
-    """The largest size that the job can keep where so many of its instances are too many."""
+    """Return the largest size that the job can keep if this many freed instances are not needed."""
     sizes = (chosen.candidate.size, *chosen.candidate.sizes)
     return max(size for size in sizes if size - chosen.size <= spare)

@@ -1,8 +1,8 @@
-"""Pools that the manager makes for demands that no pool could ever hold, and removes when nobody uses them any more.
+"""Pools that the manager makes for demands that no pool could ever hold, and removes when they are no longer used.
 
-Vertical expansion (Liu et al., Journal of Software 33(3), 2022, section 3.3, algorithm 5, equations 10 to 12).
-A node of the article is an instance, and a node type a pool. Pools that people set are never touched. It must not place
-jobs: the plan goes on as if the pools had always been there.
+Vertical expansion (Liu et al., Journal of Software 33(3), 2022, section 3.3, algorithm 5, equations 10 to 12). A node
+of the article is an instance, and a node type a pool. Configured pools are never changed. The plan goes on as if the
+made pools had always been there.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from trainmaster.planner.expansion.rule_check import ExpansionAdmission, RuleChe
 from trainmaster.planner.expansion.unmet_demand import Option, UnmetDemand, caps_of, unmet_demands
 
 PER_NODE = 1
-"""`cpn` of equation 11 in jobs' instances: SageMaker shares no instance between jobs, so one has room for one."""
+"""`cpn` of equation 11: SageMaker shares no instance between jobs, so an instance has room for one job's instance."""
 NO_TYPE_FITS = "no instance type that is known would do"
 
 
 @dataclass(frozen=True, slots=True)
 class ExpansionPlan:
-    """What becomes of the manager's own pools.
+    """The changes to the manager's pools.
 
     Attributes:
-        decisions: pools to make or to make larger, those for infeasible demands first; then pools to make smaller, and
-            pools to remove.
-        refused: why no pool is made, by name of the infeasible job; empty where expansion is off.
+        decisions: pools to make or enlarge, those for infeasible demands first; then pools to shrink, and pools to
+            remove.
+        refused: why no pool is made, by name of the infeasible job; empty if expansion is off.
     """
 
     decisions: tuple[PoolDecision, ...] = ()
@@ -42,27 +42,27 @@ class ExpansionPlan:
 
 
 def target_size(used: int, demand: int, utilisation: float, per_node: int = PER_NODE) -> int:
-    """How many instances a pool ought to have (equations 10 to 12).
+    """Return how many instances a pool should have (equations 10 to 12).
 
     Args:
         used: instances in use (`cn`).
-        demand: what is wanted in all (`cd`).
-        utilisation: the part of the pool that is to be in use (`f`), more than 0, at most 1.
+        demand: instances wanted in all (`cd`).
+        utilisation: the fraction of the pool that should be in use (`f`), above 0 and at most 1.
         per_node: how much of the demand one instance meets (`cpn`).
     """
     return max(_ceil(used / utilisation), _ceil(demand / per_node))
 
 
 def plan_expansion(snapshot: Snapshot, now: datetime) -> ExpansionPlan:
-    """The pools to make, to make larger or smaller, and to remove; where expansion is off, only to remove.
+    """Return the pools to make, resize and remove; if expansion is off, only those to remove.
 
     Args:
-        snapshot: resolved (`resolving.resolve`).
+        snapshot: resolved (`resolve.resolve`).
         now: the time of the pass, UTC.
     """
     leaving = {retire.pool.name: retire for retire in _retired(snapshot, now)}
     while True:
-        # What is removed leaves room within the guard rails at once; what is found to be needed after all stays.
+        # Removed pools leave room within the guardrails at once; pools that turn out to be needed stay.
         grown = _Expansion(with_changes(snapshot, [*leaving.values()]), now)
         if snapshot.policy.expansion.enabled:
             grown.run()
@@ -74,14 +74,15 @@ def plan_expansion(snapshot: Snapshot, now: datetime) -> ExpansionPlan:
 
 @dataclass(slots=True)
 class _Expansion:
-    """What is made, in the making.
+    """One computation of the expansion.
 
     Attributes:
-        waiting: instances that those want who wait for a pool, by its name.
-        served: who they are.
-        vertical, horizontal: types of the pools that are made for infeasible demands, and that are to grow, by name.
+        waiting: instances wanted by jobs that wait for a pool, by its name.
+        served: names of these jobs, by pool.
+        vertical: types of the pools that are made for infeasible demands, by pool.
+        horizontal: types of the pools that grow, by pool.
         floors: how small pools may become for the sake of others, by name.
-        gave: for whom pools have become smaller; nobody, where what they gave just was idle.
+        gave: names of the jobs for which pools became smaller; empty for a pool that was just idle.
     """
 
     snapshot: Snapshot
@@ -107,7 +108,7 @@ class _Expansion:
         return self.admission.refused
 
     def run(self) -> None:
-        """Vertical before horizontal: first something for each infeasible demand, then as many as there is use for."""
+        """Provide for infeasible demands first (vertical), then grow pools as far as there is use (horizontal)."""
         demands = unmet_demands(self.snapshot)
         self.admission.run(demands, self.snapshot, self.now)
         self._give_back([demand for demand in demands if not demand.infeasible])
@@ -119,12 +120,12 @@ class _Expansion:
                 if pool.name not in self.vertical:
                     self.horizontal[pool.name] = option.kind
                 self._serve(pool, option.instances, jobs)
-        # Equation 12 as it stands, also for a pool that has room for some of those who wait, but for no gang.
+        # Equation 12 as it stands, also for a pool with room for some waiting jobs, but for no gang.
         for name, kind in [*self.vertical.items(), *self.horizontal.items()]:
             self._fill(kind, self.idle.used.get(name, 0))
 
     def expansions(self) -> Iterator[Expand]:
-        """What has grown, in the order in which it was worked out."""
+        """Yield the pools that grew, in the order in which they were computed."""
         order = {**self.vertical, **self.horizontal}
         place = {job.name: number for number, job in enumerate(self.snapshot.waiting)} if order else {}
         for name, kind in order.items():
@@ -136,17 +137,17 @@ class _Expansion:
                 yield Expand(replace(pool, made_at=self.now), jobs, round(more * price, 4))
 
     def shrinkings(self) -> Iterator[Shrink]:
-        """What has become smaller, by name."""
+        """Yield the pools that became smaller, by name."""
         for name, jobs in sorted(self.gave.items()):
             pool, before = self.managed.pools[name], self.managed.before[name]
             if pool.cap < before.cap:
                 yield Shrink(pool, tuple(jobs), None if jobs else self.idle.idle_for_long(before))
 
     def _give_back(self, demands: Sequence[UnmetDemand]) -> None:
-        """Pools become as small as equation 12 says where nobody has used the rest for as long as lets a whole one go.
+        """Shrink pools to equation 12 if the rest has been idle for as long as a whole pool is before it is removed.
 
         Args:
-            demands: who waits for them.
+            demands: demands of the jobs that wait for the pools.
         """
         counted_in: dict[str, str] = {}
         requested: list[Units] = []
@@ -160,18 +161,19 @@ class _Expansion:
             used = self.idle.used.get(pool.name, 0)
             size = target_size(used, used + awaited.get(pool.name, 0), self.managed.rules.utilisation)
             goal = max(size, self.floors[pool.name])
-            # One that nobody uses or waits for goes as a whole, or is kept for a reason.
+            # A pool that is neither used nor waited for is removed as a whole, or is kept for a reason.
             if 0 < goal < pool.cap and pool.name not in self.idle.awaited_later and self.idle.idle_for_long(pool):
                 self.managed.shrink(pool.name, goal)
                 self.gave[pool.name] = []
 
     def _named_units(self, counted_in: Mapping[str, str]) -> Iterator[Units]:
-        """What waiting jobs could start with of the pools that they name themselves, at most; they may this very pass.
+        """Yield the most that waiting jobs could start with, even in this pass, of the made pools that they name.
 
-        Also those that back off: who names a pool may have nowhere else to go, and nothing would make it larger again.
+        Jobs that back off count too: a job that names a pool may have nowhere else to go, and nothing would enlarge the
+        pool again.
 
         Args:
-            counted_in: the pool where a job has been counted already, by its name.
+            counted_in: the pool where a job is counted already, by its name.
         """
         if not (made := {pool.name for pool in self.idle.made}):
             return
@@ -184,9 +186,9 @@ class _Expansion:
                 yield {name: most[name] for name in made & most.keys() if name != counted_in.get(job.name)}
 
     def _make_pool_for(self, demand: UnmetDemand) -> None:
-        """A pool that can hold one of the demand's jobs, of the first type that rules and guard rails allow.
+        """Make a pool that can hold one of the demand's jobs, of the first type that rules and guardrails allow.
 
-        Where the guard rails allow none, pools that have more than is used or waited for give of it.
+        If the guardrails allow none, other made pools give instances that are neither used nor waited for.
         """
         numbered = enumerate(demand.options)
         options = [
@@ -217,7 +219,7 @@ class _Expansion:
         self._serve(pool, option.instances, jobs)
 
     def _serving_pools(self, demand: UnmetDemand) -> Iterator[tuple[Pool, Option, list[str]]]:
-        """The first of the manager's pools that hold the demand, and who could start there; then who only elsewhere."""
+        """Yield the first made pool that holds the demand, with the jobs that could start there; then others."""
         left = {job.name for job in demand.jobs}
         for number, option in enumerate(demand.options):
             pool = self.managed.pool_of(option.kind)
@@ -239,10 +241,10 @@ class _Expansion:
 
 
 def _retired(snapshot: Snapshot, now: datetime) -> Iterator[Retire]:
-    """Pools that the manager made, that nobody has held for long, and that no waiting job could start in.
+    """Yield made pools that have been unused for long, and that no waiting job could start in.
 
-    One that the settings of a share name stays: people have plans with it, and settings may name no pool that is not
-    there. One that jobs wait for which rules keep from starting there goes: it comes back with the day they may.
+    A pool that the settings of a share name stays, since settings may only name existing pools. A pool goes if rules
+    keep all jobs that wait for it from starting there; it comes back when they may.
     """
     idle = IdleCapacity(snapshot, now)
     idle_since = {
@@ -266,5 +268,5 @@ def _refused(job: Job, units: Units, rule_check: RuleCheck) -> bool:
 
 
 def _ceil(number: float) -> int:
-    """Up to the next whole number, but for what dividing floating-point numbers adds."""
+    """Round up to the next whole number, ignoring errors of floating-point division."""
     return math.ceil(round(number, 9))

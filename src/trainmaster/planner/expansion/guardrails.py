@@ -1,7 +1,4 @@
-"""Guard rails of expansion: how many instances of a type the manager may have in a pool that it made.
-
-It must not know jobs, nor want anything.
-"""
+"""Guardrails of expansion: how many instances of a type the manager may have in pools that it made."""
 
 from __future__ import annotations
 
@@ -16,21 +13,21 @@ from trainmaster.domain.policy.settings import Expansion
 
 _SUFFIX = ".made"
 _CENT = 1e-6
-"""Dollars that sums of prices may be off by."""
+"""The rounding error, in dollars, that sums of prices may have."""
 
 
 @dataclass(slots=True)
 class ManagedPools:
-    """The pools as they are to be; one that the manager makes for each type, which all demands for that type share.
+    """The pools after expansion; the manager makes one pool a type, which all demands for that type share.
 
     Attributes:
-        rules: the guard rails.
-        pools: those in force, and what has become of them so far.
-        catalogue: what is known of types, and the account's quotas.
+        rules: the guardrails.
+        pools: those in force, with the changes so far.
+        catalogue: instance types, and the account's quotas.
         before: the pools in force.
-        _own: names of the pools that the manager has made, by type, best first; none begins or ends to be drained here.
-        _theirs: pools on demand that people have set, by type, as `_own`; they never change here. A queue may have
-            hundreds, and each of thousands of demands asks for its types.
+        _own: names of made pools by type, best first; draining does not change during expansion.
+        _configured: configured on-demand pools by type, best first. A queue may have hundreds, and each of thousands of
+            demands looks its types up here.
     """
 
     rules: Expansion
@@ -50,37 +47,37 @@ class ManagedPools:
 
     @property
     def made(self) -> Iterator[Pool]:
-        """All pools that the manager made, those that are being drained too: jobs may still run there."""
+        """All made pools, including those that are being drained, in which jobs may still run."""
         return (self.pools[name] for names in self._own.values() for name in names)
 
     def pool_of(self, kind: InstanceType) -> Pool | None:
-        """The manager's pool of a type; None where there is none."""
+        """Return the made pool of a type; None if there is none."""
         names = self._own.get(kind.name)
         return self.pools[names[0]] if names else None
 
     def new(self, kind: InstanceType) -> Pool:
-        """A pool of a type with nothing in it, of a name that nobody uses; the type where that is free."""
+        """Return an empty pool of a type with an unused name; the type itself if that is unused."""
         name, number = kind.name, 1
         while name in self.pools:
             name, number = f"{kind.name}{_SUFFIX}{number if number > 1 else ''}", number + 1
         return Pool(name, 0, type_=kind.name, price=kind.price, accelerators_per_unit=kind.accelerators)
 
     def limit(self, kind: InstanceType) -> tuple[int, str]:
-        """Most instances that the manager's pool of a type may have, and by which rail; never less than it has.
+        """Return the most instances that the made pool of a type may have, and the guardrail; at least what it has.
 
-        A pool that is over a rail by now, since people have moved that, stays as it is.
+        A pool that is beyond a guardrail that was tightened stays as it is.
         """
         own_pool = self.pool_of(kind)
         most, rail = min(self._bounds(kind, own_pool), key=lambda bound: bound[0])
         return max(most, 0 if own_pool is None else own_pool.cap), rail
 
     def refusal(self, kind: InstanceType, instances: int, pool: str) -> str:
-        """Why the manager can have no pool of so many instances of a type; "" where it can.
+        """Return why no made pool can have that many instances of a type; "" if one can.
 
         Args:
             kind: the type.
-            instances: at least so many.
-            pool: the name that the pool has to have; "" for any.
+            instances: how many it must have at least.
+            pool: the name that the pool must have; "" for any.
         """
         own_pool = self.pool_of(kind)
         if not self.rules.allows(kind.name):
@@ -99,7 +96,7 @@ class ManagedPools:
         return "" if instances <= most else f"{instances} x {kind.name} would be beyond {rail}"
 
     def enlarge(self, kind: InstanceType, cap: int, made_for: str) -> Pool:
-        """Have the manager's pool of a type hold so many, as far as the guard rails let it; it never shrinks."""
+        """Enlarge the made pool of a type, as far as the guardrails allow; it never shrinks."""
         own_pool = self.pool_of(kind) or replace(self.new(kind), made_for=made_for)
         grown = replace(own_pool, cap=max(own_pool.cap, min(cap, self.limit(kind)[0])))
         self.pools[grown.name] = grown
@@ -107,17 +104,16 @@ class ManagedPools:
         return grown
 
     def make_room(self, kind: InstanceType, instances: int, pool: str, floors: Mapping[str, int]) -> list[str]:
-        """Have others of the manager's pools give what they do without, where that lets it have so many of a type.
+        """Shrink other made pools if that allows a pool of this type to have enough instances.
 
-        As few give as possible, first those that have most to give.
+        As few pools as possible shrink, first those with most to give. Returns their names; empty if it would not help,
+        and then all pools stay as they were.
 
         Args:
             kind: the type.
-            instances: at least so many.
-            pool: the name that the pool has to have; "" for any.
+            instances: how many it must have at least.
+            pool: the name that the pool must have; "" for any.
             floors: how small the others may become, by name; those that are not named stay.
-
-        Returns the names of those that give; none where it is of no use, and then all stay as they were.
         """
         able = [(each, floors.get(each.name, each.cap)) for each in self.made]
         giving = sorted(((each, cap) for each, cap in able if cap < each.cap), key=_largest_giver_first)
@@ -135,7 +131,7 @@ class ManagedPools:
         return [each.name for each, _ in giving if self.pools[each.name].cap < each.cap]
 
     def shrink(self, name: str, cap: int) -> None:
-        """Have one of the manager's pools hold no more than this."""
+        """Limit one of the made pools to this many instances."""
         self.pools[name] = replace(self.pools[name], cap=cap)
 
     def _bounds(self, kind: InstanceType, own_pool: Pool | None) -> Iterator[tuple[int, str]]:
@@ -161,27 +157,27 @@ class ManagedPools:
             )
 
     def _drained(self, kind: InstanceType) -> str:
-        """The pool of a type that people are draining, where they have none of it in use.
+        """Return the first configured pool of a type if all of that type are being drained; else "".
 
-        They want nothing more of the type started; a pool of it beside theirs would start it all the same.
+        Nothing more of the type should start then, but a made pool of the type beside them would start it.
         """
         configured = self._configured.get(kind.name)
         return configured[0].name if configured and configured[0].draining else ""
 
     def _quota_used(self, kind: InstanceType, own_pool: Pool | None) -> int:
-        """What other pools may hold of the same quota; those of spot and of training plans have quotas of their own."""
+        """Return what other pools may hold of the same quota; spot and training plans have quotas of their own."""
         own = (self.pools[name] for name in self._own.get(kind.name, ()) if own_pool is None or name != own_pool.name)
         made = (pool.cap for pool in own if pool.kind is Kind.ON_DEMAND)
         return sum(made) + sum(pool.cap for pool in self._configured.get(kind.name, ()))
 
 
 def _usable_first(pool: Pool) -> tuple[bool, str]:
-    """Of several, which is not meant to be, one that jobs can still start in."""
+    """Return a sort key that puts a pool first in which jobs can still start; there should be only one."""
     return pool.draining, pool.name
 
 
 def _largest_giver_first(giving: tuple[Pool, int]) -> tuple[int, str]:
-    """Who has least to give comes first, and is the first to be spared."""
+    """Return a sort key by which pools with least to give come first, and are the first to be spared."""
     return giving[0].cap - giving[1], giving[0].name
 
 

@@ -1,7 +1,4 @@
-"""What the manager's own pools could do without: nobody uses it, waits for it, or has it kept.
-
-It must not decide what is taken from them.
-"""
+"""Instances of made pools that are neither used, nor waited for, nor kept."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from trainmaster.domain.policy.settings import Share
 
 @dataclass(frozen=True)
 class IdleCapacity:
-    """What becomes of the pools that the manager made.
+    """The use of the made pools.
 
     Attributes:
         snapshot: what the pass read.
@@ -31,7 +28,7 @@ class IdleCapacity:
 
     @cached_property
     def made(self) -> Sequence[Pool]:
-        """The manager's pools by name, but for those that a share names: people have plans with them."""
+        """Made pools by name, without those that the settings of a share name."""
         shares = self.snapshot.policy.shares.values()
         claimed = {name for share in shares for name in _names_in(share)}
         found = (pool for _, pool in sorted(self.snapshot.pools.items()) if pool.made_for)
@@ -45,19 +42,19 @@ class IdleCapacity:
 
     @cached_property
     def held(self) -> Mapping[str, int]:
-        """Instances that were freed for jobs that wait, by pool."""
+        """Instances that were freed for waiting jobs, by pool."""
         holds = (held_for(job, self.now) for job in self.snapshot.waiting if job.hold is not None)
         return total(units for units in holds if units is not None)
 
     @cached_property
     def awaited_later(self) -> frozenset[str]:
-        """Pools that jobs come back to which are backing off."""
+        """Pools of jobs that are backing off."""
         jobs = (job for job in self.snapshot.waiting if job.retry_at is not None and job.retry_at > self.now)
         return frozenset(name for job in jobs for name in job.demand.pools)
 
     @cached_property
     def _sized(self) -> Mapping[str, datetime]:
-        """When an attempt at work last came to hold more or less than before, by pool; what it gave was in use."""
+        """When a running attempt last changed its size, by pool; what it released was in use until then."""
         found: dict[str, datetime] = {}
         for job in self.snapshot.active:
             if job.attempt is not None and (at := job.attempt.sized_at) is not None:
@@ -65,10 +62,10 @@ class IdleCapacity:
         return found
 
     def floors(self, awaited: Mapping[str, int]) -> dict[str, int]:
-        """The least caps that the pools could have without anybody missing anything, by name.
+        """Return the smallest caps that leave no job without units, by pool.
 
         Args:
-            awaited: instances that those want who wait for a pool, and could start there.
+            awaited: instances that jobs wait for and could start on, by pool.
         """
         return {
             pool.name: min(pool.cap, sum(count.get(pool.name, 0) for count in (self.used, self.held, awaited)))
@@ -76,10 +73,11 @@ class IdleCapacity:
         }
 
     def idle_for_long(self, pool: Pool) -> datetime | None:
-        """Since when what is idle of a pool has been, where that is long enough for it to go; else None.
+        """Return since when the idle part of a pool has been idle, if that is long enough to remove it; else None.
 
-        Since an attempt last ended there or changed its size, or the pool grew, jobs have only come to hold more. When
-        a warm pool has ended nobody remembers: what it held counts as idle since the attempt that left it.
+        The time counts from the last end or resize of an attempt there, or the last growth of the pool; since then jobs
+        have only taken more. Ends of warm pools are not recorded: their units count as idle since the attempt that left
+        them.
         """
         ended, sized = self.snapshot.records.released.get(pool.name), self._sized.get(pool.name)
         times: Sequence[datetime | None] = (pool.made_at, ended, sized)
@@ -89,5 +87,5 @@ class IdleCapacity:
 
 
 def _names_in(share: Share) -> tuple[str, ...]:
-    """The pools that the settings of a share name."""
+    """Return the pools that the settings of a share name."""
     return (*share.nominal, *share.lends, *share.borrows, *share.max, *share.max_per_user, *share.prefers)

@@ -1,7 +1,7 @@
-"""Which waiting jobs would not start in a pool even if it were there: rules of shares, budgets, users and groups.
+"""Rules that would keep waiting jobs from starting in a pool if it existed: of shares, budgets, users and groups.
 
-These are the rules that every plan asks (`PlanState.refusal`), asked before there is a pool; training plans, the
-only pools that have windows, are never made. It must not look at what is free, nor make pools.
+Every plan checks these rules (`JobView.refusal`); here they are checked before there is a pool. Made pools are never
+training plans, so time windows do not matter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from trainmaster.planner.sharing.shares import Shares
 
 @dataclass(slots=True)
 class RuleCheck:
-    """The working figures: what jobs hold, and what those would take that were let through. Thrown away.
+    """What jobs hold, and what jobs that passed the check would take.
 
     Attributes:
         snapshot: what the pass read.
@@ -39,11 +39,11 @@ class RuleCheck:
         self._limits, self._shares = Limits(self.snapshot, self.now), Shares(self.snapshot, self.now)
 
     def applies_to(self, job: Job) -> bool:
-        """Whether there is any rule that could keep the job from starting; there is none for nearly all queues."""
+        """Return True if any rule could keep the job from starting; for nearly all queues there is none."""
         return self._shares.enabled or job.group is not None or job.retry_at is not None
 
     def named(self, share: str) -> frozenset[str]:
-        """The pools that the bounds of a share name."""
+        """Return the pools that the limits of a share name."""
         if share not in self._named_units:
             found = self.snapshot.policy.shares.get(share)
             by_pool = () if found is None else (found.nominal, found.borrows, found.max, found.max_per_user)
@@ -51,13 +51,13 @@ class RuleCheck:
         return self._named_units[share]
 
     def violation(self, job: Job, units: Units) -> str:
-        """Why the job would not start on these units now if they were there; "" where it would."""
+        """Return why the job would not start on these units now if they existed; "" if it would."""
         if job.retry_at is not None and self.backing_off(job):
             return f"the job is tried again only at {clock(job.retry_at)}"
         return self.rule_violation(job, units)
 
     def rule_violation(self, job: Job, units: Units) -> str:
-        """The same but for the time until a job is tried again, which passes by itself."""
+        """Return the same without the time until the next attempt, which passes by itself."""
         reason = self._limits.refusal(job, units) or self._shares.refusal(job, units)
         return "" if reason is None else reason.message()
 
@@ -71,25 +71,25 @@ class RuleCheck:
         return job.retry_at is not None and job.retry_at > self.now
 
     def take(self, job: Job, units: Units) -> None:
-        """The job would start on these units, and counts against those that come after it."""
+        """Count units on which a job would start against the jobs after it."""
         self._limits.take(job, units)
         self._shares.take(job, units)
 
 
 @dataclass(slots=True)
 class ExpansionAdmission:
-    """What each waiting job could start with if it were there, given what is held, and what those before it would take.
+    """The options with which each waiting job could start, given what is held and what jobs before it would take.
 
-    Of those before it only jobs of the same demands take something, which are all that may have a pool made. Jobs that
-    pools set by people hold take nothing: whether they start now only the plan knows. One of them may still take the
-    last of a group, a budget or a bound, and the pool stand empty until another's turn comes or it is retired.
+    Only jobs of the same demands take units, since only for them a pool may be made. Jobs that configured pools hold
+    take none: only the plan knows whether they start now. One of them may still take the last of a group, a budget or a
+    limit, and the pool then stays empty until another job's turn comes or it is removed.
 
-    A pool for a job that some rule keeps from starting there would help nobody, and use up the guard rails.
+    A pool for a job that a rule keeps from starting there would be useless, and use up the guardrails.
 
     Attributes:
-        making: the pools, and the guard rails.
-        able: the numbers of such options of its demand, by job.
-        refused: which rule keeps a job from all of them, by job; only of those that no pool could hold.
+        managed: the pools, and the guardrails.
+        able: the numbers of the options with which the job could start, by job.
+        refused: the rule that keeps a job from all options, by job; only for jobs that no pool could hold.
     """
 
     managed: ManagedPools
@@ -98,7 +98,7 @@ class ExpansionAdmission:
     _options: dict[int, list[tuple[int, str, int]]] = field(default_factory=dict)
 
     def run(self, demands: Sequence[UnmetDemand], snapshot: Snapshot, now: datetime) -> None:
-        """Look at the jobs of these demands in queue order."""
+        """Check the jobs of these demands in queue order."""
         asked = {job.name: demand for demand in demands for job in demand.jobs}
         if not asked:
             return
@@ -108,11 +108,11 @@ class ExpansionAdmission:
                 self.able[job.name] = self._able(job, demand, rule_check)
 
     def eligible_jobs(self, demand: UnmetDemand, number: int) -> list[str]:
-        """The jobs that could start with an option, in queue order."""
+        """Return the jobs that could start with an option, in queue order."""
         return [job.name for job in demand.jobs if number in self.able[job.name]]
 
     def _able(self, job: Job, demand: UnmetDemand, rule_check: RuleCheck) -> frozenset[int]:
-        """The numbers of the options that the job could start with; it takes the first of them."""
+        """Return the numbers of the options with which the job could start; it takes the first of them."""
         if not rule_check.applies_to(job):
             return frozenset(range(len(demand.options)))
         options, named = self._allowed(demand), rule_check.named(job.share)
@@ -121,7 +121,7 @@ class ExpansionAdmission:
         if options and not rule_check.backing_off(job):
             rule_check.release(job)
         for _, pool, count in options:
-            # Pools that a share's settings do not name are all alike to its rules, and there are a hundred types.
+            # Rules treat all pools alike that a share's settings do not name, and there are a hundred types.
             key = (pool, count) if pool in named else ("", 0)
             if key not in found:
                 found[key] = rule_check.violation(job, {pool: count})
@@ -134,9 +134,9 @@ class ExpansionAdmission:
         return frozenset(number for number, *_ in allowed)
 
     def _allowed(self, demand: UnmetDemand) -> Sequence[tuple[int, str, int]]:
-        """The number of each option whose type the settings allow, with its pool, that there is or would be, and units.
+        """Return number, pool and units of each option whose type the settings allow.
 
-        All options, where the settings allow none of their types: then that is what is told.
+        All options if the settings allow none of their types: then that is the reason to report.
         """
         if (key := id(demand)) not in self._options:
             allows = self.managed.rules.allows

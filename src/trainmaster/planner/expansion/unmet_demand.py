@@ -1,7 +1,6 @@
-"""What nothing that people set could ever hold: each demand once, with its jobs and the types that would do.
+"""Demands that no configured pool could ever hold: each once, with its jobs and the types that would hold it.
 
-A demand is infeasible where no pool at all could hold it, and leans on the manager's own pools where only those could.
-It must not know guard rails, nor decide what is made.
+A demand is infeasible if no pool at all could hold it; otherwise it depends on made pools.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Choose
 
 Key = tuple[object, ...]
-"""Equal for jobs that ask for the same."""
+"""A key that is equal for jobs with the same request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A type that would do, and how many instances of it one job needs.
+    """A type that would hold a demand, and how many instances of it one job needs.
 
     Attributes:
         kind: the type.
-        instances: of one job.
-        pool: the name that its pool has to have, for a job that names it; "" where any name will do.
+        instances: instances of one job.
+        pool: the name that its pool must have, for a job that names it; "" for any name.
     """
 
     kind: InstanceType
@@ -41,10 +40,10 @@ class UnmetDemand:
     """One distinct demand.
 
     Attributes:
-        words: the demand, for people.
+        words: the demand in words.
         options: best first.
         infeasible: whether no pool at all could hold it.
-        jobs: those that wait with it, in queue order.
+        jobs: waiting jobs with it, in queue order.
     """
 
     words: str
@@ -54,18 +53,18 @@ class UnmetDemand:
 
 
 def caps_of(snapshot: Snapshot) -> dict[str, int]:
-    """What the pools hold at most: nothing where one is being drained.
+    """Return what the pools hold at most; 0 for those that are being drained.
 
-    As for the plan itself (`fit.open_ledger`), what training jobs from outside hold now does not make them smaller.
+    As in the plan itself (`open_ledger`), units of external training jobs do not lower a cap.
     """
     return {name: 0 if pool.draining else pool.cap for name, pool in snapshot.pools.items()}
 
 
 def unmet_demands(snapshot: Snapshot) -> list[UnmetDemand]:
-    """The demands of waiting jobs that no pool set by people could hold, in queue order, each once (algorithm 5).
+    """Return the demands of waiting jobs that no configured pool could hold, in queue order, each once (algorithm 5).
 
     Args:
-        snapshot: resolved, its waiting jobs in queue order.
+        snapshot: resolved, with its waiting jobs in queue order.
     """
     caps = caps_of(snapshot)
     set_by_people = {name: cap for name, cap in caps.items() if not snapshot.pools[name].made_for}
@@ -82,7 +81,7 @@ def unmet_demands(snapshot: Snapshot) -> list[UnmetDemand]:
 
 
 def _key(demand: Demand) -> Key:
-    """Of one that asks for resources: these, how many instances, and what it lists itself."""
+    """Return the resources, the number of instances, and the pools that the demand lists itself."""
     listed = demand.alternatives if demand.resources is None else demand.alternatives[: demand.listed]
     return (demand.resources, demand.instances, tuple(tuple(units.items()) for units in listed))
 
@@ -103,9 +102,9 @@ def _units_words(units: Units) -> str:
 
 
 def _options(demand: Demand, snapshot: Snapshot) -> Iterator[Option]:
-    """What the job lists itself, in its order; then what covers its resources, as the settings choose.
+    """Yield what the job lists itself, in its order; then the types that cover its resources, as the settings choose.
 
-    A job that takes instances of several types together is left to people: it would need several pools at once.
+    A job that takes instances of several types together needs several pools at once, so it gets no options.
     """
     catalogue, asked = snapshot.catalogue, demand.resources
     for units in demand.alternatives if asked is None else demand.alternatives[: demand.listed]:
@@ -126,7 +125,7 @@ def _size(kind: InstanceType) -> Rank:
 
 
 def _cheapest(kind: InstanceType, catalogue: Catalogue) -> Rank:
-    """A type without a known price is taken to cost no more than one that has as much of everything."""
+    """Return a key by price; an unknown price counts as no more than that of a type with as much of everything."""
     return (catalogue.price_at_most(kind), *_size(kind), not kind.price, kind.name)
 
 

@@ -1,8 +1,8 @@
-"""A rough course of a long queue: who would start when, told in far less time than the planner takes.
+"""An approximate simulation of a long queue, which takes far less time than the planner.
 
-Backfill as the planner does it (a reservation for the first that is blocked; the next few may pass where they do not
-delay it), within what groups, users and shares may hold, without anything that makes way for anybody. Of jobs that wait
-for a budget or a training plan it says nothing. It must not be asked what to do now.
+It backfills like the planner: a reservation for the first blocked job, which the next few jobs may pass without
+delaying it, within the limits of groups, users and shares. No job is preempted or shrunk. Jobs that wait for a budget
+or a training plan are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from trainmaster.planner.forecast.simulation import QueueSimulation
 from trainmaster.planner.orders import order_of
 
 MAX_PASSING = 12
-"""How many behind the first that is blocked may pass it."""
+"""Jobs behind the first blocked job that may pass it."""
 _End = tuple[datetime, int, Units, Job]
 _Pools = tuple[str, ...]
 
@@ -30,13 +30,13 @@ _Pools = tuple[str, ...]
 def approximate_starts(
     simulation: QueueSimulation, ordered: Iterable[Job], wanted: frozenset[str], until: datetime
 ) -> dict[str, datetime]:
-    """When wanted jobs would start as the course goes on, as far as that can be said.
+    """Return when wanted jobs would start as the simulation goes on, as far as that can be predicted.
 
     Args:
         simulation: as far as the planner has brought it.
         ordered: its waiting jobs in the order in which they are considered.
         wanted: names of waiting jobs.
-        until: nothing is looked at beyond.
+        until: the end of the simulation.
     """
     snapshot = simulation.snapshot
     approximate_forecast = ApproximateSimulation(
@@ -57,7 +57,7 @@ def approximate_starts(
 
 
 def _without_closed(job: Job, closed: frozenset[str]) -> Job:
-    """The job with only those alternatives that need none of the closed pools."""
+    """Return the job with only those alternatives that need no closed pool."""
     if closed.isdisjoint(job.demand.pools):
         return job
     alternatives = tuple(units for units in job.demand.alternatives if closed.isdisjoint(units))
@@ -65,7 +65,7 @@ def _without_closed(job: Job, closed: frozenset[str]) -> Job:
 
 
 def _predictable(job: Job, snapshot: Snapshot) -> bool:
-    """Whether the job would fit if nothing else ran, and waits for no time that a rule sets."""
+    """Return True if the job would fit if nothing else ran, and waits for no time that a rule sets."""
     share = snapshot.policy.shares.get(job.share)
     plans = any(snapshot.pools[name].kind is Kind.TRAINING_PLAN for name in job.demand.pools if name in snapshot.pools)
     if plans or (share is not None and share.budget is not None):
@@ -82,14 +82,14 @@ def _free(snapshot: Snapshot) -> dict[str, int]:
 
 @dataclass(slots=True)
 class _EqualJobs:
-    """Jobs of one kind in order, with their places in the order of all: what a rule refuses one it refuses all."""
+    """Jobs with an equal bounds key in order, with their places among all jobs."""
 
     jobs: list[tuple[int, Job]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Queue:
-    """The lines of one set of pools, and the reservation of the first of their jobs that is blocked."""
+    """The jobs of one set of pools, and the reservation of the first blocked one."""
 
     lines: dict[object, _EqualJobs] = field(default_factory=dict)
     blocked: str | None = None
@@ -99,7 +99,7 @@ class _Queue:
 
 @dataclass(slots=True)
 class ApproximateSimulation:
-    """The course. Thrown away when it has been told."""
+    """The state of the approximate simulation."""
 
     moment: datetime
     free: dict[str, int]
@@ -111,12 +111,12 @@ class ApproximateSimulation:
     starts: dict[str, datetime] = field(default_factory=dict)
 
     def add(self, job: Job, place: int) -> None:
-        """The job waits, at this place of the order of all."""
+        """Add a waiting job with its place among all jobs."""
         queue = self.queues.setdefault(job.demand.pools, _Queue())
         queue.lines.setdefault(self.bounds.bounds_key(job), _EqualJobs()).jobs.append((place, job))
 
     def run(self, wanted: frozenset[str], until: datetime) -> dict[str, datetime]:
-        """Go from end to end until all that is wanted has started, or that time has come."""
+        """Return the starts of wanted jobs, going from end to end until all have started or time is up."""
         for queue in self.queues.values():
             self._start_what_fits(queue)
         while self.held and self.held[0][0] <= until and wanted - self.starts.keys():
@@ -127,7 +127,7 @@ class ApproximateSimulation:
         return {name: at for name, at in self.starts.items() if name in wanted}
 
     def _end_due_jobs(self) -> set[str]:
-        """The next end, and all of the same time; the pools that have more units then."""
+        """End the next job and all that end at the same time; return the pools that have more units then."""
         self.moment = max(self.held[0][0], self.moment)
         count = sum(1 for _ in self._until(self.moment))
         ended, self.held = self.held[:count], self.held[count:]
@@ -144,7 +144,7 @@ class ApproximateSimulation:
             yield item
 
     def _start_what_fits(self, queue: _Queue) -> None:
-        """The first while it fits, then those behind it that do not delay it."""
+        """Start the first jobs while they fit, then those behind that do not delay the first blocked one."""
         turns = [(line.jobs[0][0], 0, id(line), line) for line in queue.lines.values() if line.jobs]
         heapq.heapify(turns)
         blocked = 0
@@ -179,7 +179,7 @@ class ApproximateSimulation:
         insort(self.held, (self.moment + self.run_time(job), -len(self.starts), units, job))
 
     def _reserve(self, queue: _Queue, job: Job) -> None:
-        """When the first will fit, and what it leaves over then; worked out once for each."""
+        """Compute when the first blocked job will fit, and what it leaves over then; once for each job."""
         if queue.blocked == job.name and (queue.until is None or queue.until > self.moment):
             return
         units, free = job.demand.alternatives[0], dict(self.free)

@@ -1,7 +1,4 @@
-"""How much jobs of a group, a user and a share may hold at once in a rough course, and what shares keep from others.
-
-It must not know what is free, nor that anybody could make way.
-"""
+"""Limits of groups, users and shares in the approximate simulation, and the units that shares reserve."""
 
 from __future__ import annotations
 
@@ -16,11 +13,11 @@ from trainmaster.domain.shares.entitlement import Entitlements
 
 @dataclass(slots=True)
 class Bounds:
-    """What is held, counted by whom. Thrown away with the course.
+    """What is held, by group, user and share.
 
     Attributes:
-        entitlements: None where the policy has no shares.
-        limits: most jobs at once, by share and group.
+        entitlements: None if the policy has no shares.
+        limits: jobs at once by share and group.
     """
 
     entitlements: Entitlements | None
@@ -31,7 +28,7 @@ class Bounds:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Bounds:
-        """With what active jobs hold."""
+        """Return the bounds with what active jobs hold."""
         policy = snapshot.policy
         shares = Entitlements(policy, snapshot.pools, snapshot.foreign) if policy.shares else None
         bounds = cls(shares, _limits((*snapshot.active, *snapshot.waiting)))
@@ -40,19 +37,19 @@ class Bounds:
         return bounds
 
     def bounds_key(self, job: Job) -> Hashable:
-        """Jobs of one kind are refused together."""
+        """Return a key that is equal for jobs that the bounds refuse together."""
         shares = None if self.entitlements is None else (job.share, job.submitted_by)
         return (shares, (job.share, job.group) if job.group is not None else None)
 
     def refuses(self, job: Job) -> bool:
-        """Whether the job may have nothing at all now."""
+        """Return True if the job may not start at all now."""
         if job.group is None:
             return False
         limit = self.limits.get((job.share, job.group))
         return limit is not None and self._members.get((job.share, job.group), 0) >= limit
 
     def allows(self, job: Job, units: Units) -> bool:
-        """Whether its share and its user may hold these units as well."""
+        """Return True if its share and its user may hold these units as well."""
         if self.entitlements is None:
             return True
         entitlement = self.entitlements.of(job.share)
@@ -66,18 +63,18 @@ class Bounds:
         return True
 
     def withheld(self, job: Job, pool: str) -> int:
-        """Units of a pool that other shares keep for themselves, however idle they are."""
+        """Return the units of a pool that other shares reserve, however idle they are."""
         if self.entitlements is None:
             return 0
         others = (name for name in self.entitlements.keepers(pool) if name != job.share)
         return sum(max(self.entitlements.of(name).kept(pool) - self._held.get((name, pool), 0), 0) for name in others)
 
     def take(self, job: Job, units: Units) -> None:
-        """The job holds these units."""
+        """Count the units of a job that starts."""
         self._count(job, units, 1)
 
     def release(self, job: Job, units: Units) -> None:
-        """It holds them no more."""
+        """Remove the units of a job that ends."""
         self._count(job, units, -1)
 
     def _count(self, job: Job, units: Units, sign: int) -> None:
@@ -91,7 +88,7 @@ class Bounds:
 
 
 def _limits(jobs: Iterable[Job]) -> dict[tuple[str, str], int]:
-    """The least that any job of a group says."""
+    """Return the smallest limit that any job of each group states."""
     limits: dict[tuple[str, str], int] = {}
     for job in jobs:
         if job.group is not None and job.max_concurrent is not None:

@@ -1,9 +1,8 @@
-"""When waiting jobs will start: the same planner, run forward over the run times that history expects.
+"""Estimated starts of waiting jobs: the same planner, run forward over expected run times.
 
-Three courses: in the first all jobs are quick for their kind, in the second usual, in the third slow; that they are so
-together makes up for what nobody knows, such as who will come (docs/explanation/estimated-start.md). Nothing runs
-beyond its limit. A queue too long for that is told roughly. It must not use any rule of its own while the planner is
-asked: each step is `schedule` and the life cycle's own transitions.
+Three simulations: in the first all jobs are fast for their class, in the second typical, in the third slow; moving
+together makes up for the unknown, such as future submissions (docs/explanation/estimated-start.md). No job runs beyond
+its limit. Each step is `schedule` and the transitions of the lifecycle. A queue too long for that is approximated.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ if TYPE_CHECKING:
     from random import Random
 
 LOW, EXPECTED, HIGH = 0.05, MEDIAN, 0.9
-"""How long jobs run in the three courses, as a fraction of their kind that runs no longer. Measured on traces."""
+"""Quantiles of run times in the three simulations, chosen by measurements on traces."""
 MAX_WORK = 4_000
-"""Jobs that the planner looks at in all steps of one course, so that an answer never waits for a deep queue."""
+"""Jobs that the planner may look at in all steps of one simulation, so that a deep queue delays no answer."""
 STEP_COST = 10
-"""What a step costs besides, in jobs."""
+"""The fixed cost of a step, in jobs."""
 MIN_STEPS = 8
-"""Where the planner could not be asked this often, it is not asked beyond the first time."""
+"""Steps that the planner must be able to run; otherwise it runs only once."""
 HORIZON = timedelta(days=366)
-"""Nothing is foreseen beyond."""
+"""The end of every simulation."""
 MIN_DELAY = timedelta(minutes=1)
 NEAR = 200
-"""Jobs behind the wanted ones that are looked at in any case: they may pass."""
+"""The minimum number of jobs to simulate: jobs behind the wanted ones may pass them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """When a job is expected to start, and between which times it probably will."""
+    """An estimated start, with the range in which the start probably is."""
 
     low: datetime
     expected: datetime
@@ -51,12 +50,12 @@ class Estimate:
 def estimate(
     snapshot: Snapshot, now: datetime, rng: Random, schedule: Scheduler, wanted: frozenset[str]
 ) -> Mapping[str, Estimate]:
-    """Estimated starts of wanted jobs; one that is missing cannot be foreseen.
+    """Return estimated starts of wanted jobs; jobs without an estimate are missing.
 
     Args:
         snapshot: the queue as read.
         now: UTC.
-        rng: handed to the planner.
+        rng: passed to the planner.
         schedule: the planner.
         wanted: names of waiting jobs.
     """
@@ -69,16 +68,16 @@ def estimate(
 def forecast(
     snapshot: Snapshot, now: datetime, rng: Random, schedule: Scheduler, wanted: frozenset[str]
 ) -> Mapping[str, datetime]:
-    """Starts in the usual course alone, told to the second; so not as far."""
+    """Return starts in the typical simulation alone, to the second, and therefore not as far ahead."""
     return _ForecastRequest.of(snapshot, now, rng, schedule, wanted).exactly()
 
 
 def delays(  # noqa: PLR0913, PLR0917 -- as the planner, and what is asked
     before: Snapshot, after: Snapshot, now: datetime, rng: Random, schedule: Scheduler, wanted: frozenset[str]
 ) -> Mapping[str, tuple[datetime, datetime]]:
-    """Wanted jobs that would start over a minute later in one snapshot than in another: when in each, first ones first.
+    """Return wanted jobs that start over a minute later in `after` than in `before`, with both times, in order.
 
-    Both are told in the same way and to the second, so what cannot be foreseen like that is left out.
+    Both are computed alike and to the second; jobs without such a forecast are left out.
     """
     early, late = (forecast(snapshot, now, rng, schedule, wanted) for snapshot in (before, after))
     found = {name: (early[name], late[name]) for name in early.keys() & late.keys()}
@@ -88,7 +87,7 @@ def delays(  # noqa: PLR0913, PLR0917 -- as the planner, and what is asked
 
 @dataclass(frozen=True, slots=True)
 class _ForecastRequest:
-    """What is asked, and the plan that all courses begin with."""
+    """A request, and the plan with which all simulations begin."""
 
     snapshot: Snapshot
     now: datetime
@@ -106,23 +105,23 @@ class _ForecastRequest:
 
     @property
     def detailed(self) -> bool:
-        """Whether the planner can be asked often enough for that to be worth while."""
+        """Whether the planner can run often enough for a detailed simulation."""
         return MIN_STEPS * (len(self.snapshot.active) + len(self.snapshot.waiting) + STEP_COST) <= MAX_WORK
 
     def answer(self, quantile: float) -> dict[str, datetime]:
-        """Starts in the course in which jobs run as long as this fraction of their kind at most do."""
+        """Return starts in the simulation in which jobs run for this quantile of their class."""
         simulation = QueueSimulation.of(self.snapshot, self.now, quantile)
         starts = self._planned(simulation)
         return starts if self.wanted <= starts.keys() else self._approximate(simulation) | starts
 
     def exactly(self) -> dict[str, datetime]:
-        """Starts in the usual course, nothing told together, and nothing told roughly that was begun otherwise."""
+        """Return starts in the typical simulation without rounding, and without mixing in approximate ones."""
         simulation = QueueSimulation.of(self.snapshot, self.now, EXPECTED, grain=0)
         starts = self._planned(simulation)
         return starts if self.detailed else self._approximate(simulation) | starts
 
     def _planned(self, simulation: QueueSimulation) -> dict[str, datetime]:
-        """Starts as far as the planner is asked."""
+        """Return starts for as long as the planner may run."""
         plan, left = self.plan, MAX_WORK if self.detailed else 0
         starts: dict[str, datetime] = {}
         while True:
@@ -139,7 +138,7 @@ class _ForecastRequest:
             plan = self.schedule(simulation.snapshot, simulation.moment, self.rng)
 
     def _approximate(self, simulation: QueueSimulation) -> dict[str, datetime]:
-        """Starts of those that wait in what has become of a course, by a rule of thumb."""
+        """Return approximate starts of the jobs that wait where a simulation stopped."""
         if self._beyond_horizon(simulation.since):
             return {}
         ordered = ranking_of(simulation.snapshot, simulation.moment).in_order(simulation.snapshot.waiting)
@@ -153,12 +152,12 @@ class _ForecastRequest:
 
 
 def _ordered(low: datetime, expected: datetime, high: datetime) -> Estimate:
-    """Quicker jobs may make another start later (Graham's anomalies); the range has the usual course in it."""
+    """Return the range around the expected start; faster jobs may delay another job's start (Graham's anomalies)."""
     return Estimate(min(low, expected), expected, max(expected, high))
 
 
 def _relevant(snapshot: Snapshot, now: datetime, wanted: frozenset[str]) -> Snapshot:
-    """The snapshot without jobs that cannot make a difference to the wanted ones, or hardly."""
+    """Return the snapshot without jobs that make little or no difference to the wanted ones."""
     ordered = ranking_of(snapshot, now).in_order(snapshot.waiting)
     last = max((place for place, job in enumerate(ordered) if job.name in wanted), default=-1)
     near = ordered[: max(last + 1, NEAR)]
@@ -173,7 +172,7 @@ def _relevant(snapshot: Snapshot, now: datetime, wanted: frozenset[str]) -> Snap
 
 
 def _touched(jobs: tuple[Job, ...], wanted: frozenset[str]) -> set[str]:
-    """Pools and groups that matter to the wanted jobs: theirs, and those of jobs that these share any with."""
+    """Return pools and groups that matter to the wanted jobs: theirs, and those of jobs that share any with them."""
     touched = {tie for job in jobs if job.name in wanted for tie in _ties(job)}
     linked = {ties for ties in map(_ties, jobs) if len(ties) > 1}
     while grown := {tie for ties in linked if not touched.isdisjoint(ties) for tie in ties} - touched:
@@ -182,6 +181,6 @@ def _touched(jobs: tuple[Job, ...], wanted: frozenset[str]) -> set[str]:
 
 
 def _ties(job: Job) -> frozenset[str]:
-    """What a job has in common with those that it may get in the way of; without a pool, that one may be made."""
+    """Return what a job shares with jobs that it may delay; "" without a pool, since one may be made."""
     group = () if job.group is None else (f"{job.share}/{job.group}",)
     return frozenset((*(job.demand.pools or ("",)), *job.units, *group))

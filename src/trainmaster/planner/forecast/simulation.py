@@ -1,8 +1,7 @@
-"""One course that the queue may take: plans are carried out as they are made, jobs end when that is expected of them.
+"""A simulation of the queue: plans are applied as they are made, and jobs end when expected.
 
-Each decision is the planner's and each change the life cycle's own; SageMaker is taken to start at once what it is
-asked for, and nothing new to arrive. Elastic jobs shrink, but do not grow: what they are given besides delays nobody.
-It must not decide anything.
+Each decision is the planner's, and each change is a transition of the lifecycle. SageMaker is assumed to start jobs at
+once, and no job arrives. Elastic jobs shrink but do not grow, which delays no job.
 """
 
 from __future__ import annotations
@@ -30,25 +29,25 @@ if TYPE_CHECKING:
 Scheduler = Callable[[Snapshot, datetime, "Random"], Plan]
 
 GRAINS = (0.02, 0.03, 0.05, 0.08, 0.12, 0.18, 0.25)
-"""How coarse time is, as a part of the time gone by: what happens a day from now need not be told to the second."""
+"""Rounding of times, as a fraction of the simulated time: events a day from now need no precision of seconds."""
 FINE_UP_TO = 2_000
-"""Jobs at which that part would be 1, were it not for the coarsest; with fewer it is finer."""
+"""Jobs at which that fraction would be 1, were it not limited; with fewer jobs it is finer."""
 
 
 @dataclass(slots=True)
 class QueueSimulation:
-    """The queue at one moment of a course.
+    """The queue at one moment of a simulation.
 
     Attributes:
         snapshot: what the planner would read then.
-        begun: when the course began.
-        expect: when jobs end.
-        moment: what the planner takes for now; no earlier than anything that has happened.
-        since: when what is decided at this moment happens: in the middle of what is told together.
-        grain: how coarse time is.
-        ends: when active jobs free their units.
-        shrinking: when active jobs that go down to another size have it.
-        left: what preempted jobs still have to run.
+        begun: when the simulation began.
+        expected_ends: when jobs end.
+        moment: the planner's current time; no earlier than any event so far.
+        since: when the decisions of this moment take effect: the middle of the events that are rounded together.
+        grain: the rounding of times.
+        ends: when active jobs release their units, by name.
+        shrinking: when active jobs that are shrinking have their new size, by name.
+        left: remaining run times of preempted jobs, by name.
     """
 
     snapshot: Snapshot
@@ -63,9 +62,9 @@ class QueueSimulation:
 
     @classmethod
     def of(cls, snapshot: Snapshot, now: datetime, quantile: float, grain: float | None = None) -> QueueSimulation:
-        """The course that begins now, in which jobs run as long as this fraction of their kind at most do.
+        """Return a simulation from now in which jobs run for this quantile of their class.
 
-        Without a grain it is one by which a course over many jobs takes no more time to tell than one over few.
+        The default grain makes a simulation of many jobs take no more time than one of few.
         """
         grain = _grain_of(snapshot) if grain is None else grain
         simulation = cls(snapshot, now, ExpectedEnds(snapshot, now, quantile), now, now, grain)
@@ -79,7 +78,7 @@ class QueueSimulation:
         return len(self.snapshot.active) + len(self.snapshot.waiting)
 
     def apply(self, plan: Plan) -> None:
-        """What the plan has decided, happens."""
+        """Apply the decisions of a plan."""
         self.snapshot = with_changes(self.snapshot, plan.of_pools)
         active = {job.name: job for job in self.snapshot.active}
         waiting = {job.name: job for job in self.snapshot.waiting}
@@ -101,7 +100,7 @@ class QueueSimulation:
         )
 
     def advance(self, plan: Plan) -> bool:
-        """Let the next thing happen, and what is told together with it; False where nothing will happen any more."""
+        """Advance to the next event and those rounded to the same time; return False if there is none."""
         next_ = min(self._upcoming(plan), default=None)
         if next_ is None:
             return False
@@ -114,7 +113,7 @@ class QueueSimulation:
         return True
 
     def run_time(self, job: Job) -> timedelta:
-        """How long a waiting job holds units once it starts."""
+        """Return how long a waiting job holds units once it starts."""
         left = self.left.get(job.name)
         return self._scaled(job, self.expected_ends.run_time(job)) if left is None else left
 
@@ -123,12 +122,12 @@ class QueueSimulation:
         yield from self.shrinking.values()
         yield from (job.retry_at for job in self.snapshot.waiting if job.retry_at and job.retry_at > self.moment)
         yield from map(_gone, self.snapshot.warm)
-        # A reservation's time is what the planner expects; here it is seen.
+        # A reservation's time is an expectation of the planner; here, ends are events.
         if plan.look_again is not None and all(plan.look_again != item.at for item in plan.reservations):
             yield plan.look_again
 
     def _rounded_up(self, next_: datetime) -> datetime:
-        """When it is told: times lie the further apart the later they are."""
+        """Return the time rounded up; rounded times lie further apart the later they are."""
         seconds = (next_ - self.begun).total_seconds()
         if seconds <= 1 or not self.grain:
             return next_
@@ -137,14 +136,14 @@ class QueueSimulation:
         return max(next_, self.begun + timedelta(seconds=shown))
 
     def _finish_due_shrinks(self) -> None:
-        """All shrinks that are done by now."""
+        """Finish the shrinks that are due."""
         done = {name for name, at in self.shrinking.items() if at <= self.moment}
         if done:
             active = (self._shrunk(job) if job.name in done else job for job in self.snapshot.active)
             self.snapshot = replace(self.snapshot, active=tuple(active))
 
     def _end_due_jobs(self) -> None:
-        """All ends that have come."""
+        """End the jobs that are due."""
         ended = [job for job in self.snapshot.active if self.ends[job.name] <= self.moment]
         remaining = [job for job in self.snapshot.active if self.ends[job.name] > self.moment]
         stopped = ((job, _after(job, Status.STOPPED, self.moment)) for job in ended if job.stopping)
@@ -158,7 +157,7 @@ class QueueSimulation:
         self.snapshot = replace(self.snapshot, active=tuple(remaining), waiting=waiting, warm=warm)
 
     def _record_usage(self, ended: Sequence[Job]) -> None:
-        """What ended attempts have used, where anything depends on it."""
+        """Record the usage of ended attempts, if any decision depends on it."""
         policy, records = self.snapshot.policy, self.snapshot.records
         if not order_of(policy).by_usage and all(share.budget is None for share in policy.shares.values()):
             return
@@ -183,13 +182,13 @@ class QueueSimulation:
         return lifecycle.preempt(job, beneficiary, self.moment)
 
     def _shrinking(self, resize: Resize) -> Job:
-        """The job from when it is asked to give something back."""
+        """Return the job from when it is asked to shrink."""
         at, until = self.moment, self.moment + STOP_DURATION
         self.shrinking[resize.job.name] = until
         return lifecycle.resize(resize.job, resize.size, resize.cause, at, until=until, freed_for=resize.freed_for)
 
     def _shrunk(self, job: Job) -> Job:
-        """The job once it has given what it was asked for; it runs on the slower for it."""
+        """Return the job after its shrink; it runs slower from then on."""
         at, attempt, elastic = self.shrinking.pop(job.name), lifecycle.current(job), lifecycle.elastic_of(job)
         before, after = attempt.size, lifecycle.resizing_of(job).after
         if elastic.hook is Hook.RESTART:
@@ -204,7 +203,7 @@ class QueueSimulation:
         return job
 
     def _warm_after(self, plan: Plan) -> tuple[WarmPool, ...]:
-        """A pool that is used is its job's from here on; one that is to end will be gone soon."""
+        """Return the warm pools after a plan: a used one belongs to its job, and one to be ended is releasing."""
         used = {start.warm.training_job_name for start in plan.starts if start.warm is not None}
         ending = {ended.warm.training_job_name for ended in plan.warm_ends}
         return tuple(
@@ -220,7 +219,7 @@ class QueueSimulation:
         return _earlier(end, None if job.attempt is None else job.attempt.reclaimed_at)
 
     def _scaled(self, job: Job, span: timedelta) -> timedelta:
-        """Where nothing has been learned yet, all that is known is that any part of the limit may be used."""
+        """Return a span; without any history, a shorter part of the time limit for low quantiles."""
         unknown = not self.snapshot.records.history.kinds and job.image_work is None
         return span * self.expected_ends.quantile if unknown and self.expected_ends.quantile < MEDIAN else span
 
@@ -231,7 +230,7 @@ def _grain_of(snapshot: Snapshot) -> float:
 
 
 def _shrunk_at(job: Job, now: datetime) -> datetime:
-    """When a shrink that is under way is expected to be done."""
+    """Return when a shrink in progress is expected to finish."""
     return max(lifecycle.resizing_of(job).asked_at + STOP_DURATION, now + OVERDUE_GRACE)
 
 
@@ -240,7 +239,7 @@ def _shrinks(job: Job) -> bool:
 
 
 def _gone(pool: WarmPool) -> datetime:
-    """When a warm pool has given its units back."""
+    """Return when a warm pool has released its units."""
     return pool.until if pool.ending_since is None else pool.ending_since + STOP_DURATION
 
 

@@ -33,7 +33,7 @@ from trainmaster.planner.orders.strategy import OrderStrategy
 FRESH_SMALL = 360_000.0
 """GPU-seconds up to which a small job is fresh: 100 GPU-hours."""
 FRESH_LARGE = 3_600.0
-"""Seconds for which a job of 8 accelerators is fresh; a wider one for less, by the root of its width."""
+"""Seconds for which a job of 8 accelerators is fresh; divided by the root of the width of larger jobs."""
 PROTECTED_FROM_EQUALS = timedelta(minutes=30)
 """Running time before which equals do not preempt an attempt."""
 HEAD_START = 50_000.0

@@ -1,7 +1,6 @@
-"""Training plans: whether a job may start on a plan's units now, and still save its work before they are taken back.
+"""Training plans: whether a job may start on a plan's units now and still save its work before SageMaker reclaims them.
 
-SageMaker takes a plan's instances back from 30 minutes before the reserved capacity ends. It must not look at what is
-free: that is `fit.py`.
+SageMaker reclaims a plan's instances from 30 minutes before the reserved capacity ends.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from trainmaster.domain.reasons.rules import PlanClosed
 from trainmaster.domain.times import clock
 
 SAFE_QUANTILE = 0.9
-"""Of how many jobs of its kind one without checkpoints is expected to run no longer: it has one chance only."""
+"""The run-time quantile for a job without checkpoints, which has only one chance."""
 CHECKPOINT_INTERVAL = timedelta(minutes=10)
-"""How often a job is taken to save its work as long as nobody has seen it."""
+"""The assumed interval of checkpoints until some are observed."""
 _UNUSABLE = {
     None: "SageMaker has not said yet when its training plan is usable",
     PlanStatus.PENDING: "its training plan is not paid for yet",
@@ -30,23 +29,23 @@ _UNUSABLE = {
 def window_refusal(
     job: Job, units: Units, pools: Mapping[str, Pool], now: datetime, history: History
 ) -> PlanClosed | None:
-    """Why the job may not start on these units now, however free they are; None where nothing is against it.
+    """Return why the job may not start on these units now, however free they are; None if it may.
 
-    Not before the plan is Active, not after its end, and not where what is started could not be kept: a job without
-    checkpoints has to be expected to end before the instances are taken back, one with checkpoints to write one.
+    A job may not start before the plan is Active or after its end, nor if its work would be lost: without checkpoints
+    it has to be expected to end before the instances are reclaimed, with checkpoints to write one.
 
     Args:
         job: a waiting job.
-        units: what it would start on, by pool name.
+        units: what it would start on, by pool.
         pools: the pools in force.
         now: UTC.
-        history: how long jobs of its kind run and take to start.
+        history: run times and startup times by class.
     """
     return next((found for pool in _plans(units, pools) if (found := _refusal(pool, job, now, history))), None)
 
 
 def checkpoint_interval(job: Job) -> timedelta:
-    """How often the job saves its work, as far as anybody has seen; the least time between two checkpoints."""
+    """Return how often the job saves its work: the shortest interval observed between two checkpoints."""
     intervals = (job.earlier.saves_every, *(attempt.saves_every for attempt in job.attempts))
     return min((span for span in intervals if span is not None), default=CHECKPOINT_INTERVAL)
 
@@ -62,7 +61,7 @@ def _refusal(pool: Pool, job: Job, now: datetime, history: History) -> PlanClose
     if pool.starts_at is not None and now < pool.starts_at:
         return PlanClosed(pool.name, pool.starts_at, "its training plan is not active yet")
     if pool.ends_at is not None and now >= pool.ends_at:
-        # Where more capacity is reserved, asking SageMaker again will show it.
+        # If more capacity is reserved, the next Describe shows it.
         return PlanClosed(pool.name, None, "its training plan has ended")
     if pool.reclaimed_at is not None and now + _min_time(job, history) > pool.reclaimed_at:
         return PlanClosed(pool.name, None, _too_late(job, pool.reclaimed_at))
@@ -70,7 +69,7 @@ def _refusal(pool: Pool, job: Job, now: datetime, history: History) -> PlanClose
 
 
 def _min_time(job: Job, history: History) -> timedelta:
-    """How long the job holds units before its work there cannot be lost any more."""
+    """Return how long the job must hold units before its work there is safe."""
     startup = timedelta(seconds=history.startup(job))
     if job.checkpointed:
         return startup + min(checkpoint_interval(job), _run_time(job, history))
@@ -78,7 +77,7 @@ def _min_time(job: Job, history: History) -> timedelta:
 
 
 def _run_time(job: Job, history: History) -> timedelta:
-    """How long one attempt of it runs from the beginning."""
+    """Return how long one attempt of the job runs from its beginning."""
     seconds = history.run_time(job, 0.0, SAFE_QUANTILE)
     return job.max_runtime if seconds is None else min(timedelta(seconds=seconds), job.max_runtime)
 

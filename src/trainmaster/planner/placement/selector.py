@@ -1,8 +1,7 @@
-"""Where a job starts, or waits, of the alternatives that it has: spillover (Liu et al. 2022, algorithms 1 and 2).
+"""The pool in which a job starts or waits, among its alternatives: spillover (Liu et al. 2022, algorithms 1 and 2).
 
-What the job names itself goes first, in its order; then what is held for it; then what its share prefers; then the
-placement policy chooses: each among the pools that have not lately turned out to lack instances. It must not preempt,
-nor know what is free but by asking.
+Pools that the job names come first, in its order; then what is held for it; then what its share prefers; then the
+placement policy chooses. Each step takes only pools without a recent capacity shortage, if there are any.
 """
 
 from __future__ import annotations
@@ -29,9 +28,13 @@ NOTHING = Resources()
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The units to charge, the types that SageMaker may choose from (empty: no choice), and cursors that moved.
+    """The units to charge to a start.
 
-    `instead_of` is the pool that it would have been, and when that turned out to lack instances.
+    Attributes:
+        units: by pool.
+        choices: the types from which SageMaker may choose; empty if there is no choice.
+        cursors: cursors that moved.
+        instead_of: the pool that would have been chosen, and when it last lacked instances.
     """
 
     units: Units
@@ -42,13 +45,13 @@ class Placement:
 
 @dataclass(slots=True)
 class PoolSelector:
-    """Places the jobs of one plan, one after the other.
+    """The pool choices of one plan, one after the other.
 
     Attributes:
         snapshot: what the pass read.
         rng: for policies that draw.
-        now: the time of the pass, UTC; None where it does not matter what pools have lately turned out to lack.
-        cursors: where the policies that go round have got to.
+        now: the time of the pass, UTC; None to ignore recent shortages.
+        cursors: positions of the round-robin policies.
     """
 
     snapshot: Snapshot
@@ -60,21 +63,21 @@ class PoolSelector:
     _shortages: CapacityShortages | None = None
 
     def __post_init__(self) -> None:
-        """Weights of pools that are gone are forgotten: a new pool of that name begins anew."""
+        """Forget weights of pools that are gone, so that a new pool of that name starts over."""
         known, pools = self.snapshot.cursors, self.snapshot.pools
         self.cursors = replace(known, weights={name: at for name, at in known.weights.items() if name in pools})
         self._shortages = None if self.now is None else CapacityShortages(self.snapshot, self.now)
 
     def place(self, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
-        """What a job starts on, of the alternatives that fit at once, which come in the order of its demand.
+        """Return what a job starts on, of the alternatives that fit now, in the order of its demand.
 
-        Where SageMaker chooses, it gets all of them, and takes the first with EC2 capacity: until it has chosen, the
-        caps carry all that it may choose (`worst_case`).
+        If SageMaker chooses, it gets all alternatives and takes the first with EC2 capacity; until then the caps carry
+        all that it may choose (`worst_case`).
 
         Args:
             job: a waiting job.
             fitting: at least one of its alternatives.
-            free: units of a pool that the job could have now.
+            free: returns the units of a pool that the job could have now.
         """
         if job.demand.ours:
             prefer_available = self.prefer_available(job, fitting)
@@ -91,11 +94,11 @@ class PoolSelector:
         return Placement(worst_case(fitting), choices)
 
     def order_for_wait(self, job: Job, possible: Sequence[Units]) -> list[Units]:
-        """The alternatives with the one in front in which a blocked job waits: chosen as for a start, among all.
+        """Return the alternatives, with the one first in which a blocked job waits: chosen as for a start, among all.
 
-        It is chosen by the pools' totals and by what the job asks for, so that it is the same in every pass and for
-        all jobs that ask for the same while no pool turns out to lack instances, and it is not remembered: a job that
-        waits would move the cursors each time.
+        The choice depends on the pools' totals and the request alone, so that it is the same in every pass and for all
+        jobs with the same request while no pool lacks instances. It is not stored: a waiting job would move the cursors
+        every time.
         """
         if not job.demand.ours or len(possible) == 1:
             return [*possible]
@@ -107,16 +110,16 @@ class PoolSelector:
         return [first, *(units for units in possible if units is not first)]
 
     def prefer_available(self, job: Job, alternatives: Sequence[Units]) -> Sequence[Units]:
-        """At least one of the alternatives: those that AWS has not lately turned out to lack go before the others."""
+        """Return at least one of the alternatives, without those that recently lacked instances if others are left."""
         if self._shortages is None or len(alternatives) == 1:
             return alternatives
         return self._shortages.without_shortage(job, alternatives)
 
     def weights(self, names: Iterable[str]) -> dict[str, float]:
-        """W_ini of pools (equation 6), each kind of resource as a part of the most that any of these pools has of it.
+        """Return W_ini of pools (equation 6), each resource as a fraction of the most that any of these pools has.
 
-        The article gives no units. In GiB, memory would drown all else: a `ml.p5.48xlarge` has 2,048 of them beside 192
-        vCPUs and 8 GPUs, so that the factor of 0.1 would still leave it ten times the weight of the GPUs.
+        The article gives no units. In GiB, memory would dominate: an `ml.p5.48xlarge` has 2,048 of them beside 192
+        vCPUs and 8 GPUs, so the factor of 0.1 would still leave memory ten times the weight of the GPUs.
         """
         has = {name: self._resources(name) for name in names}
         cpus, gpus, gib = (max((row[kind] for row in has.values()), default=0) or 1 for kind in range(3))
@@ -124,7 +127,7 @@ class PoolSelector:
         return {name: initial_weight(cpu / cpus, gpu / gpus, m / gib, alpha) for name, (cpu, gpu, m) in has.items()}
 
     def _select(self, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
-        """The first that is preferred, else what the policy chooses; of named ones just the first."""
+        """Return the first preferred pool, or else the policy's choice; for named pools, just the first."""
         if job.demand.resources is None:
             return Placement(dict(fitting[0]))
         by_pool = _by_pool(fitting)
@@ -137,7 +140,7 @@ class PoolSelector:
     def _record_first_choice(
         self, placed: Placement, job: Job, fitting: Sequence[Units], free: Callable[[str], int]
     ) -> Placement:
-        """The placement with what it would have been among all that fit, as far as no draw and no turn decides that."""
+        """Return the placement with the first choice among all that fit, unless a draw or a turn decides that."""
         by_pool = _by_pool(fitting)
         policy, first = self.snapshot.policy.placement, self._preferred(job, by_pool)
         if first is None and POLICIES[policy].deterministic:
@@ -148,7 +151,7 @@ class PoolSelector:
         return placed if since is None else replace(placed, instead_of=(first, since))
 
     def _waiting_pool(self, job: Job, by_pool: dict[str, Units]) -> str:
-        """Where jobs wait that ask for the same: worked out once in a plan, since a deep queue is full of them."""
+        """Return where jobs with this request wait, computed once a plan."""
         asks = (job.demand.traits, *by_pool)
         if asks not in self._waiting_pools:
             contenders = self._candidates(job, by_pool, self._total)
@@ -158,7 +161,7 @@ class PoolSelector:
         return self._waiting_pools[asks]
 
     def _preferred(self, job: Job, among: dict[str, Units]) -> str | None:
-        """The pool that goes before all others: the job's own choice, what was freed for it, its share's preference."""
+        """Return the pool that precedes the policy: named by the job, held for it, or preferred by its share."""
         share, hold = self.snapshot.policy.shares.get(job.share), job.hold
         listed = (name for units in job.demand.named for name in units)
         held = hold.units if hold is not None else ()
@@ -171,8 +174,8 @@ class PoolSelector:
         return [
             CandidatePool(
                 name=name,
-                total=(each := self._size_of(name, asked)) * self._total(name),
-                free=each * max(free(name), 0),
+                total=(size := self._size_of(name, asked)) * self._total(name),
+                free=size * max(free(name), 0),
                 weight=weights.get(name, 0.0),
                 surplus=surplus,
                 left=free(name) - units[name],
@@ -181,17 +184,17 @@ class PoolSelector:
         ]
 
     def _size_of(self, name: str, asked: Resources) -> int:
-        """What an instance counts for; of a type of which nothing is known for one, so that it has its part."""
+        """Return the size of an instance in the unit asked for; 1 for an unknown type, so that it has its part."""
         kind = self._instance_type(name)
         return (kind.accelerators if asked.accelerators else kind.vcpus) or 1
 
     def _resources(self, name: str) -> tuple[float, float, float]:
-        """vCPUs, accelerators and GiB of main memory of a whole pool."""
+        """Return vCPUs, accelerators and GiB of main memory of a whole pool."""
         kind, count = self._instance_type(name), self._total(name)
         return kind.vcpus * count, kind.accelerators * count, kind.memory_gib * count
 
     def _total(self, name: str) -> int:
-        """Instances of a pool, whoever of the queue holds them."""
+        """Return the instances of a pool that external jobs do not hold."""
         return max(self.snapshot.pools[name].cap - self.snapshot.foreign.get(name, 0), 0)
 
     def _instance_type(self, name: str) -> InstanceType:
@@ -201,23 +204,23 @@ class PoolSelector:
 
 
 def _stable_point(demand: Demand) -> float:
-    """From 0 on, less than 1: the same for equal demands, in every process, and far apart for those that differ little.
+    """Return a number from 0 to below 1: equal for equal demands in every process, and far apart for similar ones.
 
-    The high bits of a CRC are alike for texts that differ in one character; Fibonacci hashing spreads its low ones.
+    The high bits of a CRC are alike for texts that differ in one character; Fibonacci hashing spreads its low bits.
     """
     return crc32(f"{demand.lane}*{demand.instances}".encode()) * 2_654_435_769 % 2**32 / 2**32
 
 
 def _by_pool(alternatives: Sequence[Units]) -> dict[str, Units]:
-    """Alternatives of a job by resources have one pool each."""
+    """Return the alternatives by pool; alternatives of a job by resources have one pool each."""
     return {next(iter(units)): units for units in alternatives}
 
 
 def _surpluses(kinds: Sequence[InstanceType], asked: Resources) -> list[tuple[float, ...]]:
-    """What an instance of each kind has beyond what is asked for, the dearest part first.
+    """Return what an instance of each type has beyond the request, the most expensive resource first.
 
-    Where several have equally few accelerators to spare, the price tells which of them has least of the rest, but only
-    where it is known of all of these: else a large one whose price nobody knows would seem to cost nothing.
+    Among types with equally few spare accelerators, the price decides which has the least of the rest, but only if all
+    their prices are known; otherwise a large type without a known price would seem free.
     """
     chips = [(kind.accelerators - asked.accelerators, _accelerator_memory(kind, asked)) for kind in kinds]
     least = min(chips)
@@ -234,10 +237,10 @@ def _surpluses(kinds: Sequence[InstanceType], asked: Resources) -> list[tuple[fl
 
 
 def _accelerator_memory(kind: InstanceType, asked: Resources) -> float:
-    """Nobody needs to tell that an instance without accelerators has no memory of any."""
+    """Return the surplus of accelerator memory; 0 without accelerators."""
     return _surplus_of(kind.accelerator_memory_gib, asked.accelerator_memory_gib) if kind.accelerators else 0.0
 
 
 def _surplus_of(has: float, asked: float) -> float:
-    """What is left over; what nobody has told is taken to be more than all that is known."""
+    """Return what is left over; an unknown amount counts as unlimited."""
     return has - asked if has else inf

@@ -1,7 +1,7 @@
-"""Which pools have lately turned out to lack instances: AWS has none, or grants none, though the caps leave room.
+"""Recent capacity shortages: pools for which AWS had or granted no instances, though the caps left room.
 
-What one job has met counts for others, too, that ask for no less of the same: else each would find out for itself, and
-wait in between. It must not choose among pools, nor know what the caps leave free.
+A shortage that one job met counts for other jobs that ask for at least as many of the same instances; otherwise each
+job would find out for itself and wait in between.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import FailureClass, default_retries
 
 OWN_MEMORY = timedelta(days=1)
-"""How long a job remembers where its tries met nothing: longer than it takes to try all of its pools in turn."""
+"""How long a job avoids pools where its own attempts failed: longer than trying all of its pools in turn takes."""
 _RefusedCounts = dict[int, datetime]
-"""When so many instances were last not to be had."""
+"""When a request for this many instances last failed."""
 
 
 @dataclass(slots=True)
 class CapacityShortages:
-    """What the jobs of one snapshot have met. Thrown away with the plan.
+    """Shortages that the jobs of one snapshot have met.
 
     Attributes:
         snapshot: what the pass read.
@@ -36,9 +36,9 @@ class CapacityShortages:
     _sources: dict[str, str] = field(default_factory=dict)
 
     def without_shortage(self, job: Job, alternatives: Sequence[Units]) -> Sequence[Units]:
-        """Those that have not lately been lacking, in their order; where all have, those of which it is longest ago.
+        """Return the alternatives without a recent shortage, in their order; if all had one, those where it is oldest.
 
-        What is held for the job is among them: somebody has just left it.
+        What is held for the job is among them, since a job has just left it.
         """
         own_refusals, others_refusals = self._own_refusals(job), self._others_refusals()
         if not own_refusals and not others_refusals:
@@ -50,13 +50,13 @@ class CapacityShortages:
         return [units for units, at in zip(alternatives, times, strict=True) if at == first or units == held]
 
     def since(self, job: Job, units: Units) -> datetime | None:
-        """When such units last turned out not to be there for this job; None where they did not lately."""
+        """Return when these units last were unavailable to this job; None if they were not recently."""
         return self._since(units, self._own_refusals(job), self._others_refusals())
 
     def _since(
         self, units: Units, own_refusals: Mapping[str, datetime], others_refusals: Mapping[str, _RefusedCounts]
     ) -> datetime | None:
-        """When such units last turned out not to be there; None where nobody was lately refused as much of them."""
+        """Return when these units last were unavailable; None if no job was recently refused that many or fewer."""
         wanted = [(self._source(pool), count) for pool, count in units.items()]
         found = [own_refusals[source_name] for source_name, _ in wanted if source_name in own_refusals]
         found += [
@@ -68,12 +68,12 @@ class CapacityShortages:
         return max(found, default=None)
 
     def _own_refusals(self, job: Job) -> dict[str, datetime]:
-        """Where the job's last tries have met nothing, up to the last that met something else."""
+        """Return where the job's last attempts found no capacity, back to the last that failed for another reason."""
         found: dict[str, datetime] = {}
         for attempt in reversed(job.attempts):
             if not attempt.lacked:
                 break
-            # Several pools of one attempt may have the same instances.
+            # Several pools of one attempt may have the same source.
             newest: dict[str, datetime] = {}
             for pool, at in attempt.lacking.items():
                 if at > self.now - OWN_MEMORY:
@@ -83,13 +83,13 @@ class CapacityShortages:
         return found
 
     def _others_refusals(self) -> dict[str, _RefusedCounts]:
-        """By where they come from; no older than the longest that a job waits for its next try."""
+        """Return shortages of all jobs by source, no older than the longest wait for the next attempt."""
         if self._refused is None:
             retries = {**default_retries(), **self.snapshot.policy.retries}
             after = self.now - retries[FailureClass.CAPACITY].max_delay
             self._refused = {}
             for job in (*self.snapshot.active, *self.snapshot.waiting):
-                # Nearly no job of a deep queue has been tried.
+                # Nearly no job of a deep queue has an attempt.
                 if job.attempt is not None:
                     self._record(job, after, self._refused)
         return self._refused
@@ -105,7 +105,7 @@ class CapacityShortages:
                 return
 
     def _source(self, pool: str) -> str:
-        """Where AWS takes a pool's instances from: the same for several pools of one type and kind."""
+        """Return where AWS takes a pool's instances from, which pools of one type and kind share."""
         if pool not in self._sources:
             known = self.snapshot.pools.get(pool)
             self._sources[pool] = pool if known is None else _source_of(known)
@@ -113,9 +113,9 @@ class CapacityShortages:
 
 
 def _max_requested(job: Job, pool: str) -> int:
-    """The most that a start of the job may have asked of the pool; 0 where its demand no longer tells.
+    """Return the most that a start of the job may have asked of the pool; 0 if its demand no longer tells.
 
-    A start that left its number to a later one has left no count.
+    A refused start whose number the next start reused left no count of its own.
     """
     if job.image_work is not None:
         return 0
@@ -125,7 +125,7 @@ def _max_requested(job: Job, pool: str) -> int:
 
 
 def _source_of(pool: Pool) -> str:
-    """That of an endpoint has no instances."""
+    """Return the source of a pool's instances; an endpoint has none, so its pool stands for itself."""
     if pool.kind is Kind.ENDPOINT:
         return pool.name
     return source(pool.instance_type, spot=pool.kind is Kind.SPOT, plan_arn=pool.plan_arn)

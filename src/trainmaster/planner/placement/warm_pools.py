@@ -1,6 +1,6 @@
-"""Warm pools in a plan: who starts on them, and which are ended for a job that they stand in the way of.
+"""Warm pools in a plan: which jobs start on them, and which are ended for a job.
 
-They count against the caps until SageMaker says that they are gone. It must not look at what is free: that is `fit.py`.
+They count against the caps until SageMaker reports that they are gone.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
 
 MAX_PASSED = timedelta(hours=1)
-"""How long a job waits until none of its equals passes it any more because of a warm pool."""
+"""The wait after which equals no longer pass a job because of a warm pool."""
 MARGIN = timedelta(seconds=60)
-"""A warm pool that ends sooner than this may be gone when SageMaker gets the request."""
+"""A warm pool that ends sooner than this may be gone when the request reaches SageMaker."""
 
 
 @dataclass(frozen=True, slots=True)
 class WarmPoolsToEnd:
-    """What ending warm pools would bring for a job, and what it would still lack after that.
+    """Warm pools to end for a job, and what it would still lack after that.
 
     Attributes:
-        pools: those to end; empty where none would help.
+        pools: those to end; empty if none would help.
         missing: units that would still have to be freed, by pool name.
     """
 
@@ -35,11 +35,13 @@ class WarmPoolsToEnd:
 
 @dataclass(slots=True)
 class WarmPools:
-    """The warm pools of one plan in the making; made by `among`, thrown away with the plan.
+    """The warm pools of one plan.
 
     Attributes:
-        kept: units of all warm pools that count against the caps, those that are ending too.
-        ending: warm pools that are on the way to give their units back.
+        now: UTC.
+        pools: the pools in force.
+        held_units: units of all warm pools that count against the caps, including those that are ending.
+        ending: warm pools that are releasing their units.
     """
 
     now: datetime
@@ -50,7 +52,7 @@ class WarmPools:
 
     @classmethod
     def of(cls, snapshot: Snapshot, now: datetime) -> WarmPools:
-        """The warm pools of a snapshot."""
+        """Return the warm pools of a snapshot."""
         held = counting(snapshot.warm, snapshot.active)
         idle = sorted((pool for pool in held if _is_idle(pool, now)), key=_age)
         return cls(
@@ -62,21 +64,21 @@ class WarmPools:
         )
 
     def match(self, job: Job, units: Units) -> WarmPool | None:
-        """The idle warm pool that SageMaker would start the job on, were it started on these units; None for none.
+        """Return the idle warm pool that SageMaker would start the job on with these units; None if there is none.
 
-        SageMaker reuses one wherever it can, so a job that matches must not be charged other units.
+        SageMaker reuses one wherever it can, so a matching job must not be charged other units.
         """
         return self._match(job, units, frozenset())
 
     def use(self, pool: WarmPool) -> None:
-        """A job starts on it."""
+        """Remove a warm pool on which a job starts."""
         self._idle.pop(pool.training_job_name, None)
 
     def matching_first(self, equals: Sequence[Job]) -> list[Job]:
-        """Jobs of equal standing with those first that match an idle warm pool, one for each; else in the same order.
+        """Return jobs of equal rank with those first that match an idle warm pool, one for each pool.
 
-        Their starts take nothing from the others, and spare a warm pool that would otherwise be ended. They do not pass
-        a job that has waited for `MAX_PASSED`, so that a stream of them starves nobody.
+        Their starts take no units from the others, and keep a warm pool from being ended. They do not pass a job that
+        has waited for `MAX_PASSED`, so that a stream of them starves no job.
         """
         taken: dict[str, str] = {}
         for job in equals if self._idle else ():
@@ -86,10 +88,10 @@ class WarmPools:
         return sorted(equals, key=lambda job: job.name not in warm and self.now - job.entry_time < MAX_PASSED)
 
     def pools_to_end(self, job: Job, missing: Units) -> WarmPoolsToEnd:
-        """Idle warm pools whose end brings the job nearer to what it lacks: no more of them than needed.
+        """Return the idle warm pools to end for what a job lacks, no more than needed.
 
-        Those of the least priority go first, then those that end soonest by themselves. One that a job of higher
-        priority has left stays: its user has asked for it, and it ends by itself.
+        Those of the lowest priority go first, then those that end soonest. A pool that a job of higher priority left
+        stays, since its user asked for it.
         """
         wanted = {name: count for name, count in missing.items() if count > 0}
         taken: list[WarmPool] = []
@@ -101,7 +103,7 @@ class WarmPools:
         return WarmPoolsToEnd(needed, _still_missing(missing, needed))
 
     def end(self, pools: Iterable[WarmPool]) -> None:
-        """These are being ended; nobody else may count on them."""
+        """Remove warm pools that are being ended."""
         for pool in pools:
             self._idle.pop(pool.training_job_name, None)
 
@@ -112,7 +114,7 @@ class WarmPools:
         return next((pool for pool in fitting if pool.training_job_name not in excluded), None)
 
     def _match_any(self, job: Job, excluded: Container[str]) -> WarmPool | None:
-        """The same for whatever the job could run on."""
+        """Return a matching warm pool for any alternative of the job."""
         found = (self._match(job, units, excluded) for units in job.demand.alternatives)
         return next((pool for pool in found if pool is not None), None)
 
@@ -121,7 +123,7 @@ class WarmPools:
 
 
 def stranded_warm_pools(snapshot: Snapshot) -> tuple[WarmPool, ...]:
-    """Warm pools that nobody may start on any more, since pools that they are of are being drained: to be ended."""
+    """Return idle warm pools of pools that are being drained, on which no job may start: to be ended."""
     draining = {name for name, pool in snapshot.pools.items() if pool.draining}
     free = (pool for pool in snapshot.warm if pool.used_by is None and pool.ending_since is None)
     return tuple(pool for pool in free if draining.intersection(pool.units))
@@ -132,7 +134,7 @@ def _is_idle(pool: WarmPool, now: datetime) -> bool:
 
 
 def _age(pool: WarmPool) -> tuple[datetime, str]:
-    """Those that end first come first."""
+    """Return a sort key that puts pools that end first before others."""
     return (pool.until, pool.training_job_name)
 
 
@@ -143,7 +145,7 @@ def _still_missing(missing: Units, pools: Iterable[WarmPool]) -> dict[str, int]:
 
 
 def _drop_redundant(taken: Sequence[WarmPool], missing: Units) -> tuple[WarmPool, ...]:
-    """Spare each pool without which as much is still brought of what is missing, from the last taken back."""
+    """Return the pools without those that bring nothing missing, tested from the last one."""
     held_units = list(taken)
     least = _still_missing(missing, held_units)
     for pool in reversed(taken):

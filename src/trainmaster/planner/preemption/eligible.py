@@ -1,6 +1,6 @@
-"""Whom a newcomer could have step aside, and up to which standing it has to reach for them.
+"""The candidates that a job may preempt, and the rank up to which it needs them.
 
-Cheap where the answer is no: sums by standing say so before anybody is looked at. It must not choose among them.
+Sums by rank answer cheaply when there are not enough; single candidates are looked at only after that.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from trainmaster.planner.preemption.candidates import (
 )
 
 EligiblePart = tuple[CandidateBucket, PreemptionRank]
-"""A shelf, and the standing up to which a newcomer may have what is on it."""
+"""A bucket, and the rank up to which the preemptor may have its candidates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preemptor:
-    """A job for which others are to step aside.
+    """A job for which others are to be preempted.
 
     Attributes:
         share: its share.
-        standing: its standing.
+        rank: its preemption rank.
         missing: units that it lacks, by pool; all positive.
-        permits: which candidates it may have; None: those of strictly lower standing.
-        alike: equal for newcomers to which `permits` answers alike about other shares; None where that is not known.
+        permits: which candidates it may preempt; None for those of strictly lower rank.
+        permit_key: equal for preemptors to which `permits` answers alike about other shares; None if unknown.
     """
 
     share: str
@@ -46,34 +46,34 @@ class Preemptor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EligibleCandidates:
-    """Where a newcomer finds enough candidates, each of whom it may have if no other is taken.
+    """Enough candidates for a preemptor, each of which it may preempt if it preempts no other.
 
     Attributes:
-        cutoff: the lowest standing up to which they suffice.
-        parts: shelves on which it may have candidates, each up to a standing.
+        cutoff: the lowest rank up to which they suffice.
+        parts: buckets with eligible candidates, each with the rank up to which they are eligible.
     """
 
     cutoff: PreemptionRank
     parts: Sequence[EligiblePart]
 
     def candidates(self, missing: Units) -> list[Candidate]:
-        """Those up to the cutoff that may be needed: of those alike and of equal standing the cheapest few."""
+        """Return those up to the cutoff that may be needed: of equal units and rank, only the cheapest few."""
         return self._collect(
             lambda bucket, limit: bucket.first_of_each_rank(min(self.cutoff, limit), _max_useful_of(bucket, missing))
         )
 
     def for_search(self, missing: Units) -> list[Candidate]:
-        """Those of any standing that may be needed where some would not be permitted after others."""
+        """Return those of any rank that may be needed when some are not permitted after others."""
         return self._collect(
             lambda bucket, limit: bucket.first_of_each_rank(limit, _max_useful_of(bucket, missing), weakest=True)
         )
 
     def all_of_any_rank(self) -> list[Candidate]:
-        """All of any standing."""
+        """Return all of them."""
         return self._collect(lambda bucket, limit: bucket.up_to(limit))
 
     def _collect(self, of: Callable[[CandidateBucket, PreemptionRank], Iterable[Candidate]]) -> list[Candidate]:
-        """Each once, though it may be on the shelves of several pools."""
+        """Return each candidate once, though buckets of several pools may hold it."""
         return list({c.job.name: c for bucket, limit in self.parts for c in of(bucket, limit)}.values())
 
 
@@ -84,7 +84,7 @@ def _max_useful_of(bucket: CandidateBucket, missing: Units) -> int:
 
 @dataclass(slots=True)
 class CandidateIndex:
-    """Candidates by pool; one that holds units of several pools is found under each of them."""
+    """Candidates by pool; one that holds units of several pools is in each of them."""
 
     candidates: list[Candidate]
     units_by_rank: dict[str, CumulativeUnits] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class CandidateIndex:
 
     @classmethod
     def of(cls, candidates: Iterable[Candidate]) -> CandidateIndex:
-        """Shelves with these candidates; those that come first are found first."""
+        """Return an index of these candidates, in their order."""
         index = cls(list(candidates))
         units_by_rank = index.units_by_rank
         for candidate in index.candidates:
@@ -106,7 +106,7 @@ class CandidateIndex:
 
     @property
     def buckets(self) -> dict[str, dict[BucketKey, CandidateBucket]]:
-        """The shelves by pool and kind; put up only when sums do not say already that nobody can be had."""
+        """Buckets by pool and key, built only when the sums do not already rule out enough candidates."""
         if self._buckets is None:
             self._buckets = {}
             for candidate in self.candidates:
@@ -128,9 +128,9 @@ class CandidateIndex:
             buckets[pool][candidate.bucket_key].drop(candidate, count)
 
     def eligible(self, preemptor: Preemptor) -> EligibleCandidates | None:
-        """Where the newcomer finds all that it lacks; None where all that it may have is not enough.
+        """Return where the preemptor finds all that it lacks; None if all eligible candidates are not enough.
 
-        The same value for newcomers that find the same, until somebody is dropped.
+        Preemptors with the same eligible candidates get the same object, until a candidate is removed.
         """
         missing = preemptor.missing
         cutoff = self._cutoff(missing)
@@ -151,11 +151,11 @@ class CandidateIndex:
     def _eligible_after(
         self, preemptor: Preemptor, permits: Permits, taken: Sequence[Job]
     ) -> EligibleCandidates | None:
-        """What the newcomer can reach once these are taken."""
+        """Return what is eligible once these jobs are taken."""
         parts = {pool: list(self._permitted(pool, preemptor, permits, taken)) for pool in preemptor.missing}
         if preemptor.permit_key is None or taken:
             return self._combine(parts, preemptor.missing)
-        # These shelves live as long as this key: those of other shares are kept in `_parts_of_others`.
+        # These buckets live as long as this key: those of other shares are in `_parts_of_others`.
         found = [(id(bucket), limit) for each in parts.values() for bucket, limit in each]
         key = (preemptor.permit_key, *preemptor.missing.items(), *found)
         if key not in self._eligible:
@@ -163,7 +163,7 @@ class CandidateIndex:
         return self._eligible[key]
 
     def _combine(self, parts: Mapping[str, Sequence[EligiblePart]], missing: Units) -> EligibleCandidates | None:
-        """The reach over these parts, by pool; None where they are not enough."""
+        """Return the eligible candidates in these parts, by pool; None if they are not enough."""
         cutoffs = [self._rank_reaching(pool, count, parts[pool]) for pool, count in missing.items()]
         found = [cutoff for cutoff in cutoffs if cutoff is not None]
         return (
@@ -173,9 +173,10 @@ class CandidateIndex:
         )
 
     def _after_own_share(self, preemptor: Preemptor, permits: Permits) -> EligibleCandidates | None:
-        """The same with those of its own share taken first, where they alone are not enough.
+        """Return what is eligible once candidates of the preemptor's share are taken, if they alone are not enough.
 
-        That brings the share down to its own, which may entitle it to take the rest from others (Kueue #14122).
+        That brings the share down to its nominal units, which may entitle it to take the rest from others (Kueue
+        #14122).
         """
         limit = below(preemptor.rank)
         own = {
@@ -190,7 +191,7 @@ class CandidateIndex:
         return self._eligible_after(preemptor, permits, list(jobs.values())) if jobs else None
 
     def _cutoff(self, missing: Units) -> PreemptionRank | None:
-        """The lowest standing up to which all candidates together free `missing`; None where not even all do."""
+        """Return the lowest rank up to which all candidates together free `missing`; None if all are not enough."""
         cutoff: PreemptionRank = ()
         for pool, count in missing.items():
             reached = self.units_by_rank[pool].rank_reaching(count) if pool in self.units_by_rank else None
@@ -202,7 +203,7 @@ class CandidateIndex:
     def _permitted(
         self, pool: str, preemptor: Preemptor, permits: Permits, taken: Sequence[Job]
     ) -> Iterator[EligiblePart]:
-        """The shelves of a pool on which there is anybody whom the newcomer may have, each with the limit of that."""
+        """Yield the buckets of a pool with candidates that the preemptor may have, each with its rank limit."""
         for key, bucket in self.buckets[pool].items():
             ends = bucket.rank_extremes() if key[0] == preemptor.share else None
             if ends is not None and permits(ends[0].job, ()):
@@ -218,7 +219,7 @@ class CandidateIndex:
     def _permitted_of_others(
         self, pool: str, share: str, permits: Permits, taken: Sequence[Job]
     ) -> Iterator[EligiblePart]:
-        """The same among other shares. As a rule one or two of each kind are asked about, else a few."""
+        """Yield the same for other shares; mostly one or two candidates of each bucket are checked."""
         for key, bucket in self.buckets[pool].items():
             ordered = bucket.in_reclaim_order() if key[0] != share else []
             if not ordered or not permits(ordered[0].job, taken):
@@ -239,5 +240,5 @@ class CandidateIndex:
 
 
 def below(rank: PreemptionRank) -> PreemptionRank:
-    """The standing next below."""
+    """Return the rank next below."""
     return (*rank[:-1], rank[-1] - 1)

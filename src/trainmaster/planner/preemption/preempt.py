@@ -1,8 +1,7 @@
-"""Which jobs step aside for a job of better standing, and which may not. It must not decide whether anybody should.
+"""Victims: the jobs that a job of higher rank preempts, and the rules that protect jobs for a while.
 
-Victims have strictly lower standing, so that no two jobs can preempt each other in turn; the rules against thrashing
-protect some of them for a while. The lowest standings that suffice are the cutoff; within it the set that loses least
-work steps aside, and nobody who is not needed.
+Victims have strictly lower rank, so that no two jobs can preempt each other in turn. The lowest ranks that suffice are
+the cutoff; within it, the set that loses the least work is preempted, without redundant jobs.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from trainmaster.planner.preemption.victims import best_set, drop_redundant, tak
 
 @dataclass(frozen=True, slots=True)
 class VictimChoice:
-    """Who steps aside; or, where the rules against thrashing alone stand in the way, whom they protect.
+    """The victims; or, if only protection prevents preemption, the protected jobs.
 
     Attributes:
-        victims: an irreducible set, in the order in which each is permitted; empty where no set suffices.
-        highest_rank: the best standing among them.
+        victims: an irreducible set, in the order in which each is permitted; empty if no set suffices.
+        highest_rank: the highest rank among them.
         cost: GPU-seconds that are lost in all.
-        protected: whom the job could have preempted, but for the rules.
-        until: when all of those may be preempted; None where they may not be any more.
+        protected: jobs that could be preempted but for their protection.
+        until: when the protection of all of them has ended; None if it does not end.
     """
 
     victims: tuple[Job, ...] = ()
@@ -49,10 +48,10 @@ _HIGHEST: PreemptionRank = (PRIORITY_LIMIT + 1,)
 
 
 def may_be_preempted(job: Job) -> bool:
-    """Whether a job may be preempted at all: SageMaker has it, and it neither stops already nor is exempt.
+    """Return True if a job can be preempted: SageMaker knows it, and it is neither stopping nor exempt.
 
-    Nor does an image job whose regions are done: while its results are merged it holds nothing that could be freed. Nor
-    an elastic job whose own training job has ended: what its members still hold is on the way to be free.
+    Not an image job whose regions are done, which holds nothing while its results are merged; nor an elastic job whose
+    own training job has ended, since its members are about to release their units.
     """
     attempt = job.attempt
     known = attempt is not None and attempt.launched and attempt.stop_asked_at is None
@@ -60,12 +59,10 @@ def may_be_preempted(job: Job) -> bool:
 
 
 def protected_until(job: Job, rules: Preemption, startup: float, now: datetime) -> datetime | None:
-    """Until when the rules against thrashing protect an active job; None where they do not.
+    """Return until when the rules protect an active job; None if they do not, `NEVER` at the preemption limit.
 
-    `NEVER` for one that has been they have reached the preemption limit.
-
-    Its own wishes go before the queue's rules. An attempt that is not at work yet counts from when it is expected to
-    be, so that a job for which AWS has no instances is not protected for ever.
+    The job's own settings override the queue's. An attempt that is not running yet counts from its expected start, so
+    that a job for which AWS has no instances is not protected forever.
 
     Args:
         job: the job.
@@ -88,7 +85,7 @@ def protected_until(job: Job, rules: Preemption, startup: float, now: datetime) 
 
 
 def protected_for(job: Job, rules: Preemption, preemptions: int) -> timedelta:
-    """How long an attempt of the job is protected once it is at work; its own wishes go before the queue's rules."""
+    """Return how long a running attempt of the job is protected; the job's own settings override the queue's."""
     wishes = job.wishes
     span = rules.min_runtime if wishes.min_runtime is None else wishes.min_runtime
     if preemptions:
@@ -97,10 +94,10 @@ def protected_for(job: Job, rules: Preemption, preemptions: int) -> timedelta:
 
 
 def lost_work(job: Job, startup: float, now: datetime) -> float:
-    """Seconds of work that stepping aside would cost each accelerator of an active job.
+    """Return the seconds of work that preempting an active job would cost each of its accelerators.
 
-    What has been done since the newest checkpoint, or since the start where it writes none, is done again, and so is
-    its start. A start that is under way costs only what of it has passed.
+    Work since the newest checkpoint, or since the start without checkpoints, is done again, and so is the start. A
+    start in progress costs only the time that has passed.
     """
     attempt = job.attempt
     if attempt is None:
@@ -115,7 +112,7 @@ def lost_work(job: Job, startup: float, now: datetime) -> float:
 
 @dataclass(slots=True)
 class Candidates:
-    """Jobs that may step aside, and those that the rules against thrashing protect for now. Made by `among`."""
+    """Active jobs that may be preempted, and those that are protected for now."""
 
     snapshot: Snapshot
     now: datetime
@@ -128,12 +125,12 @@ class Candidates:
 
     @classmethod
     def of(cls, snapshot: Snapshot, now: datetime, rank: Callable[[Job], PreemptionRank]) -> Candidates:
-        """The candidates among the active jobs of a snapshot, looked at when they are first asked for."""
+        """Return the candidates among the active jobs of a snapshot, which are computed when first asked for."""
         return cls(snapshot, now, rank)
 
     @property
     def by_name(self) -> dict[str, Candidate]:
-        """Those who are left: first who may step aside now, then who may soonest, the cheapest first."""
+        """Candidates by name: those that may be preempted first come first, then the cheapest."""
         if self._by_name is None:
             now, able = self.now, filter(may_be_preempted, self.snapshot.active)
             found = [_candidate(job, self.snapshot, now, self.rank(job)) for job in able]
@@ -143,7 +140,7 @@ class Candidates:
 
     @property
     def preemptible_now(self) -> CandidateIndex:
-        """Those who may step aside now."""
+        """Candidates that may be preempted now."""
         if self._preemptible_now is None:
             self._preemptible_now = CandidateIndex.of(
                 candidate for candidate in self.by_name.values() if candidate.until is None
@@ -153,12 +150,12 @@ class Candidates:
     def victims(
         self, job: Job, missing: Units, permits: Permits | None = None, permit_key: Hashable = None
     ) -> VictimChoice:
-        """Who steps aside for a job that lacks these units.
+        """Return the victims for a job that lacks these units.
 
         Args:
-            job: for whom.
-            missing: units still lacking, by pool; all positive.
-            permits: which victims are allowed; None: those of strictly lower standing.
+            job: the preemptor.
+            missing: units that it lacks, by pool; all positive.
+            permits: which victims are allowed; None for those of strictly lower rank.
             permit_key: with `permits`, equal for calls in which it answers alike, which are answered once.
         """
         rank = self.rank(job)
@@ -168,13 +165,13 @@ class Candidates:
         return self._choose(preemptor) or self._protected(preemptor) or NO_VICTIMS
 
     def _no_lower_rank(self, rank: PreemptionRank) -> bool:
-        """Whether nobody of lower standing is active: then nobody needs to be looked at more closely."""
+        """Return True if no active job has a lower rank, so that no candidate need be looked at."""
         if self._lowest is None:
             self._lowest = min(map(self.rank, self.snapshot.active), default=_HIGHEST)
         return self._lowest >= rank
 
     def preemptible_by(self, job: Job, at: datetime) -> bool:
-        """Whether a waiting job, started now, could be preempted by then: the rules would not protect it any more."""
+        """Return True if a waiting job, started now, would be past its protection by then."""
         rules, wishes = self.snapshot.policy.preemption, job.wishes
         most = rules.max_preemptions if wishes.max_preemptions is None else wishes.max_preemptions
         preemptions = job.preemptions if job.attempt is not None else 0
@@ -183,7 +180,7 @@ class Candidates:
         return self.now + protected_for(job, rules, preemptions) <= at
 
     def remove(self, victims: Iterable[Job]) -> None:
-        """These are taken; nobody else may count on them."""
+        """Remove jobs that the plan preempts."""
         for victim in victims:
             candidate = self.by_name.pop(victim.name, None)
             if candidate is not None:
@@ -192,7 +189,7 @@ class Candidates:
         self._choices.clear()
 
     def _indexes_of(self, candidate: Candidate) -> list[CandidateIndex]:
-        """The shelves that have been put up with this candidate: one that gives only a part may not be on all."""
+        """Return the built indexes that hold this candidate; one that only shrinks may be missing from some."""
         until = candidate.until
         found = [self._preemptible_now] if until is None else []
         found += [index for ever, index in self._with_protected.items() if ever or until != NEVER]
@@ -203,7 +200,7 @@ class Candidates:
         return None if eligible is None else self._cached(eligible, lambda: _choice(best_set(eligible, preemptor)))
 
     def _protected(self, preemptor: Preemptor) -> VictimChoice | None:
-        """Whom the job could preempt later, if anybody; else whom it could, had they not been preempted so often."""
+        """Return the protected jobs that could be preempted later; else those at their preemption limit."""
         for ever in (False, True):
             index = self._index_with_protected(ever=ever)
             eligible = None if index is None else index.eligible(preemptor)
@@ -215,13 +212,13 @@ class Candidates:
         return None
 
     def _cached(self, eligible: EligibleCandidates, answer: Callable[[], VictimChoice | None]) -> VictimChoice | None:
-        """Newcomers with the same reach get the same answer, which is looked for once."""
+        """Return the answer for these eligible candidates, computed once."""
         if eligible not in self._choices:
             self._choices[eligible] = answer()
         return self._choices[eligible]
 
     def _index_with_protected(self, *, ever: bool) -> CandidateIndex | None:
-        """The candidates with those that are protected for a time, or with all; None where that adds nobody."""
+        """Return the candidates with those protected for a time, or with all; None if that adds no candidate."""
         if ever not in self._with_protected:
             among = [c for c in self.by_name.values() if ever or c.until != NEVER]
             adds = any(c.until is not None and (c.until == NEVER) is ever for c in among)
@@ -234,7 +231,7 @@ def _candidate(job: Job, snapshot: Snapshot, now: datetime, rank: PreemptionRank
     startup = history.startup(job) if history.startups else 0.0
     pools, attempt = snapshot.pools, job.attempt
     units = job.units if attempt is None or attempt.resizing is None else job.staying
-    # Of image jobs, which have no accelerators, those with the fewest requests go first.
+    # Image jobs have no accelerators; those with the fewest requests are the cheapest.
     accelerators = accelerators_of(units, pools) or sum(units.values())
     until = protected_until(job, snapshot.policy.preemption, startup, now)
     return Candidate(job, units, rank, lost_work(job, startup, now) * accelerators, until)
@@ -250,7 +247,7 @@ def _choice(taken: Sequence[Candidate]) -> VictimChoice | None:
 
 
 def _protected_choice(eligible: EligibleCandidates, preemptor: Preemptor) -> VictimChoice | None:
-    """Those among the first to be free of protection that are needed, and when all of them are."""
+    """Return the protected jobs that are needed, those whose protection ends first, and when it has ended for all."""
 
     def soonest(candidate: Candidate) -> tuple[bool, bool, datetime, float, str]:
         other = preemptor.permits is not None and candidate.job.share != preemptor.share

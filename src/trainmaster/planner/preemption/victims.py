@@ -1,7 +1,4 @@
-"""The search for the cheapest set of candidates that frees enough, and for nobody who is not needed.
-
-It must not know the rules: who is a candidate, at what cost and up to which standing is for `preempt.py` to say.
-"""
+"""The search for the cheapest set of candidates that frees enough, without redundant ones."""
 
 from __future__ import annotations
 
@@ -15,22 +12,22 @@ from trainmaster.planner.preemption.candidates import Candidate, Permits, max_us
 from trainmaster.planner.preemption.eligible import EligibleCandidates, Preemptor
 
 MAX_EXACT_STEPS = 20_000
-"""Steps of the exact search: enough for about 100 units of one pool. Beyond it, nearly the cheapest set is found."""
+"""Steps of the exact search: enough for about 100 units of one pool. Beyond it, the search is approximate."""
 MAX_EXHAUSTIVE = 12
-"""Candidates whose every set is looked at, where what is permitted depends on who was taken before."""
+"""Candidates up to which every set is tried, if permission depends on which others are taken."""
 MAX_NODES = 10_000
-"""Steps of that search: all that there can be."""
+"""Steps of that search: all that it can need."""
 MAX_SEARCHED, MAX_NODES_OF_MANY = 40, 1_500
-"""Where candidates are more than few: the first that are searched, and the steps of that search (some milliseconds)."""
+"""For more candidates: how many are searched, and in how many steps (some milliseconds)."""
 
 
 def by_rank_and_cost(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The lowest standing first, then the cheapest, then by name."""
+    """Return the candidates by rank, cost and name."""
     return sorted(candidates, key=lambda c: c.order)
 
 
 def relevant(candidates: Iterable[Candidate], missing: Units) -> list[Candidate]:
-    """Those that a cheapest set may need, by name: of candidates that free the same only the cheapest few."""
+    """Return those that a cheapest set may need, by name: of candidates that free the same, only the cheapest few."""
     counts: dict[tuple[int, ...], int] = {}
     kept = []
     for candidate in sorted(candidates, key=lambda c: (c.cost, c.job.name)):
@@ -42,10 +39,10 @@ def relevant(candidates: Iterable[Candidate], missing: Units) -> list[Candidate]
 
 
 def cheapest(candidates: Iterable[Candidate], missing: Units) -> list[Candidate]:
-    """The set of least cost that frees `missing`, where what each of them frees is all that matters.
+    """Return the cheapest set that frees `missing`, if only what each candidate frees matters.
 
-    Exact as long as that takes at most `MAX_EXACT_STEPS`: among sets of equal cost the smallest, then by name.
-    Beyond that nearly the cheapest. Empty where all together do not suffice.
+    Exact as long as that takes at most `MAX_EXACT_STEPS`: among sets of equal cost the smallest, then the first by
+    name. Beyond that, approximate. Empty if all together do not suffice.
     """
     items = relevant(candidates, missing)
     exact = len(items) * prod(count + 1 for count in missing.values()) <= MAX_EXACT_STEPS
@@ -53,7 +50,7 @@ def cheapest(candidates: Iterable[Candidate], missing: Units) -> list[Candidate]
 
 
 def _exact(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
-    """Dynamic programming over what is still missing; items by name."""
+    """Return the cheapest set by dynamic programming over what is still missing; items are sorted by name."""
     pools = sorted(missing)
     done = (0,) * len(pools)
     best: dict[tuple[int, ...], tuple[float, int, tuple[int, ...]]] = {tuple(missing[p] for p in pools): (0.0, 0, ())}
@@ -68,18 +65,18 @@ def _exact(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
 
 
 def _approximate(items: Sequence[Candidate], missing: Units) -> list[Candidate]:
-    """The cheapest by the unit first; then the dearest that are not needed are spared."""
+    """Return the cheapest candidates for each freed unit, without the most expensive redundant ones."""
     taken = take_in_order(sorted(items, key=by_the_unit(missing)), missing)
     return drop_redundant(sorted(taken, key=lambda c: (c.cost, c.job.name)), missing)
 
 
 def by_the_unit(missing: Units) -> Callable[[Candidate], tuple[float, str]]:
-    """What a candidate costs for each unit that it frees."""
+    """Return a sort key: the cost of a candidate for each unit that it frees."""
     return lambda c: (c.cost / sum(c.units.get(pool, 0) for pool in missing), c.job.name)
 
 
 def take_in_order(ordered: Iterable[Candidate], missing: Units, permits: Permits | None = None) -> list[Candidate]:
-    """The first in order that free something missing and are permitted; empty where they do not free it all."""
+    """Return the first that free missing units and are permitted; empty if they do not free all."""
     left = dict(missing)
     taken: list[Candidate] = []
     jobs: list[Job] = []
@@ -95,7 +92,7 @@ def take_in_order(ordered: Iterable[Candidate], missing: Units, permits: Permits
 
 
 def drop_redundant(taken: Sequence[Candidate], missing: Units, permits: Permits | None = None) -> list[Candidate]:
-    """The set without those that are not needed, looking from its end; what is left stays permitted in its order."""
+    """Return the set without redundant candidates, tested from its end; the rest stays permitted in its order."""
     kept = list(taken)
     spare = {pool: sum(c.units.get(pool, 0) for c in taken) - count for pool, count in missing.items()}
     for candidate in reversed(taken):
@@ -111,10 +108,10 @@ def drop_redundant(taken: Sequence[Candidate], missing: Units, permits: Permits 
 def swap_in_lower_ranks(
     taken: Sequence[Candidate], candidates: Sequence[Candidate], preemptor: Preemptor
 ) -> list[Candidate]:
-    """The set with those put in whom a victim of better standing would displace in its turn, and that victim spared.
+    """Return the set with each victim replaced if lower-ranked candidates could take its place.
 
-    A job of low standing may be spared because it loses more work than a better one. But where it could take the
-    better one's place here, that one would have it step aside with the next pass: two would stop for one.
+    A lower-ranked job may have been spared because it loses more work. But if the victim could preempt it in its turn,
+    the next pass would, and two jobs would stop for one.
     """
     missing, permits = preemptor.missing, preemptor.permits
     for victim in reversed(by_rank_and_cost(taken)):
@@ -130,17 +127,17 @@ def swap_in_lower_ranks(
 
 
 def _same_rules(candidate: Candidate, victim: Candidate, permits: Permits | None) -> bool:
-    """Whether standing alone decides between the two."""
+    """Return True if rank alone decides between the two."""
     return permits is None or candidate.job.share == victim.job.share
 
 
 def frees(taken: Sequence[Candidate], missing: Units) -> bool:
-    """Whether these together free what is missing."""
+    """Return True if these together free what is missing."""
     return all(sum(c.units.get(pool, 0) for c in taken) >= count for pool, count in missing.items())
 
 
 def permitted(taken: Sequence[Candidate], permits: Permits | None) -> bool:
-    """Whether each of these is permitted after those before it."""
+    """Return True if each of these is permitted after those before it."""
     if permits is None:
         return True
     jobs = [candidate.job for candidate in taken]
@@ -148,10 +145,11 @@ def permitted(taken: Sequence[Candidate], permits: Permits | None) -> bool:
 
 
 def best_set(eligible: EligibleCandidates, preemptor: Preemptor) -> list[Candidate]:
-    """The cheapest set that frees all that is missing and in which each is permitted after those before it.
+    """Return the cheapest set that frees all that is missing and in which each is permitted after those before it.
 
-    What is cheapest where each is permitted alone mostly is permitted together. Where it is not, all sets are tried if
-    the candidates are few, else some, and several orders. Every rule is asked again about the set that is left.
+    The cheapest set of individually permitted candidates is mostly permitted as a whole. If it is not, all sets are
+    tried for few candidates, and otherwise some sets and several orders. The final set is checked against every rule
+    again.
     """
     missing, permits = preemptor.missing, preemptor.permits
     candidates = eligible.candidates(missing)
@@ -163,19 +161,19 @@ def best_set(eligible: EligibleCandidates, preemptor: Preemptor) -> list[Candida
 
 
 def own_first(candidates: Iterable[Candidate], preemptor: Preemptor) -> list[Candidate]:
-    """In the order in which they are asked for: those of the newcomer's share, then as always."""
+    """Return the candidates in the order in which they are preempted: those of the preemptor's share first."""
     if preemptor.permits is None:
         return by_rank_and_cost(candidates)
     return sorted(candidates, key=lambda c: (c.job.share != preemptor.share, *c.order))
 
 
 def _best_of_orders(eligible: EligibleCandidates, preemptor: Preemptor, permits: Permits) -> list[Candidate]:
-    """The best of what a search and several orders find."""
+    """Return the best set that a search and several orders find."""
     missing, every = preemptor.missing, own_first(eligible.all_of_any_rank(), preemptor)
     few = len(every) <= MAX_EXHAUSTIVE
     ordered = every if few else own_first(eligible.for_search(missing), preemptor)
     orders = list(_orders(ordered, preemptor))
-    # Some are permitted together in one order of asking alone: where they are few, every order is searched.
+    # Some sets are permitted in one order only: with few candidates, every order is searched.
     searched = (
         Search(each[:MAX_SEARCHED], missing, permits, MAX_NODES if few else MAX_NODES_OF_MANY).run()
         for each in (orders if few else orders[:1])
@@ -186,7 +184,7 @@ def _best_of_orders(eligible: EligibleCandidates, preemptor: Preemptor, permits:
 
 
 def _orders(candidates: Sequence[Candidate], preemptor: Preemptor) -> Iterator[Sequence[Candidate]]:
-    """By standing; the largest first, and last, since either may spoil it for the other; the cheapest by the unit."""
+    """Yield orders: by rank; the largest first, and last, since either may spoil the other; by cost of a unit."""
     missing = preemptor.missing
     by_unit = by_the_unit(missing)
     yield candidates
@@ -201,7 +199,7 @@ def _orders(candidates: Sequence[Candidate], preemptor: Preemptor) -> Iterator[S
 
 @dataclass(slots=True)
 class Search:
-    """Sets of candidates, tried in their order, so that each is permitted after those before it; all, if few."""
+    """A search over sets of candidates in their order, so that each is permitted after those before it."""
 
     ordered: Sequence[Candidate]
     missing: Units
@@ -211,7 +209,7 @@ class Search:
     found: list[Candidate] = field(default_factory=list)
 
     def run(self) -> list[Candidate]:
-        """The permitted set of the lowest cutoff that frees enough; among those the cheapest. Empty for none."""
+        """Return the cheapest permitted set of the lowest cutoff that frees enough; empty if there is none."""
         for cutoff in sorted({candidate.rank for candidate in self.ordered}):
             within = [candidate for candidate in self.ordered if candidate.rank <= cutoff]
             self._try(within, dict(self.missing), [], 0.0)

@@ -1,4 +1,4 @@
-"""What a blocked job is told: what is missing, and for whom it is kept where it is there. It must not decide."""
+"""The reason of a blocked job: what is missing, and the job for which it is kept."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import Draining, NotInService
 
 Claimant = tuple[str, datetime]
-"""For whom units are kept, and until when."""
+"""A job for which units are kept, and until when."""
 
 
 def infeasible_reason(job: Job, pools: Mapping[str, Pool], caps: Mapping[str, int], expansion: str = "") -> Reason:
-    """Why no pool, even when empty, could hold the job.
+    """Return why no pool, even if empty, could hold the job.
 
     Args:
-        job: one that nothing can hold.
+        job: a job that no pool can hold.
         pools: the pools in force.
-        caps: what they may hold now; nothing of those that are being drained.
-        expansion: why the manager makes no pool for it; "" where it makes none for anybody.
+        caps: what they may hold now; 0 for those that are being drained.
+        expansion: why the manager makes no pool for it; "" if expansion is off.
     """
     drained = [name for name in job.demand.pools if name in pools and pools[name].draining]
     if any(covers({**caps, **{n: pools[n].cap for n in drained}}, units) for units in job.demand.alternatives):
@@ -44,13 +44,13 @@ def shortage_reason(
     free: Callable[[str], int],
     claimant: Callable[[str], Claimant | None],
 ) -> Reason:
-    """Where units are missing.
+    """Return where units are missing.
 
     Args:
         units: what the job needs.
-        now: units of a pool that it could have now.
-        free: units of a pool that nobody holds.
-        claimant: whose claim weighs on a pool.
+        now: returns the units of a pool that it could have now.
+        free: returns the units of a pool that no job holds.
+        claimant: returns the job that has a claim on a pool.
     """
     pool = next((name for name, count in units.items() if count > now(name)), next(iter(units)))
     needed, there = units[pool], max(now(pool), 0)

@@ -1,10 +1,8 @@
-"""When jobs are expected to end: what history says of their kind, never more than their time limit allows.
+"""Expected ends of jobs, from the run times of their class and never beyond their time limit.
 
-Of image jobs, which have no such limit, the regions that are done say more than history.
-
-An expectation is conditional on how long a job has run already, so it moves on when a job outlives it. An elastic job
-is expected to run as long as its kind does at its least size, and the faster the larger it is now. It must not choose
-between jobs.
+An expectation is conditional on how long a job has run, so it moves when a job runs longer. An elastic job is expected
+to run as long as its class does at its minimum size, and faster the larger it is now. Image jobs have no time limit;
+their finished regions say more than the history.
 """
 
 from __future__ import annotations
@@ -20,21 +18,21 @@ from trainmaster.images.domain import pace
 from trainmaster.images.domain.work import ImageWork
 
 MEDIAN = 0.5
-"""Of how many jobs of its kind one is expected to run no longer."""
+"""The quantile of run times of its class that a job is expected to have."""
 STOP_DURATION = timedelta(minutes=3)
-"""SIGTERM, 120 s of grace, upload (SageMaker API, StopTrainingJob): what a stop takes when all goes well."""
+"""The usual duration of a stop: SIGTERM, 120 s of grace, upload (SageMaker API, StopTrainingJob)."""
 OVERDUE_GRACE = timedelta(minutes=1)
-"""How soon a job is expected to end that should have ended already."""
+"""The expected time to the end of a job that should have ended already."""
 
 
 @dataclass(slots=True)
 class ExpectedEnds:
-    """Expected ends, each worked out when it is first asked for. Thrown away with the plan.
+    """Expected ends, each computed when first asked for.
 
-    Args:
+    Attributes:
         snapshot: the queue as read.
         now: UTC.
-        quantile: how sure to be that the job has ended by then.
+        quantile: the probability that a job has ended by its expected end.
     """
 
     snapshot: Snapshot
@@ -45,14 +43,14 @@ class ExpectedEnds:
     _typical_run_times: dict[tuple[str, ...], float | None] = field(default_factory=dict)
 
     def end(self, job: Job) -> datetime:
-        """When an active job frees its units."""
+        """Return when an active job releases its units."""
         found = self._ends.get(job.name)
         if found is None:
             found = self._ends[job.name] = self._end(job)
         return found
 
     def run_time(self, job: Job) -> timedelta:
-        """How long a waiting job would hold units if it started now."""
+        """Return how long a waiting job would hold units if it started now."""
         if job.attempt is not None:
             return self._run_time(job)
         tiles = None if job.image_work is None else (job.image_work.tiles, job.image_work.load)
@@ -63,7 +61,7 @@ class ExpectedEnds:
         return found
 
     def overdue(self, job: Job) -> bool:
-        """Whether an active job has run for longer than was expected of it when it started."""
+        """Return True if an active job has run longer than was expected at its start."""
         attempt = job.attempt
         if attempt is None or attempt.started_at is None:
             return False
@@ -71,7 +69,7 @@ class ExpectedEnds:
         return expected is not None and job.worked_by(self.now) > expected
 
     def _typical_run_time(self, job: Job) -> float | None:
-        """Seconds that a job of its kind runs; those of image jobs differ in size."""
+        """Return the seconds that a job of its class runs."""
         history = self.snapshot.records.history
         if job.image_work is not None:
             return history.run_time(job, 0.0, self.quantile)
@@ -108,7 +106,7 @@ class ExpectedEnds:
         return self._in_future(min(expected, limit))
 
     def _end_of_elastic(self, job: Job, least: int, attempt: Attempt) -> datetime:
-        """The same at the size that it has now; its run time is counted at its least size."""
+        """Return the end of an elastic job at its current size; its run time counts at the minimum size."""
         history = self.snapshot.records.history
         startup = timedelta(seconds=history.startup(job))
         at_work = attempt.started_at or max(attempt.created_at + startup, self.now)

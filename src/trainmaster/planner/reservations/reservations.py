@@ -1,9 +1,8 @@
-"""Reservations for blocked jobs, and who may pass them (EASY; Lifka, "The ANL/IBM SP scheduling system", 1995).
+"""Reservations for blocked jobs, and the rule for passing them (EASY; Lifka, "The ANL/IBM SP scheduling system", 1995).
 
-A blocked job is reserved for from the earliest time at which enough units are expected to be free. A later job may
-start before it where it is expected to have ended by then, or uses only what that job leaves over. The reservations
-are made anew in every pass from the expectations as they are then, so a job that outlives its own moves them openly.
-It must not decide who is blocked.
+A reservation starts at the earliest time at which enough units are expected to be free. A later job may start before it
+if it is expected to end by then, or if it uses only units that the reservation leaves over. Every pass makes its
+reservations again from current expectations, so a job that runs longer than expected moves them visibly.
 """
 
 from __future__ import annotations
@@ -18,12 +17,20 @@ from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
 
 _Change = tuple[datetime, int]
-"""A time from which so many units more (or less) of a pool are there."""
+"""A time from which a pool has this many units more (or less)."""
 
 
 @dataclass(slots=True)
 class PlannedReservation:
-    """One reservation: what a blocked job will take, when that is expected, and what it leaves over at that time."""
+    """Units that a blocked job will take, and what it leaves over at that time.
+
+    Attributes:
+        job: the blocked job.
+        units: what it will take.
+        at: when the units are expected to be free.
+        until: when the job is expected to end.
+        spare: units left over at that time, by pool.
+    """
 
     job: Job
     units: Units
@@ -34,12 +41,13 @@ class PlannedReservation:
 
 @dataclass(slots=True)
 class Reservations:
-    """The reservations of one plan. Thrown away with it.
+    """The reservations of one plan.
 
-    Args:
+    Attributes:
         now: UTC.
-        depth: blocked jobs that are reserved for, at each pool.
-        running: units that are held, and until when; asked for when the first reservation is made.
+        depth: blocked jobs with a reservation in each pool.
+        running: returns held units and until when they are held; called at the first reservation.
+        made: the reservations, in the order in which they were made.
     """
 
     now: datetime
@@ -52,13 +60,14 @@ class Reservations:
     _by_pool: dict[str, list[PlannedReservation]] = field(default_factory=dict)
 
     def any_on(self, units: Units) -> bool:
-        """Whether any of these pools is reserved for somebody."""
+        """Return True if any of these pools has a reservation."""
         return bool(self.made) and any(pool in self._by_pool for pool in units)
 
     def reservable(self, alternatives: Iterable[Units]) -> list[Units]:
-        """Those that a job may be reserved: one of their pools has fewer reservations than it may have.
+        """Return the alternatives with a pool that has fewer reservations than it may have.
 
-        Else a job that could run in many pools would be reserved for without end, where one is never free to be had.
+        Without this bound, a job that could run in many pools would get any number of reservations if one pool never
+        frees.
         """
         return [units for units in alternatives if any(self._count_on(pool) < self.depth for pool in units)]
 
@@ -69,13 +78,13 @@ class Reservations:
         duration: timedelta,
         available: Callable[[str], int],
     ) -> PlannedReservation | None:
-        """Reserve the alternative that comes first; None where none is ever expected to be free.
+        """Reserve the alternative that is free first; return None if none is ever expected to be free.
 
         Args:
             job: the blocked job.
             alternatives: what it could run on.
-            duration: how long it is expected to hold that.
-            available: units of a pool that are free or on the way, for this job.
+            duration: how long it is expected to hold the units.
+            available: returns the units of a pool that are free or releasing, for this job.
         """
         self._load_running()
         candidates = [
@@ -83,7 +92,7 @@ class Reservations:
         ]
         if not candidates:
             return None
-        at, units = min(candidates, key=lambda each: each[0])
+        at, units = min(candidates, key=lambda candidate: candidate[0])
         spare = {pool: self._expected_free(pool, at, available) - count for pool, count in units.items()}
         reserved = PlannedReservation(job, units, at, at + duration, spare)
         self.made.append(reserved)
@@ -93,9 +102,9 @@ class Reservations:
         return reserved
 
     def reserve_at(self, job: Job, units: Units, at: datetime, duration: timedelta) -> None:
-        """Reserve units from a time at which they can be had for certain, with nothing left over until then.
+        """Reserve units from a time at which the job can certainly have them, with nothing left over before.
 
-        For a job that only waits for others' protection to end: whoever started meanwhile would be protected anew.
+        For a job that waits only for the protection of others to end: a job started meanwhile would be protected again.
         """
         reserved = PlannedReservation(job, units, at, at + duration, dict.fromkeys(units, 0))
         self.made.append(reserved)
@@ -106,9 +115,12 @@ class Reservations:
         return len(self._by_pool.get(pool, ()))
 
     def conflict(self, units: Units, end: datetime, only: str | None = None) -> tuple[str, PlannedReservation] | None:
-        """Whom a job would delay if it held these units from now until then, and where; None where nobody.
+        """Return the pool and the reservation that a job would delay if it held these units until `end`; None if none.
 
-        `only`: the share to whose reservations that is confined.
+        Args:
+            units: what the job would hold.
+            end: when it would end.
+            only: the share whose reservations count; None for all.
         """
         for pool, count in units.items():
             for reserved in self._by_pool.get(pool, ()):
@@ -118,7 +130,7 @@ class Reservations:
         return None
 
     def add_running(self, units: Units, end: datetime) -> None:
-        """A job starts on these units and is expected to end then."""
+        """Count units as held until a time."""
         self._pending.append((units, end, 1))
         for pool, count in units.items():
             for reserved in self._by_pool.get(pool, ()):
@@ -126,11 +138,11 @@ class Reservations:
                     reserved.spare[pool] -= count
 
     def remove_running(self, units: Units, end: datetime) -> None:
-        """A job that was to hold these units until then steps aside: what it frees is on the way already."""
+        """Remove units that would have been held until a time; a preempted job's units count as releasing already."""
         self._pending.append((units, end, -1))
 
     def _load_running(self) -> None:
-        """Take over what is held, and what has been decided since the last reservation."""
+        """Apply what is held, and all changes since the last reservation."""
         if not self._opened:
             self._opened = True
             self._pending += [(units, end, 1) for units, end in self.running()]
@@ -140,11 +152,11 @@ class Reservations:
         self._pending.clear()
 
     def _expected_free(self, pool: str, at: datetime, available: Callable[[str], int]) -> int:
-        """Units of a pool that are expected to be free then."""
+        """Return the units of a pool that are expected to be free at a time."""
         return available(pool) + sum(count for when, count in self._changes.get(pool, ()) if when <= at)
 
     def _earliest(self, units: Units, duration: timedelta, available: Callable[[str], int]) -> datetime | None:
-        """The first time from which all units are expected to be free for as long as the job lasts."""
+        """Return the first time from which all units are expected to be free for the whole duration."""
         at: datetime | None = self.now
         while at is not None:
             later = [self._earliest_of(pool, count, at, duration, available) for pool, count in units.items()]
@@ -159,7 +171,7 @@ class Reservations:
     def _earliest_of(
         self, pool: str, count: int, since: datetime, duration: timedelta, available: Callable[[str], int]
     ) -> datetime | None:
-        """The same for one pool: a walk over its steps that starts anew behind every dip."""
+        """Return the same for one pool: walk over its changes, and start again after every dip."""
         free = available(pool)
         candidates = since if free >= count else None
         for when, steps in groupby(sorted(self._changes.get(pool, ())), key=itemgetter(0)):

@@ -1,4 +1,4 @@
-"""What the jobs of each share hold while a plan is made, and what is promised to them. It must not know any rule."""
+"""What the jobs of each share hold in one plan, and what is promised to them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Holdings:
     """Units by share and pool.
 
     Attributes:
-        changes: counts every change; answers given at the same count hold still.
-        moved: shares whose figures have changed since somebody last looked, and whether they have shrunk.
+        version: a count of all changes; answers given at the same count still hold.
+        changed_shares: shares with changes since the last look, and whether any of them released units.
     """
 
     version: int = 0
@@ -29,7 +29,7 @@ class Holdings:
 
     @classmethod
     def of(cls, active: Iterable[Job], held_for: Iterable[tuple[Job, Units]]) -> Holdings:
-        """What active jobs hold, and what an earlier pass has freed for waiting ones."""
+        """Return what active jobs hold, and what an earlier pass freed for waiting jobs."""
         holdings = cls()
         for job in active:
             holdings._add(holdings._held, job, job.units)
@@ -43,25 +43,25 @@ class Holdings:
         return holdings
 
     def held_by(self, share: str) -> Units:
-        """All that a share's jobs hold, and what they were given or promised."""
+        """Return all that a share's jobs hold, take or are promised."""
         return self._held.get(share, _NO_UNITS)
 
     def held(self, share: str, pool: str) -> int:
-        """The same of one pool."""
+        """Return the same for one pool."""
         return self.held_by(share).get(pool, 0)
 
     def staying(self, share: str, pool: str) -> int:
-        """The same without what jobs that are stopping or shrinking will give back."""
+        """Return the same without releasing units."""
         return self.held(share, pool) - self._leaving.get(share, _NO_UNITS).get(pool, 0)
 
     def running(self, share: str, pool: str) -> int:
-        """What its jobs hold now, and that on which one starts; without promises."""
+        """Return what the share's jobs hold or start on, without promises."""
         return self.held(share, pool) - self._promised.get(share, _NO_UNITS).get(pool, 0)
 
     def exempt(self, job: Job, pool: str) -> int:
-        """What of the share's figures does not count for this job: what was promised to itself, or to lower ones.
+        """Return the share's units that do not count for this job: promised to it, or to jobs of lower priority.
 
-        What an earlier pass has freed for a job of lower priority yields to it (ADR 0005).
+        What an earlier pass freed for a job of lower priority gives way to this job (ADR 0005).
         """
         exempt = self._granted[job.name].get(pool, 0) if job.name in self._granted else 0
         for name, holder in self._hold_owners.get(job.share, _NO_JOBS).items():
@@ -70,19 +70,19 @@ class Holdings:
         return exempt
 
     def take(self, job: Job, units: Units) -> None:
-        """The job starts on these units. The last word about a job counts."""
+        """Count the units on which a job starts; replaces what was counted for the job before."""
         self.release(job)
         self._granted[job.name] = units
         self._add(self._held, job, units)
 
     def promise(self, job: Job, units: Units) -> None:
-        """These units are kept for the job, or are being freed for it."""
+        """Count units that are kept or being released for a job."""
         self.take(job, units)
         self._promised_jobs.add(job.name)
         self._add(self._promised, job, units)
 
     def release(self, job: Job) -> None:
-        """Nothing is kept for the job any more."""
+        """Remove what is kept for a job."""
         if job.name not in self._granted:
             return
         units = self._granted.pop(job.name)
@@ -94,12 +94,12 @@ class Holdings:
         self.changed_shares[job.share] = True
 
     def release_later(self, job: Job, units: Units) -> None:
-        """The job will give these units back."""
+        """Count units of a job as releasing."""
         self._add(self._leaving, job, units)
         self.changed_shares[job.share] = True
 
     def grow(self, job: Job, units: Units) -> None:
-        """The job gets these units beside what it holds."""
+        """Count further units of a job."""
         self._add(self._held, job, units)
 
     def _add(self, state: dict[str, dict[str, int]], job: Job, units: Units, *, sign: int = 1) -> None:

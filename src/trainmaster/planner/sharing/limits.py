@@ -1,7 +1,4 @@
-"""Bounds that hold however idle the pools are: caps of users, groups, budgets.
-
-What a share may hold is `shares.py`, until when a training plan can be used is `plan_windows.py`.
-"""
+"""Limits that hold however idle the pools are: of users, groups and budgets."""
 
 from __future__ import annotations
 
@@ -18,14 +15,14 @@ from trainmaster.domain.reasons.rules import BudgetSpent, GroupFull, UserFull
 from trainmaster.domain.shares.usage import Spent, period_end, period_start, spent
 
 Group = tuple[str, str]
-"""Share and name: what one team calls a group binds no other team."""
+"""Share and name: a group limits only jobs of its share."""
 UNKNOWN_USER = "an unknown user"
-"""All whose jobs do not say who submitted them are one user."""
+"""The user of all jobs without a submitter."""
 
 
 @dataclass(slots=True)
 class Limits:
-    """The working figures of one plan: what runs, by user, share and group. Thrown away with the plan.
+    """What runs in one plan by user, share and group, as of the decisions so far.
 
     Attributes:
         snapshot: what the pass read.
@@ -61,21 +58,21 @@ class Limits:
         return self._budget_spent(job.share) or self._group_full(job, own) or self._user_full(job, units, own or {})
 
     def take(self, job: Job, units: Units) -> None:
-        """The job starts on these units, or they are kept for it. The last such word about a job counts."""
+        """Count the units on which a job starts, or that are kept for it, instead of those counted before."""
         self.release(job)
         self._taken[job.name] = units
         self._count(job, units)
 
     def add(self, job: Job, units: Units) -> None:
-        """A job that runs, or starts, gets these units besides."""
+        """Count further units of a job that runs or starts."""
         self._count_units(job, units)
 
     def refuses_more(self, job: Job, units: Units) -> bool:
-        """Whether a bound keeps a job that runs, or starts, from these units besides."""
+        """Return True if a limit keeps a job that runs or starts from these further units."""
         return (self._budget_spent(job.share) or self._user_full(job, units, {})) is not None
 
     def release(self, job: Job) -> None:
-        """Nothing is kept for the job any more (it is being considered itself)."""
+        """Remove what is kept for a job."""
         if job.name in self._taken:
             self._count(job, self._taken.pop(job.name), sign=-1)
 
@@ -124,7 +121,7 @@ class Limits:
         return None
 
     def _used(self, name: str, budget: Budget) -> Spent:
-        """What ended attempts, and those that are active, have used since the period began."""
+        """Return what ended and active attempts have used since the period began."""
         start = period_start(budget, self.now)
         ended = self.snapshot.records.usage.in_period(name, budget, self.now)
         return sum((self._since(job, start) for job in self._active_of(name)), start=ended)
@@ -135,7 +132,7 @@ class Limits:
     def _since(self, job: Job, start: datetime) -> Spent:
         if job.attempt is None:
             return Spent()
-        # What it held before it had this size is booked already.
+        # Units that it held before its last resize are charged already.
         return spent(job.units, max(job.attempt.held_since, start), self.now, self.snapshot.pools)
 
 

@@ -1,11 +1,11 @@
-"""What each share may have of the pools: its own, what it may borrow, and what it may take back.
+"""The units that each share may have: its nominal units, what it may borrow, and what it may reclaim.
 
-A share's own units (nominal) are its entitlement, whatever the priorities of others; what it does not use is lent,
-and taken back by preempting borrowers. It must not choose victims or order jobs within a share.
+A share is entitled to its nominal units whatever the priorities of others. What it does not use is lent, and reclaimed
+by preempting borrowers.
 
-Sources: AWS Batch, "Quota shares" and "Preemption" (what is lent is restored by preempting borrowers; lowering a
-share's limits makes what runs beyond them eligible); Kueue, "Preemption" (a queue reclaims only what it may use
-without borrowing itself; only queues that borrow lose jobs to others).
+Sources: AWS Batch, "Quota shares" and "Preemption" (lent capacity is restored by preempting borrowers; lowering a
+share's limits makes jobs beyond them eligible); Kueue, "Preemption" (a queue reclaims only what it may use without
+borrowing itself; only queues that borrow lose jobs to others).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from trainmaster.planner.sharing.holdings import Holdings
 
 @dataclass(slots=True)
 class Shares:
-    """The working figures of one plan: what each share holds of each pool. Thrown away with the plan.
+    """What each share holds of each pool, as of the decisions so far.
 
-    Without shares in the policy every job may have everything, and only standing decides who steps aside.
+    Without shares in the policy, every job may have everything, and rank alone decides which jobs are preempted.
 
     Attributes:
         snapshot: what the pass read.
         now: the time of the pass, UTC.
-        in_play: whether the policy has any shares.
+        enabled: whether the policy has any shares.
         entitlements: what the policy gives each share.
         holdings: what each share holds.
     """
@@ -58,23 +58,24 @@ class Shares:
 
     @property
     def version(self) -> int:
-        """Counts every change of the figures; answers given at the same count hold still."""
+        """A count of all changes; answers given at the same count still hold."""
         return self.holdings.version
 
     def dominant_share(self, job: Job) -> float:
-        """The largest part of any pool that the share would have with the job, where it needs least (DRF).
+        """Return the largest fraction of any pool that the share would hold with the job (DRF).
 
-        Requests at endpoints and instances are never compared: each job is measured against others of its kind.
+        Of the job's alternatives, the one with the least counts. Requests at endpoints and instances are never
+        compared: each job is measured against others of its kind.
         """
         return min((self._dominant_share_of(job, units) for units in job.demand.alternatives), default=0.0)
 
     def within_nominal(self, job: Job, units: Units) -> bool:
-        """Whether the share would hold no more than its own if the job started on `units`."""
+        """Return True if the share would hold no more than its nominal units if the job started on `units`."""
         own = self.entitlements.of(job.share).own
         return all(self._held_besides(job, pool) + count <= own(pool) for pool, count in units.items())
 
     def refusal(self, job: Job, units: Units) -> Reason | None:
-        """Why the job's share may not have these units on top of what it holds, however idle they are; or None."""
+        """Return the limit that keeps the job's share from these units, however idle they are; None without one."""
         for pool, count in units.items() if self.enabled else ():
             bound = self.entitlements.of(job.share).bound(pool)
             held = self.holdings.held(job.share, pool) - self.holdings.exempt(job, pool)
@@ -83,7 +84,7 @@ class Shares:
         return None
 
     def refuses_more(self, job: Job, units: Units) -> bool:
-        """Whether a bound keeps the share of a job that runs, or starts, from these units besides."""
+        """Return True if a limit keeps the share of a job that runs or starts from these further units."""
         for pool, count in units.items() if self.enabled else ():
             bound = self.entitlements.of(job.share).bound(pool)
             if bound is not None and self.holdings.held(job.share, pool) + count > bound.limit:
@@ -91,12 +92,11 @@ class Shares:
         return False
 
     def excess(self, job: Job, units: Units) -> Units | None:
-        """Where the share is at a bound: what its own jobs must give back for this one to start, by pool.
+        """Return what jobs of the share must release for this one to start, by pool, if the share is at a limit.
 
-        Units that are being given back already count as back: nothing is in excess where only those are waited
-        for. None: the job alone is more than the share may have, or the share is beyond a bound that was lowered: what
-        runs, runs on, and is not all put aside for one job. A caller preempts for whatever is more, this or what the
-        pool lacks.
+        Releasing units count as released: there is no excess if only those are waited for. None if the job alone is
+        more than the share may have, or if the share is beyond a lowered limit: running jobs run on, and are not all
+        preempted for one job. A caller preempts for the larger of this and what the pool lacks.
         """
         excess = {}
         for pool, count in units.items() if self.enabled else ():
@@ -108,50 +108,51 @@ class Shares:
         return excess
 
     def withheld(self, job: Job, pool: str, *, soon: bool = False) -> int:
-        """Idle units of a pool that are kept for the shares that own them, and so are not there for this job.
+        """Return the idle units of a pool that are reserved for other shares, and so are not available to this job.
 
         Args:
-            job: the job; what its own share keeps is there for it.
-            pool: where.
-            soon: of the units that will be idle once those that are stopping have stopped and those that wait for
-                that have started, instead of now.
+            job: the job; units reserved for its own share are available to it.
+            pool: the pool.
+            soon: whether to count the units that will be idle once stopping jobs have stopped and the jobs that wait
+                for them have started, instead of those idle now.
         """
         if not self.enabled:
             return 0
         idle, together = self._reserved_idle(pool, soon=soon)
         withheld = together - idle.get(job.share, 0)
         if withheld > 0 and (overdrawn := self.entitlements.overdrawn(pool)) and self.any_within_nominal(job):
-            # There is less than all own together: owners must not keep each other from what there is.
+            # The pool is smaller than all nominal units together: owners must not withhold it from each other.
             return max(withheld - overdrawn, 0)
         return withheld
 
     def any_within_nominal(self, job: Job) -> bool:
-        """Whether some alternative of the job would keep its share within its own."""
+        """Return True if some alternative of the job would keep its share within its nominal units."""
         return any(self.within_nominal(job, units) for units in job.demand.alternatives)
 
     def may_preempt(  # noqa: PLR0913 -- who, for what, from whom, after whom
         self, job: Job, units: Units, victim: Job, taken: Sequence[Job], *, outranks: bool, missing: Units | None = None
     ) -> bool:
-        """Whether the job, to start on `units`, may have `victim` step aside, given who does already.
+        """Return True if the job, to start on `units`, may preempt `victim` after those already taken.
 
-        Between shares only an owner takes, only from borrowers, and whatever the priorities: the job's share stays
-        within its own in every pool that the job needs, not only where units are missing (three shares that each
-        borrow from the next could else chase each other for ever); the victim's share is above its own where units
-        are missing, and the victim is none of its best jobs that its own has room for. So where jobs use one pool,
-        every such taking brings more units within what their shares own, and none out of it.
+        Between shares, only an owner preempts, only borrowers, and whatever the priorities. The job's share stays
+        within its nominal units in every pool that the job needs, not only where units are missing; otherwise three
+        shares that each borrow from the next could preempt each other in circles. The victim's share is above its
+        nominal units where units are missing, and the victim is none of the best jobs that its nominal units cover. So
+        if jobs use one pool each, every such preemption brings more units within the nominal units of their shares, and
+        none out of them.
 
-        Inside a share standing decides, but for one case: a job that would borrow in a pool where the victim holds
+        Inside a share, rank decides, with one exception: a job that would borrow in a pool where the victim holds
         nothing takes none of those best jobs. An owner there would take it all back, and so on in turn.
 
-        The more jobs of other shares are taken, the fewer are permitted; own ones may make room for more.
+        The more jobs of other shares are taken, the fewer are permitted; jobs of the own share may make room for more.
 
         Args:
             job: the job.
             units: what it is to start on.
-            victim: who would step aside.
-            taken: who does already.
-            outranks: whether the job's standing (priority, level) is strictly higher than the victim's.
-            missing: what the job lacks, by pool; without it, units are taken to be missing wherever it needs some.
+            victim: the job to preempt.
+            taken: victims before it.
+            outranks: whether the job's rank is strictly higher than the victim's.
+            missing: what the job lacks, by pool; without it, units count as missing wherever the job needs some.
         """
         if not self.enabled or (victim.share == job.share and not outranks):
             return outranks
@@ -165,28 +166,28 @@ class Shares:
         return any(pool in victim.units and self._is_borrowed(victim, pool, taken) for pool in wanted)
 
     def take(self, job: Job, units: Units) -> None:
-        """The job starts on these units. The last word about a job counts."""
+        """Count the units on which a job starts; replaces what was counted for the job before."""
         self.holdings.take(job, units)
 
     def promise(self, job: Job, units: Units) -> None:
-        """These units are kept for the job, or are being freed for it: its share has them like those that it holds."""
+        """Count units that are kept or being released for a job as held by its share."""
         self.holdings.promise(job, units)
 
     def release(self, job: Job) -> None:
-        """Nothing is kept for the job any more (it is being considered itself)."""
+        """Remove what is kept for a job."""
         self.holdings.release(job)
 
     def preempt(self, victims: Iterable[Job]) -> None:
-        """These will step aside."""
+        """Count the units of victims as releasing."""
         for victim in victims:
             self.release_later(victim, victim.staying)
 
     def release_later(self, job: Job, units: Units) -> None:
-        """The job will give these units back."""
+        """Count units of a job as releasing."""
         self.holdings.release_later(job, units)
 
     def add(self, job: Job, units: Units) -> None:
-        """The job gets these units beside what it holds."""
+        """Count further units of a job."""
         self.holdings.grow(job, units)
 
     def _dominant_share_of(self, job: Job, units: Units) -> float:
@@ -203,11 +204,11 @@ class Shares:
         return max(parts, default=0.0)
 
     def _held_besides(self, job: Job, pool: str) -> int:
-        """What the share will hold beside the job."""
+        """Return what the share will hold besides the job."""
         return self.holdings.staying(job.share, pool) - self.holdings.exempt(job, pool)
 
     def _reserved_idle(self, pool: str, *, soon: bool) -> tuple[dict[str, int], int]:
-        """What is kept and idle, by share that keeps it, and in all."""
+        """Return the reserved idle units of a pool by share, and their sum."""
         at, idle, together = self._reserved.get((pool, soon), (-1, {}, 0))
         if at != self.version:
             count = self.holdings.staying if soon else self.holdings.running
@@ -218,7 +219,10 @@ class Shares:
         return idle, together
 
     def _nominal_left(self, job: Job, units: Units) -> Units:
-        """What would be left of the share's own with the job; below 0 where it would borrow. Asked many times over."""
+        """Return what is left of the nominal units with the job; below 0 where the share would borrow.
+
+        The result for the last job is cached, since it is asked for many times.
+        """
         if self._last_nominal_left is None or self._last_nominal_left[:3] != (self.version, job.name, units):
             own = self.entitlements.of(job.share).own
             nominal_left = {pool: own(pool) - self._held_besides(job, pool) - count for pool, count in units.items()}
@@ -226,7 +230,7 @@ class Shares:
         return self._last_nominal_left[3]
 
     def _borrows_elsewhere(self, job: Job, units: Units, victim: Job) -> bool:
-        """Whether the job would borrow in a pool where the victim holds nothing, even without all its lower jobs."""
+        """Return True if the job would borrow in a pool without the victim, even without all its lower jobs."""
         for pool, left in self._nominal_left(job, units).items():
             if left < 0 and pool not in victim.units:
                 mine = (j for j in self.snapshot.active if j.share == job.share and j.priority < job.priority)
@@ -238,7 +242,7 @@ class Shares:
         return any(job.name in self._covered_by_nominal(job.share, pool) for pool in pools if pool in job.units)
 
     def _is_borrowed(self, victim: Job, pool: str, taken: Sequence[Job]) -> bool:
-        """Whether the victim's share has more than its own there, and its own has no room for the victim."""
+        """Return True if the victim's share is above its nominal units there, and they do not cover the victim."""
         share = victim.share
         at, above = self._borrowed_units.get((share, pool), (-1, 0))
         if at != self.version:
@@ -247,7 +251,7 @@ class Shares:
         return above > _units_of(share, pool, taken) and victim.name not in self._covered_by_nominal(share, pool)
 
     def _covered_by_nominal(self, share: str, pool: str) -> frozenset[str]:
-        """The share's jobs that its own units have room for: those that nobody may stop, then the best, the oldest."""
+        """Return the jobs that the nominal units cover: unpreemptible jobs first, then the best and the oldest."""
         if (share, pool) not in self._covered:
             left, names = self.entitlements.of(share).own(pool), set()
             mine = (j for j in self.snapshot.active if j.share == share and pool in j.units and not j.stopping)
@@ -259,13 +263,13 @@ class Shares:
         return self._covered[share, pool]
 
     def _never_preempted(self, job: Job) -> bool:
-        """Whether nobody may ever stop it: it takes of what its share owns first."""
-        most = (
+        """Return True if no job may ever preempt it, so that nominal units cover it first."""
+        limit = (
             self.snapshot.policy.preemption.max_preemptions
             if job.wishes.max_preemptions is None
             else job.wishes.max_preemptions
         )
-        return not job.preemptible or (most is not None and bool(job.past) and job.preemptions >= most)
+        return not job.preemptible or (limit is not None and bool(job.past) and job.preemptions >= limit)
 
     def _nominal_order(self, job: Job) -> tuple[bool, int, datetime, str]:
         since = job.attempt.created_at if job.attempt is not None else job.entry_time
