@@ -28,7 +28,7 @@ def request_file(request_file):
 
 def test_a_preemption_as_the_command_line_shows_it(deployed, trainmaster, pool, request_file):
     low, high = request_file("cli-low", seconds=20), request_file("cli-high")
-    assert trainmaster("plan", low).stdout == "It would start at once.\n"
+    assert trainmaster("plan", low).stdout == "It would start immediately.\n"
     assert trainmaster("submit", low, "--priority", "-5").returncode == 0
     deployed.state("cli-low", "running")
 
@@ -56,7 +56,7 @@ def test_hold_release_and_cancel(deployed, trainmaster, pool, request_file):
     assert f"It waits for 1 of 1 x {pool}: 0 free for it now" in why
 
     assert trainmaster("hold", "cli-second").returncode == 0
-    assert trainmaster("why", "cli-second").stdout.startswith("cli-second was held back at ")
+    assert trainmaster("why", "cli-second").stdout.startswith("cli-second was held at ")
     assert trainmaster("priority", "cli-second", "-7").returncode == 0
     assert trainmaster("release", "cli-second").returncode == 0
     assert trainmaster("cancel", "cli-second", "cli-first").returncode == 0
@@ -77,8 +77,8 @@ def test_a_pool_is_drained_and_resumed(deployed, trainmaster, pool, request_file
     assert (drained.returncode, drained.stdout.splitlines()) == (
         0,
         [
-            f"{pool}: Is being drained; 1 of 1 instances are still held.",
-            f"{pool}: Drained; nothing holds it any more.",
+            f"{pool}: Draining; 1 of 1 instances are still held.",
+            f"{pool}: Drained; no instances are held.",
         ],
     )
     deployed.state("cli-drained", "completed")
@@ -87,7 +87,7 @@ def test_a_pool_is_drained_and_resumed(deployed, trainmaster, pool, request_file
     assert "being drained" in trainmaster("why", "cli-later").stdout
     refused = trainmaster("pools", "remove", pool)
     assert (refused.returncode, "1 waiting job could run nowhere else" in refused.stderr) == (4, True)
-    assert trainmaster("pools", "resume", pool).stdout == f"{pool}: In use; jobs are started there.\n"
+    assert trainmaster("pools", "resume", pool).stdout == f"{pool}: In use; jobs start there.\n"
     deployed.state("cli-later", "completed")
 
 

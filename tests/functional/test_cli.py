@@ -116,8 +116,13 @@ def test_what_travels_from_one_command_to_another_needs_no_special_encoding(
     [
         ({}, ["show", "nope"], 3, "Error: JobNotFound: "),
         ({"AWS_ACCESS_KEY_ID": ""}, ["ls"], 5, "Error: Forbidden: No AWS credentials"),
-        ({"TRAINMASTER_API_URL": "http://127.0.0.1:1/prod"}, ["ls"], 6, "Error: Unreachable: http://127.0.0.1:1/prod"),
-        ({"TRAINMASTER_API_URL": "https:///prod"}, ["ls"], 2, "Error: NotConfigured: 'https:///prod' is not a URL"),
+        ({"TRAINMASTER_API_URL": "http://127.0.0.1:1/prod"}, ["ls"], 6, "Error: Unreachable: Could not connect"),
+        (
+            {"TRAINMASTER_API_URL": "https:///prod"},
+            ["ls"],
+            2,
+            "Error: NotConfigured: 'https:///prod' is not a valid API URL",
+        ),
         ({}, ["ls", "--profile", "nope"], 2, "Error: NotConfigured: The config profile (nope) could not be found."),
     ],
 )
@@ -147,7 +152,7 @@ def test_ctrl_c_ends_a_wait_with_its_code_and_without_a_traceback(world: FakeApi
 
     out, err = waiting.communicate(timeout=DEADLINE_SECONDS)
     assert (waiting.returncode, out) == (130, "")
-    assert err == "No longer waiting; nothing was cancelled (`trainmaster cancel job1` does).\n"
+    assert err == "Stopped waiting; the jobs continue (`trainmaster cancel job1` cancels a job).\n"
 
 
 def test_a_reader_that_goes_away_is_no_error(world: FakeApi, environ: dict[str, str]) -> None:
@@ -217,7 +222,10 @@ def test_a_wait_on_a_terminal_draws_in_place(world: FakeApi, environ: dict[str, 
 
 def test_the_demo_takes_our_place_so_that_a_signal_reaches_it_once() -> None:
     program = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
-    code = f"import sys; from trainmaster.cli.common.context import become; become([sys.executable, '-c', {program!r}])"
+    code = (
+        "import sys; from trainmaster.cli.common.context import exec_program; "
+        f"exec_program([sys.executable, '-c', {program!r}])"
+    )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert int(process.stdout.readline()) == process.pid

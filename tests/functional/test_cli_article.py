@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from api_world import CONTEXT, rest_event
 from builders import P5
 from trainmaster.bootstrap import Application, Settings
-from trainmaster.cli.common.context import Tools
+from trainmaster.cli.common.context import CliContext
 from trainmaster.cli.main import build
 from trainmaster.client.api.client import ApiClient
 from trainmaster.handlers.api.app import build_app
@@ -54,8 +54,8 @@ def world() -> World:
 def run(world: World, tmp_path: Path) -> Run:
     session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
     api = ApiClient("http://api/prod", session=session, transport=_transport_to(world), environ={})
-    tools = Tools(
-        connect=lambda where, environ: api,
+    cli = CliContext(
+        connect=lambda target, environ: api,
         environ={},
         now=world.now,
         clock=lambda: world.now().timestamp(),
@@ -63,7 +63,7 @@ def run(world: World, tmp_path: Path) -> Run:
     )
 
     def invoke(*arguments: str, stdin: str = "") -> Result:
-        result = CliRunner().invoke(build(), list(arguments), input=stdin, obj=tools, prog_name="trainmaster")
+        result = CliRunner().invoke(build(), list(arguments), input=stdin, obj=cli, prog_name="trainmaster")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result
@@ -129,7 +129,7 @@ def test_why_a_job_waits_is_what_the_plan_says(world: World, run: Run) -> None:
     assert "job3 waits at position 1, with priority 1," in third
     assert f"It waits for 1 of 1 x {P5}: 0 free for it now, expected by " in third
     assert "It is expected to start at " in third
-    assert f"What it needs is held by job1 (1 x {P5}, until about " in third
+    assert f"The capacity it needs is held by job1 (1 x {P5}, until about " in third
     assert "job4 waits at position 2, with priority 0," in fourth
     wide = [line.split()[3] for line in run("ls", "--wide").stdout.splitlines()[4:]]
     assert wide == ["1", "2"]
@@ -155,7 +155,7 @@ def test_people_can_change_what_waits(world: World, run: Run) -> None:
 
 
 def test_a_plan_is_what_then_happens(world: World, run: Run) -> None:
-    assert run("plan", "-", stdin=_request("job1", 600)).stdout == "It would start at once.\n"
+    assert run("plan", "-", stdin=_request("job1", 600)).stdout == "It would start immediately.\n"
     for name in ("job1", "job2"):
         _submit(run, name, 1, 600)
     world.run(300)

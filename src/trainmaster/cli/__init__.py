@@ -1,11 +1,10 @@
-"""The command line: thin commands over the API client, one a file.
+"""The command line: thin commands over the API client.
 
-    main.py      the program: global options, the list of commands, errors become exit codes
-    tools.py     what every command works with: the way to the API, clocks, streams
-    exits.py     exit codes, and which error means which
-    render.py    tables, JSON, colours; times.py and words.py: moments and sentences
-    progress.py  what is shown while jobs are waited for
-    request.py   reading a request from a file and setting its tags
+    main.py   the program: global options, the list of commands, errors as exit codes
+    common/   what commands share: context, options, exit codes, waiting, reading requests
+    jobs/     commands for jobs, one per module
+    queue/    commands for pools and settings
+    output/   tables, sentences and progress displays
 
-It must not import the service or its adapters, nor boto3, httpx or rich before a command needs them.
+Commands import boto3, httpx and rich only when they need them, and nothing of the service or its adapters.
 """

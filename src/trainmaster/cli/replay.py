@@ -1,9 +1,6 @@
-"""`trainmaster replay`: plays a trace of jobs through the queue's own planner, to see what a policy would make of it.
+"""`trainmaster replay`: replaces itself with the replay, a program of its own."""
 
-It must not import the replay, which is a program of its own: it becomes that program.
-"""
-
-# ruff: noqa: ARG001 -- the options are handed on all together, from the context
+# ruff: noqa: ARG001 -- the options are passed on together, from the context
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trainmaster.cli.common.context import tools_of
+from trainmaster.cli.common.context import cli_context
 from trainmaster.client.api.errors import NotConfigured
 
 MODULE = "trainmaster.local.replay"
@@ -21,46 +18,44 @@ MODULE = "trainmaster.local.replay"
 _Trace = Annotated[
     str | None, typer.Argument(metavar="TRACE", help="A CSV file of jobs, plain or gzipped; - reads standard input.")
 ]
-_Cap = Annotated[int | None, typer.Option(metavar="GPUS", min=1, help="How many GPUs the pool has.")]
+_Cap = Annotated[int | None, typer.Option(metavar="GPUS", min=1, help="Number of GPUs of the pool.")]
 _Policy = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="fifo, backfill, least-attained-service, fair; or one that knows every duration: baseline-fifo, "
+        help="fifo, backfill, least-attained-service, fair; or a baseline that knows every duration: baseline-fifo, "
         "baseline-skip, baseline-easy, baseline-sjf, baseline-srpt. May be repeated with --compare. "
-        "Without it backfill, and all of them with --compare.",
+        "Default: backfill; all policies with --compare.",
     ),
 ]
-_Compare = Annotated[bool, typer.Option("--compare", help="Play several policies and show them beside baseline-skip.")]
+_Compare = Annotated[bool, typer.Option("--compare", help="Compare several policies with baseline-skip.")]
 _Vc = Annotated[str | None, typer.Option(metavar="NAME", help="Only jobs of this share (the column vc).")]
 _Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the first N jobs.")]
 _RestartCost = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", min=0, help="What it costs a preempted job to go on. Without it 300."),
+    typer.Option(metavar="SECONDS", min=0, help="Time that a preempted job loses when it resumes. Default: 300."),
 ]
 _Eta = Annotated[
     int | None,
-    typer.Option(
-        metavar="N", min=1, help="Ask of about N waiting jobs when they will start, and say how right it was."
-    ),
+    typer.Option(metavar="N", min=1, help="Estimate the start of about N waiting jobs, and report the accuracy."),
 ]
 _Out = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="Draw the queue and the Gantt chart into this directory, as SVG and PNG."),
+    typer.Option(metavar="DIR", help="Write charts of the queue and a Gantt chart to this directory, as SVG and PNG."),
 ]
-_Json = Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print the results as one JSON object.")]
 _FromAccount = Annotated[
-    bool, typer.Option("--from-account", help="Take the training jobs of your AWS account in the place of a TRACE.")
+    bool, typer.Option("--from-account", help="Replay the training jobs of your AWS account instead of a TRACE.")
 ]
 _Days = Annotated[
-    float | None, typer.Option(metavar="N", min=0, help="With --from-account: of the last N days. Without it 90.")
+    float | None, typer.Option(metavar="N", min=0, help="With --from-account, jobs of the last N days. Default: 90.")
 ]
 _SaveTrace = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Write the jobs that were read to a CSV file (.gz is gzipped).")
+    str | None, typer.Option(metavar="FILE", help="Write the jobs to a CSV file (.gz compresses it).")
 ]
 
 
-def replay(  # noqa: PLR0913, PLR0917 - an option each
+def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     context: typer.Context,
     trace: _Trace = None,
     cap: _Cap = None,
@@ -76,27 +71,27 @@ def replay(  # noqa: PLR0913, PLR0917 - an option each
     days: _Days = None,
     save_trace: _SaveTrace = None,
 ) -> None:
-    """Play a trace of jobs through the queue's planner.
+    """Replay a trace of jobs through the queue's planner.
 
-    The shipped passes run on a virtual clock, with the in-memory store and a simulated SageMaker: nothing is started,
-    and no queue is needed. It shows completion times, waits, utilisation, and what preemption costs.
+    The passes run on a virtual clock, with the in-memory store and a simulated SageMaker: the command starts nothing
+    and needs no queue. It reports completion times, waiting times, utilisation and the cost of preemption.
     """
-    tools = tools_of(context)
-    if out is not None and not tools.installed("matplotlib"):
+    cli = cli_context(context)
+    if out is not None and not cli.is_installed("matplotlib"):
         raise NotConfigured(
-            "Pictures need a package that is not installed (matplotlib).",
+            "Charts need a package that is not installed (matplotlib).",
             type="NotInstalled",
             hint='`pip install "trainmaster[replay]"` installs it.',
         )
-    account = {"region": tools.where.region, "profile": tools.where.profile}
+    account = {"region": cli.target.region, "profile": cli.target.profile}
     options = {name: value for name, value in context.params.items() if name != "trace"}
-    # Behind `--` a file may have any name.
+    # After `--`, a file may have any name.
     file = [] if trace is None else ["--", trace]
-    tools.become([sys.executable, "-m", MODULE, *_arguments(options | account), *file])
+    cli.exec_program([sys.executable, "-m", MODULE, *_arguments(options | account), *file])
 
 
 def _arguments(options: Mapping[str, Any]) -> Iterator[str]:
-    """The options that were given, as one writes them."""
+    """Yield the options that were set, in command-line form."""
     for name, value in sorted(options.items()):
         option = f"--{name.replace('_', '-')}"
         if value is True:

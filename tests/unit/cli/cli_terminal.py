@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from typer.testing import CliRunner, Result
 
-from trainmaster.cli.common.context import Tools
+from trainmaster.cli.common.context import CliContext
 from trainmaster.cli.main import build
 from trainmaster.client.api.client import ApiClient
 
@@ -27,16 +27,16 @@ class Terminal:
     seconds: float = 0.0
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> Result:
-        tools = Tools(
-            connect=lambda where, environ: self.api,
+        cli = CliContext(
+            connect=lambda target, environ: self.api,
             environ=self.environ,
             now=lambda: NOW + timedelta(seconds=self.seconds),
             clock=lambda: self.seconds,
             sleep=self._sleep,
-            become=lambda arguments: self.started.append(list(arguments)),
-            installed=lambda module: module not in self.missing,
+            exec_program=lambda arguments: self.started.append(list(arguments)),
+            is_installed=lambda module: module not in self.missing,
         )
-        result = CliRunner().invoke(build(), list(arguments), input=stdin, obj=tools, prog_name="trainmaster")
+        result = CliRunner().invoke(build(), list(arguments), input=stdin, obj=cli, prog_name="trainmaster")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result

@@ -69,12 +69,12 @@ def test_submit_as_json_is_the_answer(run: Terminal, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("TrainingJobName: job1", "is not JSON: Expecting value: line 1 column 1 (char 0)"),
-        ("metadata:\n  name: job1\nspec: {}\n", "A manifest, also in YAML, needs both apiVersion and kind."),
-        ('{"a": NaN}', "is not JSON: NaN is not a number in JSON"),
-        ("[]", "holds no JSON object"),
-        ("\udcff", "is not JSON: 'utf-8' codec can't decode byte 0xff"),
-        ('{"Tags": {"priority": "1"}}', "InvalidRequest: The request's tags are no list (field Tags)"),
+        ("TrainingJobName: job1", "is not valid JSON: Expecting value: line 1 column 1 (char 0)"),
+        ("metadata:\n  name: job1\nspec: {}\n", "A manifest, in YAML or JSON, needs apiVersion and kind."),
+        ('{"a": NaN}', "is not valid JSON: NaN is not a number in JSON"),
+        ("[]", "does not contain a JSON object"),
+        ("\udcff", "is not valid JSON: 'utf-8' codec can't decode byte 0xff"),
+        ('{"Tags": {"priority": "1"}}', "InvalidRequest: The request's tags are not a list (field Tags)"),
     ],
 )
 def test_a_file_that_holds_no_request_is_refused_before_anything_is_sent(
@@ -151,7 +151,7 @@ def test_plan_says_what_would_happen_and_stores_nothing(world: FakeApi, run: Ter
 
 def test_plan_of_what_starts_at_once_says_no_more(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
     world.planned = {"decision": "start", "position": 1, "reason": None} | starts("2026-11-20T13:00:00Z")
-    assert run("plan", _file(tmp_path, a_request("job1"))).stdout == "It would start at once.\n"
+    assert run("plan", _file(tmp_path, a_request("job1"))).stdout == "It would start immediately.\n"
 
 
 def test_plan_says_where_the_job_would_start_unless_the_request_does(
@@ -159,13 +159,13 @@ def test_plan_says_where_the_job_would_start_unless_the_request_does(
 ) -> None:
     world.planned = {"decision": "start", "position": 1, "reason": None, "wouldTake": {"lab": 2}}
     request = a_request("job1") | {"ResourceConfig": {"InstanceCount": 1, "VolumeSizeInGB": 30}}
-    assert run("plan", _file(tmp_path, request)).stdout.startswith("It would start at once on 2 x lab.")
+    assert run("plan", _file(tmp_path, request)).stdout.startswith("It would start immediately on 2 x lab.")
 
 
 def test_plan_says_why_expansion_would_make_no_pool(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
     world.planned = {"wouldCreateNone": "5 x ml.g5.xlarge would be beyond 9 dollars an hour"}
     text = run("plan", _file(tmp_path, a_request("job1"))).stdout
-    assert "Even with expansion.enabled=true no pool would be made for it: 5 x ml.g5.xlarge would be" in text
+    assert "Even with expansion.enabled=true, the queue would create no pool for it: 5 x ml.g5.xlarge would be" in text
 
 
 def test_plan_of_a_preemption_names_who_steps_aside(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_cancel_tells_apart_what_waits_and_what_runs(world: FakeApi, run: Termin
 
     assert result.exit_code == 0
     assert result.stdout == (
-        "waits: Cancelled while it waited in the queue.\nruns: Is being stopped; it will not be resumed.\n"
+        "waits: Cancelled while it waited in the queue.\nruns: Stopping; it will not be resumed.\n"
     )
 
 

@@ -122,10 +122,10 @@ class TestManifests:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            (MANIFEST + "    replicas: 3\n    replicas: 4\n", "is no YAML that can be read"),
+            (MANIFEST + "    replicas: 3\n    replicas: 4\n", "is not valid YAML"),
             (MANIFEST.replace("kind: HyperPodPyTorchJob", "kind: Pod"), "kind is Pod of"),
-            ("kind: [", "is no YAML that can be read"),
-            ("kind: Pod", "holds no manifest"),
+            ("kind: [", "is not valid YAML"),
+            ("kind: Pod", "does not contain a manifest"),
             (f"{MANIFEST}---\n{MANIFEST}", "there are 2 documents"),
             (MANIFEST.replace("  name: llama", "  name: llama\n  name: lama"), "'name' is a duplicate key"),
             (MANIFEST.replace("replicas: 2", "replicas: two"), "spec.replicaSpecs[0].replicas is 'two'"),
@@ -139,4 +139,4 @@ class TestManifests:
     def test_alone_have_a_second_file(self, run: Terminal, files: Any) -> None:
         done = run("submit", files("request.json", a_request("job1")), "--with", files("base.json", BASE))
         assert done.exit_code == 2
-        assert "is a request, no manifest" in done.stderr
+        assert "is a request, not a manifest" in done.stderr

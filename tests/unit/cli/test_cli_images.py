@@ -10,7 +10,7 @@ from cli_terminal import NOW, Terminal
 from rich.console import Console
 
 from fake_api import FakeApi, a_view, an_attempt, an_image
-from trainmaster.cli.output.progress import Moving
+from trainmaster.cli.output.progress import LiveTable
 
 POOL = "endpoint/ships/AllTraffic"
 
@@ -119,7 +119,7 @@ def test_wait_draws_a_bar_of_regions_and_none_for_other_jobs() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
     jobs = [a_view("harbour-7", "running", **an_image(done=15)), a_view("job1", "running")]
     with console.capture() as captured:
-        console.print(Moving(console, lambda: NOW).picture(jobs))
+        console.print(LiveTable(console, lambda: NOW).renderable(jobs))
     head, image, training = captured.get().splitlines()
     assert "Regions" in head
     # Half of its 20 signs; without colours the rest is blank.
@@ -182,7 +182,7 @@ def test_other_commands_know_no_difference(world: FakeApi, run: Terminal, comman
 def test_a_plan_of_an_image_job_says_the_size_of_its_image(world: FakeApi, run: Terminal, file: Path) -> None:
     world.planned = {"decision": "start", "position": 1, "wouldTake": {POOL: 8}, "wouldStart": ["harbour-7"]}
     result = run("plan", str(file), "--priority", "3", "--image-size", "20480x10240")
-    assert result.stdout == f"It would start at once on 8 x {POOL}.\n"
+    assert result.stdout == f"It would start immediately on 8 x {POOL}.\n"
     assert world.calls == [("POST", "/plan", a_body(imageSize=[20480, 10240], trainmaster={"priority": 3}))]
 
 

@@ -1,11 +1,14 @@
 """Reading commands: ls, show, why."""
 
 import json
+import re
+from collections.abc import Callable
 
 import pytest
-from cli_terminal import Terminal
+from cli_terminal import NOW, Terminal
 
-from fake_api import ANN, G5, P5, FakeApi, a_request, an_attempt, starts, waits_for_capacity
+from fake_api import ANN, G5, P5, FakeApi, a_request, a_view, an_attempt, starts, waits_for_capacity
+from trainmaster.cli.output.render import Paint, coloured, jobs_table, plain, screen_table, wide_table
 from trainmaster.domain.jobs.job import JobState
 
 
@@ -48,6 +51,25 @@ def test_ls_orders_equals_by_entry_then_name(world: FakeApi, run: Terminal) -> N
     world.add("d", priority=1, entryTime="2026-11-20T12:00:02Z")
     world.add("bb")
     assert _names(run("ls").stdout) == ["d", "b", "bb", "c", "a"]
+
+
+def test_colours_do_not_move_columns() -> None:
+    reason = waits_for_capacity()
+    jobs = [
+        a_view("short", "running", priority=2),
+        a_view("a-much-longer-name", "preempted", priority=10, reason=reason),
+        a_view("third", reason=reason),
+        a_view("fourth", "failed", priority=-1),
+    ]
+    tables: list[Callable[[Paint], str]] = [
+        lambda paint: jobs_table(jobs, paint),
+        lambda paint: screen_table(jobs, NOW, paint, 70),
+        lambda paint: wide_table(jobs, NOW, paint, 90),
+    ]
+    for table in tables:
+        in_colour = table(coloured)
+        assert "\x1b[32m" in in_colour
+        assert re.sub(r"\x1b\[\d+m", "", in_colour) == table(plain)
 
 
 def test_ls_of_an_empty_queue_has_the_head_of_the_table(run: Terminal) -> None:
@@ -102,7 +124,7 @@ def test_ls_reads_only_the_pages_that_it_shows_and_says_that_there_is_more(world
     result = run("ls", "--limit", "3")
 
     assert _names(result.stdout) == ["job0", "job1", "job2"]
-    assert "more than these 3" in result.stderr
+    assert "Only 3 jobs are shown" in result.stderr
     assert len(world.calls) == 2
     assert run("ls", "--limit", "9").stderr == ""
 

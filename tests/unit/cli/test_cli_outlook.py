@@ -11,7 +11,7 @@ from cli_terminal import NOW, Terminal
 
 from fake_api import P5, FakeApi, a_request, a_view, starts, waits_for_capacity
 from trainmaster.cli.output.explanation import explanation
-from trainmaster.cli.output.outlook import brief_reason, start_sentence, starts_in
+from trainmaster.cli.output.outlook import short_reason, start_range, start_sentence
 from trainmaster.cli.output.render import screen_table
 from trainmaster.domain.reasons import REASONS
 
@@ -54,13 +54,13 @@ A_STORY: dict[str, Any] = {
 )
 def test_a_range_in_a_few_words(low: float | None, expected: float | None, high: float | None, told: str) -> None:
     times = [None if hours is None else _at(hours) for hours in (expected, low, high)]
-    assert starts_in(a_view("a", **starts(*times)), NOW) == told
+    assert start_range(a_view("a", **starts(*times)), NOW) == told
 
 
 def test_a_server_that_tells_no_range_is_taken_at_its_word() -> None:
     view = a_view("a", estimatedStart=_at(3))
     del view["estimatedStartLow"], view["estimatedStartHigh"], view["deadline"]
-    assert starts_in(view, NOW) == "in 3 h"
+    assert start_range(view, NOW) == "in 3 h"
     assert start_sentence(view, NOW) == "It is expected to start at 2026-11-20 16:00:00 UTC (in 3 hours)."
 
 
@@ -86,21 +86,21 @@ def test_a_range_in_a_sentence() -> None:
     ],
 )
 def test_a_reason_in_a_few_words(reason: dict[str, Any], told: str) -> None:
-    assert brief_reason(a_view("a", reason={"message": "the whole message"} | reason)) == told
+    assert short_reason(a_view("a", reason={"message": "the whole message"} | reason)) == told
 
 
 def test_every_reason_has_a_few_words() -> None:
     members = {"needed": 2, "free": 1, "pool": P5, "job": "b", "jobs": ["b"], "victims": ["b"], "share": "s"}
     members |= {"shrinks": ["b"], "bound": "cap", "limit": 3, "group": "g", "pools": [P5], "cause": "Creating"}
     for name in REASONS:
-        told = brief_reason(a_view("a", reason={"type": name, "message": "the whole message"} | members))
+        told = short_reason(a_view("a", reason={"type": name, "message": "the whole message"} | members))
         assert told
         assert told != "the whole message", name
 
 
 def test_a_deadline_at_risk_is_told_beside_the_reason() -> None:
     job = a_view("a", reason={"type": "GroupFull", "message": "", "group": "sweep", "limit": 20}, deadline=A_DEADLINE)
-    assert brief_reason(job) == "group sweep full (20); deadline late"
+    assert short_reason(job) == "group sweep full (20); deadline late"
 
 
 def test_a_terminal_shows_when_and_why_and_no_line_is_wider() -> None:
@@ -124,10 +124,10 @@ def test_why_tells_the_whole_story() -> None:
     assert text.startswith("job1 waits at position 2, with priority 0, since 2026-11-20 12:00:00 UTC (60 minutes ago).")
     told = [
         f"It waits for 1 x {P5}: 0 free for it now.",
-        f"What it needs is held by a (2 x {P5}, until about 2026-11-20 14:00:00 UTC (in 60 minutes), longer than was",
-        f"expected), b (1 x {P5}, stopping, until 2026-11-20 13:03:00 UTC (in 3 minutes)) and 3 more.",
-        f"4 x {P5} is reserved for it, expected to be free at 2026-11-20 14:00:00 UTC (in 60 minutes).",
-        f"What would help: raise its priority above 5: it preempts a; or ask for 1 instance of {P5}: it starts.",
+        f"The capacity it needs is held by a (2 x {P5}, until about 2026-11-20 14:00:00 UTC (in 60 minutes), longer",
+        f"than expected), b (1 x {P5}, stopping, until 2026-11-20 13:03:00 UTC (in 3 minutes)) and 3 more.",
+        f"Reserved for it: 4 x {P5}, expected to be free at 2026-11-20 14:00:00 UTC (in 60 minutes).",
+        f"Suggestions: raise its priority above 5: it preempts a; or ask for 1 instance of {P5}: it starts.",
         "It is expected to start at 2026-11-20 16:00:00 UTC (in 3 hours), probably between",
         "It is done by 2026-11-20 22:00:00 UTC (in 9 hours) only if it is quicker than most of its like.",
     ]
@@ -171,7 +171,7 @@ def test_plan_tells_whom_it_delays_and_by_how_much(world: FakeApi, run: Terminal
     file.write_text(json.dumps(a_request("new")))
     text = run("plan", str(file)).stdout
     assert "It would delay late2 by 2 hours, late3 by 3 hours, late4 by 4 hours and 2 more." in text
-    assert "With it rest would start." in text
+    assert "It would also start rest." in text
     assert text.endswith("only if it is quicker than most of its like.\n")
     world.planned["warnings"] = [f"This job {A_DEADLINE['message']}."]
     assert "only if it is quicker" not in run("plan", str(file)).stdout

@@ -11,7 +11,7 @@ from cli_terminal import Terminal
 from rich.console import Console
 
 from fake_api import G5, P5, FakeApi, a_pool
-from trainmaster.cli.queue.draining import Bars
+from trainmaster.cli.queue.draining import ProgressBars
 from trainmaster.cli.queue.pools_table import pools_table
 from trainmaster.client.api.client import ApiClient
 
@@ -51,13 +51,13 @@ def test_the_history_says_what_was_done_to_which_pool_for_whom_and_what_it_costs
     assert heading.split() == ["When", "Change", "Pool", "Instances", "$/h", "For", "Why"]
     assert [" ".join(line.split()[2:]) for line in lines] == [
         f"removed {G5} 2 -> 0 ? jobs wait",
-        f"made smaller {G5} 0 -> 2 -1.50 a, b and 7 more jobs wait",
-        f"made larger {G5} 1 -> 2 +3.03 a, b and 7 more jobs wait",
-        f"made {G5} 0 -> 2 +3.03 a, b and 7 more jobs wait",
+        f"shrunk {G5} 0 -> 2 -1.50 a, b and 7 more jobs wait",
+        f"expanded {G5} 1 -> 2 +3.03 a, b and 7 more jobs wait",
+        f"created {G5} 0 -> 2 +3.03 a, b and 7 more jobs wait",
     ]
     assert json.loads(run("pools", "--history", "--json").stdout)["history"] == world.pools["history"]
     world.pools["history"] = []
-    assert run("pools", "--history").stdout == "The queue has made, changed and removed no pool yet.\n"
+    assert run("pools", "--history").stdout == "The queue has not created, changed or removed any pools yet.\n"
 
 
 def some_pools() -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def test_pools_of_several_kinds_show_type_and_state_in_100_columns(world: FakeAp
         f"{P5} plan scheduled",
         f"{P5} plan active",
         f"{P5} plan drained",
-        "ml.g6e.12xlarge made",
+        "ml.g6e.12xlarge managed",
     ]
 
 
@@ -106,7 +106,17 @@ def test_a_narrow_terminal_gets_fewer_columns() -> None:
 def test_a_wide_table_has_all_that_is_known(world: FakeApi, run: Terminal) -> None:
     world.pools["pools"] = some_pools()
     heading, _, *lines = run("pools", "--wide").stdout.splitlines()
-    for column in ("Kind", "Stopping", "Wanted", "vCPUs", "GiB", "Accelerators", "$/h", "Counts Foreign", "Made For"):
+    for column in (
+        "Kind",
+        "Stopping",
+        "Wanted",
+        "vCPUs",
+        "GiB",
+        "Accelerators",
+        "$/h",
+        "Counts Foreign",
+        "Created For",
+    ):
         assert column in heading
     kinds = [line[heading.index("Kind") : heading.index("State")].strip() for line in lines]
     assert kinds == [
@@ -152,22 +162,22 @@ def test_set_makes_pools_of_other_kinds(world: FakeApi, run: Terminal) -> None:
 def test_set_makes_no_pool_of_another_name_without_a_type(world: FakeApi, run: Terminal) -> None:
     result = run("pools", "set", "lab=2")
     assert result.exit_code == 2
-    assert "there is no pool 'lab'; to make it, give its instance type with --type" in result.stderr
+    assert "there is no pool 'lab'; to create it, set its instance type with --type" in result.stderr
     assert [call[0] for call in world.calls] == ["GET"]
 
 
 def test_set_takes_each_pool_once(world: FakeApi, run: Terminal) -> None:
     result = run("pools", "set", f"{P5}=2", f"{P5}=3")
     assert (result.exit_code, world.calls) == (2, [])
-    assert f"'{P5}' is given twice" in result.stderr
+    assert f"'{P5}' is specified twice" in result.stderr
 
 
 def test_set_warns_of_a_type_of_which_nothing_is_known(world: FakeApi, run: Terminal) -> None:
     result = run("pools", "set", "ml.x9.large=1")
     assert result.exit_code == 0
-    assert "Warning: ml.x9.large: nobody knows what an ml.x9.large has" in result.stderr
+    assert "Warning: ml.x9.large: the resources of ml.x9.large are unknown" in result.stderr
     described = run("pools", "set", "ml.x9.large=1", "--vcpus", "8")
-    assert described.stderr.startswith("Warning: ml.x9.large: this version knows no ml.x9.large. ")
+    assert described.stderr.startswith("Warning: ml.x9.large: this version does not know ml.x9.large. ")
     assert not run("pools", "set", f"{P5}=2").stderr
 
 
@@ -293,7 +303,7 @@ def test_remove_with_force_tells_what_goes_on(world: FakeApi, run: Terminal) -> 
     result = run("pools", "remove", P5, "--force")
     assert (result.exit_code, result.stdout) == (
         0,
-        f"{P5}: Removed. 1 jobs run on there; at least 32 waiting jobs can run elsewhere.\n",
+        f"{P5}: Removed. 1 running jobs continue there; at least 32 waiting jobs can run elsewhere.\n",
     )
     assert world.calls[-1] == ("DELETE", f"/pools/{P5}", {"force": "true"})
 
@@ -323,11 +333,11 @@ def test_drain_lets_jobs_end_and_resume_ends_that(world: FakeApi, run: Terminal)
     drained = run("pools", "drain", P5, G5)
     assert (drained.exit_code, drained.stdout) == (
         0,
-        f"{P5}: Is being drained; 3 of 4 instances are still held.\n{G5}: Drained; nothing holds it any more.\n",
+        f"{P5}: Draining; 3 of 4 instances are still held.\n{G5}: Drained; no instances are held.\n",
     )
     assert world.calls[-1] == ("PATCH", f"/pools/{G5}", {"draining": True})
     resumed = run("pools", "resume", P5)
-    assert (resumed.exit_code, resumed.stdout) == (0, f"{P5}: In use; jobs are started there.\n")
+    assert (resumed.exit_code, resumed.stdout) == (0, f"{P5}: In use; jobs start there.\n")
     assert json.loads(run("pools", "resume", P5, "--json").stdout)[0]["state"] == "in use"
 
 
@@ -348,7 +358,7 @@ def test_drain_waits_until_nothing_holds_the_pool(world: FakeApi, run: Terminal)
     assert (result.exit_code, run.seconds) == (0, 6)
     left = ("2 instances are", "1 instance is", "0 instances are")
     assert result.stderr.splitlines() == [f"{P5}: {each} still held." for each in left]
-    assert result.stdout.splitlines()[-1] == f"{P5}: Drained; nothing holds it any more."
+    assert result.stdout.splitlines()[-1] == f"{P5}: Drained; no instances are held."
 
 
 def test_drain_gives_up_waiting_when_the_time_is_up(world: FakeApi, run: Terminal) -> None:
@@ -365,7 +375,7 @@ def test_waiting_for_a_drain_ends_where_somebody_resumes_the_pool(world: FakeApi
     result = run("pools", "drain", P5, "--wait")
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (
         4,
-        f"Error: PoolResumed: {P5} is not being drained any more. Drain it again: `trainmaster pools drain {P5}`.",
+        f"Error: PoolResumed: {P5} is no longer draining. Drain it again: `trainmaster pools drain {P5}`.",
     )
 
 
@@ -390,13 +400,13 @@ def test_ctrl_c_ends_the_waiting_and_not_the_draining(world: FakeApi, run: Termi
 def test_drain_of_a_pool_that_is_not_there_waits_for_the_others_and_says_so(world: FakeApi, run: Terminal) -> None:
     result = run("pools", "drain", "none", P5, "--wait")
     assert result.exit_code == 3
-    assert result.stdout.splitlines()[-1] == f"{P5}: Drained; nothing holds it any more."
+    assert result.stdout.splitlines()[-1] == f"{P5}: Drained; no instances are held."
 
 
 def test_a_terminal_shows_bars_that_vanish() -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=100, color_system=None)
-    with Bars(console) as bars:
+    with ProgressBars(console) as bars:
         bars.show([a_pool(P5, 4, draining=True, used=3), a_pool("[x]", 2, instanceType=G5, draining=True, used=1)])  # type: ignore[list-item]
         bars.show([a_pool(P5, 4, draining=True, used=1)])  # type: ignore[list-item]
     drawn = screen.getvalue()

@@ -11,8 +11,8 @@ from cli_terminal import Terminal
 
 from fake_api import FakeApi
 from trainmaster import __version__
-from trainmaster.cli.common.context import Where, connect
-from trainmaster.cli.common.exit_codes import Code, code_of, expected, line_of
+from trainmaster.cli.common.context import ApiTarget, connect
+from trainmaster.cli.common.exit_codes import ExitCode, as_api_error, error_line, exit_code_of
 from trainmaster.cli.main import globals_first
 from trainmaster.client.api.config import Address
 from trainmaster.client.api.errors import ApiError, Conflict, Forbidden, NotConfigured, NotFound, Refused, Unreachable
@@ -48,7 +48,7 @@ def test_every_command_has_help(run: Terminal) -> None:
 
 def test_the_help_documents_the_exit_codes(run: Terminal) -> None:
     text = run("--help").stdout
-    assert [code for code in Code if f"\n  {code:>5}  " not in text] == [Code.BROKEN_PIPE]
+    assert [code for code in ExitCode if f"\n  {code:>5}  " not in text] == [ExitCode.BROKEN_PIPE]
 
 
 def test_the_version(run: Terminal) -> None:
@@ -65,7 +65,7 @@ def test_the_reference_has_every_command_and_every_exit_code() -> None:
     page = (ROOT / "docs" / "reference" / "cli.md").read_text()
     for command in (*COMMANDS, "pools set", "pools remove", "settings set", "settings unset", "settings schema"):
         assert f"\n## trainmaster {command}\n" in page
-    assert [code for code in Code if f"\n| {code} | " not in page] == [Code.BROKEN_PIPE]
+    assert [code for code in ExitCode if f"\n| {code} | " not in page] == [ExitCode.BROKEN_PIPE]
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["submit", "--help"], ["--version"], ["nonsense"]])
@@ -116,24 +116,24 @@ def test_the_options_lead_to_the_api_as_the_callers_profile(tmp_path: Path, monk
     config.write_text("[profile team]\nregion = eu-west-1\naws_access_key_id = AK\naws_secret_access_key = s\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
 
-    api = connect(Where(api_url="https://host/prod", api_id="a1", profile="team"), {})
+    api = connect(ApiTarget(api_url="https://host/prod", api_id="a1", profile="team"), {})
     assert api.address == Address("https://host/prod", "a1")
     assert api.session.region_name == "eu-west-1"
-    assert connect(Where(profile="team", region="us-east-2"), {}).session.region_name == "us-east-2"
+    assert connect(ApiTarget(profile="team", region="us-east-2"), {}).session.region_name == "us-east-2"
 
 
 @pytest.mark.usefixtures("no_aws_configuration")
 def test_a_profile_that_does_not_exist_is_told() -> None:
     with pytest.raises(NotConfigured, match=r"nope.*aws configure list-profiles"):
-        connect(Where(profile="nope"), {})
+        connect(ApiTarget(profile="nope"), {})
 
 
 @pytest.mark.usefixtures("no_aws_configuration")
 def test_the_environment_tells_the_api_unless_a_stack_is_named() -> None:
     environ = {"TRAINMASTER_API_URL": "https://host/prod", "TRAINMASTER_API_ID": "a1", "TRAINMASTER_STACK": "other"}
-    assert connect(Where(), environ).address == Address("https://host/prod", "a1")
+    assert connect(ApiTarget(), environ).address == Address("https://host/prod", "a1")
     with pytest.raises(NotConfigured, match="from stack 'mine'"):
-        _ = connect(Where(stack="mine"), environ).address
+        _ = connect(ApiTarget(stack="mine"), environ).address
 
 
 # -- errors
@@ -152,21 +152,21 @@ def test_the_environment_tells_the_api_unless_a_stack_is_named() -> None:
     ],
 )
 def test_each_kind_of_error_has_its_code(kind: type[ApiError], code: int) -> None:
-    assert code_of(kind("no")) == code
+    assert exit_code_of(kind("no")) == code
 
 
 def test_an_error_is_one_line() -> None:
     error = Refused("It is\n  wrong.", type="InvalidRequest", field="Tags[0].Key", hint="Mend\nit.")
-    assert line_of(error) == "InvalidRequest: It is wrong (field Tags[0].Key). Mend it."
-    assert line_of(Refused("It is wrong.")) == "Refused: It is wrong."
+    assert error_line(error) == "InvalidRequest: It is wrong (field Tags[0].Key). Mend it."
+    assert error_line(Refused("It is wrong.")) == "Refused: It is wrong."
 
 
 def test_expired_credentials_are_no_bug() -> None:
-    known = expected(TokenRetrievalError(provider="sso", error_msg="Token has expired and refresh failed"))
+    known = as_api_error(TokenRetrievalError(provider="sso", error_msg="Token has expired and refresh failed"))
     assert known is not None
-    assert code_of(known) == Code.NOT_ALLOWED
-    assert "Token has expired" in line_of(known)
-    assert "Log in again" in line_of(known)
+    assert exit_code_of(known) == ExitCode.NOT_ALLOWED
+    assert "Token has expired" in error_line(known)
+    assert "Log in again" in error_line(known)
 
 
 def test_a_bug_is_not_taken_for_anything_else(world: FakeApi, run: Terminal) -> None:

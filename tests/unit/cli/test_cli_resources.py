@@ -11,7 +11,7 @@ from cli_terminal import NOW, Terminal
 
 from fake_api import G5, P5, FakeApi, a_request, a_view, an_attempt
 from trainmaster.cli.output.explanation import explanation
-from trainmaster.cli.output.render import asks_of, demand_of, place_of
+from trainmaster.cli.output.render import attempt_placement, demand_text, requested_resources
 
 ASKED = {"accelerators": 8, "acceleratorMemoryGib": 640.0, "vcpus": 0, "memoryGib": 0.0, "accelerator": "nvidia"}
 WORDS = "2 x (accelerators=8,accelerator_memory_gib=640,accelerator=nvidia)"
@@ -73,7 +73,7 @@ def test_show_says_what_it_asks_for_and_that_it_is_infeasible(world: FakeApi, ru
     world.add("huge", position=1, reason=INFEASIBLE, **asking())
     lines = [" ".join(line.split()) for line in run("show", "huge").stdout.splitlines()]
     assert "State infeasible" in lines
-    assert f"Asks For {WORDS}" in lines
+    assert f"Resources {WORDS}" in lines
     assert f"Reason infeasible: needs {WORDS}, no pool has such instances" in lines
 
 
@@ -95,8 +95,8 @@ def test_why_says_that_it_is_infeasible_and_what_would_help() -> None:
     story = {"inTheWay": [], "jobsInTheWay": 0, "reserved": None, "advice": [advice]}
     text = explanation(a_view("job1", position=1, reason=INFEASIBLE, why=story, **asking()), NOW)
     assert f"It is infeasible: needs {WORDS}, no pool has such instances." in text
-    assert f"What would help: add a pool of 2 x {P5}: it starts with the next pass." in text
-    assert text.endswith("When it can start cannot be foreseen.")
+    assert f"Suggestions: add a pool of 2 x {P5}: it starts with the next pass." in text
+    assert text.endswith("Its start cannot be estimated.")
 
 
 def test_why_says_that_its_pool_is_being_drained() -> None:
@@ -115,7 +115,7 @@ def test_why_says_where_it_runs_of_all_that_it_could_have_had() -> None:
 
 
 def test_what_a_job_asks_of_pools_is_told_as_far_as_there_are_any() -> None:
-    assert demand_of(a_view("a", **asking())) == asks_of(a_view("a", **asking())) == WORDS
-    assert demand_of(a_view("a", **asking(demand=[{P5: 2}, {G5: 2}]))) == f"2 x {P5} or 2 x {G5}"
-    assert (asks_of(a_view("a")), demand_of(a_view("a"))) == ("", P5)
-    assert place_of(an_attempt("a", units={P5: 1})) == P5
+    assert demand_text(a_view("a", **asking())) == requested_resources(a_view("a", **asking())) == WORDS
+    assert demand_text(a_view("a", **asking(demand=[{P5: 2}, {G5: 2}]))) == f"2 x {P5} or 2 x {G5}"
+    assert (requested_resources(a_view("a")), demand_text(a_view("a"))) == ("", P5)
+    assert attempt_placement(an_attempt("a", units={P5: 1})) == P5

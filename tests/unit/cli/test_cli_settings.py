@@ -11,7 +11,7 @@ from cli_terminal import Terminal
 from jsonschema import Draft202012Validator
 
 from fake_api import G5, P5, FakeApi, some_settings
-from trainmaster.cli.queue.setting_paths import lines_of, steps_of, value_of, with_value, without
+from trainmaster.cli.queue.setting_paths import parse_value, remove_value, set_value, setting_lines, split_path
 from trainmaster.client.api.errors import Refused
 
 SHARE = some_settings()["shares"]["vision"]
@@ -155,7 +155,7 @@ def test_the_schema_checks_settings_files(run: Terminal) -> None:
     ],
 )
 def test_a_path_is_read_along_the_members_that_settings_have(path: str, steps: list[str]) -> None:
-    assert steps_of(path) == steps
+    assert split_path(path) == steps
 
 
 @pytest.mark.parametrize(
@@ -175,21 +175,21 @@ def test_a_path_is_read_along_the_members_that_settings_have(path: str, steps: l
     ],
 )
 def test_a_value_is_json_or_itself(text: str, value: object) -> None:
-    assert value_of(text) == value
+    assert parse_value(text) == value
 
 
 def test_what_is_shown_line_by_line_makes_the_same_settings_again() -> None:
     made: dict[str, Any] = {}
-    for line in lines_of(some_settings()):
+    for line in setting_lines(some_settings()):
         path, _, text = line.partition("=")
-        made = with_value(made, path, value_of(text))
+        made = set_value(made, path, parse_value(text))
     assert made == some_settings()
 
 
 def test_nothing_is_changed_in_place() -> None:
     before = some_settings()
-    assert with_value(before, "shares.vision.weight", 3) != before
-    assert without(before, "shares.vision.weight") != before
+    assert set_value(before, "shares.vision.weight", 3) != before
+    assert remove_value(before, "shares.vision.weight") != before
     assert before == some_settings()
     with pytest.raises(Refused):
-        without(before, "preemption.cooldown")
+        remove_value(before, "preemption.cooldown")

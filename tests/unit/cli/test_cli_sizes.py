@@ -10,7 +10,7 @@ import pytest
 from cli_terminal import Terminal
 
 from fake_api import P5, FakeApi, a_pool, a_rendezvous, a_request, a_view, an_attempt
-from trainmaster.cli.output.elastic import rendezvous_line, size_of
+from trainmaster.cli.output.elastic import rendezvous_line, size_text
 from trainmaster.cli.output.explanation import explanation
 from trainmaster.cli.output.render import plain, screen_table, wide_table
 from trainmaster.client.views.wording import sentence_of
@@ -69,7 +69,7 @@ def job(**changes: Any) -> Any:
     ],
 )
 def test_a_size_in_a_few_words(elastic: Any, told: str) -> None:
-    assert size_of(job(elastic=elastic)) == told
+    assert size_text(job(elastic=elastic)) == told
 
 
 def test_ls_has_a_column_of_sizes_only_where_a_job_is_elastic() -> None:
@@ -90,7 +90,7 @@ def test_show_has_the_size_the_resize_and_the_members(world: FakeApi, run: Termi
     world.add("job1", "resizing", trainingJobName="job1", elastic=elastic)
     lines = [" ".join(line.split()) for line in run("show", "job1").stdout.splitlines()]
     assert "Size 1 -> 3 (1-4)" in lines
-    assert "Resized by members that join and leave, 2 times since it last left the queue" in lines
+    assert "Resized by adding and removing members, 2 times since it last left the queue" in lines
     assert any(line.startswith("Resizing waits for 2 of its members to come to work") for line in lines)
     assert "job1-qstamp-1-m2 starting 2026-11-20 12:30:00" in lines
     assert not any("Rendezvous" in line for line in lines), "no node has come"
@@ -109,8 +109,8 @@ def test_show_has_the_nodes_of_the_rendezvous(world: FakeApi, run: Terminal) -> 
     assert "Rendezvous job1: round 3, formed, 1 restarts" in lines
     assert "0 job1/algo-1 member 41" in lines
     assert "job1-qstamp-1-m1/algo-1 waiting 2" in lines
-    [lacks] = [line for line in lines if line.startswith("Lacks A Member 3 wanted, since 2026-11-20 12:40:00 UTC")]
-    assert "; waits for a replacement until 2026-11-20 12:45:00 UTC" in lacks
+    [lacks] = [line for line in lines if line.startswith("Missing Member 3 wanted since 2026-11-20 12:40:00 UTC")]
+    assert "; waiting for a replacement until 2026-11-20 12:45:00 UTC" in lacks
     assert json.loads(run("show", "job1", "--json").stdout)["rendezvous"]["round"] == 3
 
 
@@ -143,7 +143,7 @@ def test_why_says_what_a_resize_waits_for() -> None:
     history = [line_to("resizing", "resizes, 1 -> 3 instances: capacity is idle")]
     told = explanation(job(state="resizing", elastic=an_elastic(resizing=a_resizing()), history=history), NOW)
     assert told == (
-        "job1 goes from 1 to 3 instances at 2026-11-20 12:59:00 UTC (60 seconds ago). "
+        "job1 began to resize from 1 to 3 instances at 2026-11-20 12:59:00 UTC (60 seconds ago). "
         "Resizes, 1 -> 3 instances: capacity is idle. It waits for 2 of its members to come to work; "
         "the growth is given up at 2026-11-20 13:15:00 UTC (in 15 minutes)."
     )
@@ -152,22 +152,22 @@ def test_why_says_what_a_resize_waits_for() -> None:
 @pytest.mark.parametrize(
     ("size", "preemptible", "told"),
     [
-        (2, True, "a job of higher priority may have it shrink, or preempt it."),
-        (2, False, "a job of higher priority may have it shrink, but not preempt it."),
+        (2, True, "a job of higher priority may shrink it, or preempt it."),
+        (2, False, "a job of higher priority may shrink it, but not preempt it."),
         (1, True, "a job of higher priority may preempt it."),
         (1, False, "it is not preemptible."),
     ],
 )
 def test_why_says_what_an_elastic_job_may_have_and_lose(size: int, preemptible: bool, told: str) -> None:
     running = job(elastic=an_elastic(size=size), preemptible=preemptible)
-    assert explanation(running, NOW).endswith(f" It may have 1 to 4 instances: {told}")
+    assert explanation(running, NOW).endswith(f" Its size is 1 to 4 instances: {told}")
 
 
 def test_why_says_who_gives_instances_back_and_runs_on() -> None:
     holder = {"jobName": "wide", "pool": P5, "instances": 8, "expectedEnd": "2026-11-20T14:00:00Z"}
     why = {"inTheWay": [holder | {"overdue": False, "stopping": False, "givingBack": 3}], "jobsInTheWay": 1}
     waiting = cast("Any", a_view("job2", why=why | {"reserved": None, "advice": []}))
-    assert f"wide (8 x {P5}, giving 3 back now, the rest until about 2026-11-20 14:00" in explanation(waiting, NOW)
+    assert f"wide (8 x {P5}, releasing 3 now, the rest until about 2026-11-20 14:00" in explanation(waiting, NOW)
 
 
 def test_attempts_of_different_sizes_show_them(world: FakeApi, run: Terminal) -> None:
@@ -182,7 +182,7 @@ def test_attempts_that_are_not_listed_are_summed_up_and_counted(world: FakeApi, 
     earlier |= {"atWorkSeconds": 864_000.0, "instanceSeconds": 1_728_000.0}
     attempts = [an_attempt("job1", 10, outcome="resized"), an_attempt("job1", 11)]
     world.add("job1", "completed", attempts=attempts, earlierAttempts=earlier)
-    told = "9 that are not listed: 1 preempted, 8 resized; at work for 10 days; the first began 2026-11-01 12:00:00 UTC"
+    told = "9 not listed: 1 preempted, 8 resized; 10 days at work; the first began 2026-11-01 12:00:00 UTC"
     assert told in run("show", "job1").stdout
     assert "after 11 attempts" in run("why", "job1").stdout
 
@@ -204,10 +204,10 @@ def test_progress_says_how_many_instances_an_elastic_job_has(state: str, elastic
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        ({"decision": "start", "wouldTake": {P5: 4}}, f"It would start at once on 4 x {P5}."),
+        ({"decision": "start", "wouldTake": {P5: 4}}, f"It would start immediately on 4 x {P5}."),
         (
             {"reason": {"type": "Shrinks", "message": "shrinks a, b; kept", "shrinks": ["a", "b"]}},
-            "It would have a, b shrink and start in the freed capacity. It would be expected to start",
+            "It would shrink a, b and start in the freed capacity. It would be expected to start",
         ),
         (
             {
@@ -215,7 +215,7 @@ def test_progress_says_how_many_instances_an_elastic_job_has(state: str, elastic
                 "wouldPreempt": ["c"],
                 "reason": {"type": "Preempts", "message": "preempts c", "shrinks": ["a"]},
             },
-            "It would preempt c, have a shrink, and start in the freed capacity.",
+            "It would preempt c, shrink a and start in the freed capacity.",
         ),
     ],
 )
@@ -233,20 +233,20 @@ def test_pools_have_a_column_of_what_elastic_jobs_could_give_only_where_there_is
 ) -> None:
     world.pools["pools"] = [a_pool(P5, 8, used=8, beyondLeast=6)]
     heading, _, row = run("pools").stdout.splitlines()
-    assert heading.split()[:5] == ["Pool", "Cap", "Used", "Beyond", "Least"]
+    assert heading.split()[:5] == ["Pool", "Cap", "Used", "Above", "Min"]
     assert row.split()[:4] == [P5, "8", "8", "6"]
     world.pools["pools"] = [a_pool(P5, 8, used=8)]
-    assert "Beyond" not in run("pools").stdout
+    assert "Above" not in run("pools").stdout
 
 
 def test_why_says_that_a_resize_is_over_because_the_job_stops() -> None:
     history = [line_to("resizing", "resizes"), line_to("resizing", "stop asked by ada", "resizing")]
     told = explanation(job(state="resizing", history=history), NOW)
-    assert told.startswith("job1 is being stopped while its size was to change. Stop asked by ada at")
+    assert told.startswith("job1 is being stopped during a resize. Stop asked by ada at")
 
 
 def test_why_says_that_a_member_is_lacking() -> None:
     lacking = an_elastic(faultySince="2026-11-20T12:58:00Z", wanted=3)
     told = explanation(job(elastic=lacking), NOW)
-    assert "It lacks a member since 2026-11-20 12:58:00 UTC (2 minutes ago): it had 3 instances before." in told
-    assert "It waits for a replacement until 2026-11-20 13:03:00 UTC (in 3 minutes), and then goes on" in told
+    assert "It lost a member at 2026-11-20 12:58:00 UTC (2 minutes ago); it had 3 instances before." in told
+    assert "It waits for a replacement until 2026-11-20 13:03:00 UTC (in 3 minutes), and then continues" in told

@@ -10,7 +10,7 @@ from cli_terminal import NOW, Terminal
 from rich.console import Console
 
 from fake_api import FakeApi, a_request, a_view, an_attempt, starts, waits_for_capacity
-from trainmaster.cli.output.progress import Moving
+from trainmaster.cli.output.progress import LiveTable
 
 
 def test_wait_tells_every_change_once_and_ends_with_the_job(world: FakeApi, run: Terminal) -> None:
@@ -106,7 +106,7 @@ def test_ctrl_c_ends_the_waiting_only(world: FakeApi, run: Terminal) -> None:
     result = run("wait", "job1")
 
     assert result.exit_code == 130
-    assert "nothing was cancelled (`trainmaster cancel job1` does)" in result.stderr
+    assert "the jobs continue (`trainmaster cancel job1` cancels a job)" in result.stderr
     assert world.jobs["job1"]["jobState"] == "running"
 
 
@@ -138,8 +138,8 @@ def _drawn(width: int, *jobs: dict[str, object]) -> list[str]:
     """What a terminal of this width would show of the table."""
     console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
     with console.capture() as captured:
-        display = Moving(console, lambda: NOW)
-        console.print(display.picture(jobs))
+        display = LiveTable(console, lambda: NOW)
+        console.print(display.renderable(jobs))
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
@@ -174,7 +174,7 @@ def test_long_names_and_reasons_are_cut_so_that_each_job_has_one_line_with_room_
 def test_the_moving_display_wipes_itself_and_gives_the_cursor_back() -> None:
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=100)
-    with Moving(console, lambda: datetime.now(UTC)) as display:
+    with LiveTable(console, lambda: datetime.now(UTC)) as display:
         display.show([a_view("job1", "running")])
         assert "\x1b[?25l" in written.getvalue()
     assert written.getvalue().rindex("\x1b[?25h") > written.getvalue().rindex("job1")

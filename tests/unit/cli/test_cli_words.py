@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fake_api import ANN, G5, P5, a_view, an_attempt
 from trainmaster.cli.output.explanation import explanation
-from trainmaster.cli.output.times import distance, lasted, span, stamp, with_moments
+from trainmaster.cli.output.times import elapsed_time, format_duration, format_moments, relative_time, timestamp
 from trainmaster.domain.jobs.job import JobState
 
 SUBMITTED = {"at": "2026-11-20T12:00:00Z", "from": None, "to": "pending", "reason": "submitted", "attempt": None}
@@ -30,11 +30,11 @@ def test_a_job_that_is_sent_back_says_so_and_when_it_is_tried_again() -> None:
     text = _why("pending", position=1, reason=reason, attempts=[attempt])
     assert "Attempt 1: ResourceLimitExceeded: the limit is 0 Instances." in text
     assert "It is retried at 2026-11-20 13:02:00 UTC (in 2 minutes): ResourceLimitExceeded." in text
-    assert text.endswith("When it can start cannot be foreseen.")
+    assert text.endswith("Its start cannot be estimated.")
 
 
 def test_a_job_that_the_next_pass_starts_says_so() -> None:
-    assert _why("pending", position=1).endswith("It starts with the next pass.")
+    assert _why("pending", position=1).endswith("It starts in the next pass.")
 
 
 def test_a_job_too_deep_to_count_says_how_deep_at_least() -> None:
@@ -47,16 +47,16 @@ def test_a_reason_of_a_type_that_is_not_known_is_told_as_it_is() -> None:
 
 def test_a_preempted_job_says_for_whom_and_that_it_keeps_its_place() -> None:
     text = _why("preempted", position=3, attempts=[an_attempt("job1", reason="preempted for job4")])
-    assert text.startswith("job1 was preempted and waits at position 3, with priority 0, to be resumed.")
+    assert text.startswith("job1 was preempted and waits at position 3, with priority 0, to resume.")
     assert "Attempt 1: preempted for job4." in text
-    assert "Among equals it keeps its place as of 2026-11-20 12:00:00 UTC (60 minutes ago)." in text
+    assert "It keeps its entry time, 2026-11-20 12:00:00 UTC (60 minutes ago)." in text
 
 
 def test_a_held_job_says_who_held_it_and_how_to_release_it() -> None:
     lines = [SUBMITTED, _line("pending", "held", f"held by {ANN}"), _line("held", "held", "priority 0 -> 1 by x")]
     assert _why("held", history=lines) == (
-        f"job1 was held back at 2026-11-20 12:30:00 UTC (30 minutes ago). Held by {ANN}. "
-        "It keeps its entry time and does not start before `trainmaster release job1`."
+        f"job1 was held at 2026-11-20 12:30:00 UTC (30 minutes ago). Held by {ANN}. "
+        "It keeps its entry time and waits for `trainmaster release job1`."
     )
 
 
@@ -88,7 +88,7 @@ def test_a_stop_that_was_asked_of_an_earlier_attempt_is_past() -> None:
 def test_a_job_that_steps_aside_says_for_whom() -> None:
     lines = [SUBMITTED, _line("running", "preempting", "steps aside for job4")]
     text = _why("preempting", attempts=[an_attempt("job1")], history=lines)
-    assert "being stopped to make room at 2026-11-20 12:30:00 UTC (30 minutes ago). Steps aside for job4." in text
+    assert "being preempted since 2026-11-20 12:30:00 UTC (30 minutes ago). Steps aside for job4." in text
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_job_that_steps_aside_says_for_whom() -> None:
         ("completed", "job1 completed at 2026-11-20 12:30:00 UTC (30 minutes ago), after 2 attempts."),
         ("failed", "job1 failed at 2026-11-20 12:30:00 UTC (30 minutes ago). AlgorithmError: exit code 1."),
         ("stopped", "job1 was stopped at 2026-11-20 12:30:00 UTC (30 minutes ago) for good. Because."),
-        ("cancelled", "job1 was cancelled at 2026-11-20 12:30:00 UTC (30 minutes ago), while it waited. Because."),
+        ("cancelled", "job1 was cancelled at 2026-11-20 12:30:00 UTC (30 minutes ago) while it waited. Because."),
     ],
 )
 def test_an_ended_job_says_when_and_why(state: str, told: str) -> None:
@@ -132,35 +132,35 @@ def test_every_state_has_words_of_whole_sentences(state: str) -> None:
     ],
 )
 def test_durations_have_one_unit(seconds: float, text: str) -> None:
-    assert span(seconds) == text
+    assert format_duration(seconds) == text
 
 
 @given(st.floats(min_value=0, max_value=1e9))
 def test_durations_are_near_the_truth(seconds: float) -> None:
-    count, unit = span(seconds).split()
+    count, unit = format_duration(seconds).split()
     size = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}[unit.removesuffix("s")]
     assert abs(int(count) * size - seconds) <= size / 2
     assert size == 1 or abs(int(count) * size - seconds) <= seconds / 2
 
 
 def test_distances_know_before_and_after() -> None:
-    assert [distance(timedelta(seconds=s)) for s in (-120, 0.2, 120)] == ["2 minutes ago", "now", "in 2 minutes"]
+    assert [relative_time(timedelta(seconds=s)) for s in (-120, 0.2, 120)] == ["2 minutes ago", "now", "in 2 minutes"]
 
 
 def test_moments_in_a_text_are_told_with_their_distance() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     text = "from 2026-01-01T00:00:00Z until 2026-01-01T00:10:00.25+00:00; 12:30 stays"
-    assert with_moments(text, now) == (
+    assert format_moments(text, now) == (
         "from 2026-01-01 00:00:00 UTC (now) until 2026-01-01 00:10:00 UTC (in 10 minutes); 12:30 stays"
     )
 
 
 def test_stamps_are_in_utc() -> None:
-    assert stamp("2026-01-01T02:00:00+02:00") == "2026-01-01 00:00:00"
-    assert stamp(None) == ""
+    assert timestamp("2026-01-01T02:00:00+02:00") == "2026-01-01 00:00:00"
+    assert timestamp(None) == ""
 
 
 def test_what_has_not_begun_has_not_lasted() -> None:
-    assert lasted(None, None, NOW) == ""
-    assert lasted("2026-11-20T10:58:59Z", None, NOW) == "2:01:01"
-    assert lasted("2026-11-20T13:00:05Z", None, NOW) == "0:00:00"
+    assert elapsed_time(None, None, NOW) == ""
+    assert elapsed_time("2026-11-20T10:58:59Z", None, NOW) == "2:01:01"
+    assert elapsed_time("2026-11-20T13:00:05Z", None, NOW) == "0:00:00"

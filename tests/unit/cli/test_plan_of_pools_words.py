@@ -20,14 +20,15 @@ def plan(run: Terminal, tmp_path: Any) -> str:
 
 def test_a_pool_that_would_be_made_is_told_with_its_price(world: FakeApi, run: Terminal, tmp_path: Any) -> None:
     world.planned = {"decision": "start", "wouldCreate": [MADE], "expansionEnabled": True}
-    told = "The manager would make the pool ml.g5.2xlarge.made (2 x ml.g5.2xlarge, $3.03 more an hour while in use)"
+    told = "The queue would create the pool ml.g5.2xlarge.made (2 x ml.g5.2xlarge, $3.03 more per hour while in use)"
     assert told in plan(run, tmp_path)
 
 
 def test_one_that_would_be_if_expansion_were_on_says_so(world: FakeApi, run: Terminal, tmp_path: Any) -> None:
     world.planned = {"wouldCreate": [MADE | {"dollarsPerHour": None}], "expansionEnabled": False}
     told = (
-        "With expansion.enabled=true the manager would make the pool ml.g5.2xlarge.made (2 x ml.g5.2xlarge, at a price"
+        "With expansion.enabled=true, the queue would create the pool ml.g5.2xlarge.made (2 x ml.g5.2xlarge, "
+        "price unknown"
     )
     assert told in plan(run, tmp_path)
 
@@ -35,7 +36,7 @@ def test_one_that_would_be_if_expansion_were_on_says_so(world: FakeApi, run: Ter
 def test_where_none_is_made_nothing_is_said(world: FakeApi, run: Terminal, tmp_path: Any) -> None:
     told = plan(run, tmp_path)
     assert told
-    assert "would make" not in told
+    assert "would create" not in told
 
 
 def test_what_else_becomes_of_made_pools_is_told_with_what_they_may_cost_then(
@@ -50,8 +51,5 @@ def test_what_else_becomes_of_made_pools_is_told_with_what_they_may_cost_then(
         "wouldChange": [made, given],
         "madeDollarsPerHour": {"now": 3.91, "then": 4.01},
     }
-    told = (
-        "ml.g6.2xlarge would be made smaller (4 -> 1). "
-        "All pools that it made may then cost $4.01 an hour instead of $3.91."
-    )
+    told = "ml.g6.2xlarge would be shrunk (4 -> 1). All managed pools could then cost $4.01 per hour instead of $3.91."
     assert told in " ".join(plan(run, tmp_path).split())

@@ -7,8 +7,8 @@ from typing import Any
 
 import typer
 
-from trainmaster.cli.output.progress import told
-from trainmaster.cli.output.render import as_json, coloured, facts, history_table, text_of
+from trainmaster.cli.output.progress import job_line
+from trainmaster.cli.output.render import as_json, coloured, facts_table, history_table, reason_text
 
 WORDS = "HTTP status 400: \x1b[2J\x1b]0;owned\x07\nFAKE  pending  \u202eall is well\x9b2J"
 
@@ -20,11 +20,11 @@ def test_tables_and_facts_show_strangers_words_on_one_line_and_keep_our_colours(
     assert len(table.splitlines()) == 3
     assert typer.style("failed", fg="red") in table
     assert re.sub(r"\x1b\[\d+m|\n", "", table).isprintable()
-    assert text_of(WORDS).isprintable()
-    assert facts([("Reason", WORDS)]).isprintable()
+    assert reason_text(WORDS).isprintable()
+    assert facts_table([("Reason", WORDS)]).isprintable()
 
 
 def test_sentences_and_json_have_no_controls_either() -> None:
     job: Any = {"jobName": "a", "jobState": "failed", "reason": {"type": "X", "message": WORDS}, "attempts": []}
-    assert told(job).isprintable()
+    assert job_line(job).isprintable()
     assert as_json(job).replace("\n", "").isprintable()

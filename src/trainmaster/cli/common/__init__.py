@@ -1,1 +1,1 @@
-"""Options, context and exit codes that commands share."""
+"""Context, options, exit codes and helpers that commands share."""

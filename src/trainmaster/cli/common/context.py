@@ -1,7 +1,4 @@
-"""What every command works with: the way to the API, the clocks, the environment; tests hand in their own.
-
-It must not connect before a command asks: importing boto3 and httpx takes longer than all the rest.
-"""
+"""The context of every command: API client, clocks and environment. Tests pass their own."""
 
 from __future__ import annotations
 
@@ -26,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """Which API to speak to and as whom: the global options, None where not given."""
+class ApiTarget:
+    """The API to call and the AWS identity to use: the global options, None if not set."""
 
     api_url: str | None = None
     api_id: str | None = None
@@ -36,74 +33,81 @@ class Where:
     profile: str | None = None
 
 
-def connect(where: Where, environ: Mapping[str, str]) -> ApiClient:
-    """The client of the API that the options or the environment name. Raises NotConfigured."""
+def connect(target: ApiTarget, environ: Mapping[str, str]) -> ApiClient:
+    """Return a client for the API that the options or the environment select. Raises NotConfigured."""
     from trainmaster.client.api.client import ApiClient
 
-    return ApiClient(where.api_url, api_id=where.api_id, session=_session(where), environ=_environ(where, environ))
+    return ApiClient(target.api_url, api_id=target.api_id, session=_session(target), environ=_environ(target, environ))
 
 
-def become(arguments: Sequence[str]) -> None:
-    """Run another program in the place of this one, so that each signal reaches it exactly once."""
+def exec_program(arguments: Sequence[str]) -> None:
+    """Replace this process with another program, so that each signal reaches it exactly once."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(arguments[0], list(arguments))  # noqa: S606 - our own interpreter, and no shell is wanted
+    os.execv(arguments[0], list(arguments))  # noqa: S606 - our own interpreter, without a shell
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
-    """Handed to every command in the context's `obj`.
+class CliContext:
+    """Dependencies of commands, passed in the typer context's `obj`.
 
-    `clock` counts seconds for waiting, `now` tells the time of day; `become` takes a program's arguments,
-    `installed` a module's name.
+    Attributes:
+        connect: creates the API client.
+        environ: environment variables.
+        now: the time of day.
+        clock: seconds, for waiting.
+        sleep: waits for so many seconds.
+        exec_program: replaces this process, given a program's arguments.
+        is_installed: whether a module of this name is installed.
+        target: the API to call.
     """
 
-    connect: Callable[[Where, Mapping[str, str]], ApiClient] = connect
+    connect: Callable[[ApiTarget, Mapping[str, str]], ApiClient] = connect
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    become: Callable[[Sequence[str]], None] = become
-    installed: Callable[[str], bool] = lambda module: find_spec(module) is not None
-    where: Where = Where()
+    exec_program: Callable[[Sequence[str]], None] = exec_program
+    is_installed: Callable[[str], bool] = lambda module: find_spec(module) is not None
+    target: ApiTarget = ApiTarget()
 
     def api(self) -> ApiClient:
-        """A client of the queue's API, to be closed after use."""
-        return self.connect(self.where, self.environ)
+        """Return a client of the queue's API; close it after use."""
+        return self.connect(self.target, self.environ)
 
     def is_terminal(self, stream: TextIO) -> bool:
-        """Whether a person looks at it on a terminal that can move its cursor."""
+        """Whether the stream is a terminal that can move its cursor."""
         return stream.isatty() and self.environ.get("TERM") != "dumb"
 
-    def colours(self, stream: TextIO) -> bool:
-        """Whether colours are wanted there (https://no-color.org)."""
+    def has_colours(self, stream: TextIO) -> bool:
+        """Whether to use colours on the stream (https://no-color.org)."""
         return self.is_terminal(stream) and not self.environ.get("NO_COLOR")
 
 
-def tools_of(context: typer.Context) -> Tools:
-    """The tools of a command."""
-    tools = context.find_object(Tools)
-    if tools is None:
-        raise RuntimeError("a command was called without the program around it")
-    return tools
+def cli_context(context: typer.Context) -> CliContext:
+    """Return the CliContext of a command."""
+    cli = context.find_object(CliContext)
+    if cli is None:
+        raise RuntimeError("the command was called outside the program")
+    return cli
 
 
-def _session(where: Where) -> boto3.session.Session | None:
-    """A boto3 session where the options ask for a special one; otherwise the client makes the default one."""
-    if where.region is None and where.profile is None:
+def _session(target: ApiTarget) -> boto3.session.Session | None:
+    """Return a boto3 session for the options; None if they select none, so that the client uses the default."""
+    if target.region is None and target.profile is None:
         return None
     import boto3
     from botocore.exceptions import ProfileNotFound
 
     try:
-        return boto3.session.Session(region_name=where.region, profile_name=where.profile)
+        return boto3.session.Session(region_name=target.region, profile_name=target.profile)
     except ProfileNotFound as error:
         raise NotConfigured(f"{error}.", hint="`aws configure list-profiles` lists them.") from error
 
 
-def _environ(where: Where, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment, in which an address yields to a stack that was named on the command line."""
-    if where.stack is None:
+def _environ(target: ApiTarget, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment; a stack on the command line takes precedence over an address in it."""
+    if target.stack is None:
         return environ
     others = {key: value for key, value in environ.items() if key not in (URL_VARIABLE, ID_VARIABLE)}
-    return others | {STACK_VARIABLE: where.stack}
+    return others | {STACK_VARIABLE: target.stack}

@@ -1,7 +1,4 @@
-"""The options of elastic jobs on the command line, once for all commands that take them.
-
-It must not check what they say together: the queue does, the same for every client.
-"""
+"""Command-line options of elastic jobs. The queue validates their combination."""
 
 from __future__ import annotations
 
@@ -15,56 +12,59 @@ import typer
 from trainmaster.client.sdk.elastic import ElasticOptions
 
 R = TypeVar("R")
-_SPAN = "DURATION"
+_DURATION = "DURATION"
 _HELP: dict[str, tuple[str, str]] = {
     "max-instances": (
         "N",
-        "Make the job elastic: it may grow to so many instances. This and the following set the tags of their names.",
+        "Make the job elastic, with at most N instances. This and the following options set the tags of their names.",
     ),
-    "min-instances": ("N", "It starts with so many, and never has fewer; without it as many as the request has."),
-    "instance-step": ("N", "Its sizes are so many instances apart."),
-    "instance-values": ("N,N,...", "All its sizes, instead of a step: 2,4,8; makes it elastic by itself."),
-    "resize-by": ("HOW", "How its size is changed: restart, members or custom."),
-    "resize-target": ("ARN", "Who changes it, for custom: a Lambda function, or `event`."),
-    "scaling-timeout": (_SPAN, "It grows only once its size has stayed as it is for so long."),
-    "graceful-shutdown-timeout": (_SPAN, "Time to save and leave before force."),
-    "faulty-scale-down-timeout": (_SPAN, "Wait for a replacement of a lost instance before it shrinks."),
-    "scale-up-snooze": (_SPAN, "It does not grow for so long after a restart."),
-    "max-restarts": ("N", "Restarts for failures within the period that it survives."),
-    "eval-period": (_SPAN, "The window that restarts are counted in."),
-    "max-total-restarts": ("N", "Restarts in all that it survives."),
-    "restarts-before-full": ("N", "After so many within the period the next one is a new attempt."),
-    "max-full-restarts": ("N", "More of those within the period fail the job."),
+    "min-instances": ("N", "Minimum and initial number of instances. Default: the request's instance count."),
+    "instance-step": ("N", "Difference between two sizes, in instances."),
+    "instance-values": ("N,N,...", "All sizes, instead of a step: 2,4,8. Makes the job elastic by itself."),
+    "resize-by": ("HOW", "How to resize the job: restart, members or custom."),
+    "resize-target": ("ARN", "Target of custom resizes: a Lambda function, or `event`."),
+    "scaling-timeout": (_DURATION, "Minimum time at one size before the job grows."),
+    "graceful-shutdown-timeout": (_DURATION, "Time to save and exit before SageMaker stops it."),
+    "faulty-scale-down-timeout": (
+        _DURATION,
+        "Time to wait for a replacement of a lost instance before the job shrinks.",
+    ),
+    "scale-up-snooze": (_DURATION, "Time after a restart in which the job does not grow."),
+    "max-restarts": ("N", "Maximum restarts for failures within the period."),
+    "eval-period": (_DURATION, "Period in which restarts are counted."),
+    "max-total-restarts": ("N", "Maximum restarts over the job's lifetime."),
+    "restarts-before-full": ("N", "Restarts within the period after which the next one is a new attempt."),
+    "max-full-restarts": ("N", "Maximum new attempts within the period before the job fails."),
 }
-_LEAST = {"max-restarts": 0, "max-total-restarts": 0, "max-full-restarts": 0}
+_MINIMUM = {"max-restarts": 0, "max-total-restarts": 0, "max-full-restarts": 0}
 
 
 def elastic_options(command: Callable[..., R]) -> Callable[..., R]:
-    """The command with these options in the place of its parameter `elastic`, which gets them all as one value."""
+    """Replace the command's parameter `elastic` by these options, which the command receives as one value."""
     signature = inspect.signature(command, eval_str=True)
-    own = {name.replace("-", "_"): _parameter(name) for name in _HELP}
+    parameters = {name.replace("-", "_"): _parameter(name) for name in _HELP}
 
     @functools.wraps(command)
-    def run(*args: Any, **given: Any) -> R:
-        sizes = {name: given.pop(name) for name in own if name in given}
-        return command(*args, **given, elastic=ElasticOptions(**sizes))
+    def run(*args: Any, **arguments: Any) -> R:
+        options = {name: arguments.pop(name) for name in parameters if name in arguments}
+        return command(*args, **arguments, elastic=ElasticOptions(**options))
 
-    # typer takes a command's options from its signature, and must not look behind this one.
+    # typer reads options from the signature, and must not unwrap this function.
     del run.__wrapped__
     run.__annotations__ = {}
-    shown: list[inspect.Parameter] = []
-    for each in signature.parameters.values():
-        shown += own.values() if each.name == "elastic" else [each]
-    run.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    expanded: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        expanded += parameters.values() if parameter.name == "elastic" else [parameter]
+    run.__signature__ = signature.replace(parameters=expanded)  # type: ignore[attr-defined]
     return run
 
 
 def _parameter(name: str) -> inspect.Parameter:
-    metavar, told = _HELP[name]
+    metavar, text = _HELP[name]
     kind = int if metavar == "N" else str
-    least = _LEAST.get(name, 1) if kind is int else None
-    option = typer.Option(f"--{name}", metavar=metavar, help=told, min=least)
-    own = name.replace("-", "_")
+    minimum = _MINIMUM.get(name, 1) if kind is int else None
+    option = typer.Option(f"--{name}", metavar=metavar, help=text, min=minimum)
+    variable = name.replace("-", "_")
     return inspect.Parameter(
-        own, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
+        variable, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
     )

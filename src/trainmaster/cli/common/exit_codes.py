@@ -1,7 +1,4 @@
-"""Exit codes that scripts can rely on, and which error means which.
-
-It must not print anything. The kind of an error decides, never its words.
-"""
+"""Exit codes for scripts. The type of an error decides its code."""
 
 from __future__ import annotations
 
@@ -13,8 +10,8 @@ from typing import Final
 from trainmaster.client.api.errors import ApiError, Conflict, Forbidden, NotConfigured, NotFound, Refused, Unreachable
 
 
-class Code(IntEnum):
-    """What the program's exit status says."""
+class ExitCode(IntEnum):
+    """The program's exit codes."""
 
     OK = 0
     JOB_FAILED = 1
@@ -29,66 +26,66 @@ class Code(IntEnum):
     BROKEN_PIPE = 141
 
 
-MEANINGS: Final[Mapping[Code, str]] = {
-    Code.OK: "Done; with wait, every job has completed.",
-    Code.JOB_FAILED: "With wait, a job has ended without completing.",
-    Code.INVALID: "Wrong usage, no API address, or an invalid request.",
-    Code.NOT_FOUND: "There is no such job or pool.",
-    Code.CONFLICT: "The name is taken, or the state of the job or pool forbids it.",
-    Code.NOT_ALLOWED: "Your identity or the job's role is not allowed.",
-    Code.UNREACHABLE: "The queue's API cannot be reached.",
-    Code.BUG: "An error in trainmaster itself.",
-    Code.TIMED_OUT: "With wait, the time is up.",
-    Code.INTERRUPTED: "Interrupted with Ctrl-C.",
+MEANINGS: Final[Mapping[ExitCode, str]] = {
+    ExitCode.OK: "Success; with wait, every job completed.",
+    ExitCode.JOB_FAILED: "With wait, a job ended without completing.",
+    ExitCode.INVALID: "Invalid usage, no API address, or an invalid request.",
+    ExitCode.NOT_FOUND: "No such job or pool.",
+    ExitCode.CONFLICT: "The name is taken, or the state of the job or pool does not allow it.",
+    ExitCode.NOT_ALLOWED: "Your identity or the job's role is not allowed.",
+    ExitCode.UNREACHABLE: "The queue's API is unreachable.",
+    ExitCode.BUG: "Internal error of trainmaster.",
+    ExitCode.TIMED_OUT: "With wait, the timeout expired.",
+    ExitCode.INTERRUPTED: "Interrupted with Ctrl-C.",
 }
-"""What the help says of each; 141 (the reader of a pipe has gone) needs no words."""
+"""Descriptions for the help; 141 (the reader of a pipe has gone) has none."""
 
-# The most special kind first.
-_CODES: tuple[tuple[type[ApiError], Code], ...] = (
-    (Forbidden, Code.NOT_ALLOWED),
-    (Refused, Code.INVALID),
-    (NotConfigured, Code.INVALID),
-    (NotFound, Code.NOT_FOUND),
-    (Conflict, Code.CONFLICT),
-    (Unreachable, Code.UNREACHABLE),
+# Subclasses come before their base classes.
+_CODES: tuple[tuple[type[ApiError], ExitCode], ...] = (
+    (Forbidden, ExitCode.NOT_ALLOWED),
+    (Refused, ExitCode.INVALID),
+    (NotConfigured, ExitCode.INVALID),
+    (NotFound, ExitCode.NOT_FOUND),
+    (Conflict, ExitCode.CONFLICT),
+    (Unreachable, ExitCode.UNREACHABLE),
 )
-# The API words its hints for whoever calls it; here one of our own commands helps better.
+# The API's hints are for all callers; on the command line, one of its commands helps more.
 _HINTS = {
     "JobNotFound": "See `trainmaster ls --all`.",
     "VersionConflict": "Try again.",
     "PoolNotFound": "See `trainmaster pools`.",
 }
-# What is wrong with a name or a version is plain from the message: these are no fields of a request.
-_PLAIN = frozenset({"JobNotFound", "PoolNotFound", "IllegalTransition", "VersionConflict"})
+# Errors whose field is not one of the request: the message says enough.
+_WITHOUT_FIELD = frozenset({"JobNotFound", "PoolNotFound", "IllegalTransition", "VersionConflict"})
 
 
-def code_of(error: ApiError) -> Code:
-    """The exit code that an error means."""
-    return next((code for kind, code in _CODES if isinstance(error, kind)), Code.UNREACHABLE)
+def exit_code_of(error: ApiError) -> ExitCode:
+    """Return the exit code of an error."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.UNREACHABLE)
 
 
-def line_of(error: ApiError) -> str:
-    """An error in one line: its type, message, field and hint."""
-    where = f" (field {error.field})" if error.field and error.type not in _PLAIN else ""
+def error_line(error: ApiError) -> str:
+    """Format an error in one line: its type, message, field and hint."""
+    field = f" (field {error.field})" if error.field and error.type not in _WITHOUT_FIELD else ""
     hint = _HINTS.get(error.type, error.hint)
-    message = error.message.rstrip(".") if hint or where else error.message
-    text = f"{error.type}: {message}{where}{'. ' + hint if hint else ''}"
+    message = error.message.rstrip(".") if hint or field else error.message
+    text = f"{error.type}: {message}{field}{'. ' + hint if hint else ''}"
     return " ".join(text.split())
 
 
-def expected(error: Exception) -> ApiError | None:
-    """The error in the terms of the client's errors; None for one that only a bug can cause."""
+def as_api_error(error: Exception) -> ApiError | None:
+    """Return the error as an ApiError; None if only a bug can cause it."""
     if isinstance(error, ApiError):
         return error
-    # Where an AWS library was never imported, none of its errors can have been raised.
+    # If botocore was never imported, it cannot have raised the error.
     if "botocore" in sys.modules:
-        return _of_credentials(error)
+        return _credentials_error(error)
     return None
 
 
-def _of_credentials(error: Exception) -> ApiError | None:
+def _credentials_error(error: Exception) -> ApiError | None:
     from botocore.exceptions import BotoCoreError
 
     if not isinstance(error, BotoCoreError):
         return None
-    return Forbidden(str(error), type=type(error).__name__, hint="Log in again, or name a profile with --profile.")
+    return Forbidden(str(error), type=type(error).__name__, hint="Log in again, or select a profile with --profile.")

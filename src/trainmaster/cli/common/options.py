@@ -1,7 +1,4 @@
-"""Options and arguments that several commands share, worded once.
-
-It must not do anything: typer reads these.
-"""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -11,9 +8,9 @@ import typer
 
 from trainmaster.domain.jobs.job import PRIORITY_LIMIT
 
-Json = Annotated[bool, typer.Option("--json", help="Print the API's answer as JSON.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The job's name.")]
-Names = Annotated[list[str], typer.Argument(metavar="NAME", help="The jobs' names.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the API's response as JSON.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the job.")]
+Names = Annotated[list[str], typer.Argument(metavar="NAME", help="Names of the jobs.")]
 File = Annotated[
     str,
     typer.Argument(
@@ -27,8 +24,8 @@ Base = Annotated[
     typer.Option(
         "--with",
         metavar="FILE",
-        help="What a manifest does not say: a part of a CreateTrainingJob request in JSON, for example RoleArn and "
-        "OutputDataConfig. It goes before the manifest.",
+        help="Members that a manifest lacks: a part of a CreateTrainingJob request in JSON, for example RoleArn and "
+        "OutputDataConfig. It takes precedence over the manifest.",
     ),
 ]
 Priority = Annotated[
@@ -38,7 +35,7 @@ Priority = Annotated[
         metavar="INTEGER",
         min=-PRIORITY_LIMIT,
         max=PRIORITY_LIMIT,
-        help="Set the request's `priority` tag; higher runs first, without one it is 0.",
+        help="Set the tag `priority`; higher values start first. Default: 0.",
     ),
 ]
 Options = Annotated[
@@ -54,11 +51,13 @@ Resources = Annotated[
     typer.Option(
         "--resources",
         metavar="MEMBERS",
-        help="Ask for instances that have this, whatever their type: accelerators=8,vcpus=96,memory_gib=768; "
+        help="Request instances of any type with these resources: accelerators=8,vcpus=96,memory_gib=768; "
         "sets the tag `trainmaster:resources`.",
     ),
 ]
 Instances = Annotated[
     int | None,
-    typer.Option("--instances", metavar="N", min=1, help="How many of them; sets the tag `trainmaster:instances`."),
+    typer.Option(
+        "--instances", metavar="N", min=1, help="Number of such instances; sets the tag `trainmaster:instances`."
+    ),
 ]

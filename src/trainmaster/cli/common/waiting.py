@@ -1,7 +1,4 @@
-"""Waits until jobs have ended, asking the queue again and again, and tells the outcome by the exit code.
-
-It must not change a job: when the waiting is interrupted, the jobs go on.
-"""
+"""Waits until jobs have ended by polling the queue; the exit code is the outcome. Interrupting changes no job."""
 
 from __future__ import annotations
 
@@ -11,55 +8,55 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainmaster.cli.common.exit_codes import Code
-from trainmaster.cli.output.progress import display_for, told
+from trainmaster.cli.common.exit_codes import ExitCode
+from trainmaster.cli.output.progress import display_for, job_line
 from trainmaster.client.api.errors import NotFound
 from trainmaster.client.views.jobs import ENDED
 
 if TYPE_CHECKING:
-    from trainmaster.cli.common.context import Tools
+    from trainmaster.cli.common.context import CliContext
     from trainmaster.cli.output.progress import Display
     from trainmaster.client.api.client import ApiClient
     from trainmaster.client.views.jobs import JobDetail
 
 INTERVAL_SECONDS = 5.0
-"""How often the queue is asked, where nothing else is said."""
+"""Default polling interval."""
 
 ENTERS_WITHIN_SECONDS = 180.0
-"""How long an image may take to be looked at, before something is taken to be wrong."""
+"""Time for an image to be inspected before the wait gives up."""
 _NOT_ENTERED = "{name} has not become a job yet"
 _WHERE = "Its image takes long to read, or it was refused: then it is in the image dead-letter queue, with the reason."
 
-Interval = Annotated[
-    float, typer.Option("--interval", metavar="SECONDS", min=0.1, help="How often the queue is asked.")
-]
+Interval = Annotated[float, typer.Option("--interval", metavar="SECONDS", min=0.1, help="Polling interval.")]
 Timeout = Annotated[
-    float | None, typer.Option("--timeout", metavar="SECONDS", min=0, help="Give up waiting after this time.")
+    float | None, typer.Option("--timeout", metavar="SECONDS", min=0, help="Stop waiting after this time.")
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How often to ask and how long to wait, in seconds; None is for ever."""
+class WaitOptions:
+    """Polling interval and timeout in seconds; None waits without limit."""
 
     interval: float = INTERVAL_SECONDS
     timeout: float | None = None
 
 
-def wait_for(tools: Tools, api: ApiClient, names: Sequence[str], patience: Patience) -> tuple[list[JobDetail], Code]:
-    """The jobs when all have ended or the time is up, and the exit code that tells it. Raises ApiError."""
+def wait_for_jobs(
+    cli: CliContext, api: ApiClient, names: Sequence[str], wait_options: WaitOptions
+) -> tuple[list[JobDetail], ExitCode]:
+    """Return the jobs when all have ended or the timeout has expired, and the exit code. Raises ApiError."""
     names = list(dict.fromkeys(names))
     try:
-        with display_for(tools) as display:
-            jobs = _follow(tools, _lookups(tools, api, names), display, patience)
+        with display_for(cli) as display:
+            jobs = _poll(cli, _lookups(cli, api, names), display, wait_options)
     except KeyboardInterrupt:
-        typer.echo(f"No longer waiting; nothing was cancelled (`trainmaster cancel {names[0]}` does).", err=True)
+        typer.echo(f"Stopped waiting; the jobs continue (`trainmaster cancel {names[0]}` cancels a job).", err=True)
         raise
-    return jobs, _outcome(jobs)
+    return jobs, _exit_code(jobs)
 
 
 def absence(api: ApiClient, name: str) -> str:
-    """What the queue says of a job that it does not know; empty of one that it does. Raises ApiError."""
+    """Return the API's message about a job that it does not have; empty if the job exists. Raises ApiError."""
     try:
         api.job(name)
     except NotFound as error:
@@ -67,60 +64,60 @@ def absence(api: ApiClient, name: str) -> str:
     return ""
 
 
-def entered(tools: Tools, api: ApiClient, name: str, patience: Patience, before: str) -> None:
-    """Wait until a request that was received has become a job. Raises ApiError where it is refused, or takes long.
+def entered(cli: CliContext, api: ApiClient, name: str, wait_options: WaitOptions, before: str) -> None:
+    """Wait until a received request has become a job. Raises ApiError if it is refused or takes too long.
 
-    `before` is what the queue said of it before (`absence`): it says something else once the request is refused.
+    `before` is the API's earlier message about the name (`absence`): the message changes once the request is refused.
     """
-    begun = tools.clock()
-    longest = ENTERS_WITHIN_SECONDS if patience.timeout is None else min(patience.timeout, ENTERS_WITHIN_SECONDS)
+    started = cli.clock()
+    limit = ENTERS_WITHIN_SECONDS if wait_options.timeout is None else min(wait_options.timeout, ENTERS_WITHIN_SECONDS)
     while True:
         try:
             api.job(name)
         except NotFound as error:
             if before not in ("", error.message):
                 raise
-            if tools.clock() - begun >= longest:
+            if cli.clock() - started >= limit:
                 raise NotFound(_NOT_ENTERED.format(name=name), type="NotEntered", hint=_WHERE) from None
         else:
             return
-        tools.sleep(patience.interval)
+        cli.sleep(wait_options.interval)
 
 
-def report(jobs: Sequence[JobDetail]) -> None:
-    """The outcome of each job, a line each."""
+def print_outcomes(jobs: Sequence[JobDetail]) -> None:
+    """Print the outcome of each job in a line."""
     for job in jobs:
-        typer.echo(told(job))
+        typer.echo(job_line(job))
 
 
-def _lookups(tools: Tools, api: ApiClient, names: Sequence[str]) -> list[Callable[[], JobDetail]]:
-    """A way to ask for each job, which bears with an outage of the API for a while."""
+def _lookups(cli: CliContext, api: ApiClient, names: Sequence[str]) -> list[Callable[[], JobDetail]]:
+    """Return a function per job that looks it up and tolerates a short outage of the API."""
     from trainmaster.client.sdk.job_cache import JobCache
 
     def lookup(name: str) -> Callable[[], JobDetail]:
-        known = JobCache(api, clock=tools.clock)
-        # Of one that it does not know the API says more than that.
-        return lambda: known.look_up(name) or api.job(name)
+        cache = JobCache(api, clock=cli.clock)
+        # For an unknown job, the API's error says more than None.
+        return lambda: cache.look_up(name) or api.job(name)
 
     return [lookup(name) for name in names]
 
 
-def _follow(
-    tools: Tools, lookups: Sequence[Callable[[], JobDetail]], display: Display, patience: Patience
+def _poll(
+    cli: CliContext, lookups: Sequence[Callable[[], JobDetail]], display: Display, wait_options: WaitOptions
 ) -> list[JobDetail]:
-    """Ask for those that have not ended yet, until none is left or the time is up."""
-    begun = tools.clock()
+    """Poll the jobs that have not ended, until none is left or the timeout has expired."""
+    started = cli.clock()
     jobs = [look_up() for look_up in lookups]
     while True:
         display.show(jobs)
-        left = None if patience.timeout is None else begun + patience.timeout - tools.clock()
-        if all(job["jobState"] in ENDED for job in jobs) or (left is not None and left <= 0):
+        remaining = None if wait_options.timeout is None else started + wait_options.timeout - cli.clock()
+        if all(job["jobState"] in ENDED for job in jobs) or (remaining is not None and remaining <= 0):
             return jobs
-        tools.sleep(patience.interval if left is None else min(patience.interval, left))
+        cli.sleep(wait_options.interval if remaining is None else min(wait_options.interval, remaining))
         jobs = [job if job["jobState"] in ENDED else look_up() for job, look_up in zip(jobs, lookups, strict=True)]
 
 
-def _outcome(jobs: Sequence[JobDetail]) -> Code:
+def _exit_code(jobs: Sequence[JobDetail]) -> ExitCode:
     if any(job["jobState"] in ENDED - {"completed"} for job in jobs):
-        return Code.JOB_FAILED
-    return Code.OK if all(job["jobState"] == "completed" for job in jobs) else Code.TIMED_OUT
+        return ExitCode.JOB_FAILED
+    return ExitCode.OK if all(job["jobState"] == "completed" for job in jobs) else ExitCode.TIMED_OUT

@@ -1,4 +1,4 @@
-"""`trainmaster cancel`: takes jobs out of the queue, or has running ones stopped for good."""
+"""`trainmaster cancel`: cancels waiting jobs and stops running ones."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from trainmaster.cli.common.bulk import change_each, state_of
-from trainmaster.cli.common.context import tools_of
+from trainmaster.cli.common.bulk import change_jobs, state_line
+from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Names
 from trainmaster.client.views.jobs import ENDED
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def cancel(context: typer.Context, names: Names, json: Json = False) -> None:
-    """Cancel waiting jobs, stop running ones for good.
+    """Cancel waiting jobs, and stop running jobs for good.
 
-    A stopped job is not resumed. SageMaker gives it two minutes to save its work.
+    The queue does not resume a stopped job. SageMaker gives it two minutes to save its work.
     """
-    with tools_of(context).api() as api:
-        change_each(names, api.cancel, _told, json=json)
+    with cli_context(context).api() as api:
+        change_jobs(names, api.cancel, _result_line, json=json)
 
 
-def _told(job: JobView) -> str:
+def _result_line(job: JobView) -> str:
     if job["jobState"] in ENDED:
-        return state_of(job)
-    return f"{job['jobName']}: Is being stopped; it will not be resumed."
+        return state_line(job)
+    return f"{job['jobName']}: Stopping; it will not be resumed."

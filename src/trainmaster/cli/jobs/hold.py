@@ -1,18 +1,27 @@
-"""`trainmaster hold`: keeps waiting jobs from starting."""
+"""`trainmaster hold` and `release`."""
 
 from __future__ import annotations
 
 import typer
 
-from trainmaster.cli.common.bulk import change_each, state_of
-from trainmaster.cli.common.context import tools_of
+from trainmaster.cli.common.bulk import change_jobs, state_line
+from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Names
 
 
 def hold(context: typer.Context, names: Names, json: Json = False) -> None:
-    """Hold waiting jobs back until they are released.
+    """Hold waiting jobs until they are released.
 
-    A held job keeps its entry time; the jobs behind it may start before it.
+    A held job keeps its entry time. Jobs behind it may start first.
     """
-    with tools_of(context).api() as api:
-        change_each(names, lambda name: api.change(name, hold=True), state_of, json=json)
+    with cli_context(context).api() as api:
+        change_jobs(names, lambda name: api.change(name, hold=True), state_line, json=json)
+
+
+def release(context: typer.Context, names: Names, json: Json = False) -> None:
+    """Release held jobs.
+
+    They wait again, at the position of their entry time.
+    """
+    with cli_context(context).api() as api:
+        change_jobs(names, lambda name: api.change(name, hold=False), state_line, json=json)

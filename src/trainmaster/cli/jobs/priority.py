@@ -1,4 +1,4 @@
-"""`trainmaster priority`: gives a job another priority."""
+"""`trainmaster priority`: changes the priority of a job."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Annotated
 
 import typer
 
-from trainmaster.cli.common.bulk import state_of
-from trainmaster.cli.common.context import tools_of
+from trainmaster.cli.common.bulk import state_line
+from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Name
 from trainmaster.cli.output.render import as_json
 from trainmaster.domain.jobs.job import PRIORITY_LIMIT
 
 Value = Annotated[
     int,
-    typer.Argument(metavar="VALUE", min=-PRIORITY_LIMIT, max=PRIORITY_LIMIT, help="An integer, negative ones, too."),
+    typer.Argument(metavar="VALUE", min=-PRIORITY_LIMIT, max=PRIORITY_LIMIT, help="An integer; may be negative."),
 ]
 
 
 def priority(context: typer.Context, name: Name, value: Value, json: Json = False) -> None:
-    """Give a job another priority.
+    """Change the priority of a job.
 
-    Jobs of higher priority run first and preempt those of lower. The job keeps its entry time, by which it stands
-    among jobs of equal priority.
+    Jobs of higher priority start first and may preempt jobs of lower priority. The job keeps its entry time, which
+    orders jobs of equal priority.
     """
-    with tools_of(context).api() as api:
+    with cli_context(context).api() as api:
         job = api.change(name, priority=value)
-    typer.echo(as_json(job) if json else f"{state_of(job)} Priority {job['priority']}.")
+    typer.echo(as_json(job) if json else f"{state_line(job)} Priority {job['priority']}.")

@@ -1,4 +1,4 @@
-"""`trainmaster resized`: the answer of whoever carries out a custom resize."""
+"""`trainmaster resized`: reports the outcome of a custom resize."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from typing import Annotated, Any
 
 import typer
 
-from trainmaster.cli.common.bulk import state_of
-from trainmaster.cli.common.context import tools_of
+from trainmaster.cli.common.bulk import state_line
+from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Name
 from trainmaster.cli.output.render import as_json
 
-Token = Annotated[str, typer.Option("--token", metavar="TOKEN", help="Of the resize, as it was asked.")]
-Done = Annotated[int | None, typer.Option("--done", metavar="N", min=1, help="It is done: the job has N instances.")]
-Refused = Annotated[str | None, typer.Option("--refused", metavar="REASON", help="It is not done, and why.")]
+Token = Annotated[str, typer.Option("--token", metavar="TOKEN", help="Token of the resize request.")]
+Done = Annotated[
+    int | None, typer.Option("--done", metavar="N", min=1, help="The resize is done: the job has N instances.")
+]
+Refused = Annotated[
+    str | None, typer.Option("--refused", metavar="REASON", help="The resize is refused, for this reason.")
+]
 
 
-def resized(  # noqa: PLR0913 - an option each
+def resized(  # noqa: PLR0913 - one parameter per option
     context: typer.Context,
     name: Name,
     *,
@@ -25,14 +29,14 @@ def resized(  # noqa: PLR0913 - an option each
     refused: Refused = None,
     json: Json = False,
 ) -> None:
-    """Say that you have resized a job, or will not.
+    """Report that a custom resize is done or refused.
 
-    For jobs whose size somebody else changes when asked (trainmaster:resize-by=custom).
+    For jobs with trainmaster:resize-by=custom, which you resize when the queue requests it.
     """
     if (done is None) == (refused is None):
-        raise typer.BadParameter("give one of --done and --refused")
+        raise typer.BadParameter("use either --done or --refused")
     answer: dict[str, Any] = {"token": token}
     answer |= {"outcome": "refused", "reason": refused} if done is None else {"outcome": "done", "instances": done}
-    with tools_of(context).api() as api:
+    with cli_context(context).api() as api:
         job = api.answer_resize(name, answer)
-    typer.echo(as_json(job) if json else state_of(job))
+    typer.echo(as_json(job) if json else state_line(job))

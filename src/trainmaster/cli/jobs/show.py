@@ -1,4 +1,4 @@
-"""`trainmaster show`: all that the queue knows of a job."""
+"""`trainmaster show`: shows a job with all its details."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainmaster.cli.common.context import tools_of
+from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Name
 from trainmaster.cli.output.elastic import size_facts
 from trainmaster.cli.output.render import (
     as_json,
-    asks_of,
     attempts_table,
     coloured,
-    demand_of,
-    earlier_of,
-    facts,
+    demand_text,
+    displayed_state,
+    earlier_attempts,
+    facts_table,
     history_table,
     members_table,
     plain,
-    position_of,
+    position_text,
+    reason_text,
     rendezvous_table,
-    state_of,
-    text_of,
+    requested_resources,
 )
-from trainmaster.cli.output.times import stamp, told, with_moments
+from trainmaster.cli.output.times import format_moment, format_moments, timestamp
 from trainmaster.images.cli.requests import image_facts
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from trainmaster.cli.common.context import Tools
+    from trainmaster.cli.common.context import CliContext
     from trainmaster.cli.output.render import Paint
     from trainmaster.client.views.elastic import RendezvousView
     from trainmaster.client.views.jobs import JobDetail
@@ -41,17 +41,16 @@ if TYPE_CHECKING:
 def show(
     context: typer.Context,
     name: Name,
-    request: Annotated[bool, typer.Option("--request", help="Print the submitted request instead, as JSON.")] = False,
+    request: Annotated[bool, typer.Option("--request", help="Print only the submitted request, as JSON.")] = False,
     json: Json = False,
 ) -> None:
-    """Show a job with its attempts and its history; of an elastic job also its size, its members and their rendezvous.
+    """Show a job with its attempts and its history.
 
-    Of an image job also its endpoint, and how far its regions are.
-
-    With --request it prints the request in the form that submit takes.
+    For an elastic job, the output includes its size, its members and their rendezvous; for an image job, its endpoint
+    and the progress of its regions. With --request, the command prints the request in the form that submit accepts.
     """
-    tools = tools_of(context)
-    with tools.api() as api:
+    cli = cli_context(context)
+    with cli.api() as api:
         job = api.job(name)
         elastic = job.get("elastic")
         nodes = api.rendezvous(name) if elastic is not None and elastic["size"] is not None and not request else None
@@ -60,19 +59,19 @@ def show(
     elif json:
         typer.echo(as_json(job if nodes is None else {**job, "rendezvous": nodes}))
     else:
-        typer.echo(_page(tools, job, nodes))
+        typer.echo(_page(cli, job, nodes))
 
 
-def _page(tools: Tools, job: JobDetail, nodes: RendezvousView | None) -> str:
-    paint = coloured if tools.colours(sys.stdout) else plain
+def _page(cli: CliContext, job: JobDetail, nodes: RendezvousView | None) -> str:
+    paint = coloured if cli.has_colours(sys.stdout) else plain
     elastic = job.get("elastic")
-    parts = [facts(_facts(job, paint, tools.now()))]
+    parts = [facts_table(_facts(job, paint, cli.now()))]
     if elastic is not None and elastic["members"]:
         parts.append(members_table(elastic))
-    if nodes is not None and (log_fields := rendezvous_table(nodes)):
-        parts.append(log_fields)
+    if nodes is not None and (table := rendezvous_table(nodes)):
+        parts.append(table)
     if job["attempts"]:
-        parts.append(attempts_table(job["attempts"], tools.now()))
+        parts.append(attempts_table(job["attempts"], cli.now()))
     parts.append(history_table(job["history"], paint))
     return "\n\n".join(parts)
 
@@ -82,21 +81,21 @@ def _facts(job: JobDetail, paint: Paint, now: datetime) -> list[tuple[str, str]]
     deadline = job.get("deadline")
     return [
         ("Job Name", job["jobName"]),
-        ("State", paint(state_of(job))),
+        ("State", paint(displayed_state(job))),
         ("Priority", str(job["priority"])),
-        ("Position", position_of(job)),
-        ("Reason", with_moments(text_of(job["reason"]), now)),
+        ("Position", position_text(job)),
+        ("Reason", format_moments(reason_text(job["reason"]), now)),
         ("Failure", job["failureReason"] or ""),
-        ("Expected Start", told(start, now) if start else ""),
-        ("Probably Between", f"{stamp(low)} and {stamp(high)} UTC" if low and high and low != high else ""),
-        ("Deadline", with_moments(deadline["message"], now) if deadline else ""),
-        ("Asks For", asks_of(job)),
-        ("Demand", demand_of(job) if job["demand"] else ""),
+        ("Expected Start", format_moment(start, now) if start else ""),
+        ("Probably Between", f"{timestamp(low)} and {timestamp(high)} UTC" if low and high and low != high else ""),
+        ("Deadline", format_moments(deadline["message"], now) if deadline else ""),
+        ("Resources", requested_resources(job)),
+        ("Demand", demand_text(job) if job["demand"] else ""),
         *size_facts(job, now),
         *image_facts(job, now),
-        ("Earlier Attempts", earlier_of(job)),
+        ("Earlier Attempts", earlier_attempts(job)),
         ("Preemptible", "yes" if job["preemptible"] else "no"),
         ("Share", job["share"]),
-        ("Entered", f"{stamp(job['entryTime'])} UTC"),
+        ("Entered", f"{timestamp(job['entryTime'])} UTC"),
         ("Submitted By", job["submittedBy"] or ""),
     ]

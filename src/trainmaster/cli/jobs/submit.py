@@ -1,4 +1,4 @@
-"""`trainmaster submit`: puts a request into the queue."""
+"""`trainmaster submit`: submits a request to the queue."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trainmaster.cli.common.context import tools_of
+from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.elastic_options import elastic_options
 from trainmaster.cli.common.options import Base, File, Instances, Json, Options, Priority, Resources
-from trainmaster.cli.common.request import cautions, not_honoured, options_of, read_job, with_tags
+from trainmaster.cli.common.request import conversion_warnings, not_honoured_member, option_tags, read_job, with_tags
 from trainmaster.cli.common.waiting import (
     INTERVAL_SECONDS,
     Interval,
-    Patience,
     Timeout,
+    WaitOptions,
     absence,
     entered,
-    report,
-    wait_for,
+    print_outcomes,
+    wait_for_jobs,
 )
-from trainmaster.cli.output.render import as_json, warn
-from trainmaster.cli.output.times import with_moments
+from trainmaster.cli.output.render import as_json, print_warnings
+from trainmaster.cli.output.times import format_moments
 from trainmaster.client.sdk.elastic import ElasticOptions
 from trainmaster.client.views.wording import sentence_of
 from trainmaster.images.cli.requests import received_sentence, with_wishes
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from trainmaster.cli.common.context import Tools
+    from trainmaster.cli.common.context import CliContext
     from trainmaster.client.api.client import ApiClient
     from trainmaster.client.views.jobs import Submission
     from trainmaster.images.client.views import Received
 
 
 @elastic_options
-def submit(  # noqa: PLR0913 - an option each
+def submit(  # noqa: PLR0913 - one parameter per option
     context: typer.Context,
     file: File,
     *,
@@ -48,72 +48,76 @@ def submit(  # noqa: PLR0913 - an option each
     resources: Resources = None,
     instances: Instances = None,
     elastic: ElasticOptions,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end; the exit code tells how it was.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until the job has ended; the exit code is its outcome.")
+    ] = False,
     interval: Interval = INTERVAL_SECONDS,
     timeout: Timeout = None,
     json: Json = False,
 ) -> None:
-    """Put a training job, or an image job, into the queue.
+    """Submit a training job or an image job to the queue.
 
-    The same request again gives the same answer; another request under a name that is taken is refused.
-    Tags of the command line replace those of the request. Of a HyperPodPyTorchJob manifest every field that cannot be
-    honoured is named. A request in ModelRunner's form (imageUrls, imageProcessor) is for an image job; --priority and
-    --option share=NAME are for those, too.
+    Submitting the same request again returns the same answer; a different request under the same name is refused.
+    Command-line tags replace tags of the request. For a HyperPodPyTorchJob manifest, the command lists every field that
+    is not honoured. A request in ModelRunner's form (imageUrls, imageProcessor) is for an image job, which also accepts
+    --priority and --option share=NAME.
     """
     job = read_job(file, base)
-    options = options_of(option or (), resources, instances, elastic)
-    tools = tools_of(context)
+    options = option_tags(option or (), resources, instances, elastic)
+    cli = cli_context(context)
     if is_image_request(job.request):
-        wanted = with_wishes(job.request, priority, options)
-        _submit_image(tools, wanted, Patience(interval, timeout) if wait else None, json=json)
+        image_request = with_wishes(job.request, priority, options)
+        _submit_image(cli, image_request, WaitOptions(interval, timeout) if wait else None, json=json)
         return
     request = with_tags(job.request, priority, options)
-    warn(cautions(job))
-    with tools.api() as api:
+    print_warnings(conversion_warnings(job))
+    with cli.api() as api:
         submission = api.submit(request)
         if not json:
-            typer.echo(_told(submission, tools.now()))
-        warn(submission["warnings"])
-        _finish(tools, api, submission, Patience(interval, timeout) if wait else None, not_honoured(job), json=json)
+            typer.echo(_submission_line(submission, cli.now()))
+        print_warnings(submission["warnings"])
+        _finish(
+            cli, api, submission, WaitOptions(interval, timeout) if wait else None, not_honoured_member(job), json=json
+        )
 
 
-def _submit_image(tools: Tools, request: dict[str, Any], patience: Patience | None, *, json: bool) -> None:
-    """Send it, and wait for its end where there is patience for that."""
-    with tools.api() as api:
-        before = "" if patience is None else absence(api, str(request.get("jobId")))
+def _submit_image(cli: CliContext, request: dict[str, Any], wait_options: WaitOptions | None, *, json: bool) -> None:
+    """Send the request, and wait for the end of its job if there are wait options."""
+    with cli.api() as api:
+        before = "" if wait_options is None else absence(api, str(request.get("jobId")))
         received = api.submit_image(request)
         if not json:
             typer.echo(received_sentence(received))
-        warn(received["warnings"])
-        if patience is not None:
-            entered(tools, api, received["jobName"], patience, before)
-        _finish(tools, api, received, patience, {}, json=json)
+        print_warnings(received["warnings"])
+        if wait_options is not None:
+            entered(cli, api, received["jobName"], wait_options, before)
+        _finish(cli, api, received, wait_options, {}, json=json)
 
 
-def _finish(  # noqa: PLR0913 - what a submission leaves to be said
-    tools: Tools,
+def _finish(  # noqa: PLR0913 - all are needed for the output
+    cli: CliContext,
     api: ApiClient,
     answer: Submission | Received,
-    patience: Patience | None,
-    beside: Mapping[str, object],
+    wait_options: WaitOptions | None,
+    extra: Mapping[str, object],
     *,
     json: bool,
 ) -> None:
-    """Wait for the job's end where there is patience for that, and tell in JSON, with what is `beside`, or in words.
+    """Wait for the job's end if there are wait options, and print the result; JSON includes `extra`.
 
-    Raises typer.Exit with the code that tells how the job ended.
+    Raises typer.Exit with the exit code of the job's outcome.
     """
-    if patience is None:
+    if wait_options is None:
         if json:
-            typer.echo(as_json({**answer, **beside}))
+            typer.echo(as_json({**answer, **extra}))
         return
-    jobs, code = wait_for(tools, api, [answer["jobName"]], patience)
+    jobs, code = wait_for_jobs(cli, api, [answer["jobName"]], wait_options)
     if json:
-        typer.echo(as_json({**jobs[0], **beside}))
+        typer.echo(as_json({**jobs[0], **extra}))
     else:
-        report(jobs)
+        print_outcomes(jobs)
     raise typer.Exit(code)
 
 
-def _told(submission: Submission, now: datetime) -> str:
-    return f"Submitted {submission['jobName']}: {with_moments(sentence_of(submission), now)}"
+def _submission_line(submission: Submission, now: datetime) -> str:
+    return f"Submitted {submission['jobName']}: {format_moments(sentence_of(submission), now)}"

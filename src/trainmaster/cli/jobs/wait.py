@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from trainmaster.cli.common.context import tools_of
+from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Names
-from trainmaster.cli.common.waiting import INTERVAL_SECONDS, Interval, Patience, Timeout, report, wait_for
+from trainmaster.cli.common.waiting import (
+    INTERVAL_SECONDS,
+    Interval,
+    Timeout,
+    WaitOptions,
+    print_outcomes,
+    wait_for_jobs,
+)
 from trainmaster.cli.output.render import as_json
 
 
@@ -17,16 +24,16 @@ def wait(
     timeout: Timeout = None,
     json: Json = False,
 ) -> None:
-    """Wait until jobs have ended, showing how they get on.
+    """Wait until jobs have ended, and show their progress.
 
-    The exit code is 0 if all have completed, 1 if one failed, was stopped or cancelled, and 124 if the time was up
-    before. Ctrl-C ends the waiting only: the jobs go on.
+    The exit code is 0 if all jobs completed, 1 if any job failed, was stopped or was cancelled, and 124 if the timeout
+    expired first. Ctrl-C stops only the waiting; the jobs continue.
     """
-    tools = tools_of(context)
-    with tools.api() as api:
-        jobs, code = wait_for(tools, api, names, Patience(interval, timeout))
+    cli = cli_context(context)
+    with cli.api() as api:
+        jobs, code = wait_for_jobs(cli, api, names, WaitOptions(interval, timeout))
     if json:
         typer.echo(as_json(jobs))
     else:
-        report(jobs)
+        print_outcomes(jobs)
     raise typer.Exit(code)

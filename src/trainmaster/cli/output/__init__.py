@@ -1,1 +1,1 @@
-"""Tables, progress lines and sentences that commands print."""
+"""Tables, sentences and progress displays of commands."""

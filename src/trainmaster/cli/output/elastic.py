@@ -1,13 +1,10 @@
-"""What commands print of elastic jobs: sizes, resizes, members, and the rendezvous of their nodes.
-
-It must not ask the API or decide anything.
-"""
+"""Formats elastic jobs: sizes, resizes, members, and the rendezvous of their nodes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainmaster.cli.output.times import later, stamp, told, with_moments
+from trainmaster.cli.output.times import add_seconds, format_moment, format_moments, timestamp
 from trainmaster.images.cli.requests import done_of
 
 if TYPE_CHECKING:
@@ -17,17 +14,17 @@ if TYPE_CHECKING:
     from trainmaster.client.views.elastic import ElasticView, NodeView, RendezvousView
     from trainmaster.client.views.jobs import JobView
 
-_BY = {
-    "restart": "by a restart",
-    "members": "by members that join and leave",
+_HOOKS = {
+    "restart": "by restart",
+    "members": "by adding and removing members",
     "custom": "by",
 }
 
 
-def size_of(job: JobView) -> str:
-    """What an elastic job has, and may have: `2 (1-4)`, `2 -> 4 (2,4,8)`; `(1-4)` while it holds nothing.
+def size_text(job: JobView) -> str:
+    """Return the size and bounds of an elastic job: `2 (1-4)`, `2 -> 4 (2,4,8)`, or `(1-4)` if it holds nothing.
 
-    Of an image job how many of its regions are done.
+    For an image job, return how many of its regions are done.
     """
     elastic = job.get("elastic")
     if elastic is None:
@@ -38,28 +35,28 @@ def size_of(job: JobView) -> str:
 
 
 def size_facts(job: JobView, now: datetime) -> list[tuple[str, str]]:
-    """Names and values about an elastic job's size; none of any other."""
+    """Return names and values about an elastic job's size; empty for other jobs."""
     elastic = job.get("elastic")
     if elastic is None:
         return []
     resizing, since = elastic["resizing"], elastic["sizedAt"]
-    lacks = ""
+    missing = ""
     if elastic["faultySince"]:
-        until = later(elastic["faultySince"], elastic["faultyScaleDownTimeoutSeconds"])
-        begun = told(elastic["faultySince"], now)
-        lacks = f"{elastic['wanted']} wanted, since {begun}; waits for a replacement until {told(until, now)}"
+        until = add_seconds(elastic["faultySince"], elastic["faultyScaleDownTimeoutSeconds"])
+        since_text, deadline = (format_moment(moment, now) for moment in (elastic["faultySince"], until))
+        missing = f"{elastic['wanted']} wanted since {since_text}; waiting for a replacement until {deadline}"
     return [
-        ("Size", size_of(job) + (f", since {told(since, now)}" if since and not resizing else "")),
-        ("Resized", f"{_BY[elastic['hook']]} {elastic['target'] or ''}".rstrip() + _times(elastic["resizes"])),
-        ("Resizing", with_moments(resizing["message"], now) if resizing else ""),
-        ("Lacks A Member", lacks),
+        ("Size", size_text(job) + (f", since {format_moment(since, now)}" if since and not resizing else "")),
+        ("Resized", f"{_HOOKS[elastic['hook']]} {elastic['target'] or ''}".rstrip() + _times(elastic["resizes"])),
+        ("Resizing", format_moments(resizing["message"], now) if resizing else ""),
+        ("Missing Member", missing),
     ]
 
 
 def members_rows(elastic: ElasticView) -> list[list[str]]:
-    """The members of a job, a row each: name, state, since when it was wanted and at work."""
+    """Return a row per member: name, state, created, started."""
     return [
-        [member["trainingJobName"], member["state"], stamp(member["createdAt"]), stamp(member["startedAt"])]
+        [member["trainingJobName"], member["state"], timestamp(member["createdAt"]), timestamp(member["startedAt"])]
         for member in elastic["members"]
     ]
 
@@ -69,7 +66,7 @@ NODES_HEADERS = ("Rank", "Node", "Role", "Heartbeats")
 
 
 def nodes_rows(nodes: Iterable[NodeView]) -> list[list[str]]:
-    """The nodes of a rendezvous, a row each."""
+    """Return a row per node of a rendezvous."""
     return [
         [
             "" if node["rank"] is None else str(node["rank"]),
@@ -82,16 +79,16 @@ def nodes_rows(nodes: Iterable[NodeView]) -> list[list[str]]:
 
 
 def rendezvous_line(view: RendezvousView) -> str:
-    """Where a rendezvous stands, in a line; empty where no node has come."""
+    """Return the state of a rendezvous in a line; empty if no node has joined."""
     if view["trouble"] is not None:
         return f"Rendezvous {view['run']}: {view['trouble']}"
     if view["round"] is None:
         return ""
-    stands = "formed" if view["complete"] else "forming"
+    status = "formed" if view["complete"] else "forming"
     if view["closed"]:
-        stands = "closed" + (f": {view['reason']}" if view["reason"] else "")
+        status = "closed" + (f": {view['reason']}" if view["reason"] else "")
     restarts = f", {view['restarts']} restarts" if view["restarts"] else ""
-    return f"Rendezvous {view['run']}: round {view['round']}, {stands}{restarts}"
+    return f"Rendezvous {view['run']}: round {view['round']}, {status}{restarts}"
 
 
 def _bounds(elastic: ElasticView) -> str:
@@ -102,6 +99,6 @@ def _bounds(elastic: ElasticView) -> str:
 
 
 def _times(resizes: int) -> str:
-    """How often, as the API counts it: a job that was preempted begins anew."""
+    """Return how often the job was resized, as the API counts: from its last start in the queue."""
     times = "once" if resizes == 1 else f"{resizes} times"
     return f", {times} since it last left the queue" if resizes else ""

@@ -1,7 +1,4 @@
-"""What a person sees while jobs are waited for: a line each that changes on a terminal, elsewhere a line per change.
-
-It must not ask the API or sleep: it is given views and shows them, on standard error, so that output stays data.
-"""
+"""Progress of waiting jobs on standard error: a table redrawn on a terminal, else a line per change."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 
-from trainmaster.cli.output.outlook import starts_in
-from trainmaster.cli.output.render import position_of, text_of
+from trainmaster.cli.output.outlook import start_range
+from trainmaster.cli.output.render import position_text, reason_text
 from trainmaster.client.views.jobs import ENDED
 from trainmaster.client.views.wording import sentence_of, tries
 from trainmaster.domain.text import one_line
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from trainmaster.cli.common.context import Tools
+    from trainmaster.cli.common.context import CliContext
     from trainmaster.client.views.jobs import JobView
 
 _HEADINGS = ("", "Job Name", "State", "Position", "Starts", "Attempts", "Reason")
@@ -38,49 +35,49 @@ class Display(AbstractContextManager["Display"], Protocol):
     """Shows jobs until the `with` ends."""
 
     def show(self, jobs: Sequence[JobView]) -> None:
-        """The jobs as they are now."""
+        """Show the current state of the jobs."""
 
 
-def display_for(tools: Tools) -> Display:
-    """The display that fits standard error."""
-    if not tools.is_terminal(sys.stderr):
-        return Lines(sys.stderr)
+def display_for(cli: CliContext) -> Display:
+    """Return the display that fits standard error."""
+    if not cli.is_terminal(sys.stderr):
+        return LineDisplay(sys.stderr)
     from rich.console import Console
 
-    return Moving(Console(stderr=True, no_color=not tools.colours(sys.stderr)), tools.now)
+    return LiveTable(Console(stderr=True, no_color=not cli.has_colours(sys.stderr)), cli.now)
 
 
-def told(job: JobView) -> str:
-    """A job in one line: name, state, and what becomes of it."""
+def job_line(job: JobView) -> str:
+    """Return a job in one line: name, state and number of attempts."""
     attempts = tries(job)
     return one_line(f"{job['jobName']}: {sentence_of(job)}") + (f" Attempt {attempts}." if attempts > 1 else "")
 
 
-class Lines:
-    """A line for each change of a job, for logs; an estimate that merely drifts is no change."""
+class LineDisplay:
+    """Prints a line per change of a job, for logs; a changed estimate alone is no change."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._last: dict[str, tuple[object, ...]] = {}
 
     def __enter__(self) -> Self:
-        """Nothing to begin."""
+        """Return the display."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to end."""
+        """Do nothing."""
 
     def show(self, jobs: Sequence[JobView]) -> None:
-        """Write a line for each job that has changed since."""
+        """Print a line for each job that has changed."""
         for job in jobs:
-            news = (job["jobState"], position_of(job), text_of(job["reason"]), tries(job), done_of(job))
-            if self._last.get(job["jobName"]) != news:
-                self._last[job["jobName"]] = news
-                print(told(job), file=self._stream, flush=True)
+            state = (job["jobState"], position_text(job), reason_text(job["reason"]), tries(job), done_of(job))
+            if self._last.get(job["jobName"]) != state:
+                self._last[job["jobName"]] = state
+                print(job_line(job), file=self._stream, flush=True)
 
 
-class Moving:
-    """A table on a terminal that is drawn in place and vanishes at the end."""
+class LiveTable:
+    """Draws a table in place on a terminal and removes it at the end."""
 
     def __init__(self, console: Console, now: Callable[[], datetime]) -> None:
         from rich.live import Live
@@ -90,22 +87,22 @@ class Moving:
         self._spinners: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
-        """Begin to draw."""
+        """Start drawing."""
         self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Wipe it and give the cursor back."""
+        """Remove the table and restore the cursor."""
         self._live.stop()
 
     def show(self, jobs: Sequence[JobView]) -> None:
         """Draw the jobs."""
-        self._live.update(self.picture(jobs), refresh=True)
+        self._live.update(self.renderable(jobs), refresh=True)
 
-    def picture(self, jobs: Sequence[JobView]) -> Constrain:
-        """The jobs as a table that leaves some columns free.
+    def renderable(self, jobs: Sequence[JobView]) -> Constrain:
+        """Return the jobs as a table that leaves some columns free.
 
-        A terminal echoes Ctrl-C as `^C`: in a full line that would wrap, and the wiping miss a line.
+        A terminal echoes Ctrl-C as `^C`: in a full line that would wrap, and clearing would miss a line.
         """
         from rich.constrain import Constrain
 
@@ -117,14 +114,14 @@ class Moving:
         table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
         with_bars = any(job.get("image") for job in jobs)
         for heading in (*_HEADINGS, *(["Regions", ""] if with_bars else [])):
-            # Where room is short, those that may wrap give way; their cells are cut instead.
+            # On narrow terminals, columns that may wrap shrink first; their cells are cut.
             table.add_column(heading, no_wrap=heading not in ("Job Name", "Reason"))
         for job in jobs:
-            table.add_row(self._mark(job), *_cells(job, self._now()), *(_bar(job) if with_bars else []))
+            table.add_row(self._mark(job), *_cells(job, self._now()), *(_region_bar(job) if with_bars else []))
         return table
 
     def _mark(self, job: JobView) -> Any:
-        """A spinner that goes on through redraws; a mark for a job that has ended."""
+        """Return a spinner that continues across redraws, or a mark for a job that has ended."""
         from rich.spinner import Spinner
 
         if job["jobState"] in ENDED:
@@ -136,15 +133,15 @@ def _cells(job: JobView, now: datetime) -> list[Text]:
     return [
         _text(job["jobName"]),
         _text(job["jobState"], _STYLES.get(job["jobState"], "yellow")),
-        _text(position_of(job)),
-        _text(starts_in(job, now)),
+        _text(position_text(job)),
+        _text(start_range(job, now)),
         _text(str(tries(job) or "")),
-        _text(text_of(job["reason"]) or job["failureReason"] or "", "dim"),
+        _text(reason_text(job["reason"]) or job["failureReason"] or "", "dim"),
     ]
 
 
-def _bar(job: JobView) -> list[Any]:
-    """How far an image job's regions are: a bar, and in figures; nothing for other jobs."""
+def _region_bar(job: JobView) -> list[Any]:
+    """Return a bar and figures for the regions of an image job; empty for other jobs."""
     from rich.progress_bar import ProgressBar
 
     image = job.get("image")
@@ -156,7 +153,7 @@ def _bar(job: JobView) -> list[Any]:
 
 
 def _text(content: str, style: str = "") -> Text:
-    """A cell that is cut rather than wrapped, and never read as markup."""
+    """Return a cell that is cut instead of wrapped, and is not read as markup."""
     from rich.text import Text
 
     return Text(content, style=style, no_wrap=True, overflow="ellipsis")

@@ -1,7 +1,4 @@
-"""What commands print: the article's table, other tables, JSON.
-
-It must not ask the API or decide anything. Tables are tabulate's, in the form of the article's `print_queue_state`.
-"""
+"""Tables and JSON of commands. Job tables have the form of the article's `print_queue_state`."""
 
 from __future__ import annotations
 
@@ -20,10 +17,10 @@ from trainmaster.cli.output.elastic import (
     members_rows,
     nodes_rows,
     rendezvous_line,
-    size_of,
+    size_text,
 )
-from trainmaster.cli.output.outlook import brief_reason, starts_in
-from trainmaster.cli.output.times import lasted, span, stamp
+from trainmaster.cli.output.outlook import short_reason, start_range
+from trainmaster.cli.output.times import elapsed_time, format_duration, timestamp
 from trainmaster.client.views.jobs import ENDED
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.jobs.listing import INFEASIBLE, NEVER_FIT
@@ -38,10 +35,10 @@ if TYPE_CHECKING:
 Paint = Callable[[str], str]
 
 HEADERS: Final = ("Job Name", "State", "Priority")
-"""The columns of the article's table ("print the queue state")."""
-_NEAR: Final = ("Starts", "Reason")
-_WIDE: Final = ("Position", "Pools", "Starts", "Reason")
-_SHORTEST_REASON = 20
+"""Columns of the article's table ("print the queue state")."""
+_SCREEN_HEADERS: Final = ("Starts", "Reason")
+_WIDE_HEADERS: Final = ("Position", "Pools", "Starts", "Reason")
+_MIN_REASON_WIDTH = 20
 _COLOURS: Final[Mapping[str, str]] = {
     "running": "green",
     "starting": "green",
@@ -57,17 +54,17 @@ _COLOURS: Final[Mapping[str, str]] = {
 
 
 def plain(text: str) -> str:
-    """A state without colour."""
+    """Return a state without colour."""
     return text
 
 
 def coloured(state: str) -> str:
-    """A state in its colour; what just waits has none."""
+    """Return a state in its colour; waiting states have none."""
     return typer.style(state, fg=_COLOURS[state]) if state in _COLOURS else state
 
 
-def in_order(jobs: Iterable[JobView]) -> list[JobView]:
-    """Unfinished jobs as the article prints them, priority down, in the queue's order; then the others as they came."""
+def sort_jobs(jobs: Iterable[JobView]) -> list[JobView]:
+    """Sort unfinished jobs by priority and the queue's order, as the article does; then finished jobs as given."""
     jobs = list(jobs)
     open_jobs = [job for job in jobs if job["jobState"] not in ENDED]
     ended = [job for job in jobs if job["jobState"] in ENDED]
@@ -75,183 +72,193 @@ def in_order(jobs: Iterable[JobView]) -> list[JobView]:
 
 
 def jobs_table(jobs: Sequence[JobView], paint: Paint = plain) -> str:
-    """The article's table."""
+    """Return the article's table."""
     return _table([_row(job, paint) for job in jobs], HEADERS)
 
 
 def screen_table(jobs: Sequence[JobView], now: datetime, paint: Paint, width: int) -> str:
-    """The article's table; where any job waits, with when it starts and why it waits, no line wider than that."""
+    """Return the article's table; if any job waits, with start and reason, cut to the width."""
     sizes, heading = _sizes(jobs)
-    rows = [[*_row(job, paint), *sizes(job), starts_in(job, now), brief_reason(job)] for job in jobs]
+    rows = [[*_row(job, paint), *sizes(job), start_range(job, now), short_reason(job)] for job in jobs]
     if not any(row[-1] or row[-2] for row in rows):
         return _table([row[:-2] for row in rows], (*HEADERS, *heading))
-    _cut_last(rows, (*HEADERS, *heading, *_NEAR), width)
-    return _table(rows, (*HEADERS, *heading, *_NEAR))
+    _cut_last(rows, (*HEADERS, *heading, *_SCREEN_HEADERS), width)
+    return _table(rows, (*HEADERS, *heading, *_SCREEN_HEADERS))
 
 
 def wide_table(jobs: Sequence[JobView], now: datetime, paint: Paint = plain, width: int | None = None) -> str:
-    """The article's table with position, pools, start and reason; reasons are cut where lines would exceed `width`."""
+    """Return the article's table with position, pools, start and reason; reasons are cut to `width` if given."""
     sizes, heading = _sizes(jobs)
     rows = [
-        [*_row(job, paint), *sizes(job), position_of(job), _pools_of(job), starts_in(job, now), text_of(job["reason"])]
+        [
+            *_row(job, paint),
+            *sizes(job),
+            position_text(job),
+            _pools_of(job),
+            start_range(job, now),
+            reason_text(job["reason"]),
+        ]
         for job in jobs
     ]
     if width is not None:
-        _cut_last(rows, (*HEADERS, *heading, *_WIDE), width)
-    return _table(rows, (*HEADERS, *heading, *_WIDE))
+        _cut_last(rows, (*HEADERS, *heading, *_WIDE_HEADERS), width)
+    return _table(rows, (*HEADERS, *heading, *_WIDE_HEADERS))
 
 
 def _sizes(jobs: Sequence[JobView]) -> tuple[Callable[[JobView], list[str]], list[str]]:
-    """A column of sizes where any job is elastic or has regions: what it has for a job, and its heading."""
+    """Return a column of sizes if any job is elastic or has regions: its cells for a job, and its heading."""
     if not any(job.get("elastic") or job.get("image") for job in jobs):
         return (lambda _: []), []
-    return (lambda job: [size_of(job)]), ["Size"]
+    return (lambda job: [size_text(job)]), ["Size"]
 
 
 def attempts_table(attempts: Sequence[AttemptView], now: datetime) -> str:
-    """A job's attempts, with the time that each has run.
+    """Return a table of a job's attempts with their run times.
 
-    Where, if the queue chose or not all have the same; how often it was interrupted, if it was.
+    It shows units if the queue chose them or they differ, and interruptions if there are any.
     """
-    chosen = any(attempt.get("instanceType") for attempt in attempts)
-    several = chosen or len({tuple(sorted(attempt["units"].items())) for attempt in attempts}) > 1
+    instance_type = any(attempt.get("instanceType") for attempt in attempts)
+    show_units = instance_type or len({tuple(sorted(attempt["units"].items())) for attempt in attempts}) > 1
     interrupted = any(attempt["interruptions"] for attempt in attempts)
     rows = [
         [
             *(attempt["number"], attempt["trainingJobName"]),
-            *([place_of(attempt)] if several else []),
-            *(attempt["outcome"], stamp(attempt["createdAt"])),
-            lasted(attempt["startedAt"], attempt["endedAt"], now),
+            *([attempt_placement(attempt)] if show_units else []),
+            *(attempt["outcome"], timestamp(attempt["createdAt"])),
+            elapsed_time(attempt["startedAt"], attempt["endedAt"], now),
             *([attempt["interruptions"]] if interrupted else []),
-            text_of(attempt["reason"]),
+            reason_text(attempt["reason"]),
         ]
         for attempt in attempts
     ]
-    headers = ("Attempt", "Training Job", *(["Units"] if several else []), "Outcome", "Created (UTC)", "Ran")
+    headers = ("Attempt", "Training Job", *(["Units"] if show_units else []), "Outcome", "Created (UTC)", "Ran")
     return _table(rows, (*headers, *(["Interrupted"] if interrupted else []), "Reason"))
 
 
-def earlier_of(job: JobView) -> str:
-    """The attempts that are not listed, in one line; empty where all are."""
+def earlier_attempts(job: JobView) -> str:
+    """Summarise the attempts that are not listed in one line; empty if all are listed."""
     earlier = job.get("earlierAttempts")
     if not earlier:
         return ""
-    ways = ", ".join(f"{count} {outcome}" for outcome, count in sorted(earlier["outcomes"].items()))
-    since = f"the first began {stamp(earlier['beganAt'])} UTC"
-    return f"{earlier['count']} that are not listed: {ways}; at work for {span(earlier['atWorkSeconds'])}; {since}"
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(earlier["outcomes"].items()))
+    since = f"the first began {timestamp(earlier['beganAt'])} UTC"
+    return f"{earlier['count']} not listed: {outcomes}; {format_duration(earlier['atWorkSeconds'])} at work; {since}"
 
 
 def members_table(elastic: ElasticView) -> str:
-    """The members of an elastic job."""
+    """Return a table of the members of an elastic job."""
     return _table(members_rows(elastic), MEMBERS_HEADERS)
 
 
 def rendezvous_table(view: RendezvousView) -> str:
-    """A rendezvous with its nodes; empty where no node has come."""
+    """Return a rendezvous with its nodes; empty if no node has joined."""
     line = rendezvous_line(view)
     return f"{line}\n{_table(nodes_rows(view['nodes']), NODES_HEADERS)}" if view["nodes"] else line
 
 
 def history_table(history: Sequence[HistoryEntry], paint: Paint = plain) -> str:
-    """A job's transitions."""
+    """Return a table of a job's transitions."""
     rows = [
-        [stamp(entry["at"]), paint(entry["to"]), entry["attempt"] or "", text_of(entry["reason"])] for entry in history
+        [timestamp(entry["at"]), paint(entry["to"]), entry["attempt"] or "", reason_text(entry["reason"])]
+        for entry in history
     ]
     return _table(rows, ("Time (UTC)", "State", "Attempt", "Reason"))
 
 
-def facts(rows: Iterable[tuple[str, str]]) -> str:
-    """Names and values, one a line; those without a value are left out."""
+def facts_table(rows: Iterable[tuple[str, str]]) -> str:
+    """Return names and values, one per line, without those that have no value."""
     from tabulate import tabulate
 
-    return tabulate([[_cell(each) for each in row] for row in rows if row[1]], tablefmt="plain", disable_numparse=True)
+    return tabulate(
+        [[_printable(value) for value in row] for row in rows if row[1]], tablefmt="plain", disable_numparse=True
+    )
 
 
-def position_of(job: JobView) -> str:
-    """The place in the queue: `3`; `1000+` where it is too deep to count."""
+def position_text(job: JobView) -> str:
+    """Return the position in the queue: `3`, or `1000+` if it is too deep to count."""
     if job["position"] is not None:
         return str(job["position"])
     return f"{job['positionAtLeast']}+" if job["positionAtLeast"] is not None else ""
 
 
-def demand_of(job: JobView) -> str:
-    """What the job asks of pools: `2 x ml.p5.48xlarge`, joined by `+`, alternatives by `or`.
+def demand_text(job: JobView) -> str:
+    """Return the job's demand: `2 x ml.p5.48xlarge`, joined by `+`, alternatives by `or`.
 
-    Of a job that asks for resources, where no pool has them, what it asks for.
+    If no pool has the requested resources, return these.
     """
     if not job["demand"]:
-        return asks_of(job)
+        return requested_resources(job)
     return " or ".join(" + ".join(_units(pool, count) for pool, count in one.items()) for one in job["demand"])
 
 
 def _pools_of(job: JobView) -> str:
-    """Where the job is, else where it could be; of one that no pool could hold, what it asks for."""
+    """Return where the job runs, else where it could run; if it fits no pool, the requested resources."""
     at_work = [attempt for attempt in job["attempts"] if attempt["outcome"] == "active"]
     if at_work:
-        return place_of(at_work[-1])
-    return (asks_of(job) if state_of(job) == INFEASIBLE else "") or demand_of(job)
+        return attempt_placement(at_work[-1])
+    return (requested_resources(job) if displayed_state(job) == INFEASIBLE else "") or demand_text(job)
 
 
-def asks_of(job: JobView) -> str:
-    """What the job asks of instances: `2 x (accelerators=8,vcpus=96)`; empty where it names types or pools only."""
-    asked = job.get("resources")
-    if asked is None:
+def requested_resources(job: JobView) -> str:
+    """Return the requested resources: `2 x (accelerators=8,vcpus=96)`; empty if it names types or pools."""
+    resources = job.get("resources")
+    if resources is None:
         return ""
     text = Resources(
-        accelerators=asked["accelerators"],
-        accelerator_memory_gib=asked["acceleratorMemoryGib"],
-        vcpus=asked["vcpus"],
-        memory_gib=asked["memoryGib"],
-        accelerator=asked["accelerator"],
+        accelerators=resources["accelerators"],
+        accelerator_memory_gib=resources["acceleratorMemoryGib"],
+        vcpus=resources["vcpus"],
+        memory_gib=resources["memoryGib"],
+        accelerator=resources["accelerator"],
     )
     return f"{job['instances']} x ({text})"
 
 
-def place_of(attempt: AttemptView) -> str:
-    """What an attempt has of pools, with the instance type that the queue chose where its pool has another name."""
-    units, chosen = attempt["units"], attempt.get("instanceType")
-    kind = f" ({chosen})" if chosen and chosen not in units else ""
+def attempt_placement(attempt: AttemptView) -> str:
+    """Return an attempt's units, with the instance type if the queue chose it and the pool's name differs."""
+    units, instance_type = attempt["units"], attempt.get("instanceType")
+    kind = f" ({instance_type})" if instance_type and instance_type not in units else ""
     return " + ".join(_units(pool, count) for pool, count in units.items()) + kind
 
 
-def state_of(job: JobView) -> str:
-    """The job's state; `infeasible`, which follows from the pools and is stored nowhere, where none could hold it."""
+def displayed_state(job: JobView) -> str:
+    """Return the job's state, or `infeasible` if it fits no pool; that follows from the pools and is not stored."""
     reason = job["reason"]
     return INFEASIBLE if reason is not None and reason["type"] in NEVER_FIT else job["jobState"]
 
 
-def text_of(reason: Reason | str | None) -> str:
-    """A reason's words."""
+def reason_text(reason: Reason | str | None) -> str:
+    """Return a reason as text."""
     if reason is None:
         return ""
     return one_line(reason if isinstance(reason, str) else reason["message"])
 
 
 def as_json(value: Any) -> str:
-    """JSON for scripts and people; what a terminal would obey is escaped."""
+    """Return JSON for scripts and people, with control characters escaped."""
     readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, indent=2, ensure_ascii=not readable)
     return text if text.replace("\n", "").isprintable() else json.dumps(value, indent=2)
 
 
-def warn(warnings: Iterable[str]) -> None:
-    """Warnings on standard error, a line each, so that output stays data."""
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Print warnings on standard error, one per line, so that standard output stays data."""
     for warning in warnings:
         typer.echo(f"Warning: {' '.join(one_line(warning).split())}", err=True)
 
 
-def complain(line: str) -> None:
-    """An error on standard error."""
+def print_error(line: str) -> None:
+    """Print an error on standard error."""
     typer.echo(f"Error: {one_line(line)}", err=True)
 
 
 def terminal_width() -> int:
-    """Columns of the terminal."""
+    """Return the number of columns of the terminal."""
     return shutil.get_terminal_size().columns
 
 
 def _row(job: JobView, paint: Paint) -> list[Any]:
-    return [job["jobName"], paint(state_of(job)), job["priority"]]
+    return [job["jobName"], paint(displayed_state(job)), job["priority"]]
 
 
 def _units(pool: str, count: int) -> str:
@@ -259,31 +266,33 @@ def _units(pool: str, count: int) -> str:
 
 
 def _cut_last(rows: list[list[Any]], headers: Sequence[str], width: int) -> None:
-    """Cut the last column so that no line is wider; never to less than a few words."""
+    """Cut the last column so that lines fit the width, but keep at least a few words."""
     others = _table([row[:-1] for row in rows], headers[:-1]).splitlines()
-    room = max(width - len(others[1]) - 2, _SHORTEST_REASON)
+    width_left = max(width - len(others[1]) - 2, _MIN_REASON_WIDTH)
     for row in rows:
-        if len(row[-1]) > room:
-            row[-1] = row[-1][: room - 1].rstrip() + "…"
+        if len(row[-1]) > width_left:
+            row[-1] = row[-1][: width_left - 1].rstrip() + "…"
 
 
-def _cell(value: Any) -> Any:
-    """A text without what a terminal would obey, such as a model's words in a reason; our own colours stay."""
+def _printable(value: Any) -> Any:
+    """Replace control characters, such as those in a model's error message, but keep colours."""
     if not isinstance(value, str) or value.isprintable():
         return value
-    return "".join(part if _COLOUR.fullmatch(part) else one_line(part) for part in _COLOUR.split(value))
+    return "".join(part if _SGR.fullmatch(part) else one_line(part) for part in _SGR.split(value))
 
 
-_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
+_SGR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 def _table(rows: Sequence[Sequence[Any]], headers: Sequence[str]) -> str:
-    """Tabulate, which would take a job named `1e5` for a number: only columns of integers are numbers here."""
+    """Format a table. Only columns of integers count as numbers, since tabulate takes a name such as `1e5` for one."""
     from tabulate import tabulate
 
-    rows = [[_cell(each) for each in row] for row in rows]
-    texts = [index for index in range(len(headers)) if not all(isinstance(row[index], int) for row in rows)]
-    # Positions are texts because of `1000+`, and line up as numbers nevertheless.
-    right = {index for index, heading in enumerate(headers) if heading == "Position" or index not in texts}
-    align = ["right" if index in right else "left" for index in range(len(headers))]
-    return tabulate(rows, headers=headers, disable_numparse=texts, colalign=align if rows else None)
+    rows = [[_printable(value) for value in row] for row in rows]
+    text_columns = [index for index in range(len(headers)) if not all(isinstance(row[index], int) for row in rows)]
+    # Positions are strings because of `1000+`, but align like numbers.
+    right_aligned = {
+        index for index, heading in enumerate(headers) if heading == "Position" or index not in text_columns
+    }
+    align = ["right" if index in right_aligned else "left" for index in range(len(headers))]
+    return tabulate(rows, headers=headers, disable_numparse=text_columns, colalign=align if rows else None)

@@ -1,7 +1,4 @@
-"""What can be said of pools on the command line, worded once.
-
-It must not do anything: typer reads these.
-"""
+"""Arguments and options that describe pools."""
 
 from __future__ import annotations
 
@@ -12,40 +9,50 @@ import typer
 
 from trainmaster.domain.capacity.units import Kind
 
-PoolNames = Annotated[list[str], typer.Argument(metavar="POOL", help="The pools' names.")]
+PoolNames = Annotated[list[str], typer.Argument(metavar="POOL", help="Names of the pools.")]
 Caps = Annotated[
-    list[str], typer.Argument(metavar="POOL=CAP", help="Pools, by instance type or name, and how many instances.")
+    list[str],
+    typer.Argument(metavar="POOL=CAP", help="Pools by instance type or name, with their number of instances."),
 ]
-Type = Annotated[
-    str | None, typer.Option("--type", metavar="TYPE", help="The instance type of pools that have another name.")
-]
+Type = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Instance type, for pools with another name.")]
 
 
-class Settable(StrEnum):
-    """The kinds of pools that people set; those of endpoints follow from the endpoints."""
+class SettableKind(StrEnum):
+    """The kinds of pools that users set; endpoint pools follow from endpoints."""
 
     ON_DEMAND = Kind.ON_DEMAND.value
     SPOT = Kind.SPOT.value
     TRAINING_PLAN = Kind.TRAINING_PLAN.value
 
 
-TheKind = Annotated[Settable | None, typer.Option("--kind", help="How SageMaker gives the instances.")]
+KindOption = Annotated[SettableKind | None, typer.Option("--kind", help="How SageMaker provides the instances.")]
 Plan = Annotated[
-    str | None, typer.Option("--plan", metavar="ARN", help="The training plan; makes it a pool of that kind.")
+    str | None, typer.Option("--plan", metavar="ARN", help="Training plan; makes the pool one of that kind.")
 ]
-Price = Annotated[float | None, typer.Option("--price", metavar="DOLLARS", min=0, help="For an hour of one instance.")]
+Price = Annotated[
+    float | None, typer.Option("--price", metavar="DOLLARS", min=0, help="Price of one instance per hour.")
+]
 VCpus = Annotated[
-    int | None, typer.Option("--vcpus", metavar="N", min=0, help="Of one instance; 0: as known of the type.")
+    int | None,
+    typer.Option("--vcpus", metavar="N", min=0, help="vCPUs of an instance; 0 uses the known value of the type."),
 ]
 Memory = Annotated[
     float | None,
-    typer.Option("--memory-gib", metavar="GIB", min=0, help="Of one instance; 0: as known of the type."),
+    typer.Option(
+        "--memory-gib", metavar="GIB", min=0, help="Memory of an instance; 0 uses the known value of the type."
+    ),
 ]
 Accelerators = Annotated[
-    int | None, typer.Option("--accelerators", metavar="N", min=0, help="Of one instance; 0: as known of the type.")
+    int | None,
+    typer.Option(
+        "--accelerators", metavar="N", min=0, help="Accelerators of an instance; 0 uses the known value of the type."
+    ),
 ]
-Maker = Annotated[
-    str | None, typer.Option("--accelerator", metavar="MAKER", help="Who makes them, such as nvidia or aws.")
+Manufacturer = Annotated[
+    str | None,
+    typer.Option(
+        "--accelerator", metavar="MANUFACTURER", help="Manufacturer of the accelerators, such as nvidia or aws."
+    ),
 ]
 AcceleratorMemory = Annotated[
     float | None,
@@ -53,14 +60,14 @@ AcceleratorMemory = Annotated[
         "--accelerator-memory-gib",
         metavar="GIB",
         min=0,
-        help="Of all accelerators of one instance; 0: as known of the type.",
+        help="Memory of all accelerators of an instance; 0 uses the known value of the type.",
     ),
 ]
 CountForeign = Annotated[
     bool | None,
     typer.Option(
         "--count-foreign/--no-count-foreign",
-        help="Whether training jobs that did not come from the queue count; without it as before.",
+        help="Whether training jobs that did not come from the queue count against the cap; unchanged by default.",
         show_default=False,
     ),
 ]

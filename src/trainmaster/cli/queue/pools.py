@@ -1,4 +1,4 @@
-"""`trainmaster pools`: shows the pools, sets, drains and removes them."""
+"""`trainmaster pools`: shows, sets, drains and removes pools."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from trainmaster.cli.common.bulk import changed_each
-from trainmaster.cli.common.context import tools_of
+from trainmaster.cli.common.bulk import apply_to_each
+from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json
-from trainmaster.cli.output.render import as_json, terminal_width, warn
+from trainmaster.cli.output.render import as_json, print_warnings, terminal_width
 from trainmaster.cli.queue.draining import drain, resume
 from trainmaster.cli.queue.pool_options import (
     AcceleratorMemory,
     Accelerators,
     Caps,
     CountForeign,
-    Maker,
+    KindOption,
+    Manufacturer,
     Memory,
     Plan,
     PoolNames,
     Price,
-    TheKind,
     Type,
     VCpus,
 )
@@ -34,12 +34,12 @@ from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.units import Kind
 
 if TYPE_CHECKING:
-    from trainmaster.cli.common.context import Tools
+    from trainmaster.cli.common.context import CliContext
     from trainmaster.client.api.client import ApiClient
     from trainmaster.client.views.pools import PoolSetting, PoolsView, PoolView, RemovalView
 
-Settings = dict[str, "PoolSetting"]
-_TRIES = 5
+PoolSettings = dict[str, "PoolSetting"]
+_MAX_ATTEMPTS = 5
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 app.command()(drain)
@@ -51,58 +51,57 @@ def pools(
     context: typer.Context,
     *,
     wide: Annotated[
-        bool, typer.Option("--wide", "-w", help="What an instance has and costs, and what else is set, too.")
+        bool, typer.Option("--wide", "-w", help="Also show what an instance has and costs, and other settings.")
     ] = False,
     history: Annotated[
         bool,
-        typer.Option("--history", help="What the queue has lately done to pools that it made, instead; newest first."),
+        typer.Option("--history", help="Show recent changes to managed pools instead, newest first."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show the pools, or set, drain and remove them.
+    """Show, set, drain and remove pools.
 
-    All figures are instances. Used are those that jobs hold, stopping ones included; beyond least are those of them
-    that elastic jobs could give back and run on; held are those kept for a job
-    that is about to start; foreign are those of training jobs that did not come from the queue; warm are those that
-    SageMaker keeps in warm pools of jobs that have ended. Waiting are the jobs that could run there, though perhaps
-    elsewhere, too: 32+ where more may wait than were counted. The weight is the pool's part in the placement policy
-    smooth-weighted-round-robin.
+    All figures are instances. Used: held by jobs, including stopping ones. Above Min: used instances that elastic
+    jobs could give up and continue. Held: kept for a job that is about to start. Foreign: used by training jobs that
+    did not come from the queue. Warm: kept by SageMaker in warm pools of ended jobs. Waiting: jobs that could run in
+    the pool, even if they could also run elsewhere; 32+ means that more may wait than were counted. Weight: the pool's
+    weight in the placement policy smooth-weighted-round-robin.
     """
     if context.invoked_subcommand is None:
-        tools = tools_of(context)
-        with tools.api() as api:
+        cli = cli_context(context)
+        with cli.api() as api:
             answer = api.pools(history=history)
         if history and not json:
             typer.echo(history_table(answer.get("history") or []))
         else:
-            _print(tools, answer, wide=wide, json=json)
+            _print(cli, answer, wide=wide, json=json)
 
 
 @app.command("set")
-def set_caps(  # noqa: PLR0913 -- one option for each thing that can be set of a pool
+def set_caps(  # noqa: PLR0913 -- one parameter per option
     context: typer.Context,
     caps: Caps,
     *,
     instance_type: Type = None,
-    kind: TheKind = None,
+    kind: KindOption = None,
     plan: Plan = None,
     price: Price = None,
     vcpus: VCpus = None,
     memory: Memory = None,
     accelerators: Accelerators = None,
-    accelerator: Maker = None,
+    accelerator: Manufacturer = None,
     accelerator_memory: AcceleratorMemory = None,
     count_foreign: CountForeign = None,
     json: Json = False,
 ) -> None:
-    """Set the caps of pools, and what else is given; pools that are not named stay as they are.
+    """Set the caps and other properties of pools; other pools stay as they are.
 
-    A cap can be changed while jobs run: jobs that hold more than a lowered cap run on. A pool that has another name
-    than its instance type is made with --type; several of one type differ in kind or name. What an instance has needs
-    to be said only of types that the queue does not know.
+    You can change a cap while jobs run: jobs above a lowered cap continue. To create a pool whose name is not its
+    instance type, pass --type; pools of one type differ in kind or name. Describe an instance only if the queue does
+    not know its type.
     """
-    wanted = _caps_of(caps)
-    given = {
+    caps_by_pool = _caps_of(caps)
+    properties = {
         "instanceType": instance_type,
         "kind": Kind.TRAINING_PLAN if plan is not None and kind is None else kind,
         "trainingPlanArn": plan,
@@ -114,12 +113,15 @@ def set_caps(  # noqa: PLR0913 -- one option for each thing that can be set of a
         "acceleratorMemoryGib": accelerator_memory,
         "countForeign": count_foreign,
     }
-    tools = tools_of(context)
-    with tools.api() as api:
-        answer = _changed(api, lambda now: _with(now, wanted, given))
-    _print(tools, answer, json=json)
-    changed = [pool for pool in answer["pools"] if pool["name"] in wanted and pool["instanceType"] not in SHIPPED]
-    warn(_unknown_type(pool) if _known(pool) else _unknown(pool) for pool in changed)
+    cli = cli_context(context)
+    with cli.api() as api:
+        answer = _update_pools(api, lambda now: _with_caps(now, caps_by_pool, properties))
+    _print(cli, answer, json=json)
+    changed = [pool for pool in answer["pools"] if pool["name"] in caps_by_pool and pool["instanceType"] not in SHIPPED]
+    print_warnings(
+        _unknown_type_warning(pool) if _has_known_attributes(pool) else _unknown_attributes_warning(pool)
+        for pool in changed
+    )
 
 
 @app.command("remove")
@@ -129,36 +131,41 @@ def remove(
     *,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Though jobs hold it, which run on, or can run nowhere else, which wait on."),
+        typer.Option(
+            "--force", help="Remove pools even if jobs hold them (they continue) or need them (they keep waiting)."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Remove pools; jobs that wait for them and can run elsewhere do.
+    """Remove pools; waiting jobs that can run elsewhere do.
 
-    A pool that jobs hold is drained first (`trainmaster pools drain`). One without which waiting jobs could never run
-    stays until those are cancelled, unless forced; and one that a share names, until the settings do not.
+    Drain a pool that jobs hold first (`trainmaster pools drain`). A pool without which waiting jobs could never run
+    stays until they are cancelled or you pass --force. A pool that a share names stays until the settings no longer
+    name it.
     """
-    with tools_of(context).api() as api:
-        done, code = changed_each(names, lambda name: api.remove_pool(name, force=force), None if json else _removed)
+    with cli_context(context).api() as api:
+        removals, code = apply_to_each(
+            names, lambda name: api.remove_pool(name, force=force), None if json else _removal_line
+        )
     if json:
-        typer.echo(as_json(done))
+        typer.echo(as_json(removals))
     raise typer.Exit(code)
 
 
-def _removed(name: str, done: RemovalView) -> str:
-    least = "at least " if done["more"] else ""
-    told = [
-        f"{len(done['running'])} jobs run on there" if done["running"] else "",
-        f"{least}{done['moved']} waiting jobs can run elsewhere" if done["moved"] else "",
-        f"{least}{done['stranded']} waiting jobs can run nowhere now" if done["stranded"] else "",
+def _removal_line(name: str, removal: RemovalView) -> str:
+    at_least = "at least " if removal["more"] else ""
+    parts = [
+        f"{len(removal['running'])} running jobs continue there" if removal["running"] else "",
+        f"{at_least}{removal['moved']} waiting jobs can run elsewhere" if removal["moved"] else "",
+        f"{at_least}{removal['stranded']} waiting jobs can no longer run anywhere" if removal["stranded"] else "",
     ]
-    concerned = "; ".join(filter(None, told))
-    return f"{name}: Removed." + (f" {concerned[0].upper()}{concerned[1:]}." if concerned else "")
+    details = "; ".join(filter(None, parts))
+    return f"{name}: Removed." + (f" {details[0].upper()}{details[1:]}." if details else "")
 
 
-def _changed(api: ApiClient, change: Callable[[Settings], Settings]) -> PoolsView:
-    """The API replaces all pools at once: what was read is changed, and again where somebody else was faster."""
-    for _ in range(_TRIES - 1):
+def _update_pools(api: ApiClient, change: Callable[[PoolSettings], PoolSettings]) -> PoolsView:
+    """Read, change and replace all pools; retry if they changed in between."""
+    for _ in range(_MAX_ATTEMPTS - 1):
         try:
             return _change_once(api, change)
         except Conflict as error:
@@ -167,49 +174,49 @@ def _changed(api: ApiClient, change: Callable[[Settings], Settings]) -> PoolsVie
     return _change_once(api, change)
 
 
-def _change_once(api: ApiClient, change: Callable[[Settings], Settings]) -> PoolsView:
+def _change_once(api: ApiClient, change: Callable[[PoolSettings], PoolSettings]) -> PoolsView:
     now = api.pools()
-    settings: Settings = {pool["name"]: pool["setting"] for pool in now["pools"] if pool["kind"] != Kind.ENDPOINT}
+    settings: PoolSettings = {pool["name"]: pool["setting"] for pool in now["pools"] if pool["kind"] != Kind.ENDPOINT}
     return api.set_pools(change(settings).values(), now["version"])
 
 
-def _with(now: Settings, wanted: Mapping[str, int], given: Mapping[str, Any]) -> Settings:
-    """The settings with these caps, and what else is given for each of these pools."""
-    for name in wanted:
-        _check_type(name, given["instanceType"], now)
-    return now | {name: _setting(name, cap, given, now.get(name)) for name, cap in wanted.items()}
+def _with_caps(now: PoolSettings, caps_by_pool: Mapping[str, int], properties: Mapping[str, Any]) -> PoolSettings:
+    """Return the settings with these caps and properties for the named pools."""
+    for name in caps_by_pool:
+        _check_type(name, properties["instanceType"], now)
+    return now | {name: _setting(name, cap, properties, now.get(name)) for name, cap in caps_by_pool.items()}
 
 
-def _setting(name: str, cap: int, given: Mapping[str, Any], now: PoolSetting | None) -> PoolSetting:
-    changes = {key: value for key, value in given.items() if value is not None}
+def _setting(name: str, cap: int, properties: Mapping[str, Any], now: PoolSetting | None) -> PoolSetting:
+    changes = {key: value for key, value in properties.items() if value is not None}
     setting: dict[str, Any] = {**(now or {"instanceType": name}), "cap": cap, **changes}
     if setting["instanceType"] != name:
         setting["name"] = name
     return cast("PoolSetting", setting)
 
 
-def _check_type(name: str, instance_type: str | None, now: Settings) -> None:
-    """A new pool has the name of its type, or is given one."""
+def _check_type(name: str, instance_type: str | None, now: PoolSettings) -> None:
+    """Raise BadParameter for a new pool whose name is not an instance type, unless a type is given."""
     if instance_type is None and name not in now and not name.startswith("ml."):
-        wrong = f"there is no pool {name!r}; to make it, give its instance type with --type"
-        raise typer.BadParameter(wrong, param_hint="'POOL=CAP'")
+        message = f"there is no pool {name!r}; to create it, set its instance type with --type"
+        raise typer.BadParameter(message, param_hint="'POOL=CAP'")
 
 
-def _known(pool: PoolView) -> bool:
+def _has_known_attributes(pool: PoolView) -> bool:
     return bool(pool["vcpus"] or pool["memoryGib"] or pool["accelerators"])
 
 
-def _unknown(pool: PoolView) -> str:
+def _unknown_attributes_warning(pool: PoolView) -> str:
     return (
-        f"{pool['name']}: nobody knows what an {pool['instanceType']} has, so no job that asks for resources runs "
-        "there. Is that the type you meant? If so, say it with --vcpus, --memory-gib and --accelerators."
+        f"{pool['name']}: the resources of {pool['instanceType']} are unknown, so no job that requests resources can "
+        "run there. Check the type, or set --vcpus, --memory-gib and --accelerators."
     )
 
 
-def _unknown_type(pool: PoolView) -> str:
+def _unknown_type_warning(pool: PoolView) -> str:
     return (
-        f"{pool['name']}: this version knows no {pool['instanceType']}. "
-        "Where SageMaker knows none either, jobs that are started there fail."
+        f"{pool['name']}: this version does not know {pool['instanceType']}. "
+        "If SageMaker does not know it either, jobs fail to start there."
     )
 
 
@@ -217,7 +224,7 @@ def _caps_of(texts: Sequence[str]) -> dict[str, int]:
     caps: dict[str, int] = {}
     for name, cap in map(_cap_of, texts):
         if name in caps:
-            raise typer.BadParameter(f"{name!r} is given twice", param_hint="'POOL=CAP'")
+            raise typer.BadParameter(f"{name!r} is specified twice", param_hint="'POOL=CAP'")
         caps[name] = cap
     return caps
 
@@ -229,6 +236,6 @@ def _cap_of(text: str) -> tuple[str, int]:
     return name, int(cap)
 
 
-def _print(tools: Tools, answer: PoolsView, *, wide: bool = False, json: bool) -> None:
-    width = min(WIDTH, terminal_width()) if tools.is_terminal(sys.stdout) else WIDTH
+def _print(cli: CliContext, answer: PoolsView, *, wide: bool = False, json: bool) -> None:
+    width = min(WIDTH, terminal_width()) if cli.is_terminal(sys.stdout) else WIDTH
     typer.echo(as_json(answer) if json else pools_table(answer["pools"], wide=wide, width=width))

@@ -1,21 +1,21 @@
-"""What the queue has done to the pools that it made, as a table. It must not ask the API."""
+"""The history of managed pools, as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trainmaster.cli.output.times import stamp
+from trainmaster.cli.output.times import timestamp
 
 if TYPE_CHECKING:
     from trainmaster.client.views.pools import PoolDeedView, PoolEventView
 
-NOTHING = "The queue has made, changed and removed no pool yet."
-_DEEDS = {"shrink": "made smaller", "retire": "removed"}
+NOTHING = "The queue has not created, changed or removed any pools yet."
+_CHANGES = {"shrink": "shrunk", "retire": "removed"}
 
 
 def history_table(events: Sequence[PoolEventView]) -> str:
-    """One line for each change, in the order given."""
+    """Return a table with a line per change, in the given order."""
     if not events:
         return NOTHING
     from tabulate import tabulate
@@ -23,11 +23,11 @@ def history_table(events: Sequence[PoolEventView]) -> str:
     headings = ["When", "Change", "Pool", "Instances", "$/h", "For", "Why"]
     rows = [
         [
-            stamp(event["at"]),
-            deed(event),
+            timestamp(event["at"]),
+            describe_change(event),
             event["pool"],
             f"{event['before']} -> {event['after']}",
-            dollars(event["dollarsPerHour"]),
+            format_dollars(event["dollarsPerHour"]),
             _jobs(event),
             event["why"],
         ]
@@ -36,17 +36,17 @@ def history_table(events: Sequence[PoolEventView]) -> str:
     return tabulate(rows, headings, tablefmt="simple", disable_numparse=True)
 
 
-def deed(event: PoolDeedView) -> str:
-    """What was done, in words."""
-    made = "made larger" if event["before"] else "made"
-    return _DEEDS.get(event["change"], made)
+def describe_change(event: PoolDeedView) -> str:
+    """Return the change in words."""
+    default = "expanded" if event["before"] else "created"
+    return _CHANGES.get(event["change"], default)
 
 
-def dollars(more: float | None) -> str:
-    """Dollars an hour more or less, with the sign."""
+def format_dollars(more: float | None) -> str:
+    """Format a difference in dollars per hour, with its sign."""
     return "?" if more is None else f"{more:+,.2f}"
 
 
 def _jobs(event: PoolDeedView) -> str:
-    left = event["jobCount"] - len(event["jobs"])
-    return ", ".join(event["jobs"]) + (f" and {left} more" if left > 0 else "")
+    more_jobs = event["jobCount"] - len(event["jobs"])
+    return ", ".join(event["jobs"]) + (f" and {more_jobs} more" if more_jobs > 0 else "")

@@ -1,6 +1,6 @@
-"""The table of pools: what people look at first in 100 columns, and everything where they ask for it.
+"""The table of pools: the main columns within 100 characters, or all columns.
 
-It must not ask the API. The table is tabulate's; it is laid out here, since tabulate widens columns for its headings.
+The column widths are computed here, since tabulate widens columns for their headings.
 """
 
 from __future__ import annotations
@@ -9,58 +9,61 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trainmaster.cli.output.times import stamp
+from trainmaster.cli.output.times import timestamp
 
 if TYPE_CHECKING:
     from trainmaster.client.views.pools import PoolView
 
 
 WIDTH: Final = 100
-"""Lines are no longer, also on wider terminals, unless names are, or everything is wanted."""
+"""Maximum width, also on wider terminals, unless names are longer or `wide` is set."""
 _GAP: Final = 2
-_SPARED: Final = ("Foreign", "Warm", "Held", "Weight")
+_OPTIONAL_HEADINGS: Final = ("Foreign", "Warm", "Held", "Weight")
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One column: what it shows of a pool, whether as a figure, and whether it is left out where it says nothing."""
+    """A column: its value for a pool, whether it is a number, and for which pools it is blank."""
 
     heading: str
-    shows: Callable[[PoolView], object]
-    figure: bool = True
-    plain: Callable[[PoolView], bool] | None = None
+    value: Callable[[PoolView], object]
+    is_number: bool = True
+    is_blank: Callable[[PoolView], bool] | None = None
 
 
 def pools_table(pools: Sequence[PoolView], *, wide: bool = False, width: int = WIDTH) -> str:
-    """How each pool stands, in instances; unless `wide`, without what says least where lines would exceed `width`."""
+    """Return the table in instances; unless `wide`, lines keep to `width` by dropping optional columns."""
     from tabulate import tabulate
 
-    columns = _telling(_WIDE, pools) if wide else _in_width(_telling(_NEAR, pools), pools, width)
+    columns = (
+        _informative(_WIDE_COLUMNS, pools) if wide else _fit_width(_informative(_DEFAULT_COLUMNS, pools), pools, width)
+    )
     cells = _cells(columns, pools)
-    lines = [cells[0], ["-" * each for each in _widths(cells)], *cells[1:]]
-    align = ["right" if column.figure else "left" for column in columns]
+    lines = [cells[0], ["-" * length for length in _widths(cells)], *cells[1:]]
+    align = ["right" if column.is_number else "left" for column in columns]
     return tabulate(lines, tablefmt="plain", disable_numparse=True, colalign=align)
 
 
-def _telling(columns: Sequence[_Column], pools: Sequence[PoolView]) -> list[_Column]:
-    return [each for each in columns if each.plain is None or not all(map(each.plain, pools))]
+def _informative(columns: Sequence[_Column], pools: Sequence[PoolView]) -> list[_Column]:
+    return [column for column in columns if column.is_blank is None or not all(map(column.is_blank, pools))]
 
 
-def _in_width(columns: list[_Column], pools: Sequence[PoolView], width: int) -> list[_Column]:
-    """Fewer columns where lines would be too long: those of nothing but zeros first."""
-    drop_redundant = sorted(
-        (each for each in columns if each.heading in _SPARED), key=lambda each: _SPARED.index(each.heading)
+def _fit_width(columns: list[_Column], pools: Sequence[PoolView], width: int) -> list[_Column]:
+    """Drop optional columns while lines are too long, those with only zeros first."""
+    optional = sorted(
+        (column for column in columns if column.heading in _OPTIONAL_HEADINGS),
+        key=lambda column: _OPTIONAL_HEADINGS.index(column.heading),
     )
-    for column in sorted(drop_redundant, key=lambda each: any(each.shows(pool) != 0 for pool in pools)):
+    for dropped in sorted(optional, key=lambda column: any(column.value(pool) != 0 for pool in pools)):
         if sum(_widths(_cells(columns, pools))) + _GAP * (len(columns) - 1) > width:
-            columns = [each for each in columns if each is not column]
+            columns = [column for column in columns if column is not dropped]
     return columns
 
 
 def _cells(columns: Sequence[_Column], pools: Sequence[PoolView]) -> list[list[str]]:
-    """Headings, then a row for each pool."""
+    """Return the headings, then a row per pool."""
     headings = [column.heading for column in columns]
-    return [headings, *([str(column.shows(pool)) for column in columns] for pool in pools)]
+    return [headings, *([str(column.value(pool)) for column in columns] for pool in pools)]
 
 
 def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
@@ -68,40 +71,40 @@ def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _type(pool: PoolView) -> str:
-    """The type, with the kind where it is not on demand."""
+    """Return the instance type, with the kind unless it is on-demand."""
     kind = {"on-demand": "", "training-plan": " plan"}.get(pool["kind"], f" {pool['kind']}")
     return (pool["instanceType"] + kind).strip()
 
 
 def _kind(pool: PoolView) -> str:
-    """The kind, and of a training plan from when or until when it can be used."""
+    """Return the kind; for a training plan, with its status and its start or end."""
     if pool["kind"] != "training-plan":
         return pool["kind"]
     status = (pool["planStatus"] or "unknown").lower()
     edge = {"active": ("until", pool["endsAt"]), "scheduled": ("from", pool["startsAt"])}.get(status, ("", None))
-    return f"training plan, {status}" + (f" {edge[0]} {stamp(edge[1])}" if edge[1] else "")
+    return f"training plan, {status}" + (f" {edge[0]} {timestamp(edge[1])}" if edge[1] else "")
 
 
 def _state(pool: PoolView) -> str:
-    """How it stands; of a training plan how that stands, unless the pool is being drained."""
+    """Return the pool's state; for a training plan its status, unless the pool is draining."""
     if pool["state"] != "in use":
         return pool["state"]
     if pool["kind"] == "training-plan":
         return (pool["planStatus"] or "unknown").lower()
-    return "made" if pool["madeFor"] else pool["state"]
+    return "managed" if pool["madeFor"] else pool["state"]
 
 
 def _waiting(pool: PoolView) -> str:
     return f"{pool['waiting']}{'+' if pool['waitingMore'] else ''}"
 
 
-def _beyond(pool: PoolView) -> int:
+def _beyond_minimum(pool: PoolView) -> int:
     return pool.get("beyondLeast", 0)
 
 
 def _accelerators(pool: PoolView) -> str:
-    maker = f" x {pool['accelerator']}" if pool["accelerator"] else ""
-    return f"{pool['accelerators']}{maker}" if pool["accelerators"] else ""
+    manufacturer = f" x {pool['accelerator']}" if pool["accelerator"] else ""
+    return f"{pool['accelerators']}{manufacturer}" if pool["accelerators"] else ""
 
 
 def _gib(size: float) -> str:
@@ -113,11 +116,11 @@ def _price(pool: PoolView) -> str:
     return f"{price:.2f}" if price else ""
 
 
-_NAME: Final = _Column("Pool", lambda pool: pool["name"], figure=False)
-_FIGURES: Final = (
+_NAME_COLUMN: Final = _Column("Pool", lambda pool: pool["name"], is_number=False)
+_COUNT_COLUMNS: Final = (
     _Column("Cap", lambda pool: pool["cap"]),
     _Column("Used", lambda pool: pool["used"]),
-    _Column("Beyond Least", _beyond, plain=lambda pool: not _beyond(pool)),
+    _Column("Above Min", _beyond_minimum, is_blank=lambda pool: not _beyond_minimum(pool)),
     _Column("Held", lambda pool: pool["held"]),
     _Column("Foreign", lambda pool: pool["foreign"]),
     _Column("Warm", lambda pool: pool["warm"]),
@@ -125,18 +128,18 @@ _FIGURES: Final = (
     _Column("Waiting", _waiting),
     _Column("Weight", lambda pool: f"{pool['weight']:.2f}"),
 )
-_NEAR: Final = (
-    _NAME,
-    _Column("Type", _type, figure=False, plain=lambda pool: _type(pool) == pool["name"]),
-    _Column("State", _state, figure=False, plain=lambda pool: _state(pool) == "in use"),
-    *_FIGURES,
+_DEFAULT_COLUMNS: Final = (
+    _NAME_COLUMN,
+    _Column("Type", _type, is_number=False, is_blank=lambda pool: _type(pool) == pool["name"]),
+    _Column("State", _state, is_number=False, is_blank=lambda pool: _state(pool) == "in use"),
+    *_COUNT_COLUMNS,
 )
-_WIDE: Final = (
-    _NAME,
-    _Column("Type", lambda pool: pool["instanceType"], figure=False),
-    _Column("Kind", _kind, figure=False),
-    _Column("State", lambda pool: pool["state"], figure=False),
-    *_FIGURES,
+_WIDE_COLUMNS: Final = (
+    _NAME_COLUMN,
+    _Column("Type", lambda pool: pool["instanceType"], is_number=False),
+    _Column("Kind", _kind, is_number=False),
+    _Column("State", lambda pool: pool["state"], is_number=False),
+    *_COUNT_COLUMNS,
     _Column("Stopping", lambda pool: pool["stopping"]),
     _Column("Wanted", lambda pool: pool["waitingUnits"]),
     _Column("vCPUs", lambda pool: pool["vcpus"] or ""),
@@ -144,6 +147,8 @@ _WIDE: Final = (
     _Column("Accelerators", _accelerators),
     _Column("Their GiB", lambda pool: _gib(pool["acceleratorMemoryGib"])),
     _Column("$/h", _price),
-    _Column("Counts Foreign", lambda pool: "yes" if pool["countForeign"] else "no", figure=False),
-    _Column("Made For", lambda pool: pool["madeFor"] or "", figure=False, plain=lambda pool: not pool["madeFor"]),
+    _Column("Counts Foreign", lambda pool: "yes" if pool["countForeign"] else "no", is_number=False),
+    _Column(
+        "Created For", lambda pool: pool["madeFor"] or "", is_number=False, is_blank=lambda pool: not pool["madeFor"]
+    ),
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from trainmaster.cli.output.times import told
+from trainmaster.cli.output.times import format_moment
 from trainmaster.client.api.errors import Refused
 from trainmaster.client.views.wording import regions_of
 from trainmaster.domain.requests.tag_names import OPTION_PREFIX
@@ -70,7 +70,7 @@ def end_sentence(job: JobView, now: datetime) -> str:
     """When a running image job is expected to be done; empty of any other."""
     image = job.get("image")
     end = None if image is None else image.get("expectedEnd")
-    return f"It is expected to be done at {told(end, now)}." if end else ""
+    return f"It is expected to be done at {format_moment(end, now)}." if end else ""
 
 
 def image_facts(job: JobDetail, now: datetime) -> list[tuple[str, str]]:
@@ -83,7 +83,7 @@ def image_facts(job: JobDetail, now: datetime) -> list[tuple[str, str]]:
         ("Endpoint", image["endpoint"] + variant),
         ("Regions", f"{regions_of(job)}, {image['tiles']} tiles in all"),
         ("Load", f"{image['load']} requests at once, {image['loadLeft']} of them left"),
-        ("Expected End", told(end, now) if (end := image.get("expectedEnd")) else ""),
+        ("Expected End", format_moment(end, now) if (end := image.get("expectedEnd")) else ""),
         *_kept_nowhere(job["jobDetails"]),
     ]
 
