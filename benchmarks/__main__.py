@@ -21,12 +21,15 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import baseline, bundle, cold_start, depth, growth, kueue, kueue_load, life, machine, planning
-from benchmarks.keeping import FIGURES, ask_for_keeping, keep, kept, shown
-from benchmarks.meaning import meaning
-from benchmarks.sheets import sheets
-from benchmarks.showing import KUEUE_MARKS, MARKS, written
-from benchmarks.watching import Watch
+from benchmarks.common import machine
+from benchmarks.common.pages import KUEUE_MARKS, MARKS, write_pages
+from benchmarks.common.progress import Watch
+from benchmarks.common.results import FIGURES, add_output_options, load_results, print_tables, save_results
+from benchmarks.kueue import run, workload
+from benchmarks.queue import article_cost, depth, growth, life, planning
+from benchmarks.queue.summary import summary
+from benchmarks.queue.tables import make_tables
+from benchmarks.startup import bundle, cold_start
 
 USUAL = ("planner", "depth", "growth", "life", "idle", "baseline", "start")
 SECTIONS = (*USUAL, "kueue")
@@ -40,9 +43,9 @@ def main(arguments: list[str]) -> int:
     options = _options(arguments)
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     if options.again is not None:
-        found = kept(options.again)
-        for figures, told in _apart(found):
-            written(found["machine"], sheets(figures), options.again, **told)
+        found = load_results(options.again)
+        for figures, page in _pages(found):
+            write_pages(found["machine"], make_tables(figures), options.again, **page)
         return 0
     logging.disable(logging.CRITICAL)
     with Watch(console) as watch:
@@ -50,18 +53,18 @@ def main(arguments: list[str]) -> int:
         for section in options.only:
             watch.begin(section)
             found[section] = _RUN[section](options, watch)
-    shown(found, sheets(found), options, console)
+    print_tables(found, make_tables(found), options, console)
     if options.save:
-        for figures, told in _apart(found):
-            keep(figures, sheets(figures), console, **told)
+        for figures, page in _pages(found):
+            save_results(figures, make_tables(figures), console, **page)
     return 0
 
 
-def _apart(found: Figures) -> Iterator[tuple[Figures, dict[str, Any]]]:
+def _pages(found: Figures) -> Iterator[tuple[Figures, dict[str, Any]]]:
     """What has a page of its own, with how it is called: Kueue's load is not kept with the rest."""
     rest = {section: figures for section, figures in found.items() if section != "kueue"}
     if set(rest) & set(USUAL):
-        yield rest, {"name": FIGURES, "marks": MARKS, "meaning": meaning(rest)}
+        yield rest, {"name": FIGURES, "marks": MARKS, "summary": summary(rest)}
     if "kueue" in found:
         yield {name: found[name] for name in ("machine", "kueue")}, {"name": "kueue", "marks": KUEUE_MARKS}
 
@@ -89,8 +92,8 @@ def _idle(_: argparse.Namespace, watch: Watch) -> Any:
 def _baseline(options: argparse.Namespace, watch: Watch) -> Any:
     watch.say("lives")
     return {
-        "passes": [baseline.measure(size) for size in watch.over(options.sizes)],
-        "lives": [baseline.life(1, 2), baseline.life(options.burst, 8)],
+        "passes": [article_cost.measure(size) for size in watch.over(options.sizes)],
+        "lives": [article_cost.life(1, 2), article_cost.life(options.burst, 8)],
     }
 
 
@@ -101,7 +104,7 @@ def _start(options: argparse.Namespace, watch: Watch) -> Any:
 
 
 def _kueue(options: argparse.Namespace, watch: Watch) -> Any:
-    return kueue.measure(options.kueue_jobs, options.kueue_served or options.kueue_jobs, watch.say)
+    return run.measure(options.kueue_jobs, options.kueue_served or options.kueue_jobs, watch.say)
 
 
 _RUN: dict[str, Callable[[argparse.Namespace, Watch], Any]] = {
@@ -122,9 +125,9 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", type=_sections, default=list(USUAL), help=f"some of {','.join(SECTIONS)}")
     parser.add_argument("--burst", type=int, default=100, help="jobs of a burst")
     parser.add_argument("--times", type=int, default=11, help="repetitions behind a median")
-    parser.add_argument("--kueue-jobs", type=int, default=kueue_load.JOBS, help="jobs of Kueue's baseline")
+    parser.add_argument("--kueue-jobs", type=int, default=workload.JOBS, help="jobs of Kueue's baseline")
     parser.add_argument("--kueue-served", type=int, help="of those, how many with the engine; all without it")
-    ask_for_keeping(parser)
+    add_output_options(parser)
     return parser.parse_args(arguments)
 
 

@@ -11,7 +11,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from benchmarks.meaning import APART, meaning
+from benchmarks.common.results import saved_text
+from benchmarks.queue.summary import OPTIONAL_SECTIONS, summary
 
 from trainmaster.bootstrap.settings import _READERS, PREFIX
 from trainmaster.domain.jobs.job import TRANSITIONS, JobState
@@ -25,7 +26,7 @@ README = ROOT / "benchmarks" / "README.md"
 MEASURED = {
     "figures": "benchmarks.__main__",
     "kueue": "benchmarks.__main__",
-    "replay": "benchmarks.replay",
+    "replay": "benchmarks.replay.__main__",
     "elastic": "benchmarks.elastic.__main__",
     "rendezvous": "benchmarks.rendezvous.__main__",
     "images": "benchmarks.images.__main__",
@@ -169,8 +170,19 @@ def test_the_benchmarks_pages_are_what_again_makes_of_the_kept_figures(tmp_path,
 
 
 def test_every_kept_file_of_figures_is_shown():
-    """What is measured anew takes the place of the older."""
     assert {figures_of(name) for name in MEASURED} == set((ROOT / "benchmarks" / "results").glob("*.json"))
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_kept_figures_hold_what_pages_show_and_no_raw_series(name):
+    file = figures_of(name)
+    assert file.read_text() == saved_text(json.loads(file.read_text()))
+
+
+def test_every_kept_picture_is_shown():
+    results = ROOT / "benchmarks" / "results"
+    shown = {ROOT / "benchmarks" / link for link in LINK.findall(README.read_text())}
+    assert {path for path in results.rglob("*") if path.suffix not in (".json", ".md") and path.is_file()} <= shown
 
 
 def test_again_refuses_figures_that_no_page_could_link_to(tmp_path):
@@ -182,7 +194,7 @@ def test_again_refuses_figures_that_no_page_could_link_to(tmp_path):
 
 def test_what_figures_come_to_is_said_of_each_section_that_was_kept():
     kept = json.loads(figures_of("figures").read_text())
-    said = meaning(kept)
+    said = summary(kept)
     assert any(sentence.startswith("**Missed: the same with many running jobs.**") for sentence in said)
     kept["start"] = {
         "bundle": {"here": {"zipped_mb": 4.0}},
@@ -192,15 +204,15 @@ def test_what_figures_come_to_is_said_of_each_section_that_was_kept():
         ],
     }
     kept["depth"][-1]["turn"]["read_units"] = 10.0
-    said = "\n".join(meaning(kept))
+    said = "\n".join(summary(kept))
     assert "**Met: the same with many running jobs.**" in said
     assert (
         "**Met: 200 ms to import the API handler.** It takes 200 ms of CPU time, 40% of what it takes without" in said
     )
     assert "**Met: 20 MB for the zipped bundle.** The heaviest takes 20% of that." in said
     assert "start-up" not in said
-    assert meaning({}) == [
-        f"These figures do not include: {'; '.join(APART.values())}. `make bench` measures them too."
+    assert summary({}) == [
+        f"These figures do not include: {'; '.join(OPTIONAL_SECTIONS.values())}. `make bench` measures them too."
     ]
 
 

@@ -19,14 +19,14 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import machine
+from benchmarks.common import machine
+from benchmarks.common.pages import ELASTIC_MARKS
+from benchmarks.common.progress import Watch
+from benchmarks.common.results import RESULTS, add_output_options, report, rewrite_pages
 from benchmarks.elastic.pictures import draw
-from benchmarks.elastic.playing import ORDERS, PAPERS, POLICIES, TRACES, Task, measured, trace
-from benchmarks.elastic.sheets import sheets
+from benchmarks.elastic.runs import ORDERS, PAPERS, POLICIES, TRACES, Task, measured, trace
+from benchmarks.elastic.tables import make_tables
 from benchmarks.elastic.workload import CURVES
-from benchmarks.keeping import RESULTS, ask_for_keeping, shown_and_kept, written_again
-from benchmarks.showing import ELASTIC_MARKS
-from benchmarks.watching import Watch
 from trainmaster.domain.elastic.sizes import Hook
 
 NAMED = ("ee9e8c", "cluster02", "7f04ca")
@@ -70,7 +70,7 @@ def _place(one: dict[str, Any]) -> tuple[str, int, str, float]:
 def main(arguments: list[str]) -> int:
     """Play everything that is asked for; 0 when all of it ran."""
     options = _options(arguments)
-    if written_again(options, sheets, name="elastic", marks=ELASTIC_MARKS):
+    if rewrite_pages(options, make_tables, name="elastic", marks=ELASTIC_MARKS):
         return 0
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     terms = {name: getattr(options, name) for name in ("cap", "restart_cost", "seed", "limit", "hook")}
@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
             "runs": run_all(options, watch),
         }
     pictures = lambda: draw(found["runs"], options.cap, RESULTS / "elastic")  # noqa: E731 -- one line
-    shown_and_kept(found, sheets(found), options, console, name="elastic", marks=ELASTIC_MARKS, draw=pictures)
+    report(found, make_tables(found), options, console, name="elastic", marks=ELASTIC_MARKS, draw=pictures)
     return 0
 
 
@@ -100,7 +100,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     hooks = (Hook.RESTART.value, Hook.MEMBERS.value)
     parser.add_argument("--hook", choices=hooks, default=hooks[0], help="how the queue resizes jobs")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
-    ask_for_keeping(parser)
+    add_output_options(parser)
     options = parser.parse_args(arguments)
     for name, default in (("policy", POLICIES), ("trace", NAMED), ("curve", tuple(CURVES)), ("cost", COSTS)):
         setattr(options, name, getattr(options, name) or list(default))

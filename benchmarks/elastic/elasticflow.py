@@ -24,9 +24,9 @@ import heapq
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
-from benchmarks.elastic.future import Future
+from benchmarks.elastic.capacity_timeline import Future
+from benchmarks.elastic.pool_simulation import Yard
 from benchmarks.elastic.workload import SizedJob
-from benchmarks.elastic.yard import Yard
 
 TIGHTEST, LOOSEST = 0.5, 1.5
 

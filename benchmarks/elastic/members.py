@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
-from benchmarks.elastic.course import Span
+from benchmarks.elastic.results import Span
 from trainmaster.domain.jobs.names import STAMP
 from trainmaster.local.simulator import SageMakerSimulator
 from trainmaster.local.virtual_time import seconds_at

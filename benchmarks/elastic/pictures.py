@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.elastic.playing import POLICIES
-from benchmarks.elastic.sheets import by_case
+from benchmarks.common.pictures import drawing, save
+from benchmarks.elastic.runs import POLICIES
+from benchmarks.elastic.tables import by_case
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,26 +26,15 @@ _COLOURS = dict(
     )
 )
 _ELASTIC, _RIGID, _WAITING = "#4c78a8", "#bab0ac", "#e45756"
-_DOTS = 110
 _HOUR, _DAY = 3600.0, 86_400.0
 
 
-def draw(runs: Sequence[Figures], cap: int, directory: Path) -> list[Path]:
-    """Draw what there are runs for; returns the files."""
-    import matplotlib as mpl
-
-    directory.mkdir(parents=True, exist_ok=True)
-    written = []
-    # Text stays text, and the same figures give the same file.
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "trainmaster", "font.size": 9}):
+def draw(runs: Sequence[Figures], cap: int, directory: Path, forms: Sequence[str] = ("png",)) -> list[Path]:
+    """Draw completion times, and the GPUs held on each trace; return the files."""
+    with drawing():
         figures = {"completion": completion(runs)}
         figures |= {f"gpus-{vc}": held(runs, vc, cap) for vc in dict.fromkeys(one["vc"] for one in runs)}
-        for name, figure in figures.items():
-            for form in ("svg", "png"):
-                path = directory / f"{name}.{form}"
-                figure.savefig(path, dpi=_DOTS, metadata={"Date": None} if form == "svg" else {"Software": None})
-                written.append(path)
-    return written
+        return save(figures, directory, forms)
 
 
 def completion(runs: Sequence[Figures]) -> Figure:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from benchmarks.elastic.yard import Yard
+from benchmarks.elastic.pool_simulation import Yard
 
 PERIOD_SECONDS = 60.0
 IDLE_SECONDS = 3600.0

@@ -17,12 +17,12 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import machine
+from benchmarks.common import machine
+from benchmarks.common.pages import IMAGES_MARKS
+from benchmarks.common.progress import Watch
+from benchmarks.common.results import add_output_options, report, rewrite_pages
 from benchmarks.images.measuring import RUNNING, measure
 from benchmarks.images.sheets import sheets
-from benchmarks.keeping import ask_for_keeping, shown_and_kept, written_again
-from benchmarks.showing import IMAGES_MARKS
-from benchmarks.watching import Watch
 
 SIZES = (100, 10_000, 100_000)
 ENDPOINTS = (1, 10, 100)
@@ -33,7 +33,7 @@ WIDTH = 180
 def main(arguments: list[str]) -> int:
     """Measure every size that is asked for; 0 when all of it ran."""
     options = _options(arguments)
-    if written_again(options, sheets, name="images", marks=IMAGES_MARKS):
+    if rewrite_pages(options, sheets, name="images", marks=IMAGES_MARKS):
         return 0
     logging.disable(logging.CRITICAL)
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
         for waiting, endpoints in watch.over(list(product(options.sizes, options.endpoints))):
             told = watch.about(f"{waiting:,} waiting, {endpoints} endpoints")
             found["sizes"].append(measure(waiting, endpoints, told, running=options.running))
-    shown_and_kept(found, sheets(found), options, console, name="images", marks=IMAGES_MARKS)
+    report(found, sheets(found), options, console, name="images", marks=IMAGES_MARKS)
     return 0
 
 
@@ -52,7 +52,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--sizes", type=_numbers, default=list(SIZES), help="requests that wait, as 100,10000")
     parser.add_argument("--endpoints", type=_numbers, default=list(ENDPOINTS), help="over so many, as 1,10")
     parser.add_argument("--running", type=int, default=RUNNING, help="images that all endpoints take together")
-    ask_for_keeping(parser)
+    add_output_options(parser)
     options = parser.parse_args(arguments)
     if any(options.running % each for each in options.endpoints) or min(options.sizes) < options.running:
         parser.error("--running must be a multiple of every number of endpoints, and at most the least size")

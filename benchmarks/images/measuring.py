@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from benchmarks.common.meter import Cost, total
+from benchmarks.common.timing import shown
 from benchmarks.images.stage import Queue, Stage, filled
-from benchmarks.meter import Cost, total
-from benchmarks.timing import shown
 
 RUNNING = 100
 """Images that all endpoints together take at once."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from benchmarks.common.table import ReportTable
 from benchmarks.images import scanning
-from benchmarks.sheets import Sheet
 from trainmaster.domain.capacity.read_limits import FIRST_OF_ENDPOINT, FIRST_OF_FULL
 
 Figures = dict[str, Any]
@@ -40,19 +40,19 @@ EXPECTED = {
 }
 
 
-def sheets(found: Figures) -> list[Sheet]:
+def sheets(found: Figures) -> list[ReportTable]:
     """All of them."""
     sizes = found["sizes"]
     place = ("waiting", "endpoints")
     return [
-        Sheet(
+        ReportTable(
             "Image jobs: goals",
             ("goal", "wanted", "measured", "met"),
             list(goals(sizes)),
             EXPECTED["goals"],
             headline=True,
         ),
-        Sheet(
+        ReportTable(
             "Image jobs: a pass while 100 run and no more can start",
             (
                 *place,
@@ -66,7 +66,7 @@ def sheets(found: Figures) -> list[Sheet]:
             list(_passes(sizes)),
             EXPECTED["pass"],
         ),
-        Sheet(
+        ReportTable(
             "Image jobs: starts with capacity for 100",
             (
                 *place,
@@ -80,7 +80,7 @@ def sheets(found: Figures) -> list[Sheet]:
             list(_starts(sizes)),
             EXPECTED["starts"],
         ),
-        Sheet(
+        ReportTable(
             "Image jobs: 100 jobs end and the next 100 start",
             (*place, "images a second", "passes", "an end and a start"),
             list(_turns(sizes)),

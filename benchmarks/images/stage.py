@@ -16,9 +16,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engine import engine
-from benchmarks.fill import imported
-from benchmarks.world import CALLER, EPOCH, TABLE, MeteredWorld, make_table
+from benchmarks.common.engine import engine
+from benchmarks.common.engine_import import imported
+from benchmarks.common.world import CALLER, EPOCH, TABLE, MeteredWorld, make_table
 from image_runs_world import Aside, Endpoints, Regions
 from trainmaster.adapters.dynamodb.requests import request_rows
 from trainmaster.adapters.dynamodb.rows import row_of

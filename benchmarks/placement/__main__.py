@@ -20,15 +20,15 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import machine
-from benchmarks.keeping import RESULTS, ask_for_keeping, shown_and_kept, written_again
+from benchmarks.common import machine
+from benchmarks.common.pages import PLACEMENT_MARKS
+from benchmarks.common.progress import Watch
+from benchmarks.common.results import RESULTS, add_output_options, report, rewrite_pages
 from benchmarks.placement import expansion
 from benchmarks.placement.experiments import EXPERIMENTS, NODES, POLICIES
-from benchmarks.placement.measuring import measure
 from benchmarks.placement.pictures import draw
-from benchmarks.placement.sheets import sheets
-from benchmarks.showing import PLACEMENT_MARKS
-from benchmarks.watching import Watch
+from benchmarks.placement.runs import measure
+from benchmarks.placement.tables import make_tables
 
 SEEDS = 30
 WIDTH = 200
@@ -38,7 +38,7 @@ WIDTH = 200
 def main(arguments: list[str]) -> int:
     """Play what is asked for; 0 when all of it ran."""
     options = _options(arguments)
-    if written_again(options, sheets, name="placement", marks=PLACEMENT_MARKS):
+    if rewrite_pages(options, make_tables, name="placement", marks=PLACEMENT_MARKS):
         return 0
     logging.disable(logging.CRITICAL)
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
             "cells": measure(options, watch),
         }
     pictures = lambda: draw(found["cells"], RESULTS / "placement")  # noqa: E731 -- one line
-    shown_and_kept(found, sheets(found), options, console, name="placement", marks=PLACEMENT_MARKS, draw=pictures)
+    report(found, make_tables(found), options, console, name="placement", marks=PLACEMENT_MARKS, draw=pictures)
     return 0
 
 
@@ -62,7 +62,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
     parser.add_argument("--resume", type=Path, help="keep each run in this file, and play none that it has")
-    ask_for_keeping(parser)
+    add_output_options(parser)
     options = parser.parse_args(arguments)
     options.policy = options.policy or list(POLICIES)
     return options

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.placement.clusters import Cluster
 from benchmarks.placement.loads import Load, Task
-from benchmarks.placement.running import Done, Run
+from benchmarks.placement.simulation import Done, Run
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resources import InstanceType, Resources
 from trainmaster.domain.capacity.units import Pool

@@ -11,7 +11,7 @@ from benchmarks.placement import loads
 from benchmarks.placement.clusters import Cluster, Setting, cluster, gang_cluster
 from benchmarks.placement.figures import of_run
 from benchmarks.placement.loads import Load
-from benchmarks.placement.running import Run
+from benchmarks.placement.simulation import Run
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, Placement, Policy, Share
 
 POLICIES = tuple(placement.value for placement in Placement)

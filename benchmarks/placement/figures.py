@@ -11,7 +11,7 @@ from math import exp, log, sqrt
 from statistics import fmean, pstdev, stdev
 
 from benchmarks.placement.clusters import Cluster
-from benchmarks.placement.running import Done
+from benchmarks.placement.simulation import Done
 
 HOUR = 3600.0
 _T_975 = (

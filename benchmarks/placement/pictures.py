@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common.pictures import drawing, save
 from benchmarks.placement.experiments import POLICIES
 from benchmarks.placement.summary import of
 
 Figures = dict[str, Any]
 _COLOURS = dict(zip(POLICIES, ("#79706e", "#eeca3b", "#b279a2", "#4c78a8", "#f58518", "#54a24b"), strict=True))
-_DOTS = 110
 _MAX_COLUMNS = 4
 _ARTICLE = {"figure 4": "throughput", "figure 5": "throughput", "figure 6": "makespan"}
 _LABELS = {
@@ -25,26 +25,10 @@ _LABELS = {
 }
 
 
-def draw(cells: Sequence[Figures], directory: Path) -> list[Path]:
-    """Draw what there are cells for; returns the files."""
-    import matplotlib as mpl
-    from matplotlib.patches import Patch
-
-    directory.mkdir(parents=True, exist_ok=True)
-    written = []
-    # Text stays text, and the same figures give the same file.
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "trainmaster", "font.size": 9}):
-        for name, panels in _panels(cells).items():
-            figure, places = _figure(len(panels))
-            for axes, (title, metric, lines) in zip(places, panels, strict=True):
-                _draw_panel(axes, title, metric, lines)
-            marks = [Patch(color=colour, label=policy) for policy, colour in _COLOURS.items()]
-            figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
-            for form in ("svg", "png"):
-                path = directory / f"{name}.{form}"
-                figure.savefig(path, dpi=_DOTS, metadata={"Date": None} if form == "svg" else {"Software": None})
-                written.append(path)
-    return written
+def draw(cells: Sequence[Figures], directory: Path, forms: Sequence[str] = ("png",)) -> list[Path]:
+    """Draw each experiment that the cells include; return the files."""
+    with drawing():
+        return save({name: _drawn(panels) for name, panels in _panels(cells).items()}, directory, forms)
 
 
 _Panel = tuple[str, str, list[Figures]]
@@ -73,6 +57,17 @@ def _add(found: dict[str, list[_Panel]], name: str, title: str, metric: str, cel
             lines.append(cell)
             return
     panels.append((title, metric, [cell]))
+
+
+def _drawn(panels: list[_Panel]) -> Any:
+    from matplotlib.patches import Patch
+
+    figure, places = _figure(len(panels))
+    for axes, (title, metric, lines) in zip(places, panels, strict=True):
+        _draw_panel(axes, title, metric, lines)
+    marks = [Patch(color=colour, label=policy) for policy, colour in _COLOURS.items()]
+    figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    return figure
 
 
 def _figure(panels: int) -> tuple[Any, list[Any]]:

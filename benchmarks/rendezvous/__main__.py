@@ -24,18 +24,18 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
-from benchmarks import machine
-from benchmarks.engine import engine
-from benchmarks.keeping import ask_for_keeping, shown_and_kept, written_again
+from benchmarks.common import machine
+from benchmarks.common.engine import engine
+from benchmarks.common.pages import RENDEZVOUS_MARKS
+from benchmarks.common.progress import Watch
+from benchmarks.common.results import add_output_options, report, rewrite_pages
+from benchmarks.common.world import TABLE, make_table
 from benchmarks.rendezvous.cases import CHAINS
+from benchmarks.rendezvous.experiment import Over, Stage
 from benchmarks.rendezvous.group import Group
-from benchmarks.rendezvous.sheets import sheets
-from benchmarks.rendezvous.stage import Over, Stage
+from benchmarks.rendezvous.proxy import Wire
 from benchmarks.rendezvous.systems import PYTHON, SYSTEMS, Place, System
-from benchmarks.rendezvous.wire import Wire
-from benchmarks.showing import RENDEZVOUS_MARKS
-from benchmarks.watching import Watch
-from benchmarks.world import TABLE, make_table
+from benchmarks.rendezvous.tables import make_tables
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
 from trainmaster.adapters.dynamodb.table import Table
@@ -113,7 +113,7 @@ def run_all(options: argparse.Namespace, watch: Watch) -> list[dict[str, Any]]:
 def main(arguments: list[str]) -> int:
     """Measure what is asked for; 0 when it ran."""
     options = _options(arguments)
-    if written_again(options, sheets, name="rendezvous", marks=RENDEZVOUS_MARKS):
+    if rewrite_pages(options, make_tables, name="rendezvous", marks=RENDEZVOUS_MARKS):
         return 0
     if not PYTHON.exists():
         raise SystemExit("torch is missing: run `make .venv-torch/.stamp`")
@@ -125,7 +125,7 @@ def main(arguments: list[str]) -> int:
             "options": terms,
             "runs": run_all(options, watch),
         }
-    shown_and_kept(found, sheets(found), options, console, name="rendezvous", marks=RENDEZVOUS_MARKS)
+    report(found, make_tables(found), options, console, name="rendezvous", marks=RENDEZVOUS_MARKS)
     return 0
 
 
@@ -141,7 +141,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=120.0, help="seconds after which a world will never come")
     parser.add_argument("--minutes", type=float, default=240.0, help="after these no further chain is begun")
     parser.add_argument("--logs", type=Path, help="keep what agents and workers say in this folder")
-    ask_for_keeping(parser)
+    add_output_options(parser)
     options = parser.parse_args(arguments)
     options.only, options.system = options.only.split(","), options.system or names
     if unknown := set(options.only) - set(CHAINS):

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from benchmarks.rendezvous.experiment import Stage
 from benchmarks.rendezvous.group import Agent
-from benchmarks.rendezvous.stage import Stage
 from benchmarks.rendezvous.systems import C10D, OURS, SYSTEMS, System
 
 OUTAGE = 60.0

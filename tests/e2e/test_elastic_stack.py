@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from deployed_stack import eventually
 
-from trainmaster.local.demo.elastic import ElasticStory
 from trainmaster.local.demo.elastic_requests import ELASTIC, STEPS, URGENT, Requests
+from trainmaster.local.demo.elastic_scenario import ElasticStory
 from trainmaster.local.demo.picture import draw
 from trainmaster.local.demo.queue import Queue
 from trainmaster.local.stack.address import plain_environment

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from benchmarks.elastic.pool_simulation import Terms, Yard
 from benchmarks.elastic.workload import SizedJob, linear
-from benchmarks.elastic.yard import Terms, Yard
 
 from trainmaster.local.replay.trace.trace import TraceJob
 

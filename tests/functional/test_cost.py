@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from benchmarks.depth import answers
-from benchmarks.engine import engine
-from benchmarks.growth import POOLS, Size, fill
-from benchmarks.life import Life, idle, lived
-from benchmarks.requests import request
-from benchmarks.world import MeteredWorld, make_table
+from benchmarks.common.engine import engine
+from benchmarks.common.requests import request
+from benchmarks.common.world import MeteredWorld, make_table
+from benchmarks.queue.depth import answers
+from benchmarks.queue.growth import POOLS, Size, fill
+from benchmarks.queue.life import Life, idle, lived
 
 from builders import G5, P5
 from trainmaster.adapters.sagemaker.request_model import problems

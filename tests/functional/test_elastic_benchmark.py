@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 from benchmarks.elastic.__main__ import _options, tasks
-from benchmarks.elastic.course import Course, Span, figures, timeline
 from benchmarks.elastic.pictures import draw
-from benchmarks.elastic.playing import ELASTICFLOW, ORDERS, OURS, POLICIES, POLLUX, play
-from benchmarks.elastic.sheets import sheets
+from benchmarks.elastic.pool_simulation import Terms, Yard
+from benchmarks.elastic.results import Course, Span, figures, timeline
+from benchmarks.elastic.runs import ELASTICFLOW, ORDERS, OURS, POLICIES, POLLUX, play
+from benchmarks.elastic.tables import make_tables
 from benchmarks.elastic.workload import amdahl, linear, workload
-from benchmarks.elastic.yard import Terms, Yard
 from sized_jobs import Told, a_job, rigid, spans, terms
 
 from trainmaster.domain.elastic.sizes import Hook
@@ -184,7 +184,7 @@ def test_figures_and_timeline_of_two_jobs():
 
 def test_ratios_are_to_the_same_order_and_to_both_papers():
     runs = [run("backfill", 300.0, None, None), run("backfill, elastic", 200.0)]
-    summary, every = sheets({"runs": [*runs, run(ELASTICFLOW, 150.0), run(POLLUX, 100.0)]})
+    summary, every = make_tables({"runs": [*runs, run(ELASTICFLOW, 150.0), run(POLLUX, 100.0)]})
     row = dict(zip(summary.columns, summary.rows[0], strict=True))
     assert row["vs. not elastic"] == f"{(200 + 100) / (300 + 100):.3f}"
     assert row["vs. elasticflow-style"] == f"{(200 + 100) / (150 + 100):.3f}"
@@ -195,7 +195,7 @@ def test_ratios_are_to_the_same_order_and_to_both_papers():
 def test_completion_times_and_held_gpus_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     runs = [run("backfill", 100.0, None, None), run(POLLUX, 90.0)]
-    files = draw(runs, 4, tmp_path)
+    files = draw(runs, 4, tmp_path, ("svg", "png"))
     assert {path.name for path in files} == {"completion.svg", "completion.png", "gpus-t.svg", "gpus-t.png"}
     text = (tmp_path / "gpus-t.svg").read_text()
     assert all(policy in text for policy in ("backfill", POLLUX))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from benchmarks.elastic.course import Span
+from benchmarks.elastic.capacity_timeline import Future
 from benchmarks.elastic.elasticflow import LOOSEST, TIGHTEST, ElasticFlow, deadlines
-from benchmarks.elastic.future import Future
 from benchmarks.elastic.pollux import STARVED, Pollux, Search
+from benchmarks.elastic.pool_simulation import Yard
+from benchmarks.elastic.results import Span
 from benchmarks.elastic.workload import amdahl
-from benchmarks.elastic.yard import Yard
 from sized_jobs import a_job, rigid, spans, terms
 
 PAPER_CURVE = {1: 1.0, 2: 1.5, 4: 2.0}

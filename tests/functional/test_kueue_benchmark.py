@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from benchmarks.kueue import Run
-from benchmarks.kueue_load import CLASSES, JOBS, NOMINAL, SHARES_OF_A_POOL, arrivals, policy, pools
-from benchmarks.kueue_sheets import COLUMNS, rows
+from benchmarks.kueue.run import Run
+from benchmarks.kueue.tables import COLUMNS, rows
+from benchmarks.kueue.workload import CLASSES, JOBS, NOMINAL, SHARES_OF_A_POOL, arrivals, policy, pools
 
 from trainmaster.local.memory.store import MemoryStore
 

@@ -13,10 +13,10 @@ from benchmarks.placement.clusters import SLOTS, Cluster, Machine, Setting, clus
 from benchmarks.placement.experiments import EXPERIMENTS, NODES, POLICIES, cells, played
 from benchmarks.placement.figures import gains, less, mean, of_run
 from benchmarks.placement.loads import GANGS, Load, Task
-from benchmarks.placement.measuring import measure
-from benchmarks.placement.running import Run
-from benchmarks.placement.sheets import sheets
+from benchmarks.placement.runs import measure
+from benchmarks.placement.simulation import Run
 from benchmarks.placement.summary import summed
+from benchmarks.placement.tables import make_tables
 
 from trainmaster.domain.policy.settings import Placement, Policy
 
@@ -171,7 +171,7 @@ def test_a_claim_holds_only_where_the_whole_interval_does_and_best_fit_is_held_a
         "round-robin": [run_of(101.0, 10.0), run_of(125.0, 10.0)],
         "best-fit": [run_of(111.0, 9.1), run_of(111.0, 9.1)],
     }
-    made = {sheet.title: sheet for sheet in sheets({"cells": [summed(cell, runs)]})}
+    made = {sheet.title: sheet for sheet in make_tables({"cells": [summed(cell, runs)]})}
     assert made["Throughput over random, %"].rows[0][-1] == "pick-kx, best-fit"
     gangs = made["best-fit compared with the best of the article's policies, for gangs"]
     beside = {row[3]: row[4:] for row in gangs.rows}

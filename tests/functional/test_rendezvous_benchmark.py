@@ -10,9 +10,9 @@ import pytest
 from benchmarks.rendezvous.__main__ import _options, turns
 from benchmarks.rendezvous.cases import CASES, CHAINS, DRAIN, HOST, KILL
 from benchmarks.rendezvous.pauses import at_once, longest_gap, pause, worlds
-from benchmarks.rendezvous.sheets import sheets
+from benchmarks.rendezvous.proxy import Operations, Wire
 from benchmarks.rendezvous.systems import C10D, C10D_EQUAL, C10D_OWN, OURS, Place, command, environ
-from benchmarks.rendezvous.wire import Operations, Wire
+from benchmarks.rendezvous.tables import make_tables
 
 # -- what workers say ------------------------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ def ended(case, system, outcome):
 
 
 def verdicts(*runs):
-    return {row[0]: row[-2:] for row in sheets({"runs": list(runs)})[0].rows}
+    return {row[0]: row[-2:] for row in make_tables({"runs": list(runs)})[0].rows}
 
 
 def test_the_worst_case_decides_and_the_better_store_is_compared():
@@ -162,7 +162,7 @@ def test_whoever_died_once_has_no_median():
     found = verdicts(*host)
     assert found["alive after the store's host is lost"] == ("trainmaster: went on; c10d: died, went on", "yes")
     assert "no slower than c10d anywhere, default settings of each" not in found
-    row = dict(zip(sheets({"runs": host})[1].columns, sheets({"runs": host})[1].rows[0], strict=True))
+    row = dict(zip(make_tables({"runs": host})[1].columns, make_tables({"runs": host})[1].rows[0], strict=True))
     assert (row["c10d"], row["c10d at default settings"]) == ("5.0 (3.0); died", "")
 
 

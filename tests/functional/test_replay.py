@@ -19,10 +19,10 @@ from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.records import Records
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.replay.__main__ import main
-from trainmaster.local.replay.policies.baselines import play_baseline
 from trainmaster.local.replay.queue import Replay, ReplayFailed, Terms
+from trainmaster.local.replay.reference_policies import play_baseline
 from trainmaster.local.replay.report.results import moments
-from trainmaster.local.replay.running import POLICIES
+from trainmaster.local.replay.runs import POLICIES
 from trainmaster.local.replay.trace.requests import index_of
 from trainmaster.local.replay.trace.trace import TraceJob, read_trace
 

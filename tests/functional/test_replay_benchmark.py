@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from benchmarks import eta
-from benchmarks.replay import CAP, Task, _options, measured, tasks
-from benchmarks.replay_sheets import JUDGES, sheets
+from benchmarks.replay import estimates
+from benchmarks.replay.__main__ import _options, tasks
+from benchmarks.replay.runs import CAP, Task, measured
+from benchmarks.replay.tables import JUDGES, make_tables
 
-from trainmaster.local.replay.running import POLICIES
+from trainmaster.local.replay.runs import POLICIES
 
 
 def figures(vc, policy, **changed):
@@ -48,7 +49,7 @@ def goals(made):
 
 
 def test_what_just_meets_the_goals_meets_them():
-    met = goals(sheets(found([figures(None, "backfill", jobs=15_000, wall_s=60.0)])))
+    met = goals(make_tables(found([figures(None, "backfill", jobs=15_000, wall_s=60.0)])))
     assert set(met.values()) == {"yes"}
     assert len(met) == 2 * 3 + 1 + 2 * 2 + 1
 
@@ -63,18 +64,18 @@ def test_what_just_meets_the_goals_meets_them():
     ],
 )
 def test_what_misses_one_by_a_hair_misses_it(changed, goal):
-    assert goals(sheets(found(**changed)))[goal] == "NO"
+    assert goals(make_tables(found(**changed)))[goal] == "NO"
 
 
 def test_a_minute_is_a_minute():
-    slow = sheets(found([figures(None, "backfill", jobs=15_000, wall_s=60.01)]))
+    slow = make_tables(found([figures(None, "backfill", jobs=15_000, wall_s=60.01)]))
     assert goals(slow)["backfill: seconds to replay 15,000 jobs"] == "NO"
 
 
 def test_a_trace_without_large_jobs_has_no_tail():
     runs = found()
     runs["runs"] += [figures("103959", policy, p99_wait_large_s=None, avg_wait_large_s=None) for policy in JUDGES]
-    rows = [row for row in sheets(runs)[1].rows if row[0] == "103959"]
+    rows = [row for row in make_tables(runs)[1].rows if row[0] == "103959"]
     assert [row[8] for row in rows] == ["-"] * 3
 
 
@@ -94,8 +95,8 @@ def test_a_real_trace_is_measured_with_its_load():
 
 
 def test_estimated_starts_are_asked_about_and_shown():
-    every = list(eta.tasks(eta._options(["--trace", "7f04ca", "--policy", "fifo", "--questions", "20"])))
+    every = list(estimates.tasks(estimates._options(["--trace", "7f04ca", "--policy", "fifo", "--questions", "20"])))
     assert [(task.share, task.policy, task.questions) for task in every] == [("7f04ca", "fifo", 20)]
-    (sheet,) = eta.sheets({"runs": [measured(replace(every[0], limit=150))]})
+    (sheet,) = estimates.make_tables({"runs": [measured(replace(every[0], limit=150))]})
     assert sheet.headline
     assert [row[:2] for row in sheet.rows] == [("7f04ca", "fifo")]

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
-from benchmarks.engine import engine
-from benchmarks.world import make_table
+from benchmarks.common.engine import engine
+from benchmarks.common.world import make_table
 
 from api_world import ApiWorld, CountingStore
 from builders import P5, a_held_job, a_job, a_request, a_running_job, at

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from trainmaster.local.demo.__main__ import main
-from trainmaster.local.demo.elastic import ElasticStory, Held, Record, Step
 from trainmaster.local.demo.elastic_requests import ALWAYS, ELASTIC, OTHERS, STEPS, URGENT, Requests
+from trainmaster.local.demo.elastic_scenario import ElasticStory, Held, Record, Step
 from trainmaster.local.demo.picture import draw
-from trainmaster.local.demo.story import NotAsTold
+from trainmaster.local.demo.scenario import NotAsTold
 from trainmaster.local.stack import Checkout
 
 

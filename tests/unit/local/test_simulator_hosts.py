@@ -14,7 +14,7 @@ from builders import G5, P5, a_request
 from trainmaster.local.simulator.containers.hosts import LAST, Addresses, hosts_of, names
 from trainmaster.local.simulator.containers.layout import checkpoint_directory
 from trainmaster.local.simulator.service.job import TrainingJob
-from trainmaster.local.simulator.service.script import Profile
+from trainmaster.local.simulator.service.profiles import Profile
 
 SAY = "import os; print(os.environ['SM_CURRENT_HOST'], os.environ['TRAINMASTER_LOCAL_ADDR'], flush=True);"
 WAIT = "import time; time.sleep(600)"

@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from trainmaster.local.demo.elastic import ElasticStory
+from trainmaster.local.demo.display import Show
 from trainmaster.local.demo.elastic_requests import INSTANCES as ELASTIC_INSTANCES
 from trainmaster.local.demo.elastic_requests import Requests
+from trainmaster.local.demo.elastic_scenario import ElasticStory
 from trainmaster.local.demo.picture import draw
 from trainmaster.local.demo.queue import Queue, Row
-from trainmaster.local.demo.show import Show
-from trainmaster.local.demo.story import INSTANCES, SCENES, NotAsTold, Scene
+from trainmaster.local.demo.scenario import INSTANCES, SCENES, NotAsTold, Scene
 from trainmaster.local.demo.submitter import Submitter
 from trainmaster.local.stack import Checkout, DidNotStart, LocalStack, SetUpMissing
 

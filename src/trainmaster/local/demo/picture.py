@@ -10,8 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainmaster.local.demo.elastic import Record, Step
 from trainmaster.local.demo.elastic_requests import ELASTIC, URGENT
+from trainmaster.local.demo.elastic_scenario import Record, Step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from trainmaster.local.demo.story import Submission
+from trainmaster.local.demo.scenario import Submission
 from trainmaster.local.stack import Checkout, DidNotStart, StackAddress
 from trainmaster.local.stack.address import plain_environment
 from trainmaster.local.stack.processes import last_lines

@@ -20,7 +20,7 @@ from trainmaster.local.replay.progress import Bar
 from trainmaster.local.replay.queue import ReplayFailed
 from trainmaster.local.replay.report import tables
 from trainmaster.local.replay.report.pictures import draw
-from trainmaster.local.replay.running import POLICIES, REFERENCE, Run, play
+from trainmaster.local.replay.runs import POLICIES, REFERENCE, Run, play
 from trainmaster.local.replay.trace.account import Account
 from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, chosen, read_trace, write_trace
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from trainmaster.local.replay.queue import RESTART_SECONDS
-from trainmaster.local.replay.running import POLICIES
+from trainmaster.local.replay.runs import POLICIES
 
 DEFAULT_POLICY = "backfill"
 DEFAULT_DAYS = 90.0

@@ -16,7 +16,7 @@ It must not be imported by anything that is deployed.
 
 from trainmaster.local.simulator.clock import Clock, VirtualClock, WallClock
 from trainmaster.local.simulator.service.engine import Account
-from trainmaster.local.simulator.service.script import Outcome, Profile
+from trainmaster.local.simulator.service.profiles import Outcome, Profile
 from trainmaster.local.simulator.simulator import SageMakerSimulator
 from trainmaster.local.simulator.wire.errors import ApiError
 

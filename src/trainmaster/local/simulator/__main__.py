@@ -26,7 +26,7 @@ from trainmaster.local.simulator.containers.runner import CommandRunner, LogSink
 from trainmaster.local.simulator.events.delivery import event_courier, log_courier
 from trainmaster.local.simulator.events.events import AWS_SOURCE
 from trainmaster.local.simulator.service.engine import Account
-from trainmaster.local.simulator.service.script import PREFIX, profile_from
+from trainmaster.local.simulator.service.profiles import PREFIX, profile_from
 from trainmaster.local.simulator.simulator import SageMakerSimulator
 from trainmaster.local.simulator.wire.accounts import Accounts
 from trainmaster.local.simulator.wire.invocations import Invocations

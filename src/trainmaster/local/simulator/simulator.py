@@ -23,8 +23,8 @@ from trainmaster.local.simulator.faults import DEFAULT_RATES, Faults, Throttle
 from trainmaster.local.simulator.service.capacity import Ec2, Quotas
 from trainmaster.local.simulator.service.demand import Market
 from trainmaster.local.simulator.service.engine import Account, Engine
-from trainmaster.local.simulator.service.script import Profile, Scripts
-from trainmaster.local.simulator.service.world import GRACE, World
+from trainmaster.local.simulator.service.profiles import Profile, Scripts
+from trainmaster.local.simulator.service.state import GRACE, World
 from trainmaster.local.simulator.ticker import Ticker
 from trainmaster.local.simulator.wire import client as clients
 from trainmaster.local.simulator.wire.constraints import check_answer, check_request

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.local.replay.policies.baselines import BASELINES, play_baseline
+from trainmaster.local.replay.reference_policies import BASELINES, play_baseline
 from trainmaster.local.replay.report.figures import figures
 from trainmaster.local.replay.report.results import moments
 from trainmaster.local.replay.trace.trace import TraceJob, chosen, read_trace

@@ -15,7 +15,7 @@ from trainmaster.local.replay.progress import Bar
 from trainmaster.local.replay.report.figures import figures, jain, percentile
 from trainmaster.local.replay.report.results import Moment, Played, moments
 from trainmaster.local.replay.report.tables import comparison, duration, one_table
-from trainmaster.local.replay.running import Run
+from trainmaster.local.replay.runs import Run
 from trainmaster.local.replay.trace.trace import TraceJob
 
 SMALL = Played(TraceJob("small", 10, 100, 2, "vision"), ((20, 120),))

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.local.replay.policies.baselines import play_baseline
+from trainmaster.local.replay.reference_policies import play_baseline
 from trainmaster.local.replay.report.gantt import bars
 from trainmaster.local.replay.report.pictures import draw
 from trainmaster.local.replay.report.results import Played
-from trainmaster.local.replay.running import Run
+from trainmaster.local.replay.runs import Run
 from trainmaster.local.replay.trace.trace import TraceJob
 
 CAP = 8

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.local.replay.report.gantt import Bar, bars
 from trainmaster.local.replay.report.results import Played, moments
-from trainmaster.local.replay.running import Run
+from trainmaster.local.replay.runs import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from trainmaster.local.replay.running import RATIOS, REFERENCE, Run, ratios
+from trainmaster.local.replay.runs import RATIOS, REFERENCE, Run, ratios
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _NONE = "-"

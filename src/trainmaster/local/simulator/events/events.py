@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.local.simulator.service.engine import Account
-from trainmaster.local.simulator.service.world import Changed
+from trainmaster.local.simulator.service.state import Changed
 
 Event = dict[str, Any]
 Sink = Callable[[Event], None]

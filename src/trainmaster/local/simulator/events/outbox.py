@@ -12,7 +12,7 @@ from typing import Protocol
 
 from trainmaster.local.simulator.events.events import Envelope, Sink
 from trainmaster.local.simulator.service.job import TrainingJob
-from trainmaster.local.simulator.service.world import Changed, Message, SignalContainer, StartContainer
+from trainmaster.local.simulator.service.state import Changed, Message, SignalContainer, StartContainer
 
 
 class Containers(Protocol):

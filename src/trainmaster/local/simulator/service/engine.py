@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from trainmaster.local.simulator.service import closing, course, interruptions, rules, warm_pools
+from trainmaster.local.simulator.service import ending, interruptions, lifecycle, rules, warm_pools
 from trainmaster.local.simulator.service.demand import alternatives, market, worst_case
 from trainmaster.local.simulator.service.job import Stage, TrainingJob, WarmPool
-from trainmaster.local.simulator.service.script import Profile
+from trainmaster.local.simulator.service.profiles import Profile
+from trainmaster.local.simulator.service.state import World
 from trainmaster.local.simulator.service.training_plans import Block, TrainingPlan, add_plan, check_plan, describe_plan
-from trainmaster.local.simulator.service.world import World
 from trainmaster.local.simulator.wire.errors import in_use, invalid, not_found
 from trainmaster.local.simulator.wire.listing import list_jobs
 from trainmaster.local.simulator.wire.views import describe
@@ -90,9 +90,9 @@ class Engine:
         if job is None or job.run != run:
             return
         if job.stage is Stage.TERMINATING:
-            closing.script_stopped(self.world, job, now)
+            ending.script_stopped(self.world, job, now)
         elif job.stage is Stage.TRAINING:
-            closing.exited(self.world, job, failure, now)
+            ending.exited(self.world, job, failure, now)
         self._settle(now)
 
     def add_plan(self, name: str, instance_type: str, count: int, blocks: tuple[Block, ...], now: datetime) -> str:
@@ -108,15 +108,15 @@ class Engine:
 
     def repace(self, name: str, pause_seconds: float, now: datetime) -> None:
         """A job's pace may have changed: it pauses, then goes on at the new one."""
-        course.repace(self.world, self.world.jobs[name], pause_seconds, now)
+        lifecycle.repace(self.world, self.world.jobs[name], pause_seconds, now)
 
     def capacity_changed(self, now: datetime) -> None:
         """EC2 may have something for those that wait."""
-        course.retry_waiting(self.world, now)
+        lifecycle.retry_waiting(self.world, now)
 
     def _settle(self, now: datetime) -> None:
         if self.world.freed:
-            course.retry_waiting(self.world, now)
+            lifecycle.retry_waiting(self.world, now)
 
     def _create(self, request: Request, now: datetime) -> Answer:
         name = request["TrainingJobName"]
@@ -129,7 +129,7 @@ class Engine:
         job = TrainingJob(name, self.account.arn(name), request, now, profile, tags, last_modified=now)
         self._charge(job, now)
         self.world.jobs[name] = job
-        course.begin(self.world, job, now)
+        lifecycle.begin(self.world, job, now)
         return {"TrainingJobArn": job.arn}
 
     def _charge(self, job: TrainingJob, now: datetime) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import datetime
 from functools import partial
 
-from trainmaster.local.simulator.service.closing import finish, script_stopped, stop_script
 from trainmaster.local.simulator.service.demand import Market
+from trainmaster.local.simulator.service.ending import finish, script_stopped, stop_script
 from trainmaster.local.simulator.service.job import IN_PROGRESS, STOPPED, STOPPING, Ending, Stage, TrainingJob
-from trainmaster.local.simulator.service.world import World
+from trainmaster.local.simulator.service.state import World
 from trainmaster.local.simulator.wire.errors import invalid
 
 BY_REQUEST = Ending(STOPPED, STOPPED, "Training job stopped")

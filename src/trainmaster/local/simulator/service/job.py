@@ -12,7 +12,7 @@ from enum import StrEnum, auto
 from typing import Any
 
 from trainmaster.local.simulator.service.demand import Units, alternatives, market
-from trainmaster.local.simulator.service.script import Profile
+from trainmaster.local.simulator.service.profiles import Profile
 
 DEFAULT_MAX_RUNTIME = timedelta(days=1)
 IN_PROGRESS, STOPPING, STOPPED, COMPLETED, FAILED = "InProgress", "Stopping", "Stopped", "Completed", "Failed"

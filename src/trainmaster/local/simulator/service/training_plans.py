@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any
 
 from trainmaster.local.simulator.service import interruptions
-from trainmaster.local.simulator.service.closing import finish
+from trainmaster.local.simulator.service.ending import finish
 from trainmaster.local.simulator.service.job import FAILED, STOPPED, Ending, Stage, TrainingJob
-from trainmaster.local.simulator.service.world import World
+from trainmaster.local.simulator.service.state import World
 from trainmaster.local.simulator.wire.errors import invalid, not_found
 
 RECLAIMED_BEFORE = timedelta(minutes=30)

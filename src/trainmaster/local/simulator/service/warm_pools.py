@@ -11,7 +11,7 @@ from typing import Any
 
 from trainmaster.local.simulator.service.demand import Market, market
 from trainmaster.local.simulator.service.job import TrainingJob, WarmPool
-from trainmaster.local.simulator.service.world import World
+from trainmaster.local.simulator.service.state import World
 from trainmaster.local.simulator.wire.errors import invalid
 
 MAX_CHAIN_LENGTH = timedelta(days=28)

@@ -1,0 +1,112 @@
+"""The figures of elastic replays as sheets: what elasticity brings, how it stands beside the papers, every run.
+
+It must not round in anybody's favour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import geometric_mean
+from typing import Any
+
+from benchmarks.common.table import ReportTable
+from benchmarks.elastic.runs import ELASTICFLOW, OURS, PAPERS, POLICIES, POLLUX
+from trainmaster.local.replay.report.tables import duration
+
+Figures = dict[str, Any]
+Case = tuple[str, str, float]
+"""Trace, curve, seconds that a resize costs."""
+EXPECTED = {
+    "summary": (
+        "Below 1 is better. Ratios of average job completion times (JCT) over all jobs, elastic or not, as the "
+        "geometric mean over the traces. The papers' allocators decide for the whole pool at once and without a "
+        "queue's guarantees: they have no priorities, shares or reservations. ElasticFlow's allocator knows every "
+        "duration and every curve, Pollux's every curve, the queue neither."
+    ),
+    "runs": (
+        "Utilization is the GPU time held until the last submission, relative to the total; useful counts nominal "
+        "work only, up to the last end: with Amdahl's curve a large job holds more GPU time than it uses well, a "
+        "small one less."
+    ),
+}
+
+
+def make_tables(found: Figures) -> list[ReportTable]:
+    """All sheets that there are figures for."""
+    cases = by_case(found["runs"])
+    columns = (
+        "policy",
+        "curve",
+        "resize",
+        "vs. not elastic",
+        "vs. elasticflow-style",
+        "vs. pollux-style",
+        "utilization",
+    )
+    every = (
+        *("trace", "curve", "resize", "policy", "avg JCT", "vs. not elastic", "elastic jobs", "other jobs"),
+        *("p99 JCT", "utilization", "useful", "resizes a job", "preemptions a job", "lost"),
+    )
+    made = [
+        ReportTable("Elastic: average JCT", columns, list(_summary(cases)), EXPECTED["summary"], headline=True),
+        ReportTable("Elastic: every run", every, list(_runs(cases)), EXPECTED["runs"]),
+    ]
+    return [sheet for sheet in made if sheet.rows]
+
+
+def by_case(runs: Sequence[Figures]) -> dict[Case, dict[str, Figures]]:
+    """By case, then by policy; whoever is not elastic is the same in all cases of a trace."""
+    cases = {(one["vc"], one["curve"], one["resize_cost"]) for one in runs if one["curve"] is not None}
+    result: dict[Case, dict[str, Figures]] = {}
+    for case in sorted(cases, key=lambda case: (case[0], case[1] != "linear", case[2])):
+        here = [one for one in runs if (one["vc"], one["curve"], one["resize_cost"]) in (case, (case[0], None, None))]
+        result[case] = {one["policy"]: one for one in sorted(here, key=lambda one: POLICIES.index(one["policy"]))}
+    return result
+
+
+def _summary(cases: dict[Case, dict[str, Figures]]) -> Iterator[Sequence[str]]:
+    kinds = list(dict.fromkeys(case[1:] for case in cases))
+    for policy in OURS:
+        order = policy.partition(", ")[0]
+        for curve, cost in kinds:
+            runs = [found for case, found in cases.items() if case[1:] == (curve, cost) and policy in found]
+            if runs:
+                ratios = [_mean(runs, policy, other) for other in (order, ELASTICFLOW, POLLUX)]
+                used = sum(found[policy]["used_while_jobs_come"] for found in runs) / len(runs)
+                yield (policy, curve, f"{cost:g} s", *map(_shown, ratios), f"{used:.1%}")
+
+
+def _runs(cases: dict[Case, dict[str, Figures]]) -> Iterator[Sequence[str]]:
+    for (vc, curve, cost), runs in cases.items():
+        for policy, one in runs.items():
+            without = None if policy in PAPERS else _ratio(runs, policy, policy.partition(", ")[0])
+            yield (
+                vc,
+                curve,
+                f"{cost:g} s",
+                policy,
+                duration(one["avg_jct_s"]),
+                _shown(without),
+                duration(one["avg_jct_elastic_s"]),
+                duration(one["avg_jct_rigid_s"]),
+                duration(one["p99_jct_s"]),
+                f"{one['used_while_jobs_come']:.1%}",
+                f"{one['useful']:.1%}",
+                f"{one['resizes_per_elastic_job']:.2f}",
+                f"{one['preemptions_per_job']:.2f}",
+                f"{one['lost_fraction']:.2%}",
+            )
+
+
+def _mean(runs: Sequence[dict[str, Figures]], policy: str, other: str) -> float | None:
+    found = [_ratio(each, policy, other) for each in runs]
+    known = [ratio for ratio in found if ratio is not None]
+    return geometric_mean(known) if known and len(known) == len(found) else None
+
+
+def _ratio(runs: dict[str, Figures], policy: str, other: str) -> float | None:
+    return runs[policy]["avg_jct_s"] / runs[other]["avg_jct_s"] if other in runs else None
+
+
+def _shown(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.3f}"

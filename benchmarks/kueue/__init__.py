@@ -1,0 +1,1 @@
+"""The load of Kueue's published baseline, on the shipped queue."""

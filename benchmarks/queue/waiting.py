@@ -1,0 +1,110 @@
+"""Tables filled with waiting jobs, quickly: rows in the store's own encoding, imported into the engine's file.
+
+A file is kept in `.local/bench` for as long as the encoding stays the same; whoever measures gets a copy. It must not
+measure anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from benchmarks import SCRATCH
+from benchmarks.common.engine import engine
+from benchmarks.common.engine_import import Row, imported
+from benchmarks.common.requests import request
+from benchmarks.common.world import CALLER, EPOCH, make_table
+from builders import G5, P5, pools_of
+from trainmaster.adapters.dynamodb.requests import request_rows
+from trainmaster.adapters.dynamodb.rows import row_of
+from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.jobs.job import Job
+from trainmaster.service.admission.policy import AdmissionPolicy
+
+KINDS = (P5, G5)
+"""The instance types of the waiting jobs: so many lanes."""
+PRIORITIES = 10
+WITH_REQUEST = 10_000
+"""Jobs that have their request in the table too. Passes read the requests of those alone that they start."""
+_SHARD = 25_000
+_A_DAY_LONG = 86_000
+_PATTERN_NAME = "waiting-pattern"
+
+
+@contextmanager
+def waiting_table(count: int) -> Iterator[Any]:
+    """A client of an engine whose table has so many waiting jobs."""
+    kept = _kept(count)
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
+        copy = Path(folder) / "copy.db"
+        shutil.copyfile(kept, copy)
+        with engine(copy) as client:
+            yield client
+
+
+def waiting_jobs(first: int, until: int, count: int) -> Iterator[Job]:
+    """Some of `count` jobs that wait in two lanes, of ten priorities, one entered each second."""
+    patterns = [_pattern(kind) for kind in KINDS]
+    for number in range(first, until):
+        name = f"waiting-{number:07d}"  # as long as the pattern's, so that its request keeps its size
+        pattern = patterns[number % len(KINDS)]
+        entry = EPOCH - timedelta(seconds=count - number)
+        yield replace(
+            pattern,
+            name=name,
+            priority=number // len(KINDS) % PRIORITIES,
+            entry_time=entry,
+            digest=hashlib.sha256(name.encode()).hexdigest(),
+            history=(replace(pattern.history[0], at=entry),),
+        )
+
+
+class Part:
+    """The rows of some of the waiting jobs."""
+
+    def __init__(self, first: int, until: int, count: int) -> None:
+        self._span = (first, until, count)
+
+    def __call__(self) -> Iterator[Row]:
+        """Each job's lane entry, and for the first jobs the identity with the request."""
+        texts = {kind: json.dumps(_request(_PATTERN_NAME, kind)) for kind in KINDS}
+        for number, job in enumerate(waiting_jobs(*self._span), start=self._span[0]):
+            yield row_of(job)
+            if number < WITH_REQUEST:
+                text = texts[job.demand.pools[0]].replace(_PATTERN_NAME, job.name)
+                yield from request_rows(job, json.loads(text))
+
+
+def _kept(count: int) -> Path:
+    database = SCRATCH / f"waiting-{count}-{_encoding()}.db"
+    if not database.exists():
+        for old in SCRATCH.glob(f"waiting-{count}-*.db"):
+            old.unlink()
+        starts = range(0, count, _SHARD)
+        imported(database, [Part(first, min(first + _SHARD, count), count) for first in starts], make_table)
+    return database
+
+
+def _encoding() -> str:
+    """A short name for how rows look now: other code, other file."""
+    sample = list(Part(0, 40, 40)())
+    return hashlib.sha256(json.dumps(sample, default=list).encode()).hexdigest()[:8]
+
+
+def _pattern(kind: str) -> Job:
+    """A job as the door makes it."""
+    door = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
+    return door.admit(_request(_PATTERN_NAME, kind), CALLER, pools_of(*(Pool(each, 1) for each in KINDS)), EPOCH).job
+
+
+def _request(name: str, kind: str) -> Row:
+    return request(name, kind=kind, training_seconds=_A_DAY_LONG)

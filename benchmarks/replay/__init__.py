@@ -1,0 +1,1 @@
+"""Replays of real traces under the shipped orders and the reference policies."""

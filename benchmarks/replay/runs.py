@@ -1,0 +1,48 @@
+"""Replays one trace under one policy; each worker process of the replay benchmarks runs `measured`."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from benchmarks import ROOT
+from trainmaster.local.replay.runs import play
+from trainmaster.local.replay.trace.trace import TraceJob, chosen, read_trace
+
+TRACES = ROOT / "benchmarks" / "traces"
+CAP = 128
+WIDTH = 180
+"""Of tables that go to a file or a pipe."""
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One trace under one policy. `share` None is the whole file, `limit` its first jobs."""
+
+    file: str
+    share: str | None
+    policy: str
+    cap: int
+    restart_cost: float
+    limit: int | None = None
+    questions: int = 0
+
+
+@lru_cache(maxsize=4)
+def trace(file: str) -> list[TraceJob]:
+    """The jobs of a file, read once in a process."""
+    return read_trace(str(TRACES / f"{file}.csv.gz"))
+
+
+def measured(task: Task) -> Figures:
+    """Play it."""
+    logging.disable(logging.CRITICAL)
+    jobs = chosen(trace(task.file), cap=task.cap, share=task.share, limit=task.limit)
+    run = play(task.policy, jobs, task.cap, task.restart_cost, questions=task.questions)
+    begin, end = jobs[0].submit, max(jobs[-1].submit, jobs[0].submit + 1)
+    asked = sum(job.gpus * job.duration for job in jobs)
+    load = asked / (task.cap * (end - begin))
+    return {"trace": task.file, "vc": task.share, "load": round(load, 3), **run.figures()}

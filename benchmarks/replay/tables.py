@@ -1,0 +1,202 @@
+"""The figures of replays as sheets: the goals, each trace under each policy, the distance to the oracle, the speed.
+
+It must not round in anybody's favour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import geometric_mean
+from typing import Any
+
+from benchmarks.common.table import ReportTable
+from trainmaster.local.replay.report.tables import duration
+
+SKIP, EASY, ORACLE = "baseline-skip", "baseline-easy", "baseline-srpt"
+JUDGES = (SKIP, EASY, ORACLE)
+"""What the goals compare with."""
+NAMED = ("ee9e8c", "cluster02")
+"""The traces that the goals name; the others are shown all the same."""
+LEVELS, BACKFILL = "least-attained-service", "backfill"
+MAX_OF_SKIP, MAX_OF_SKIP_MEAN, MAX_LOST, MAX_OF_EASY = 0.85, 0.65, 0.02, 1.10
+MAX_WALL_SECONDS = 60
+LEAST_ETA_INSIDE = 0.80
+EXPECTED = {
+    "goals": (
+        "JCT is the job completion time, from submission to end. Ratios are the same on any machine; the replay time "
+        "is that of this machine. The goals name two traces, with one setting for all traces; the geometric mean is "
+        "over those two."
+    ),
+    "traces": (
+        "Where the load is low, jobs hardly wait and all ratios are near 1. Where it is high, skip-ahead has a "
+        "better average than EASY and a worse tail of the large jobs; preemption by service received has a better "
+        "average without knowing any duration. The 99th percentile of a trace with a dozen large jobs is its worst "
+        "one or two."
+    ),
+    "oracle": (
+        "The oracle knows every duration and pays the same for a restart, so no real scheduler can be expected to "
+        "reach it. It has the best average at the cost of the longest jobs' tail."
+    ),
+    "foretold": (
+        "A start without an estimate counts as outside. Later arrivals can pass a job under every order but fifo, "
+        "and future arrivals are unknown, so ranges have to be wide where the load is high."
+    ),
+    "speed": "1 to 4 ms for each job, most of it planning; the store, the service and the simulator take about 0.4 ms.",
+}
+Figures = dict[str, Any]
+
+
+def make_tables(found: Figures) -> list[ReportTable]:
+    """All sheets that there are figures for."""
+    by_trace = _by_trace(found["runs"])
+    columns = (
+        *("trace", "jobs", "load", "policy", "avg JCT", "relative to skip"),
+        *("avg wait 8+", "p99 wait 8+", "relative to EASY"),
+        *("utilization", "preemptions a job", "lost"),
+    )
+    made = [
+        ReportTable(
+            "Replay: goals",
+            ("goal", "at most", "measured", "met"),
+            list(_goals(found, by_trace)),
+            EXPECTED["goals"],
+            headline=True,
+        ),
+        ReportTable("Replay: every trace", columns, list(_traces(by_trace)), EXPECTED["traces"]),
+        ReportTable(
+            "Replay: average JCT compared with the oracle",
+            ("trace", "policy", "relative to the oracle", "part of skip-ahead's loss against the oracle regained"),
+            list(_oracle(by_trace)),
+            EXPECTED["oracle"],
+        ),
+        foretold(found["runs"]),
+        ReportTable(
+            "Replay: 15,000 jobs as one trace",
+            ("policy", "jobs", "seconds", "ms a job", "preemptions a job"),
+            list(_speed(found["speed"])),
+            EXPECTED["speed"],
+        ),
+    ]
+    return [sheet for sheet in made if sheet.rows]
+
+
+def foretold(runs: Sequence[Figures]) -> ReportTable:
+    """When jobs were told that they would start, and how right that was."""
+    return ReportTable(
+        "Replay: estimated starts of jobs that had to wait on arrival",
+        (
+            "trace",
+            "policy",
+            "asked",
+            "with an estimate",
+            "inside the range",
+            "inside, immediate starts included",
+            "median error",
+            "median width",
+        ),
+        list(_foretold(_by_trace(runs))),
+        EXPECTED["foretold"],
+    )
+
+
+def _by_trace(runs: Sequence[Figures]) -> dict[str, dict[str, Figures]]:
+    """By cluster, then by policy."""
+    result: dict[str, dict[str, Figures]] = {}
+    for one in runs:
+        result.setdefault(one["vc"], {})[one["policy"]] = one
+    return result
+
+
+def _goals(found: Figures, by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
+    named = {vc: by_trace[vc] for vc in NAMED if vc in by_trace}
+    yield from _levels_goals({vc: runs for vc, runs in named.items() if LEVELS in runs})
+    for vc, runs in named.items():
+        if BACKFILL in runs:
+            yield _row(
+                f"{BACKFILL}, {vc}: avg JCT relative to EASY", MAX_OF_EASY, _of(runs, BACKFILL, EASY, "avg_jct_s")
+            )
+            yield _row(
+                f"{BACKFILL}, {vc}: p99 wait 8+ relative to EASY", 1, _of(runs, BACKFILL, EASY, "p99_wait_large_s")
+            )
+    for vc, runs in named.items():
+        for policy, one in runs.items():
+            if one.get("eta_inside") is not None:
+                yield _least(f"{policy}, {vc}: starts within the estimated range", LEAST_ETA_INSIDE, one["eta_inside"])
+    for one in found["speed"]:
+        yield _row(f"{one['policy']}: seconds to replay {one['jobs']:,} jobs", MAX_WALL_SECONDS, one["wall_s"])
+
+
+def _levels_goals(named: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
+    ratios = {vc: _of(runs, LEVELS, SKIP, "avg_jct_s") for vc, runs in named.items()}
+    for vc, runs in named.items():
+        yield _row(f"{LEVELS}, {vc}: avg JCT relative to skip-ahead", MAX_OF_SKIP, ratios[vc])
+        yield _row(f"{LEVELS}, {vc}: p99 wait 8+ relative to EASY", 1, _of(runs, LEVELS, EASY, "p99_wait_large_s"))
+        yield _row(f"{LEVELS}, {vc}: GPU-hours lost to restarts", MAX_LOST, runs[LEVELS]["lost_fraction"])
+    if len(ratios) == len(NAMED):
+        mean = geometric_mean([ratio for ratio in ratios.values() if ratio])
+        yield _row(f"{LEVELS}: avg JCT relative to skip-ahead, geometric mean", MAX_OF_SKIP_MEAN, mean)
+
+
+def _traces(by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
+    for vc, runs in by_trace.items():
+        for policy, one in runs.items():
+            yield (
+                vc,
+                f"{one['jobs']:,}",
+                f"{one['load']:.2f}",
+                policy,
+                duration(one["avg_jct_s"]),
+                _shown(_of(runs, policy, SKIP, "avg_jct_s")),
+                duration(one["avg_wait_large_s"]),
+                duration(one["p99_wait_large_s"]),
+                _shown(_of(runs, policy, EASY, "p99_wait_large_s")),
+                f"{one['utilization']:.1%}",
+                f"{one['preemptions_per_job']:.2f}",
+                f"{one['lost_fraction']:.2%}",
+            )
+
+
+def _oracle(by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
+    for vc, runs in by_trace.items():
+        skip, oracle = runs[SKIP]["avg_jct_s"], runs[ORACLE]["avg_jct_s"]
+        for policy, one in runs.items():
+            if policy not in JUDGES:
+                gained = (skip - one["avg_jct_s"]) / (skip - oracle) if skip > oracle else None
+                regained = "-" if gained is None else f"{gained:.0%}"
+                yield (vc, policy, _shown(_of(runs, policy, ORACLE, "avg_jct_s")), regained)
+
+
+def _foretold(by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
+    for vc, runs in by_trace.items():
+        for policy, one in runs.items():
+            if one.get("eta_asked"):
+                shares = (f"{one['eta_inside']:.1%}", f"{one['eta_inside_all']:.1%}")
+                spans = (duration(one["eta_median_error_s"]), duration(one["eta_median_width_s"]))
+                yield (vc, policy, str(one["eta_asked"]), str(one["eta_known"]), *shares, *spans)
+
+
+def _speed(runs: Sequence[Figures]) -> Iterator[Sequence[str]]:
+    for one in runs:
+        each = f"{one['wall_s'] / one['jobs'] * 1000:.2f}"
+        yield (one["policy"], f"{one['jobs']:,}", f"{one['wall_s']:.1f}", each, f"{one['preemptions_per_job']:.2f}")
+
+
+def _of(runs: dict[str, Figures], policy: str, reference: str, name: str) -> float | None:
+    """A figure's ratio to the reference's; None where either has none."""
+    value, other = runs[policy][name], runs[reference][name]
+    if value is None or other is None:
+        return None
+    return value / other if other else 1.0 if value == other else float("inf")
+
+
+def _row(what: str, most: float, measured: float | None) -> Sequence[str]:
+    met = "-" if measured is None else "yes" if measured <= most else "NO"
+    return (what, f"{most:g}", _shown(measured), met)
+
+
+def _least(what: str, least: float, measured: float) -> Sequence[str]:
+    return (f"{what} (at least)", f"{least:g}", _shown(measured), "yes" if measured >= least else "NO")
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

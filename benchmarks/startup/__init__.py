@@ -1,0 +1,1 @@
+"""Cold start of the Lambda functions, and the size of their bundles."""

@@ -1,0 +1,89 @@
+"""Plays a trace under a policy by its name: a shipped order through the shipped queue, or a baseline.
+
+It must not print anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainmaster.domain.policy.settings import Order, Policy
+from trainmaster.local.replay.forecasts import Foretold, eta_figures
+from trainmaster.local.replay.queue import RESTART_SECONDS, Replay, Terms, Told
+from trainmaster.local.replay.reference_policies import BASELINES, play_baseline
+from trainmaster.local.replay.report.figures import figures
+from trainmaster.local.replay.report.results import Played
+from trainmaster.local.replay.trace.trace import TraceJob
+from trainmaster.local.simulator.clock import EPOCH
+
+POLICIES: tuple[str, ...] = (*(order.value for order in Order), *BASELINES)
+REFERENCE = "baseline-skip"
+"""What a comparison holds the others against: what most queues do."""
+RATIOS = ("avg_jct_s", "p99_jct_s", "avg_wait_s", "avg_wait_large_s", "p99_wait_large_s")
+"""The figures that a comparison gives ratios of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A trace as one policy played it.
+
+    Attributes:
+        wall: seconds that the playing took, from first to last.
+        foretold: what the queue said when jobs would start, where it was asked.
+    """
+
+    policy: str
+    cap: int
+    played: Sequence[Played]
+    wall: float
+    foretold: Mapping[int, Foretold] = field(default_factory=dict)
+
+    def figures(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        names = {"policy": self.policy, "cap": self.cap}
+        found = names | figures(self.played, self.cap) | {"wall_s": round(self.wall, 3)}
+        return found | (eta_figures(self.played, self.foretold, EPOCH) if self.foretold else {})
+
+
+def play(  # noqa: PLR0913 -- a run has that many terms
+    policy: str,
+    jobs: Sequence[TraceJob],
+    cap: int,
+    restart_cost: float = RESTART_SECONDS,
+    *,
+    questions: int = 0,
+    told: Told = lambda _: None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Run:
+    """Play the jobs under a policy.
+
+    Args:
+        policy: one of `POLICIES`.
+        jobs: in order of submission, none larger than the pool.
+        cap: units of the pool.
+        restart_cost: seconds that each resumption costs.
+        questions: of about so many jobs a shipped order is asked when they will start.
+        told: takes how many jobs have ended, while it runs.
+        clock: counts seconds.
+
+    Raises `ReplayFailed`.
+    """
+    began = clock()
+    if policy in BASELINES:
+        return Run(policy, cap, play_baseline(policy, jobs, cap, restart_cost), clock() - began)
+    terms = Terms(cap=cap, policy=Policy(order=Order(policy)), restart_cost=restart_cost, questions=questions)
+    replay = Replay(jobs, terms, told)
+    played = replay.play()
+    return Run(policy, cap, played, clock() - began, replay.foretold)
+
+
+def ratios(figures_of: dict[str, Any], reference: dict[str, Any]) -> dict[str, float | None]:
+    """Each of `RATIOS` by the reference's; None where it has none."""
+    return {name: _ratio(figures_of[name], reference[name]) for name in RATIOS}
+
+
+def _ratio(value: float | None, reference: float | None) -> float | None:
+    return round(value / reference, 4) if value is not None and reference else None

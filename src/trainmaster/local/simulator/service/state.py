@@ -1,0 +1,144 @@
+"""All that the simulated service knows, in one place, and what it has to say to the outside.
+
+The state that `course`, `ending` and `warm` change. It must not decide anything.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from trainmaster.local.simulator.service.capacity import Ec2, Quotas
+from trainmaster.local.simulator.service.demand import Units
+from trainmaster.local.simulator.service.job import TERMINAL, Stage, TrainingJob, Transition
+from trainmaster.local.simulator.service.timers import Agenda
+from trainmaster.local.simulator.wire.views import detail
+
+GRACE = timedelta(seconds=120)
+"""From SIGTERM to SIGKILL (SageMaker API, StopTrainingJob)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A job's status has changed; `detail` is what the event says, as of that moment; empty where nobody wants it."""
+
+    name: str
+    arn: str
+    at: datetime
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StartContainer:
+    """A job's script is to be started."""
+
+    job: TrainingJob
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class SignalContainer:
+    """A job's script is to be told to end, or, with `kill`, to be ended."""
+
+    name: str
+    run: int
+    kill: bool
+
+
+Message = Changed | StartContainer | SignalContainer
+
+
+@dataclass(slots=True)
+class World:
+    """The simulated account.
+
+    Attributes:
+        runs_commands: whether a job's script is a real command; its end is then reported, not scripted.
+        pace: how fast a script works that is none.
+        waiting: jobs that EC2 has no instances for, in the order in which they will be asked about.
+        pools: ended jobs whose instances are kept.
+        plans: training plans by ARN.
+        progress: how much of its script's work has been saved under a checkpoint URI.
+        outbox: what the outside has not been told yet.
+        freed: whether EC2 may have something for those that wait.
+        detailed: whether changes are told with their details, which take long to make.
+    """
+
+    quotas: Quotas
+    ec2: Ec2
+    runs_commands: Callable[[TrainingJob], bool]
+    grace: timedelta = GRACE
+    pace: Callable[[Mapping[str, Any]], float] = lambda _request: 1.0
+    agenda: Agenda = field(default_factory=Agenda)
+    jobs: dict[str, TrainingJob] = field(default_factory=dict)
+    waiting: dict[str, TrainingJob] = field(default_factory=dict)
+    pools: dict[str, TrainingJob] = field(default_factory=dict)
+    plans: dict[str, Any] = field(default_factory=dict)
+    progress: dict[str, timedelta] = field(default_factory=dict)
+    outbox: deque[Message] = field(default_factory=deque)
+    freed: bool = False
+    detailed: bool = True
+
+    def enter(self, job: TrainingJob, stage: Stage) -> None:
+        """Move a job's machinery on; timers of the stage before become void."""
+        job.stage = stage
+        job.token += 1
+        self.waiting.pop(job.name, None)
+
+    def after(self, job: TrainingJob, seconds: float, then: Callable[[datetime], None], now: datetime) -> None:
+        """Do this when the job has been so long in the stage that it is in now."""
+        token = job.token
+
+        def due(time: datetime) -> None:
+            if job.token == token:
+                then(time)
+
+        self.agenda.at(now + timedelta(seconds=seconds), due)
+
+    def show(self, job: TrainingJob, status: str, secondary: str, message: str, now: datetime) -> None:
+        """Change what SageMaker shows of a job, and say so. A message alone is no change of status."""
+        if (job.status, job.secondary) == (status, secondary) and job.transitions:
+            job.transitions[-1].message = message
+            return
+        self._note(job, secondary, message, now)
+        if status in TERMINAL:
+            job.transitions[-1].end = now
+        job.status, job.secondary, job.last_modified = status, secondary, now
+        self.outbox.append(Changed(job.name, job.arn, now, detail(job, now) if self.detailed else {}))
+
+    def _note(self, job: TrainingJob, secondary: str, message: str, now: datetime) -> None:
+        last = job.transitions[-1] if job.transitions else None
+        if last and last.status == secondary and last.end is None:
+            last.message = message
+            return
+        if last:
+            last.end = last.end or now
+        job.transitions.append(Transition(secondary, now, message))
+
+    def take_instances(self, job: TrainingJob, units: Units) -> None:
+        """The job gets its instances; what counted for the other choices counts no longer."""
+        self.ec2.start(units, job.market)
+        self.quotas.give(job.charge, job.market)
+        self.quotas.take(units, job.market)
+        job.held = job.charge = units
+
+    def give_instances(self, job: TrainingJob) -> None:
+        """The job's instances go back to EC2; it goes on counting against the quotas."""
+        self.ec2.end(job.held, job.market)
+        job.held = {}
+        self.freed = True
+
+    def wait_for_instances(self, job: TrainingJob) -> None:
+        """The job is among those that EC2 is asked for, from now on."""
+        self.waiting[job.name] = job
+        self.freed = True
+
+    def give_all(self, job: TrainingJob) -> None:
+        """Nothing of the job counts any longer."""
+        self.give_instances(job)
+        self.quotas.give(job.charge, job.market)
+        self.quotas.give_warm(job.warm_charge)
+        job.charge, job.warm_charge = {}, {}
