@@ -99,10 +99,10 @@ def ready_at(elastic: Elastic, job: Job, attempt: Attempt) -> datetime:
     return max(ready, began + elastic.scale_up_snooze) if job.past else ready
 
 
-def larger_sizes(elastic: Elastic, size: int, most: int | None = None) -> tuple[int, ...]:
-    """Return the legal sizes above this one, the largest first, up to `most`."""
-    limit = elastic.most if most is None else min(most, elastic.most)
-    return tuple(each for each in reversed(elastic.sizes) if size < each <= limit)
+def larger_sizes(elastic: Elastic, size: int, max_size: int | None = None) -> tuple[int, ...]:
+    """Return the legal sizes above this one, the largest first, up to `max_size`."""
+    limit = elastic.most if max_size is None else min(max_size, elastic.most)
+    return tuple(legal for legal in reversed(elastic.sizes) if size < legal <= limit)
 
 
 def repair_size(elastic: Elastic, attempt: Attempt, now: datetime) -> int | None:

@@ -67,7 +67,7 @@ def plan_expansion(snapshot: Snapshot, now: datetime) -> ExpansionPlan:
         if snapshot.policy.expansion.enabled:
             grown.run()
         made = tuple(grown.expansions())
-        if not (needed := leaving.keys() & {each.pool.name for each in made}):
+        if not (needed := leaving.keys() & {expand.pool.name for expand in made}):
             return ExpansionPlan((*made, *grown.shrinkings(), *leaving.values()), grown.refused)
         leaving = {name: retire for name, retire in leaving.items() if name not in needed}
 
@@ -95,7 +95,7 @@ class _Expansion:
     vertical: dict[str, InstanceType] = field(default_factory=dict)
     horizontal: dict[str, InstanceType] = field(default_factory=dict)
     floors: dict[str, int] = field(default_factory=dict)
-    gave: dict[str, list[str]] = field(default_factory=dict)
+    gave_for: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         policy, pools = self.snapshot.policy.expansion, dict(self.snapshot.pools)
@@ -122,7 +122,7 @@ class _Expansion:
                 self._serve(pool, option.instances, jobs)
         # Equation 12 as it stands, also for a pool with room for some waiting jobs, but for no gang.
         for name, kind in [*self.vertical.items(), *self.horizontal.items()]:
-            self._fill(kind, self.idle.used.get(name, 0))
+            self._grow_to_target(kind, self.idle.used.get(name, 0))
 
     def expansions(self) -> Iterator[Expand]:
         """Yield the pools that grew, in the order in which they were computed."""
@@ -138,7 +138,7 @@ class _Expansion:
 
     def shrinkings(self) -> Iterator[Shrink]:
         """Yield the pools that became smaller, by name."""
-        for name, jobs in sorted(self.gave.items()):
+        for name, jobs in sorted(self.gave_for.items()):
             pool, before = self.managed.pools[name], self.managed.before[name]
             if pool.cap < before.cap:
                 yield Shrink(pool, tuple(jobs), None if jobs else self.idle.idle_for_long(before))
@@ -164,7 +164,7 @@ class _Expansion:
             # A pool that is neither used nor waited for is removed as a whole, or is kept for a reason.
             if 0 < goal < pool.cap and pool.name not in self.idle.awaited_later and self.idle.idle_for_long(pool):
                 self.managed.shrink(pool.name, goal)
-                self.gave[pool.name] = []
+                self.gave_for[pool.name] = []
 
     def _named_units(self, counted_in: Mapping[str, str]) -> Iterator[Units]:
         """Yield the most that waiting jobs could start with, even in this pass, of the made pools that they name.
@@ -179,11 +179,11 @@ class _Expansion:
             return
         caps, rule_check = caps_of(self.snapshot), RuleCheck(self.snapshot, self.now)
         for job in self.snapshot.waiting:
-            ways = [units for units in job.demand.named if not made.isdisjoint(units) and covers(caps, units)]
-            if ways:
+            options = [units for units in job.demand.named if not made.isdisjoint(units) and covers(caps, units)]
+            if options:
                 rule_check.release(job)
-            if most := worst_case(units for units in ways if not rule_check.rule_violation(job, units)):
-                yield {name: most[name] for name in made & most.keys() if name != counted_in.get(job.name)}
+            if bound := worst_case(units for units in options if not rule_check.rule_violation(job, units)):
+                yield {name: bound[name] for name in made & bound.keys() if name != counted_in.get(job.name)}
 
     def _make_pool_for(self, demand: UnmetDemand) -> None:
         """Make a pool that can hold one of the demand's jobs, of the first type that rules and guardrails allow.
@@ -203,7 +203,7 @@ class _Expansion:
         for option, jobs in options:
             if giving := self.managed.make_room(option.kind, option.instances, option.pool, self.floors):
                 for name in giving:
-                    self.gave.setdefault(name, []).extend(jobs)
+                    self.gave_for.setdefault(name, []).extend(jobs)
                 self._make(demand, option, jobs)
                 return
         refusal_words = next(
@@ -233,7 +233,7 @@ class _Expansion:
         self.waiting[pool.name] = self.waiting.get(pool.name, 0) + instances * len(jobs)
         self.served.setdefault(pool.name, []).extend(jobs)
 
-    def _fill(self, kind: InstanceType, used: int) -> None:
+    def _grow_to_target(self, kind: InstanceType, used: int) -> None:
         pool = self.managed.pool_of(kind)
         if pool is not None:
             goal = target_size(used, used + self.waiting[pool.name], self.managed.rules.utilisation)

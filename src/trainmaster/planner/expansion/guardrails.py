@@ -68,8 +68,8 @@ class ManagedPools:
         A pool that is beyond a guardrail that was tightened stays as it is.
         """
         own_pool = self.pool_of(kind)
-        most, rail = min(self._bounds(kind, own_pool), key=lambda bound: bound[0])
-        return max(most, 0 if own_pool is None else own_pool.cap), rail
+        bound, guardrail = min(self._bounds(kind, own_pool), key=lambda bound: bound[0])
+        return max(bound, 0 if own_pool is None else own_pool.cap), guardrail
 
     def refusal(self, kind: InstanceType, instances: int, pool: str) -> str:
         """Return why no made pool can have that many instances of a type; "" if one can.
@@ -88,12 +88,14 @@ class ManagedPools:
             return f"{drained} of that type, which people have set, is being drained"
         if pool and pool != (own_pool or self.new(kind)).name:
             return (
-                f"people have set the pool {pool}" if pool in self.pools else f"its type has the pool {_name(own_pool)}"
+                f"people have set the pool {pool}"
+                if pool in self.pools
+                else f"its type has the pool {_name_of(own_pool)}"
             )
         if self.rules.dollars_per_hour is not None and not kind.price:
             return f"nobody knows what {kind.name} costs"
-        most, rail = self.limit(kind)
-        return "" if instances <= most else f"{instances} x {kind.name} would be beyond {rail}"
+        bound, guardrail = self.limit(kind)
+        return "" if instances <= bound else f"{instances} x {kind.name} would be beyond {guardrail}"
 
     def enlarge(self, kind: InstanceType, cap: int, made_for: str) -> Pool:
         """Enlarge the made pool of a type, as far as the guardrails allow; it never shrinks."""
@@ -115,20 +117,20 @@ class ManagedPools:
             pool: the name that the pool must have; "" for any.
             floors: how small the others may become, by name; those that are not named stay.
         """
-        able = [(each, floors.get(each.name, each.cap)) for each in self.made]
-        giving = sorted(((each, cap) for each, cap in able if cap < each.cap), key=_largest_giver_first)
+        able = [(entry, floors.get(entry.name, entry.cap)) for entry in self.made]
+        giving = sorted(((entry, cap) for entry, cap in able if cap < entry.cap), key=_largest_giver_first)
         if not giving:
             return []
         before = self.pools
-        self.pools = {**before, **{each.name: replace(each, cap=cap) for each, cap in giving}}
+        self.pools = {**before, **{entry.name: replace(entry, cap=cap) for entry, cap in giving}}
         if self.refusal(kind, instances, pool):
             self.pools = before
             return []
-        for each, _ in giving:
-            smaller, self.pools = self.pools, {**self.pools, each.name: each}
+        for entry, _ in giving:
+            smaller, self.pools = self.pools, {**self.pools, entry.name: entry}
             if self.refusal(kind, instances, pool):
                 self.pools = smaller
-        return [each.name for each, _ in giving if self.pools[each.name].cap < each.cap]
+        return [entry.name for entry, _ in giving if self.pools[entry.name].cap < entry.cap]
 
     def shrink(self, name: str, cap: int) -> None:
         """Limit one of the made pools to this many instances."""
@@ -181,5 +183,5 @@ def _largest_giver_first(giving: tuple[Pool, int]) -> tuple[int, str]:
     return giving[0].cap - giving[1], giving[0].name
 
 
-def _name(pool: Pool | None) -> str:
+def _name_of(pool: Pool | None) -> str:
     return "" if pool is None else pool.name

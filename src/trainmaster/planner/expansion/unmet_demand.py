@@ -67,17 +67,17 @@ def unmet_demands(snapshot: Snapshot) -> list[UnmetDemand]:
         snapshot: resolved, with its waiting jobs in queue order.
     """
     caps = caps_of(snapshot)
-    set_by_people = {name: cap for name, cap in caps.items() if not snapshot.pools[name].made_for}
+    configured = {name: cap for name, cap in caps.items() if not snapshot.pools[name].made_for}
     found: dict[Key, UnmetDemand | None] = {}
     for job in snapshot.waiting:
         key = _key(job.demand)
         if key not in found:
             alternatives = job.demand.alternatives
-            held = any(covers(set_by_people, units) for units in alternatives)
+            held = any(covers(configured, units) for units in alternatives)
             found[key] = None if held else _unmet_demand(job.demand, snapshot, caps)
-        if (each := found[key]) is not None:
-            each.jobs.append(job)
-    return [each for each in found.values() if each is not None]
+        if (entry := found[key]) is not None:
+            entry.jobs.append(job)
+    return [entry for entry in found.values() if entry is not None]
 
 
 def _key(demand: Demand) -> Key:

@@ -39,21 +39,21 @@ def approximate_starts(
         until: the end of the simulation.
     """
     snapshot = simulation.snapshot
-    approximate_forecast = ApproximateSimulation(
+    simulated = ApproximateSimulation(
         simulation.moment,
         _free(snapshot),
         simulation.run_time,
         Bounds.of(snapshot),
         max_passing=0 if order_of(snapshot.policy).strict else MAX_PASSING,
     )
-    approximate_forecast.held = sorted(
+    simulated.held = sorted(
         (simulation.ends[job.name], number, job.units, job) for number, job in enumerate(snapshot.active)
     )
     closed = frozenset(name for name, pool in snapshot.pools.items() if pool.draining)
     for place, job in enumerate(_without_closed(item, closed) for item in ordered):
         if _predictable(job, snapshot):
-            approximate_forecast.add(job, place)
-    return approximate_forecast.run(wanted, until)
+            simulated.add(job, place)
+    return simulated.run(wanted, until)
 
 
 def _without_closed(job: Job, closed: frozenset[str]) -> Job:
@@ -91,7 +91,7 @@ class _EqualJobs:
 class _Queue:
     """The jobs of one set of pools, and the reservation of the first blocked one."""
 
-    lines: dict[object, _EqualJobs] = field(default_factory=dict)
+    by_bounds: dict[object, _EqualJobs] = field(default_factory=dict)
     blocked: str | None = None
     until: datetime | None = None
     spare: dict[str, int] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class ApproximateSimulation:
     def add(self, job: Job, place: int) -> None:
         """Add a waiting job with its place among all jobs."""
         queue = self.queues.setdefault(job.demand.pools, _Queue())
-        queue.lines.setdefault(self.bounds.bounds_key(job), _EqualJobs()).jobs.append((place, job))
+        queue.by_bounds.setdefault(self.bounds.bounds_key(job), _EqualJobs()).jobs.append((place, job))
 
     def run(self, wanted: frozenset[str], until: datetime) -> dict[str, datetime]:
         """Return the starts of wanted jobs, going from end to end until all have started or time is up."""
@@ -129,7 +129,7 @@ class ApproximateSimulation:
     def _end_due_jobs(self) -> set[str]:
         """End the next job and all that end at the same time; return the pools that have more units then."""
         self.moment = max(self.held[0][0], self.moment)
-        count = sum(1 for _ in self._until(self.moment))
+        count = sum(1 for _ in self._ends_until(self.moment))
         ended, self.held = self.held[:count], self.held[count:]
         for _, _, units, job in ended:
             for pool, number in units.items():
@@ -137,7 +137,7 @@ class ApproximateSimulation:
             self.bounds.release(job, units)
         return {pool for _, _, units, _ in ended for pool in units}
 
-    def _until(self, moment: datetime) -> Iterator[_End]:
+    def _ends_until(self, moment: datetime) -> Iterator[_End]:
         for item in self.held:
             if item[0] > moment:
                 return
@@ -145,25 +145,25 @@ class ApproximateSimulation:
 
     def _start_what_fits(self, queue: _Queue) -> None:
         """Start the first jobs while they fit, then those behind that do not delay the first blocked one."""
-        turns = [(line.jobs[0][0], 0, id(line), line) for line in queue.lines.values() if line.jobs]
+        turns = [(equals.jobs[0][0], 0, id(equals), equals) for equals in queue.by_bounds.values() if equals.jobs]
         heapq.heapify(turns)
         blocked = 0
         while turns and blocked <= self.max_passing:
-            _, index, key, line = heapq.heappop(turns)
-            job = line.jobs[index][1]
+            _, index, key, equals = heapq.heappop(turns)
+            job = equals.jobs[index][1]
             if self.bounds.refuses(job):
                 continue
             units = next((units for units in job.demand.alternatives if self._fits(job, units)), None)
             if units is not None and (not blocked or self._passes(queue, job, units)):
                 self._start(job, units)
-                del line.jobs[index]
+                del equals.jobs[index]
             else:
                 if not blocked:
                     self._reserve(queue, job)
                 blocked += 1
                 index += 1
-            if index < len(line.jobs):
-                heapq.heappush(turns, (line.jobs[index][0], index, key, line))
+            if index < len(equals.jobs):
+                heapq.heappush(turns, (equals.jobs[index][0], index, key, equals))
 
     def _fits(self, job: Job, units: Units) -> bool:
         withheld = self.bounds.withheld

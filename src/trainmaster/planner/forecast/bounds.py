@@ -57,8 +57,8 @@ class Bounds:
             bound = entitlement.bound(pool)
             if bound is not None and self._held.get((job.share, pool), 0) + count > bound.limit:
                 return False
-            most = entitlement.share.max_per_user.get(pool)
-            if most is not None and self._by_user.get((job.share, job.submitted_by, pool), 0) + count > most:
+            limit = entitlement.share.max_per_user.get(pool)
+            if limit is not None and self._by_user.get((job.share, job.submitted_by, pool), 0) + count > limit:
                 return False
         return True
 

@@ -34,7 +34,7 @@ MIN_STEPS = 8
 HORIZON = timedelta(days=366)
 """The end of every simulation."""
 MIN_DELAY = timedelta(minutes=1)
-NEAR = 200
+MIN_SIMULATED = 200
 """The minimum number of jobs to simulate: jobs behind the wanted ones may pass them."""
 
 
@@ -59,8 +59,8 @@ def estimate(
         schedule: the planner.
         wanted: names of waiting jobs.
     """
-    question = _ForecastRequest.of(snapshot, now, rng, schedule, wanted)
-    low, expected, high = (question.answer(quantile) for quantile in (LOW, EXPECTED, HIGH))
+    request = _ForecastRequest.of(snapshot, now, rng, schedule, wanted)
+    low, expected, high = (request.answer(quantile) for quantile in (LOW, EXPECTED, HIGH))
     found = expected.keys() & low.keys() & high.keys()
     return {name: _ordered(low[name], expected[name], high[name]) for name in found}
 
@@ -160,7 +160,7 @@ def _relevant(snapshot: Snapshot, now: datetime, wanted: frozenset[str]) -> Snap
     """Return the snapshot without jobs that make little or no difference to the wanted ones."""
     ordered = ranking_of(snapshot, now).in_order(snapshot.waiting)
     last = max((place for place, job in enumerate(ordered) if job.name in wanted), default=-1)
-    near = ordered[: max(last + 1, NEAR)]
+    near = ordered[: max(last + 1, MIN_SIMULATED)]
     if snapshot.policy.shares:
         return replace(snapshot, waiting=tuple(near))
     touched = _touched((*snapshot.active, *near), wanted)

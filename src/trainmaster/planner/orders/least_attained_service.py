@@ -80,7 +80,7 @@ class AttainedServiceRanking(Ranking):
     _accounts: dict[str, _Account] = field(default_factory=dict)
     _widths: dict[str, tuple[int, float]] = field(default_factory=dict)
     _medians: dict[Hashable, float] = field(default_factory=dict)
-    _wide: list[tuple[Job, _Account]] | None = None
+    _large_jobs: list[tuple[Job, _Account]] | None = None
     _guaranteed: frozenset[str] | None = None
     _heaviest: frozenset[str] | None = None
     _holders: dict[str, tuple[list[PreemptionRank], list[int]]] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class AttainedServiceRanking(Ranking):
         """
         if self.rank(job)[1] not in (PATIENT, GUARANTEED) and self._account(job)[WAIT] < _HOLDS_FROM:
             return False
-        return all(free.get(pool, 0) + self._displaceable(pool, job) >= count for pool, count in units.items())
+        return all(free.get(pool, 0) + self._preemptible_units(pool, job) >= count for pool, count in units.items())
 
     def strict(self, job: Job) -> bool:
         """Return True if no job of its rank may pass the job while it is blocked."""
@@ -140,7 +140,7 @@ class AttainedServiceRanking(Ranking):
                     yield attempt.started_at + timedelta(seconds=left)
 
     def _rank(self, job: Job) -> PreemptionRank:
-        account = self._accounts.get(job.name) or self._opened(job)
+        account = self._accounts.get(job.name) or self._open_account(job)
         received, waited, gpus, fresh_for = account
         if gpus < LARGE and received < fresh_for and waited <= self._patience and not job.units:
             return (job.priority, FRESH, int(waited + HEAD_START))
@@ -190,8 +190,8 @@ class AttainedServiceRanking(Ranking):
 
     def _waited_long(self) -> list[Job]:
         known = self.snapshot.records.history.long_wait(GUARANTEED_FROM)
-        least, most = LONG_WAIT if known is None else max(MIN_LONG_WAIT, known), self._patience
-        long = [job for job, account in self._large() if least < account[WAIT] <= most]
+        shortest, longest = LONG_WAIT if known is None else max(MIN_LONG_WAIT, known), self._patience
+        long = [job for job, account in self._large() if shortest < account[WAIT] <= longest]
         heaviest = self.heaviest() if long else frozenset()
         return [job for job in long if job.name not in heaviest]
 
@@ -199,17 +199,17 @@ class AttainedServiceRanking(Ranking):
         return (-(self._account(job)[WAIT] + HEAD_START) * (RUNNING_COUNTS if job.units else 1.0), job.name)
 
     def _large(self) -> list[tuple[Job, _Account]]:
-        if self._wide is None:
-            self._wide = [pair for pair in self._open_all() if pair[1][GPUS] >= LARGE]
-        return self._wide
+        if self._large_jobs is None:
+            self._large_jobs = [pair for pair in self._all_accounts() if pair[1][GPUS] >= LARGE]
+        return self._large_jobs
 
-    def _open_all(self) -> Iterator[tuple[Job, _Account]]:
+    def _all_accounts(self) -> Iterator[tuple[Job, _Account]]:
         """Yield all jobs with their accounts; inlined for jobs that have never run, nearly all of a deep queue."""
         known, now, width_of = self._accounts, self.now, self._widths.get
         for job in (*self.snapshot.active, *self.snapshot.waiting):
             account = known.get(job.name)
             if account is None and (job.attempt is not None or job.past):
-                account = self._opened(job)
+                account = self._open_account(job)
             elif account is None:
                 gpus, fresh_for = width_of(job.traits or "") or self._width(job)
                 account = known[job.name] = (0.0, (now - job.entry_time).total_seconds(), gpus, fresh_for)
@@ -226,12 +226,12 @@ class AttainedServiceRanking(Ranking):
             key=lambda job: (-self._weight(job), job.name),
         )
         waits = sorted(((account[WAIT], job.name) for job, account in large), reverse=True) if ranked else []
-        for most in range(min(allowed, len(ranked)), 0, -1):
-            names = {job.name for job in ranked[:most]}
+        for count in range(min(allowed, len(ranked)), 0, -1):
+            names = {job.name for job in ranked[:count]}
             longest = next((wait for wait, name in waits if name not in names), 0.0)
-            if most + history.waited_longer(longest) <= allowed:
+            if count + history.waited_longer(longest) <= allowed:
                 bound = HEAVIEST_WAITS * longest
-                return frozenset(job.name for job in ranked[:most] if self._account(job)[WAIT] <= bound)
+                return frozenset(job.name for job in ranked[:count] if self._account(job)[WAIT] <= bound)
         return frozenset()
 
     def _typical_run_times(self, job: Job) -> float:
@@ -258,9 +258,9 @@ class AttainedServiceRanking(Ranking):
 
     def _account(self, job: Job) -> _Account:
         """Return the job's account, computed once."""
-        return self._accounts.get(job.name) or self._opened(job)
+        return self._accounts.get(job.name) or self._open_account(job)
 
-    def _opened(self, job: Job) -> _Account:
+    def _open_account(self, job: Job) -> _Account:
         attempt, received, at_work = job.attempt, job.worked, job.at_work
         if attempt is not None and attempt.started_at is not None and job.units:
             received = job.worked_by(self.now)
@@ -278,7 +278,7 @@ class AttainedServiceRanking(Ranking):
             self._widths[job.traits] = found
         return found
 
-    def _displaceable(self, pool: str, job: Job) -> int:
+    def _preemptible_units(self, pool: str, job: Job) -> int:
         """Return the units of a pool that the job may preempt now, or once the half hour of their jobs has passed."""
         if pool not in self._holders:
             held = sorted((self.rank_when_running(item), item.units[pool]) for item in self._preemptible(pool))

@@ -43,8 +43,8 @@ class VictimChoice:
 
 
 NO_VICTIMS = VictimChoice()
-_MAY_STOP = (JobState.STARTING, JobState.RUNNING, JobState.RESIZING)
-_HIGHEST: PreemptionRank = (PRIORITY_LIMIT + 1,)
+_STOPPABLE = (JobState.STARTING, JobState.RUNNING, JobState.RESIZING)
+_ABOVE_ALL: PreemptionRank = (PRIORITY_LIMIT + 1,)
 
 
 def may_be_preempted(job: Job) -> bool:
@@ -55,7 +55,7 @@ def may_be_preempted(job: Job) -> bool:
     """
     attempt = job.attempt
     known = attempt is not None and attempt.launched and attempt.stop_asked_at is None
-    return known and job.preemptible and job.state in _MAY_STOP and any(job.staying.values())
+    return known and job.preemptible and job.state in _STOPPABLE and any(job.staying.values())
 
 
 def protected_until(job: Job, rules: Preemption, startup: float, now: datetime) -> datetime | None:
@@ -73,9 +73,9 @@ def protected_until(job: Job, rules: Preemption, startup: float, now: datetime) 
     attempt, wishes = job.attempt, job.wishes
     if attempt is None:
         return None
-    most = rules.max_preemptions if wishes.max_preemptions is None else wishes.max_preemptions
+    limit = rules.max_preemptions if wishes.max_preemptions is None else wishes.max_preemptions
     preemptions = job.preemptions if job.past else 0
-    if most is not None and preemptions >= most:
+    if limit is not None and preemptions >= limit:
         return NEVER
     span = protected_for(job, rules, preemptions)
     if not span:
@@ -167,15 +167,15 @@ class Candidates:
     def _no_lower_rank(self, rank: PreemptionRank) -> bool:
         """Return True if no active job has a lower rank, so that no candidate need be looked at."""
         if self._lowest is None:
-            self._lowest = min(map(self.rank, self.snapshot.active), default=_HIGHEST)
+            self._lowest = min(map(self.rank, self.snapshot.active), default=_ABOVE_ALL)
         return self._lowest >= rank
 
     def preemptible_by(self, job: Job, at: datetime) -> bool:
         """Return True if a waiting job, started now, would be past its protection by then."""
         rules, wishes = self.snapshot.policy.preemption, job.wishes
-        most = rules.max_preemptions if wishes.max_preemptions is None else wishes.max_preemptions
+        limit = rules.max_preemptions if wishes.max_preemptions is None else wishes.max_preemptions
         preemptions = job.preemptions if job.attempt is not None else 0
-        if not job.preemptible or (most is not None and preemptions >= most):
+        if not job.preemptible or (limit is not None and preemptions >= limit):
             return False
         return self.now + protected_for(job, rules, preemptions) <= at
 

@@ -169,16 +169,16 @@ def own_first(candidates: Iterable[Candidate], preemptor: Preemptor) -> list[Can
 
 def _best_of_orders(eligible: EligibleCandidates, preemptor: Preemptor, permits: Permits) -> list[Candidate]:
     """Return the best set that a search and several orders find."""
-    missing, every = preemptor.missing, own_first(eligible.all_of_any_rank(), preemptor)
-    few = len(every) <= MAX_EXHAUSTIVE
-    ordered = every if few else own_first(eligible.for_search(missing), preemptor)
+    missing, everyone = preemptor.missing, own_first(eligible.all_of_any_rank(), preemptor)
+    few = len(everyone) <= MAX_EXHAUSTIVE
+    ordered = everyone if few else own_first(eligible.for_search(missing), preemptor)
     orders = list(_orders(ordered, preemptor))
     # Some sets are permitted in one order only: with few candidates, every order is searched.
     searched = (
-        Search(each[:MAX_SEARCHED], missing, permits, MAX_NODES if few else MAX_NODES_OF_MANY).run()
-        for each in (orders if few else orders[:1])
+        Search(order[:MAX_SEARCHED], missing, permits, MAX_NODES if few else MAX_NODES_OF_MANY).run()
+        for order in (orders if few else orders[:1])
     )
-    found = (drop_redundant(take_in_order(each, missing, permits), missing, permits) for each in orders)
+    found = (drop_redundant(take_in_order(order, missing, permits), missing, permits) for order in orders)
     legal = [taken for taken in (*searched, *found) if taken and permitted(taken, permits)]
     return min(legal, key=lambda taken: (max(c.rank for c in taken), sum(c.cost for c in taken)), default=[])
 

@@ -26,12 +26,12 @@ def infeasible_reason(job: Job, pools: Mapping[str, Pool], caps: Mapping[str, in
     """
     drained = [name for name in job.demand.pools if name in pools and pools[name].draining]
     if any(covers({**caps, **{n: pools[n].cap for n in drained}}, units) for units in job.demand.alternatives):
-        out = next((name for name in drained if pools[name].status), None)
-        return Draining(tuple(drained)) if out is None else NotInService(out, pools[out].status)
+        unavailable = next((name for name in drained if pools[name].status), None)
+        return Draining(tuple(drained)) if unavailable is None else NotInService(unavailable, pools[unavailable].status)
     if job.demand.resources is not None:
-        most = max((caps.get(name, 0) for name in job.demand.pools), default=0)
-        at_zero = not most and any(name in pools and not pools[name].cap for name in job.demand.pools)
-        return Infeasible(str(job.demand.resources), job.demand.instances, most, expansion, at_zero)
+        largest = max((caps.get(name, 0) for name in job.demand.pools), default=0)
+        at_zero = not largest and any(name in pools and not pools[name].cap for name in job.demand.pools)
+        return Infeasible(str(job.demand.resources), job.demand.instances, largest, expansion, at_zero)
     units = job.demand.alternatives[0]
     pool = next(name for name, count in units.items() if count > caps.get(name, 0))
     cap = pools[pool].cap if pool in pools else 0
@@ -53,8 +53,8 @@ def shortage_reason(
         claimant: returns the job that has a claim on a pool.
     """
     pool = next((name for name, count in units.items() if count > now(name)), next(iter(units)))
-    needed, there = units[pool], max(now(pool), 0)
+    needed, available = units[pool], max(now(pool), 0)
     kept = claimant(pool)
     if kept is not None and free(pool) >= needed:
-        return ReservedForOther(kept[0], pool, kept[1], needed, there)
-    return WaitsForCapacity(pool, needed, there)
+        return ReservedForOther(kept[0], pool, kept[1], needed, available)
+    return WaitsForCapacity(pool, needed, available)
