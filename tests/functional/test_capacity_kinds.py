@@ -229,7 +229,7 @@ def test_a_plan_that_sagemaker_will_not_tell_of_keeps_its_jobs_waiting_and_nobod
     submit(world, "job1", "spring")
     submit(world, "job2", training_seconds=60)
     world.run_until_ended("job2")
-    assert "has not said yet" in reason(world, "job1").message()
+    assert "has not reported yet" in reason(world, "job1").message()
 
 
 def test_a_submission_is_told_when_its_plan_begins():

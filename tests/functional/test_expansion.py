@@ -121,7 +121,7 @@ def test_a_job_beyond_the_guard_rails_is_told_which(queue):
     queue.ask("job1", 9)
     queue.world.run(120)
     reason = explain(queue.store, queue.world.clock.now(), [queue.world.job("job1")])["job1"].reason
-    rail = f"9 x {G5} would be beyond the maximum instances of a type, 8 (expansion.maxPerType)"
+    rail = f"9 x {G5} would exceed the maximum instances of a type, 8 (expansion.maxPerType)"
     assert (queue.made, reason) == ({}, Infeasible("accelerators=1", 9, 0, rail, at_zero=True))
 
 

@@ -50,13 +50,13 @@ def test_what_is_beyond_the_guard_rails_creates_nothing_and_says_why(world):
     world.put("/settings", ON)
     plan = world.post("/plan", asking(instances=5)).body
     assert plan["wouldCreate"] == []
-    assert f"5 x {G5} would be beyond the maximum instances of a type, 4" in plan["reason"]["message"]
+    assert f"5 x {G5} would exceed the maximum instances of a type, 4" in plan["reason"]["message"]
 
 
 def test_what_would_be_beyond_them_is_told_before_expansion_is_turned_on(world):
     world.put("/settings", OFF)
     plan = world.post("/plan", asking(instances=5)).body
-    assert f"5 x {G5} would be beyond" in plan["wouldCreateNone"]
+    assert f"5 x {G5} would exceed" in plan["wouldCreateNone"]
     assert "no pool is made" not in plan["reason"]["message"]
     assert world.post("/plan", asking()).body["wouldCreateNone"] is None
 

@@ -304,7 +304,7 @@ def _protected(choice: VictimChoice) -> Reason:
 
 def _cause(job: Job) -> str:
     last = job.attempt
-    reason = (None if last is None else last.reason) or "its last start met no capacity"
+    reason = (None if last is None else last.reason) or "its last start found no capacity"
     # Where it could only have been in one place, the reason needs no place.
     if last is None or not last.lacked or last.ended_at is None or len(job.demand.alternatives) < 2:
         return reason

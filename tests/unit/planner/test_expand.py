@@ -211,7 +211,7 @@ def test_a_learned_price_lets_the_type_in_under_a_budget_and_decides_which_is_ch
 
 def test_a_demand_that_no_type_covers_is_told_so():
     result = plan_expansion(queue(asking("j", vcpus=100_000), pools=()), b.NOW)
-    assert result == ExpansionPlan((), {"j": "no instance type that is known would do"})
+    assert result == ExpansionPlan((), {"j": "no known instance type satisfies the request"})
 
 
 # -- guard rails -------------------------------------------------------------------------------------------------------
@@ -269,9 +269,7 @@ def test_a_type_that_people_drain_is_not_made_beside_their_pool():
     snapshot = queue(*pod2_jobs(1), pools=(drained,), expansion=PODS_ONLY)
     assert made(plan_expansion(snapshot, b.NOW)) == {POD3: 1}, "another type, as where the pool had been made"
     alone = queue(*pod2_jobs(1), pools=(drained,), expansion=only(POD2))
-    assert plan_expansion(alone, b.NOW).refused == {
-        "j00": "theirs of that type, which people have set, is being drained"
-    }
+    assert plan_expansion(alone, b.NOW).refused == {"j00": "theirs, a configured pool of this type, is being drained"}
     beside = queue(*pod2_jobs(1, 2), pools=(drained, Pool("more", 1, type_=POD2)), expansion=only(POD2))
     assert made(plan_expansion(beside, b.NOW)) == {POD2: 2}
 
@@ -279,13 +277,13 @@ def test_a_type_that_people_drain_is_not_made_beside_their_pool():
 def test_a_pool_that_could_not_hold_the_largest_job_is_not_made_at_all():
     result = plan_expansion(queue(*pod2_jobs(1, instances=4), expansion=replace(only(POD2), max_per_type=3)), b.NOW)
     assert result == ExpansionPlan(
-        (), {"j00": f"4 x {POD2} would be beyond the maximum instances of a type, 3 (expansion.maxPerType)"}
+        (), {"j00": f"4 x {POD2} would exceed the maximum instances of a type, 3 (expansion.maxPerType)"}
     )
 
 
 def test_the_reason_is_that_of_a_type_that_the_settings_allow():
     refused = plan_expansion(queue(*pod2_jobs(1, instances=9), expansion=only(POD3)), b.NOW).refused
-    assert refused == {"j00": f"9 x {POD3} would be beyond the maximum instances of a type, 8 (expansion.maxPerType)"}
+    assert refused == {"j00": f"9 x {POD3} would exceed the maximum instances of a type, 8 (expansion.maxPerType)"}
     none = plan_expansion(queue(*pod2_jobs(1), expansion=only(POD1)), b.NOW).refused
     assert none == {"j00": f"the settings do not allow {POD2} (expansion.types)"}
 
@@ -309,7 +307,7 @@ def test_the_reason_is_told_with_the_job():
         "vcpus=2,memory_gib=0.5",
         9,
         0,
-        f"9 x {POD2} would be beyond the maximum instances of a type, 8 (expansion.maxPerType)",
+        f"9 x {POD2} would exceed the maximum instances of a type, 8 (expansion.maxPerType)",
     )
 
 
@@ -375,7 +373,9 @@ def test_a_larger_job_makes_the_pool_larger_that_was_made_for_its_kind():
 
 def test_nothing_is_made_while_the_pool_for_such_jobs_is_drained():
     snapshot = queue(*pod2_jobs(1), pools=(a_made_pool(draining=True),), expansion=only(POD2))
-    assert plan_expansion(snapshot, b.NOW).refused == {"j00": f"{POD2}, which was made for such jobs, is being drained"}
+    assert plan_expansion(snapshot, b.NOW).refused == {
+        "j00": f"{POD2}, the queue's pool of this type, is being drained"
+    }
 
 
 def test_what_others_outside_the_queue_hold_for_now_makes_nothing_infeasible():
@@ -401,12 +401,14 @@ def test_a_job_that_names_a_type_without_a_pool_gets_one_of_that_name():
 
 def test_but_not_where_people_have_set_a_smaller_pool_of_it():
     snapshot = queue(b.a_job("typed", units={POD1: 9}), expansion=PODS_ONLY)
-    assert plan_expansion(snapshot, b.NOW) == ExpansionPlan((), {"typed": f"people have set the pool {POD1}"})
+    assert plan_expansion(snapshot, b.NOW) == ExpansionPlan((), {"typed": f"there is a configured pool {POD1}"})
 
 
 def test_a_job_of_several_types_together_is_left_to_people():
     snapshot = queue(b.a_job("typed", units={POD2: 1, POD3: 1}), expansion=PODS_ONLY)
-    assert plan_expansion(snapshot, b.NOW) == ExpansionPlan((), {"typed": "no instance type that is known would do"})
+    assert plan_expansion(snapshot, b.NOW) == ExpansionPlan(
+        (), {"typed": "no known instance type satisfies the request"}
+    )
 
 
 # -- jobs that some rule keeps from starting there ---------------------------------------------------------------------
@@ -480,7 +482,7 @@ def test_of_a_user_no_more_counts_than_the_share_lets_one_have_of_the_pool():
 def test_a_job_whose_last_start_met_no_capacity_has_nothing_made_before_it_is_tried_again():
     job = replace(asking("j", **TASK2), retry_at=b.at(60))
     early = plan_expansion(queue(job, expansion=PODS_ONLY), b.at(59))
-    assert early == ExpansionPlan((), {"j": "the job is tried again only at 2026-11-21T12:01:00Z"})
+    assert early == ExpansionPlan((), {"j": "the next attempt of the job is at 2026-11-21T12:01:00Z"})
     assert made(plan_expansion(queue(job, expansion=PODS_ONLY), b.at(60))) == {POD2: 1}
 
 

@@ -55,7 +55,7 @@ def test_an_active_plan_with_time_is_open():
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (None, "has not said yet"),
+        (None, "has not reported yet"),
         (PlanStatus.PENDING, "not paid for"),
         (PlanStatus.FAILED, "has failed"),
         (PlanStatus.EXPIRED, "has ended"),
@@ -90,7 +90,7 @@ def test_without_checkpoints_it_must_be_expected_to_end_half_an_hour_before_the_
     if reason:
         assert (
             reason.message()
-            == "cannot use plan: SageMaker takes the plan's instances back from 2026-11-21T12:59:59Z on, before it is "
+            == "cannot use plan: SageMaker reclaims the plan's instances from 2026-11-21T12:59:59Z, before it is "
             "expected to end, and it writes no checkpoints"
         )
 

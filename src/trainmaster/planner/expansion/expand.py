@@ -24,7 +24,7 @@ from trainmaster.planner.expansion.unmet_demand import Option, UnmetDemand, caps
 
 PER_NODE = 1
 """`cpn` of equation 11: SageMaker shares no instance between jobs, so an instance has room for one job's instance."""
-NO_TYPE_FITS = "no instance type that is known would do"
+NO_TYPE_FITS = "no known instance type satisfies the request"
 
 
 @dataclass(frozen=True, slots=True)

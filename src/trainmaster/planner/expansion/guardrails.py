@@ -83,19 +83,19 @@ class ManagedPools:
         if not self.rules.allows(kind.name):
             return f"the settings do not allow {kind.name} (expansion.types)"
         if own_pool is not None and own_pool.draining:
-            return f"{own_pool.name}, which was made for such jobs, is being drained"
+            return f"{own_pool.name}, the queue's pool of this type, is being drained"
         if own_pool is None and (drained := self._drained(kind)):
-            return f"{drained} of that type, which people have set, is being drained"
+            return f"{drained}, a configured pool of this type, is being drained"
         if pool and pool != (own_pool or self.new(kind)).name:
             return (
-                f"people have set the pool {pool}"
+                f"there is a configured pool {pool}"
                 if pool in self.pools
-                else f"its type has the pool {_name_of(own_pool)}"
+                else f"the queue's pool of this type is {_name_of(own_pool)}"
             )
         if self.rules.dollars_per_hour is not None and not kind.price:
-            return f"nobody knows what {kind.name} costs"
+            return f"the price of {kind.name} is unknown"
         bound, guardrail = self.limit(kind)
-        return "" if instances <= bound else f"{instances} x {kind.name} would be beyond {guardrail}"
+        return "" if instances <= bound else f"{instances} x {kind.name} would exceed {guardrail}"
 
     def enlarge(self, kind: InstanceType, cap: int, made_for: str) -> Pool:
         """Enlarge the made pool of a type, as far as the guardrails allow; it never shrinks."""

@@ -53,7 +53,7 @@ class RuleCheck:
     def violation(self, job: Job, units: Units) -> str:
         """Return why the job would not start on these units now if they existed; "" if it would."""
         if job.retry_at is not None and self.backing_off(job):
-            return f"the job is tried again only at {clock(job.retry_at)}"
+            return f"the next attempt of the job is at {clock(job.retry_at)}"
         return self.rule_violation(job, units)
 
     def rule_violation(self, job: Job, units: Units) -> str:

@@ -19,7 +19,7 @@ SAFE_QUANTILE = 0.9
 CHECKPOINT_INTERVAL = timedelta(minutes=10)
 """The assumed interval of checkpoints until some are observed."""
 _UNUSABLE = {
-    None: "SageMaker has not said yet when its training plan is usable",
+    None: "SageMaker has not reported yet when its training plan is usable",
     PlanStatus.PENDING: "its training plan is not paid for yet",
     PlanStatus.FAILED: "its training plan has failed",
     PlanStatus.EXPIRED: "its training plan has ended",
@@ -84,4 +84,4 @@ def _run_time(job: Job, history: History) -> timedelta:
 
 def _too_late(job: Job, reclaimed_at: datetime) -> str:
     what = "it could save its work" if job.checkpointed else "it is expected to end, and it writes no checkpoints"
-    return f"SageMaker takes the plan's instances back from {clock(reclaimed_at)} on, before {what}"
+    return f"SageMaker reclaims the plan's instances from {clock(reclaimed_at)}, before {what}"
