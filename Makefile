@@ -193,6 +193,13 @@ lint-template: .venv-sam/.stamp .venv-checkov/.stamp ## Check template.yaml with
 	.venv-sam/bin/cfn-lint template.yaml
 	.venv-checkov/bin/checkov --config-file .checkov.yaml
 
+.PHONY: reference
+reference: .venv/.stamp ## Write all files that are generated from the code
+	$(BIN)/python scripts/openapi.py
+	$(BIN)/python scripts/client_types.py
+	$(BIN)/python scripts/cli_reference.py
+	$(BIN)/python scripts/reference.py
+
 .PHONY: check
 check: lint lint-template ## Run everything that must pass before a commit
 	$(BIN)/python -m pytest -q tests/test_architecture.py

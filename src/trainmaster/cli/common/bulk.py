@@ -13,7 +13,7 @@ from trainmaster.client.api.errors import ApiError, Forbidden, NotConfigured, Un
 from trainmaster.client.views.wording import sentence_of
 
 if TYPE_CHECKING:
-    from trainmaster.client.views.jobs import JobView
+    from trainmaster.client.views.types import JobView
 
 T = TypeVar("T")
 # Errors that affect all jobs, not only the one being changed.

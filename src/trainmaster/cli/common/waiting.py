@@ -11,13 +11,13 @@ import typer
 from trainmaster.cli.common.exit_codes import ExitCode
 from trainmaster.cli.output.progress import display_for, job_line
 from trainmaster.client.api.errors import NotFound
-from trainmaster.client.views.jobs import ENDED
+from trainmaster.client.views.states import ENDED
 
 if TYPE_CHECKING:
     from trainmaster.cli.common.context import CliContext
     from trainmaster.cli.output.progress import Display
     from trainmaster.client.api.client import ApiClient
-    from trainmaster.client.views.jobs import JobDetail
+    from trainmaster.client.views.types import JobDetailView
 
 INTERVAL_SECONDS = 5.0
 """Default polling interval."""
@@ -43,7 +43,7 @@ class WaitOptions:
 
 def wait_for_jobs(
     cli: CliContext, api: ApiClient, names: Sequence[str], wait_options: WaitOptions
-) -> tuple[list[JobDetail], ExitCode]:
+) -> tuple[list[JobDetailView], ExitCode]:
     """Return the jobs when all have ended or the timeout has expired, and the exit code. Raises ApiError."""
     names = list(dict.fromkeys(names))
     try:
@@ -84,17 +84,17 @@ def entered(cli: CliContext, api: ApiClient, name: str, wait_options: WaitOption
         cli.sleep(wait_options.interval)
 
 
-def print_outcomes(jobs: Sequence[JobDetail]) -> None:
+def print_outcomes(jobs: Sequence[JobDetailView]) -> None:
     """Print the outcome of each job in a line."""
     for job in jobs:
         typer.echo(job_line(job))
 
 
-def _lookups(cli: CliContext, api: ApiClient, names: Sequence[str]) -> list[Callable[[], JobDetail]]:
+def _lookups(cli: CliContext, api: ApiClient, names: Sequence[str]) -> list[Callable[[], JobDetailView]]:
     """Return a function per job that looks it up and tolerates a short outage of the API."""
     from trainmaster.client.sdk.job_cache import JobCache
 
-    def lookup(name: str) -> Callable[[], JobDetail]:
+    def lookup(name: str) -> Callable[[], JobDetailView]:
         cache = JobCache(api, clock=cli.clock)
         # For an unknown job, the API's error says more than None.
         return lambda: cache.look_up(name) or api.job(name)
@@ -103,8 +103,8 @@ def _lookups(cli: CliContext, api: ApiClient, names: Sequence[str]) -> list[Call
 
 
 def _poll(
-    cli: CliContext, lookups: Sequence[Callable[[], JobDetail]], display: Display, wait_options: WaitOptions
-) -> list[JobDetail]:
+    cli: CliContext, lookups: Sequence[Callable[[], JobDetailView]], display: Display, wait_options: WaitOptions
+) -> list[JobDetailView]:
     """Poll the jobs that have not ended, until none is left or the timeout has expired."""
     started = cli.clock()
     jobs = [look_up() for look_up in lookups]
@@ -117,7 +117,7 @@ def _poll(
         jobs = [job if job["jobState"] in ENDED else look_up() for job, look_up in zip(jobs, lookups, strict=True)]
 
 
-def _exit_code(jobs: Sequence[JobDetail]) -> ExitCode:
+def _exit_code(jobs: Sequence[JobDetailView]) -> ExitCode:
     if any(job["jobState"] in ENDED - {"completed"} for job in jobs):
         return ExitCode.JOB_FAILED
     return ExitCode.OK if all(job["jobState"] == "completed" for job in jobs) else ExitCode.TIMED_OUT

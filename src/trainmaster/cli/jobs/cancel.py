@@ -9,10 +9,10 @@ import typer
 from trainmaster.cli.common.bulk import change_jobs, state_line
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Names
-from trainmaster.client.views.jobs import ENDED
+from trainmaster.client.views.states import ENDED
 
 if TYPE_CHECKING:
-    from trainmaster.client.views.jobs import JobView
+    from trainmaster.client.views.types import JobView
 
 
 def cancel(context: typer.Context, names: Names, json: Json = False) -> None:

@@ -25,7 +25,7 @@ from trainmaster.domain.jobs.listing import INFEASIBLE
 
 if TYPE_CHECKING:
     from trainmaster.cli.common.context import CliContext
-    from trainmaster.client.views.jobs import JobView
+    from trainmaster.client.views.types import JobView
 
 _OPEN = tuple(state.value for state in JobState if state not in ENDED)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from trainmaster.client.views.jobs import Creation, PlanView
+    from trainmaster.client.views.types import CreationView, PlanView
 
 
 @elastic_options
@@ -151,7 +151,7 @@ def _changed_pools(answer: PlanView) -> str:
     return " ".join([f"{', '.join(changed)}.", cost] if changed else [cost]).strip()
 
 
-def _pool_size(pool: Creation) -> str:
+def _pool_size(pool: CreationView) -> str:
     price = pool["dollarsPerHour"]
     cost = f"${price:,.2f} more per hour while in use" if price is not None else "price unknown"
     return f"{pool['instances']} x {pool['instanceType']}, {cost}"

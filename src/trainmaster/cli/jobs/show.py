@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from trainmaster.cli.common.context import CliContext
     from trainmaster.cli.output.render import Paint
-    from trainmaster.client.views.elastic import RendezvousView
-    from trainmaster.client.views.jobs import JobDetail
+    from trainmaster.client.views.types import JobDetailView, RendezvousView
 
 
 def show(
@@ -62,7 +61,7 @@ def show(
         typer.echo(_page(cli, job, nodes))
 
 
-def _page(cli: CliContext, job: JobDetail, nodes: RendezvousView | None) -> str:
+def _page(cli: CliContext, job: JobDetailView, nodes: RendezvousView | None) -> str:
     paint = coloured if cli.has_colours(sys.stdout) else plain
     elastic = job.get("elastic")
     parts = [facts_table(_facts(job, paint, cli.now()))]
@@ -76,7 +75,7 @@ def _page(cli: CliContext, job: JobDetail, nodes: RendezvousView | None) -> str:
     return "\n\n".join(parts)
 
 
-def _facts(job: JobDetail, paint: Paint, now: datetime) -> list[tuple[str, str]]:
+def _facts(job: JobDetailView, paint: Paint, now: datetime) -> list[tuple[str, str]]:
     start, low, high = job["estimatedStart"], job.get("estimatedStartLow"), job.get("estimatedStartHigh")
     deadline = job.get("deadline")
     return [

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     from trainmaster.cli.common.context import CliContext
     from trainmaster.client.api.client import ApiClient
-    from trainmaster.client.views.jobs import Submission
-    from trainmaster.images.client.views import Received
+    from trainmaster.client.views.types import ReceivedView, SubmissionView
 
 
 @elastic_options
@@ -97,7 +96,7 @@ def _submit_image(cli: CliContext, request: dict[str, Any], wait_options: WaitOp
 def _finish(  # noqa: PLR0913 - all are needed for the output
     cli: CliContext,
     api: ApiClient,
-    answer: Submission | Received,
+    answer: SubmissionView | ReceivedView,
     wait_options: WaitOptions | None,
     extra: Mapping[str, object],
     *,
@@ -119,5 +118,5 @@ def _finish(  # noqa: PLR0913 - all are needed for the output
     raise typer.Exit(code)
 
 
-def _submission_line(submission: Submission, now: datetime) -> str:
+def _submission_line(submission: SubmissionView, now: datetime) -> str:
     return f"Submitted {submission['jobName']}: {format_moments(sentence_of(submission), now)}"

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from trainmaster.client.views.elastic import ElasticView, NodeView, RendezvousView
-    from trainmaster.client.views.jobs import JobView
+    from trainmaster.client.views.types import ElasticView, JobView, NodeView, RendezvousView
 
 _HOOKS = {
     "restart": "by restart",

@@ -15,29 +15,29 @@ from trainmaster.domain.reasons import REASONS
 from trainmaster.images.cli.requests import end_sentence
 
 if TYPE_CHECKING:
-    from trainmaster.client.views.jobs import AttemptView, HistoryEntry, JobDetail
+    from trainmaster.client.views.types import AttemptView, HistoryEntryView, JobDetailView
 
 
-def explanation(job: JobDetail, now: datetime) -> str:
+def explanation(job: JobDetailView, now: datetime) -> str:
     """Explain why the job is in its state."""
     explain = _EXPLAINERS.get(job["jobState"], _other_state)
     return format_moments(" ".join(sentence for sentence in explain(job, now) if sentence), now)
 
 
-def _pending(job: JobDetail, now: datetime) -> Iterator[str]:
+def _pending(job: JobDetailView, now: datetime) -> Iterator[str]:
     yield f"{job['jobName']} waits{_place(job)}, with priority {job['priority']}, since {job['entryTime']}."
     yield _last_attempt(job)
     yield from _outlook(job, now)
 
 
-def _preempted(job: JobDetail, now: datetime) -> Iterator[str]:
+def _preempted(job: JobDetailView, now: datetime) -> Iterator[str]:
     yield f"{job['jobName']} was preempted and waits{_place(job)}, with priority {job['priority']}, to resume."
     yield _last_attempt(job)
     yield f"It keeps its entry time, {job['entryTime']}."
     yield from _outlook(job, now)
 
 
-def _held(job: JobDetail, _: datetime) -> Iterator[str]:
+def _held(job: JobDetailView, _: datetime) -> Iterator[str]:
     reason = job["reason"]
     known = REASONS.get(reason["type"]) if reason is not None else None
     if known is not None and known.outside_queue:
@@ -49,7 +49,7 @@ def _held(job: JobDetail, _: datetime) -> Iterator[str]:
     yield deadline_sentence(job)
 
 
-def _starting(job: JobDetail, _: datetime) -> Iterator[str]:
+def _starting(job: JobDetailView, _: datetime) -> Iterator[str]:
     attempt = _newest(job)
     yield f"{job['jobName']} is starting on {_capacity(job)}, as {_attempt_name(job)}, since {attempt['createdAt']}."
     if not job.get("image"):
@@ -57,7 +57,7 @@ def _starting(job: JobDetail, _: datetime) -> Iterator[str]:
     yield _requested_stop(job)
 
 
-def _running(job: JobDetail, now: datetime) -> Iterator[str]:
+def _running(job: JobDetailView, now: datetime) -> Iterator[str]:
     attempt = _newest(job)
     started = attempt["startedAt"] or attempt["createdAt"]
     # The API's clock may be slightly ahead of this one.
@@ -70,7 +70,7 @@ def _running(job: JobDetail, now: datetime) -> Iterator[str]:
     yield deadline_sentence(job)
 
 
-def _preemption_rule(job: JobDetail) -> str:
+def _preemption_rule(job: JobDetailView) -> str:
     """Say whether other jobs may preempt it; for an elastic job also its bounds."""
     elastic = job.get("elastic")
     if not elastic:
@@ -84,7 +84,7 @@ def _preemption_rule(job: JobDetail) -> str:
     return f"{bounds}: {shrinks}, " + ("or preempt it." if job["preemptible"] else "but not preempt it.")
 
 
-def _resizing(job: JobDetail, _: datetime) -> Iterator[str]:
+def _resizing(job: JobDetailView, _: datetime) -> Iterator[str]:
     elastic = job.get("elastic")
     resizing = elastic and elastic["resizing"]
     if not resizing:
@@ -98,7 +98,7 @@ def _resizing(job: JobDetail, _: datetime) -> Iterator[str]:
     yield deadline_sentence(job)
 
 
-def _lost_member(job: JobDetail) -> str:
+def _lost_member(job: JobDetailView) -> str:
     """Say that an elastic job has lost a member."""
     elastic = job.get("elastic")
     if not elastic or not elastic["faultySince"]:
@@ -108,7 +108,7 @@ def _lost_member(job: JobDetail) -> str:
     return f"{lacks} It waits for a replacement until {until}, and then continues with the remaining instances."
 
 
-def _preempting(job: JobDetail, _: datetime) -> Iterator[str]:
+def _preempting(job: JobDetailView, _: datetime) -> Iterator[str]:
     yield f"{job['jobName']} is being preempted{_at_time(job, 'since')}."
     yield _cause(job)
     on_with = "to go on with the regions that are left" if job.get("image") else "to resume from its checkpoint"
@@ -116,28 +116,28 @@ def _preempting(job: JobDetail, _: datetime) -> Iterator[str]:
     yield _requested_stop(job)
 
 
-def _completed(job: JobDetail, _: datetime) -> Iterator[str]:
+def _completed(job: JobDetailView, _: datetime) -> Iterator[str]:
     count = tries(job)
     yield f"{job['jobName']} completed{_at_time(job)}, after {count} attempt{'s' if count > 1 else ''}."
 
 
-def _failed(job: JobDetail, _: datetime) -> Iterator[str]:
+def _failed(job: JobDetailView, _: datetime) -> Iterator[str]:
     yield f"{job['jobName']} failed{_at_time(job)}."
     yield _sentence(job["failureReason"] or "")
 
 
-def _ended_by_hand(job: JobDetail, _: datetime) -> Iterator[str]:
+def _ended_by_hand(job: JobDetailView, _: datetime) -> Iterator[str]:
     end = " for good" if job["jobState"] == "stopped" else " while it waited"
     yield f"{job['jobName']} was {job['jobState']}{_at_time(job)}{end}."
     yield _cause(job)
 
 
-def _other_state(job: JobDetail, _: datetime) -> Iterator[str]:
+def _other_state(job: JobDetailView, _: datetime) -> Iterator[str]:
     yield f"{job['jobName']} is {job['jobState']}."
     yield _sentence(reason_text(job["reason"]))
 
 
-_EXPLAINERS: Mapping[str, Callable[[JobDetail, datetime], Iterator[str]]] = {
+_EXPLAINERS: Mapping[str, Callable[[JobDetailView, datetime], Iterator[str]]] = {
     "pending": _pending,
     "preempted": _preempted,
     "held": _held,
@@ -152,7 +152,7 @@ _EXPLAINERS: Mapping[str, Callable[[JobDetail, datetime], Iterator[str]]] = {
 }
 
 
-def _outlook(job: JobDetail, now: datetime) -> Iterator[str]:
+def _outlook(job: JobDetailView, now: datetime) -> Iterator[str]:
     """Say why it waits, when it is likely to start, and what would help."""
     reason, start = job["reason"], start_sentence(job, now)
     if reason:
@@ -166,13 +166,13 @@ def _outlook(job: JobDetail, now: datetime) -> Iterator[str]:
     yield deadline_sentence(job)
 
 
-def _place(job: JobDetail) -> str:
+def _place(job: JobDetailView) -> str:
     if job["position"] is not None:
         return f" at position {job['position']}"
     return f" at position {job['positionAtLeast']} or later" if job["positionAtLeast"] is not None else ""
 
 
-def _last_attempt(job: JobDetail) -> str:
+def _last_attempt(job: JobDetailView) -> str:
     """Say how the newest attempt of a waiting job ended."""
     if not job["attempts"]:
         return ""
@@ -180,43 +180,43 @@ def _last_attempt(job: JobDetail) -> str:
     return _sentence(f"Attempt {last['number']}: {reason_text(last['reason']) or last['outcome']}")
 
 
-def _attempt_name(job: JobDetail) -> str:
+def _attempt_name(job: JobDetailView) -> str:
     """Return the newest attempt; only attempts of training jobs have a name outside the queue."""
     attempt = _newest(job)
     number = f"attempt {attempt['number']}"
     return number if job.get("image") else f"{attempt['trainingJobName']} ({number})"
 
 
-def _capacity(job: JobDetail) -> str:
+def _capacity(job: JobDetailView) -> str:
     """Return the newest attempt's capacity if the queue chose it, else the job's demand."""
     attempt = _newest(job)
     chosen = attempt.get("instanceType") or job.get("elastic") or (job.get("image") and attempt["units"])
     return attempt_placement(attempt) if chosen else demand_text(job)
 
 
-def _newest(job: JobDetail) -> AttemptView:
+def _newest(job: JobDetailView) -> AttemptView:
     return job["attempts"][-1]
 
 
-def _at_time(job: JobDetail, preposition: str = "at") -> str:
+def _at_time(job: JobDetailView, preposition: str = "at") -> str:
     """Return the time at which the job entered its state."""
     change = _change(job)
     return f" {preposition} {change['at']}" if change else ""
 
 
-def _cause(job: JobDetail) -> str:
+def _cause(job: JobDetailView) -> str:
     """Return the reason for which the job entered its state."""
     change = _change(job)
     return _sentence(reason_text(change["reason"])) if change else ""
 
 
-def _change(job: JobDetail) -> HistoryEntry | None:
+def _change(job: JobDetailView) -> HistoryEntryView | None:
     """Return the newest transition into the job's state; entries without a change of state do not count."""
     state = job["jobState"]
     return next((line for line in reversed(job["history"]) if line["to"] == state != line["from"]), None)
 
 
-def _requested_stop(job: JobDetail) -> str:
+def _requested_stop(job: JobDetailView) -> str:
     """Return the stop request for a job that still holds capacity."""
     since = takewhile(lambda line: line["from"] == line["to"], reversed(job["history"]))
     request = next((line for line in since if "stop" in reason_text(line["reason"])), None)

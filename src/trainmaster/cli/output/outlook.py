@@ -10,7 +10,7 @@ from trainmaster.cli.output.times import format_moment, format_short_duration, p
 from trainmaster.domain.reasons import REASONS
 
 if TYPE_CHECKING:
-    from trainmaster.client.views.jobs import JobView, PlanView, Reason, Reserved, WhyView
+    from trainmaster.client.views.types import JobView, PlanView, ReasonView, ReservedView, WhyView
 
 _SOON = timedelta(seconds=30)
 _MAX_NAMES = 3
@@ -60,7 +60,7 @@ def wait_sentences(why: WhyView | None) -> Iterator[str]:
         yield f"Suggestions: {'; or '.join(advice['message'] for advice in why['advice'])}."
 
 
-def _reservation(reserved: Reserved) -> str:
+def _reservation(reserved: ReservedView) -> str:
     instances = " + ".join(f"{count} x {pool}" for pool, count in reserved["instances"].items())
     when = f", expected to be free at {reserved['at']}" if reserved["at"] else ""
     return f"Reserved for it: {instances}{when}."
@@ -92,7 +92,7 @@ def short_reason(job: JobView) -> str:
     return "; ".join(part for part in (_format_reason(reason) if reason else "", risk) if part)
 
 
-def _format_reason(reason: Reason) -> str:
+def _format_reason(reason: ReasonView) -> str:
     """Return the reason in a few words; its message if this version does not know its type."""
     known = REASONS.get(reason["type"])
     try:

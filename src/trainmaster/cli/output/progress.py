@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 
 from trainmaster.cli.output.outlook import start_range
 from trainmaster.cli.output.render import position_text, reason_text
-from trainmaster.client.views.jobs import ENDED
+from trainmaster.client.views.states import ENDED
 from trainmaster.client.views.wording import sentence_of, tries
 from trainmaster.domain.text import one_line
 from trainmaster.images.cli.requests import done_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from trainmaster.cli.common.context import CliContext
-    from trainmaster.client.views.jobs import JobView
+    from trainmaster.client.views.types import JobView
 
 _HEADINGS = ("", "Job Name", "State", "Position", "Starts", "Attempts", "Reason")
 _BAR_WIDTH = 20

@@ -21,7 +21,7 @@ from trainmaster.cli.output.elastic import (
 )
 from trainmaster.cli.output.outlook import short_reason, start_range
 from trainmaster.cli.output.times import elapsed_time, format_duration, timestamp
-from trainmaster.client.views.jobs import ENDED
+from trainmaster.client.views.states import ENDED
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.jobs.listing import INFEASIBLE, NEVER_FIT
 from trainmaster.domain.text import one_line
@@ -29,8 +29,14 @@ from trainmaster.domain.text import one_line
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from trainmaster.client.views.elastic import ElasticView, RendezvousView
-    from trainmaster.client.views.jobs import AttemptView, HistoryEntry, JobView, Reason
+    from trainmaster.client.views.types import (
+        AttemptView,
+        ElasticView,
+        HistoryEntryView,
+        JobView,
+        ReasonView,
+        RendezvousView,
+    )
 
 Paint = Callable[[str], str]
 
@@ -156,7 +162,7 @@ def rendezvous_table(view: RendezvousView) -> str:
     return f"{line}\n{_table(nodes_rows(view['nodes']), NODES_HEADERS)}" if view["nodes"] else line
 
 
-def history_table(history: Sequence[HistoryEntry], paint: Paint = plain) -> str:
+def history_table(history: Sequence[HistoryEntryView], paint: Paint = plain) -> str:
     """Return a table of a job's transitions."""
     rows = [
         [timestamp(entry["at"]), paint(entry["to"]), entry["attempt"] or "", reason_text(entry["reason"])]
@@ -227,7 +233,7 @@ def displayed_state(job: JobView) -> str:
     return INFEASIBLE if reason is not None and reason["type"] in NEVER_FIT else job["jobState"]
 
 
-def reason_text(reason: Reason | str | None) -> str:
+def reason_text(reason: ReasonView | str | None) -> str:
     """Return a reason as text."""
     if reason is None:
         return ""

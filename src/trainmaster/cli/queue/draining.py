@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from trainmaster.client.api.client import ApiClient
-    from trainmaster.client.views.pools import PoolView
+    from trainmaster.client.views.types import PoolView
 
 DRAINED = "drained"
 

@@ -36,7 +36,7 @@ from trainmaster.domain.capacity.units import Kind
 if TYPE_CHECKING:
     from trainmaster.cli.common.context import CliContext
     from trainmaster.client.api.client import ApiClient
-    from trainmaster.client.views.pools import PoolSetting, PoolsView, PoolView, RemovalView
+    from trainmaster.client.views.types import PoolSetting, PoolsView, PoolView, RemovalView
 
 PoolSettings = dict[str, "PoolSetting"]
 _MAX_ATTEMPTS = 5
@@ -176,7 +176,11 @@ def _update_pools(api: ApiClient, change: Callable[[PoolSettings], PoolSettings]
 
 def _change_once(api: ApiClient, change: Callable[[PoolSettings], PoolSettings]) -> PoolsView:
     now = api.pools()
-    settings: PoolSettings = {pool["name"]: pool["setting"] for pool in now["pools"] if pool["kind"] != Kind.ENDPOINT}
+    settings: PoolSettings = {
+        pool["name"]: cast("PoolSetting", pool["setting"])
+        for pool in now["pools"]
+        if pool["kind"] != Kind.ENDPOINT.value
+    }
     return api.set_pools(change(settings).values(), now["version"])
 
 

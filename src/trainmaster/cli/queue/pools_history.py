@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from trainmaster.cli.output.times import timestamp
 
 if TYPE_CHECKING:
-    from trainmaster.client.views.pools import PoolDeedView, PoolEventView
+    from trainmaster.client.views.types import ManagedPoolChangeView, ManagedPoolEventView
 
 NOTHING = "The queue has not created, changed or removed any pools yet."
 _CHANGES = {"shrink": "shrunk", "retire": "removed"}
 
 
-def history_table(events: Sequence[PoolEventView]) -> str:
+def history_table(events: Sequence[ManagedPoolEventView]) -> str:
     """Return a table with a line per change, in the given order."""
     if not events:
         return NOTHING
@@ -36,7 +36,7 @@ def history_table(events: Sequence[PoolEventView]) -> str:
     return tabulate(rows, headings, tablefmt="simple", disable_numparse=True)
 
 
-def describe_change(event: PoolDeedView) -> str:
+def describe_change(event: ManagedPoolChangeView) -> str:
     """Return the change in words."""
     default = "expanded" if event["before"] else "created"
     return _CHANGES.get(event["change"], default)
@@ -47,6 +47,6 @@ def format_dollars(more: float | None) -> str:
     return "?" if more is None else f"{more:+,.2f}"
 
 
-def _jobs(event: PoolDeedView) -> str:
+def _jobs(event: ManagedPoolChangeView) -> str:
     more_jobs = event["jobCount"] - len(event["jobs"])
     return ", ".join(event["jobs"]) + (f" and {more_jobs} more" if more_jobs > 0 else "")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from trainmaster.cli.output.times import timestamp
 
 if TYPE_CHECKING:
-    from trainmaster.client.views.pools import PoolView
+    from trainmaster.client.views.types import PoolView
 
 
 WIDTH: Final = 100

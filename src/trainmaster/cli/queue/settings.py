@@ -17,7 +17,7 @@ from trainmaster.client.api.errors import Conflict
 
 if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
-    from trainmaster.client.views.jobs import SettingsView
+    from trainmaster.client.views.types import SettingsInForceView
 
 _MAX_ATTEMPTS = 5
 _HINT = "Use the format of `trainmaster settings --json`."
@@ -97,7 +97,7 @@ def _pair(text: str) -> tuple[str, Any]:
     return name, parse_value(value)
 
 
-def _update_settings(api: ApiClient, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> SettingsView:
+def _update_settings(api: ApiClient, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> SettingsInForceView:
     """Read, change and replace all settings; retry if they changed in between."""
     for _ in range(_MAX_ATTEMPTS - 1):
         try:
@@ -132,6 +132,6 @@ def _with_definitions(value: Any, names: list[str]) -> Any:
     return result
 
 
-def _print(answer: SettingsView, *, json: bool) -> None:
+def _print(answer: SettingsInForceView, *, json: bool) -> None:
     shown = {name: value for name, value in answer.items() if name != "version"}
     typer.echo(as_json(answer) if json else "\n".join(setting_lines(shown)))

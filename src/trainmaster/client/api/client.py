@@ -20,10 +20,21 @@ from trainmaster.client.api.errors import Conflict, NotConfigured, NotFound, Unr
 from trainmaster.client.api.responses import result_of
 from trainmaster.client.api.retry import Retry
 from trainmaster.client.api.signing import SigV4
-from trainmaster.client.views.elastic import RendezvousView
-from trainmaster.client.views.jobs import JobDetail, JobsPage, JobView, PlanView, QueuePage, SettingsView, Submission
-from trainmaster.client.views.pools import PoolSetting, PoolsView, PoolView, RemovalView
-from trainmaster.images.client.views import Received
+from trainmaster.client.views.types import (
+    JobDetailView,
+    JobsPageView,
+    JobView,
+    PlanView,
+    PoolSetting,
+    PoolsView,
+    PoolView,
+    QueuePageView,
+    ReceivedView,
+    RemovalView,
+    RendezvousView,
+    SettingsInForceView,
+    SubmissionView,
+)
 
 if TYPE_CHECKING:
     import boto3
@@ -57,29 +68,29 @@ class ApiClient:
 
     # -- jobs
 
-    def submit(self, request: Mapping[str, Any]) -> Submission:
+    def submit(self, request: Mapping[str, Any]) -> SubmissionView:
         """Submit a CreateTrainingJob request to the queue. Idempotent: the same name and body return the same response.
 
         Raises Refused (InvalidRequest, NeverFits, UnknownOption, TooLarge), Forbidden (RoleNotAllowed) and
         Conflict (NameTaken).
         """
-        return cast("Submission", self._call("POST", "/add-job", body=request))
+        return cast("SubmissionView", self._call("POST", "/add-job", body=request))
 
-    def submit_image(self, request: Mapping[str, Any]) -> Received:
+    def submit_image(self, request: Mapping[str, Any]) -> ReceivedView:
         """Send a request for an image job (ModelRunner's JSON); it becomes a job once its image has been looked at.
 
         Raises Refused (InvalidRequest, TooLarge), Forbidden (ShareNotAllowed), Conflict (NameTaken, NotOffered).
         """
-        return cast("Received", self._call("POST", "/image-jobs", body=request))
+        return cast("ReceivedView", self._call("POST", "/image-jobs", body=request))
 
     def plan(self, request: Mapping[str, Any]) -> PlanView:
         """Return what the request would lead to now; image jobs also need `imageSize`. Raises as `submit`."""
         return cast("PlanView", self._call("POST", "/plan", body=request))
 
-    def job(self, name: str, *, why: bool = False) -> JobDetail:
+    def job(self, name: str, *, why: bool = False) -> JobDetailView:
         """Return a job with its attempts, history and request, and with `why` why it waits. Raises NotFound."""
         query = {"why": "true"} if why else None
-        return cast("JobDetail", self._call("GET", _path(name), query=query))
+        return cast("JobDetailView", self._call("GET", _path(name), query=query))
 
     def rendezvous(self, name: str) -> RendezvousView:
         """Return the rendezvous state of the nodes of the job's newest attempt. Raises NotFound."""
@@ -92,11 +103,11 @@ class ApiClient:
         pool: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> JobsPage:
+    ) -> JobsPageView:
         """Return one page of jobs: active, waiting, then finished (newest first). `state` may name several."""
         states = state if isinstance(state, str) or state is None else ",".join(state)
         query = {"state": states, "share": share, "pool": pool, "limit": limit, "cursor": cursor}
-        return cast("JobsPage", self._call("GET", "/jobs", query=query))
+        return cast("JobsPageView", self._call("GET", "/jobs", query=query))
 
     def all_jobs(
         self, state: str | Iterable[str] | None = None, share: str | None = None, pool: str | None = None
@@ -105,9 +116,9 @@ class ApiClient:
         states = [state] if isinstance(state, str) else list(state or ()) or None
         return _pages(lambda cursor: self.jobs(states, share, pool, cursor=cursor))
 
-    def queue(self, limit: int | None = None, cursor: str | None = None) -> QueuePage:
+    def queue(self, limit: int | None = None, cursor: str | None = None) -> QueuePageView:
         """Return one page of waiting jobs in the order in which passes consider them, and the pools."""
-        return cast("QueuePage", self._call("GET", "/queue", query={"limit": limit, "cursor": cursor}))
+        return cast("QueuePageView", self._call("GET", "/queue", query={"limit": limit, "cursor": cursor}))
 
     def all_queued(self) -> Iterator[JobView]:
         """Iterate over all waiting jobs in order, fetching pages as needed."""
@@ -160,16 +171,16 @@ class ApiClient:
 
     # -- settings
 
-    def settings(self) -> SettingsView:
+    def settings(self) -> SettingsInForceView:
         """Return all settings except the pools, and the version that both share."""
-        return cast("SettingsView", self._call("GET", "/settings"))
+        return cast("SettingsInForceView", self._call("GET", "/settings"))
 
-    def set_settings(self, document: Mapping[str, Any]) -> SettingsView:
+    def set_settings(self, document: Mapping[str, Any]) -> SettingsInForceView:
         """Replace the settings; if the document has a `version`, only if they have not changed since.
 
         Raises Refused (InvalidRequest, with the path of the invalid field) and Conflict (VersionConflict).
         """
-        return cast("SettingsView", self._call("PUT", "/settings", body=document))
+        return cast("SettingsInForceView", self._call("PUT", "/settings", body=document))
 
     def openapi(self) -> dict[str, Any]:
         """Return the API's own OpenAPI document."""
@@ -296,7 +307,7 @@ def _has_values(job: JobView, priority: int | None, *, hold: bool | None) -> boo
     return priority_matches and (hold is None or (job["jobState"] == "held") == hold)
 
 
-def _pages(page_at: Callable[[str | None], JobsPage]) -> Iterator[JobView]:
+def _pages(page_at: Callable[[str | None], JobsPageView]) -> Iterator[JobView]:
     cursor: str | None = None
     while True:
         page = page_at(cursor)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.views.jobs import ENDED, WAITING
+from trainmaster.client.views.states import ENDED, WAITING
 from trainmaster.client.views.wording import sentence_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from trainmaster.client.views.jobs import JobDetail
+    from trainmaster.client.views.types import JobDetailView
 
 _END_STATUS = {"completed": "Completed", "failed": "Failed", "stopped": "Stopped", "cancelled": "Stopped"}
 # Defaults that SageMaker fills in; SDK 2's `attach` relies on them.
@@ -36,12 +36,12 @@ def arn_of(request: dict[str, Any], region: str) -> str:
     return f"arn:{partition}:sagemaker:{region}:{account}:training-job/{request['TrainingJobName']}"
 
 
-def is_unstarted(job: JobDetail) -> bool:
+def is_unstarted(job: JobDetailView) -> bool:
     """Whether SageMaker knows nothing of the job now: it waits, or ended without an attempt."""
     return job["jobState"] in WAITING or not job["trainingJobName"]
 
 
-def description_of(job: JobDetail, region: str, members: Collection[str]) -> dict[str, Any]:
+def description_of(job: JobDetailView, region: str, members: Collection[str]) -> dict[str, Any]:
     """Return the DescribeTrainingJob response from the stored request; `members` are those of the response shape."""
     request = job["jobDetails"]
     status, secondary = _status_of(job)
@@ -64,7 +64,7 @@ def description_of(job: JobDetail, region: str, members: Collection[str]) -> dic
     return description
 
 
-def correct_description(description: dict[str, Any], job: JobDetail) -> dict[str, Any]:
+def correct_description(description: dict[str, Any], job: JobDetailView) -> dict[str, Any]:
     """Return SageMaker's (parsed) description of the newest attempt as one of the job."""
     description = description | {"TrainingJobName": job["jobName"]}
     if not looks_ended(description, job):
@@ -81,7 +81,7 @@ def correct_description(description: dict[str, Any], job: JobDetail) -> dict[str
     }
 
 
-def looks_ended(description: dict[str, Any], job: JobDetail) -> bool:
+def looks_ended(description: dict[str, Any], job: JobDetailView) -> bool:
     """Whether SageMaker's response looks like the job's end although the queue will resume the job.
 
     If the queue did not stop an attempt that is stopping, a user did, and the response is passed on unchanged.
@@ -92,14 +92,14 @@ def looks_ended(description: dict[str, Any], job: JobDetail) -> bool:
     return status != "Stopping" or job["jobState"] in ("preempting", *WAITING)
 
 
-def _status_of(job: JobDetail) -> tuple[str, str]:
+def _status_of(job: JobDetailView) -> tuple[str, str]:
     end_status = _END_STATUS.get(job["jobState"])
     if end_status:
         return end_status, end_status
     return "InProgress", "Pending" if job["jobState"] in WAITING else "Starting"
 
 
-def _last_change(job: JobDetail) -> float:
+def _last_change(job: JobDetailView) -> float:
     history = job["history"]
     return max((_seconds(entry["at"]) for entry in history), default=_seconds(job["entryTime"]))
 

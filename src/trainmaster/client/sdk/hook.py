@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from botocore.model import OperationModel
 
     from trainmaster.client.sdk.elastic import ElasticOptions
-    from trainmaster.client.views.jobs import JobDetail, JobView, Submission
+    from trainmaster.client.views.types import JobDetailView, JobView, SubmissionView
 
 logger = logging.getLogger("trainmaster")
 
@@ -96,7 +96,7 @@ class Route:
             events.unregister(event, unique_id=_id_of(event))
         self._logs.detach(events)
 
-    def submit(self, request: dict[str, Any]) -> Submission:
+    def submit(self, request: dict[str, Any]) -> SubmissionView:
         """Submit a CreateTrainingJob request to the queue and log the response. Raises ApiError."""
         job = self.api.submit(with_session_defaults(request, self.resources, self.elastic))
         logger.info("Training job %s is in the queue. %s", job["jobName"], sentence_of(job))
@@ -141,7 +141,7 @@ class Route:
         rewrite_request(params, TrainingJobName=_newest(job))
         return None
 
-    def _training_job(self, name: str) -> JobDetail | None:
+    def _training_job(self, name: str) -> JobDetailView | None:
         """Return the queue's training job of that name; None for image jobs, which SageMaker cannot describe."""
         job = self.cache.look_up(name)
         return None if job is None or job.get("image") else job
@@ -154,7 +154,7 @@ class Route:
         context: dict[str, Any],
         **_: object,
     ) -> None:
-        job: JobDetail | None = context.pop(_JOB, None)
+        job: JobDetailView | None = context.pop(_JOB, None)
         if job is None:
             return
         if http_response.status_code >= 300:
@@ -168,16 +168,16 @@ class Route:
             http_response, parsed, self._with_transitions(job, (http_response, correct_description(parsed, job)))
         )
 
-    def _description(self, model: OperationModel, job: JobDetail, context: dict[str, Any]) -> BotoResponse:
+    def _description(self, model: OperationModel, job: JobDetailView, context: dict[str, Any]) -> BotoResponse:
         members = model.output_shape.members if model.output_shape else {}
         return self._with_transitions(job, make_response(model, description_of(job, context["client_region"], members)))
 
-    def _with_transitions(self, job: JobDetail, response: BotoResponse) -> BotoResponse:
+    def _with_transitions(self, job: JobDetailView, response: BotoResponse) -> BotoResponse:
         """Add the secondary-status transitions of earlier attempts."""
         transitions = response[1].get("SecondaryStatusTransitions", [])
         return response[0], response[1] | {"SecondaryStatusTransitions": self._transitions.extend(job, transitions)}
 
-    def _refreshed(self, description: dict[str, Any], job: JobDetail) -> JobDetail:
+    def _refreshed(self, description: dict[str, Any], job: JobDetailView) -> JobDetailView:
         """Return the job as of after SageMaker's response: a preemption may have begun between the two calls."""
         if description["TrainingJobStatus"] not in ("Stopping", "Stopped") or looks_ended(description, job):
             return job
@@ -271,7 +271,7 @@ def is_for_queue(request: dict[str, Any]) -> bool:
     return "ResourceConfig" in request or "ServerlessJobConfig" not in request
 
 
-def _newest(job: JobDetail) -> str:
+def _newest(job: JobDetailView) -> str:
     """Return the newest attempt's name; the caller has checked that there is one."""
     return job["trainingJobName"] or job["jobName"]
 

@@ -13,7 +13,7 @@ from trainmaster.client.api.errors import NotFound, Unreachable
 
 if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
-    from trainmaster.client.views.jobs import JobDetail
+    from trainmaster.client.views.types import JobDetailView
 
 _MAX_JOBS = 64
 
@@ -29,10 +29,10 @@ class JobCache:
     api: ApiClient
     clock: Callable[[], float] = time.monotonic
     max_age_seconds: float = 900.0
-    _views: OrderedDict[str, tuple[JobDetail, float]] = field(default_factory=OrderedDict)
+    _views: OrderedDict[str, tuple[JobDetailView, float]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def look_up(self, name: str) -> JobDetail | None:
+    def look_up(self, name: str) -> JobDetailView | None:
         """Return the current job from the API, None if the queue does not have it. Raises ApiError."""
         try:
             job = self.api.job(name)
@@ -44,14 +44,14 @@ class JobCache:
         self._store(name, job)
         return job
 
-    def cached(self, name: str) -> JobDetail | None:
+    def cached(self, name: str) -> JobDetailView | None:
         """Return the last view of the job of this name or with an attempt of this name, without an API call."""
         with self._lock:
             if name in self._views:
                 return self._views[name][0]
             return next((job for job, _ in self._views.values() if name in attempt_names(job)), None)
 
-    def _store(self, name: str, job: JobDetail) -> None:
+    def _store(self, name: str, job: JobDetailView) -> None:
         with self._lock:
             self._views[name] = (job, self.clock())
             self._views.move_to_end(name)
@@ -62,7 +62,7 @@ class JobCache:
         with self._lock:
             self._views.pop(name, None)
 
-    def _cached_or_raise(self, name: str, error: Unreachable) -> JobDetail:
+    def _cached_or_raise(self, name: str, error: Unreachable) -> JobDetailView:
         """Return the last view if it is recent enough; otherwise raise the error."""
         with self._lock:
             job, fetched_at = self._views.get(name, (None, 0.0))
@@ -71,6 +71,6 @@ class JobCache:
         return job
 
 
-def attempt_names(job: JobDetail) -> list[str]:
+def attempt_names(job: JobDetailView) -> list[str]:
     """Return the names of the job's attempts on SageMaker, oldest first."""
     return [attempt["trainingJobName"] for attempt in job["attempts"]]

@@ -10,11 +10,11 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.views.jobs import WAITING
+from trainmaster.client.views.states import WAITING
 from trainmaster.client.views.wording import tries
 
 if TYPE_CHECKING:
-    from trainmaster.client.views.jobs import JobDetail
+    from trainmaster.client.views.types import JobDetailView
 
 _MAX_JOBS = 64
 _Transitions = list[dict[str, Any]]
@@ -27,7 +27,7 @@ class TransitionLog:
     _entries: OrderedDict[str, tuple[str, _Transitions, _Transitions]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def extend(self, job: JobDetail, transitions: _Transitions) -> _Transitions:
+    def extend(self, job: JobDetailView, transitions: _Transitions) -> _Transitions:
         """Return the transitions of earlier stages, followed by those of the current stage so far."""
         stage = f"{tries(job)} {job['jobState'] in WAITING}"
         with self._lock:

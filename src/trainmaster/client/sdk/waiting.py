@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from trainmaster.client.views.jobs import WAITING
+from trainmaster.client.views.states import WAITING
 from trainmaster.client.views.wording import sentence_of
 
 if TYPE_CHECKING:
     from trainmaster.client.sdk.job_cache import JobCache
-    from trainmaster.client.views.jobs import JobView
+    from trainmaster.client.views.types import JobView
 
 _ERASE = "\r\x1b[2K"
 _IN_QUEUE = WAITING | {"starting"}

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainmaster.client.views.jobs import JobView, Reason
+    from trainmaster.client.views.types import JobView, ReasonView
 
 _OPENINGS = {
     "pending": "Waiting in the queue",
@@ -91,5 +91,5 @@ def _stamp(iso: str) -> str:
     return f"{datetime.fromisoformat(iso):%Y-%m-%d %H:%M:%S}"
 
 
-def _why(reason: Reason | None) -> str:
+def _why(reason: ReasonView | None) -> str:
     return reason["message"].rstrip(".") if reason else ""

@@ -94,7 +94,7 @@ OPERATIONS: Mapping[str, Operation] = {
         },
         (403, 409, 413, 415),
     ),
-    "listJobs": Operation("GET", "/jobs", "List jobs", {200: ("One page.", job_models.Jobs)}),
+    "listJobs": Operation("GET", "/jobs", "List jobs", {200: ("One page.", job_models.JobsPage)}),
     "getJob": Operation("GET", "/jobs/<name>", "Show a job", {200: ("The job.", job_models.JobDetail)}, (404,)),
     "getRendezvous": Operation(
         "GET",
@@ -128,7 +128,7 @@ OPERATIONS: Mapping[str, Operation] = {
         (404, 409, 415),
     ),
     "getQueue": Operation(
-        "GET", "/queue", "Show who waits for what, in order", {200: ("One page of waiting jobs.", job_models.Queue)}
+        "GET", "/queue", "Show who waits for what, in order", {200: ("One page of waiting jobs.", job_models.QueuePage)}
     ),
     "getPools": Operation("GET", "/pools", "Show the pools", {200: ("All pools.", pool_models.Pools)}),
     "setPools": Operation(

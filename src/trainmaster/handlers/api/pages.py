@@ -32,7 +32,7 @@ from trainmaster.service.explain.why import WaitDiagnosis, diagnose
 
 def jobs_page(
     context: ApiContext, states: Collection[str], which: Filter, limit: int, cursor: str | None
-) -> job_models.Jobs:
+) -> job_models.JobsPage:
     """Jobs that match, each with what is said of it. Raises `InvalidRequest` for a wrong cursor.
 
     Infeasible ones are picked from those that wait, once the plan has told which they are: such a page may be short.
@@ -43,7 +43,7 @@ def jobs_page(
     remarks = remarks_by_name(context, page.jobs)
     picked = [job for job in page.jobs if not states or job.state in stored or _is_infeasible(remarks.get(job.name))]
     jobs = [job_views.job_view(job, remarks.get(job.name)) for job in picked]
-    return job_models.Jobs(jobs=jobs, next_cursor=page.cursor)
+    return job_models.JobsPage(jobs=jobs, next_cursor=page.cursor)
 
 
 def _is_infeasible(remarks: QueueStatus | None) -> bool:
@@ -51,13 +51,13 @@ def _is_infeasible(remarks: QueueStatus | None) -> bool:
     return reason is not None and reason.type in NEVER_FIT
 
 
-def queue_page(context: ApiContext, limit: int, cursor: str | None) -> job_models.Queue:
+def queue_page(context: ApiContext, limit: int, cursor: str | None) -> job_models.QueuePage:
     """Waiting jobs in queue order with remarks, and the pools. Raises `InvalidRequest` for a wrong cursor."""
     page = context.store.list_jobs(Filter(states=WAITING), limit=limit, cursor=cursor)
     in_force, snapshot = context.store.settings(), context.store.read_snapshot()
     remarks = _remarks_in(snapshot, context, page.jobs)
     jobs = [job_views.job_view(job, remarks.get(job.name)) for job in page.jobs]
-    return job_models.Queue(
+    return job_models.QueuePage(
         jobs=jobs, next_cursor=page.cursor, pools=use_of_pools(in_force, snapshot, context.clock.now())
     )
 

@@ -9,13 +9,13 @@ from pydantic.alias_generators import to_camel
 COMMON = ConfigDict(defer_build=True, hide_input_in_errors=True, alias_generator=to_camel)
 
 
-class Asked(BaseModel):
+class RequestModel(BaseModel):
     """What callers send: exactly these members and types, or a refusal."""
 
     model_config = ConfigDict(**COMMON, extra="forbid", strict=True)
 
 
-class Answer(BaseModel):
+class ResponseModel(BaseModel):
     """What callers get. Every member is always there, null where there is nothing to say, unless it says otherwise."""
 
     model_config = ConfigDict(**COMMON, populate_by_name=True)

@@ -13,10 +13,10 @@ from pydantic import Field
 from trainmaster.domain.elastic.rendezvous import Role
 from trainmaster.domain.elastic.sizes import Cause, Hook
 from trainmaster.domain.text import MAX_REASON_LENGTH
-from trainmaster.handlers.models.base import Answer, Asked
+from trainmaster.handlers.models.base import RequestModel, ResponseModel
 
 
-class ResizeAnswer(Asked):
+class ResizeAnswer(RequestModel):
     """What whoever carries out a custom resize says of it."""
 
     token: Annotated[str, Field(min_length=1, max_length=64, description="Of the resize, as it was asked.")]
@@ -28,7 +28,7 @@ class ResizeAnswer(Asked):
 MemberState = Literal["requested", "starting", "working", "draining", "stopping"]
 
 
-class Member(Answer):
+class Member(ResponseModel):
     """A training job of one instance by which a job has grown."""
 
     training_job_name: Annotated[str, Field(description="Its name on SageMaker.")]
@@ -43,7 +43,7 @@ class Member(Answer):
     started_at: Annotated[datetime | None, Field(description="When SageMaker reported its instance at work.")]
 
 
-class Resizing(Answer):
+class Resizing(ResponseModel):
     """A change of size that is under way."""
 
     before: Annotated[int, Field(alias="from", description="Instances.")]
@@ -56,7 +56,7 @@ class Resizing(Answer):
     message: Annotated[str, Field(description="What it waits for, for people.")]
 
 
-class Elastic(Answer):
+class Elastic(ResponseModel):
     """Within which bounds a job may be resized, how, and where it stands."""
 
     min_instances: int
@@ -78,7 +78,7 @@ class Elastic(Answer):
     members: Annotated[list[Member], Field(description="Beside its own training job, oldest first.")]
 
 
-class Node(Answer):
+class Node(ResponseModel):
     """One container of a rendezvous."""
 
     training_job_name: str
@@ -88,7 +88,7 @@ class Node(Answer):
     beats: Annotated[int, Field(description="How often it has said that it lives: a count that stands still is death.")]
 
 
-class Rendezvous(Answer):
+class Rendezvous(ResponseModel):
     """The nodes of a job as they say themselves that they stand."""
 
     run: Annotated[str | None, Field(description="Its id; null before the job's first start.")]

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from trainmaster.handlers.models.base import Answer
-from trainmaster.handlers.models.pools import PoolDeed
+from trainmaster.handlers.models.base import ResponseModel
+from trainmaster.handlers.models.pools import ManagedPoolChange
 from trainmaster.handlers.models.reasons import Reason
 
 Position = Annotated[
@@ -30,7 +30,7 @@ Latest = Annotated[
 ]
 
 
-class Deadline(Answer):
+class Deadline(ResponseModel):
     """How a job stands to its deadline."""
 
     deadline: datetime
@@ -43,7 +43,7 @@ class Deadline(Answer):
     message: Annotated[str, Field(description="The same as a sentence.")]
 
 
-class Holder(Answer):
+class Holder(ResponseModel):
     """A job that holds instances which the waiting one could use."""
 
     job_name: str
@@ -55,14 +55,14 @@ class Holder(Answer):
     giving_back: Annotated[int, Field(description="How many of these an elastic job gives back now, and runs on.")]
 
 
-class Reserved(Answer):
+class Reserved(ResponseModel):
     """What is reserved for a blocked job."""
 
     instances: Annotated[dict[str, int], Field(description="By pool.")]
     at: Annotated[datetime | None, Field(description="When that much is expected to be free.")]
 
 
-class Advice(Answer):
+class Advice(ResponseModel):
     """Something that would help, as the planner says of the queue as it is; one of the last three is set."""
 
     message: str
@@ -71,7 +71,7 @@ class Advice(Answer):
     pool: str | None
 
 
-class Why(Answer):
+class Why(ResponseModel):
     """The whole story of a waiting job, beyond what every job shows."""
 
     in_the_way: Annotated[list[Holder], Field(description="The first that are expected to end, ten at most.")]
@@ -80,7 +80,7 @@ class Why(Answer):
     advice: list[Advice]
 
 
-class Delay(Answer):
+class Delay(ResponseModel):
     """A job that would start later."""
 
     job_name: str
@@ -89,7 +89,7 @@ class Delay(Answer):
     would_start: Annotated[datetime, Field(description="With the new job before it.")]
 
 
-class Creation(Answer):
+class Creation(ResponseModel):
     """A pool that the manager would make, or make larger, for the job."""
 
     pool: str
@@ -101,14 +101,14 @@ class Creation(Answer):
     ]
 
 
-class MadeDollars(Answer):
+class MadeDollars(ResponseModel):
     """What all pools that the manager made may cost an hour when all they have is in use; without unknown prices."""
 
     now: float
     then: Annotated[float, Field(description="After the next pass: more for what it makes, less for what it removes.")]
 
 
-class Plan(Answer):
+class Plan(ResponseModel):
     """What would happen to a request, and to others, if it were submitted now."""
 
     decision: Literal["start", "preempt", "wait"]
@@ -132,7 +132,7 @@ class Plan(Answer):
     ]
     expansion_enabled: Annotated[bool, Field(description="Whether the queue makes pools by itself.")]
     would_change: Annotated[
-        list[PoolDeed],
+        list[ManagedPoolChange],
         Field(description="All that the next pass would do to pools that the manager made, for this job or not."),
     ]
     made_dollars_per_hour: Annotated[

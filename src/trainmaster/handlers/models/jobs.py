@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, RootModel
 
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import PRIORITY_LIMIT, JobState
-from trainmaster.handlers.models.base import Answer, Asked
+from trainmaster.handlers.models.base import RequestModel, ResponseModel
 from trainmaster.handlers.models.elastic import Elastic
 from trainmaster.handlers.models.forecast import AtLeast, Deadline, Earliest, Expected, Latest, Position, Why
 from trainmaster.handlers.models.pools import Pool
@@ -84,7 +84,7 @@ class PlanRequest(RootModel[dict[str, Any]]):
     )
 
 
-class JobChange(Asked):
+class JobChange(RequestModel):
     """What to change of a job; at least one of the two."""
 
     priority: Annotated[
@@ -98,7 +98,7 @@ class JobChange(Asked):
 # ---------------------------------------------------------------- answered
 
 
-class Attempt(Answer):
+class Attempt(ResponseModel):
     """One run of a job on SageMaker."""
 
     number: int
@@ -115,7 +115,7 @@ class Attempt(Answer):
     reason: Annotated[str | None, Field(description="Why it ended.")]
 
 
-class EarlierAttempts(Answer):
+class EarlierAttempts(ResponseModel):
     """Sums over a job's oldest attempts, which are not listed one by one."""
 
     count: int
@@ -125,7 +125,7 @@ class EarlierAttempts(Answer):
     instance_seconds: Annotated[float, Field(description="The same, each second once for every instance.")]
 
 
-class Resources(Answer):
+class Resources(ResponseModel):
     """What a job asks of each of its instances; 0 or empty where it does not mind."""
 
     accelerators: int
@@ -135,7 +135,7 @@ class Resources(Answer):
     accelerator: Annotated[str, Field(description="Who makes them, such as `nvidia`.")]
 
 
-class Job(Answer):
+class Job(ResponseModel):
     """A job as the queue sees it."""
 
     job_name: str
@@ -178,7 +178,7 @@ class Submission(Job):
     would_preempt: list[str]
 
 
-class Change(Answer):
+class HistoryEntry(ResponseModel):
     """One line of a job's history."""
 
     at: datetime
@@ -191,25 +191,25 @@ class Change(Answer):
 class JobDetail(Job):
     """A job with its history and the request that was submitted."""
 
-    history: Annotated[list[Change], Field(description="Oldest first.")]
+    history: Annotated[list[HistoryEntry], Field(description="Oldest first.")]
     job_details: Annotated[dict[str, Any], Field(description="The request as submitted.")]
     why: Annotated[Why | None, Field(description="Where it was asked for, of a waiting job that a pass looks at.")]
 
 
-class Jobs(Answer):
+class JobsPage(ResponseModel):
     """One page of jobs."""
 
     jobs: list[Job]
     next_cursor: Annotated[str | None, Field(description="Hand it back for the next page; null on the last.")]
 
 
-class Queue(Jobs):
+class QueuePage(JobsPage):
     """One page of the waiting jobs in queue order, and the pools that they wait for."""
 
     pools: list[Pool]
 
 
-class Trouble(Answer):
+class ErrorDetail(ResponseModel):
     """What went wrong, and what to do about it."""
 
     type: Annotated[str, Field(description="For programs; see the table of errors.", examples=["InvalidRequest"])]
@@ -220,7 +220,7 @@ class Trouble(Answer):
     hint: Annotated[str | None, Field(description="What to do about it.")]
 
 
-class Error(Answer):
+class Error(ResponseModel):
     """The one shape of every answer that is no success."""
 
-    error: Trouble
+    error: ErrorDetail

@@ -13,7 +13,7 @@ from pydantic import Field
 from trainmaster.domain.capacity.pool_history import PoolAction
 from trainmaster.domain.capacity.pools import HIGHEST_PRICE, MAX_ACCELERATORS, MAX_GIB, MAX_NAME_LENGTH, MAX_VCPUS
 from trainmaster.domain.capacity.units import LARGEST_CAP, Kind, PlanStatus
-from trainmaster.handlers.models.base import Answer, Asked
+from trainmaster.handlers.models.base import RequestModel, ResponseModel
 from trainmaster.service.capacity.pool_use import State
 
 INSTANCE_TYPE = r"^ml\.[a-z0-9-]{1,30}\.[a-z0-9-]{1,30}$"
@@ -48,7 +48,7 @@ Version = Annotated[
 # ---------------------------------------------------------------- asked
 
 
-class PoolParts(Asked):
+class PoolParts(RequestModel):
     """What a pool has beside its name and type."""
 
     kind: Annotated[Kind, Field(strict=False, description="How SageMaker gives the instances.")] = Kind.ON_DEMAND
@@ -80,7 +80,7 @@ class PoolSetting(PoolParts):
     ] = None
 
 
-class PoolSettings(Asked):
+class PoolSettings(RequestModel):
     """All pools: one that is not named is gone. Jobs that hold more than a lowered cap run on."""
 
     pools: Annotated[list[PoolSetting], Field(max_length=MAX_POOLS)]
@@ -94,7 +94,7 @@ class NamedPool(PoolParts):
     version: Version = None
 
 
-class PoolChange(Asked):
+class PoolChange(RequestModel):
     """What to change of a pool; what is absent or null stays as it is."""
 
     cap: Cap | None = None
@@ -112,7 +112,7 @@ class PoolChange(Asked):
 # ---------------------------------------------------------------- answered
 
 
-class Pool(Answer):
+class Pool(ResponseModel):
     """How a pool stands, in instances; one of kind endpoint in concurrent requests, as long as image jobs need it."""
 
     name: str
@@ -182,7 +182,7 @@ Dollars = Annotated[
 ]
 
 
-class PoolDeed(Answer):
+class ManagedPoolChange(ResponseModel):
     """What the manager does to a pool of its own: makes it or makes it larger, makes it smaller, or removes it."""
 
     change: PoolAction
@@ -197,19 +197,19 @@ class PoolDeed(Answer):
     why: Annotated[str, Field(description="The reason as a sentence.")]
 
 
-class PoolEvent(PoolDeed):
+class ManagedPoolEvent(ManagedPoolChange):
     """What the manager did, and when."""
 
     at: datetime
 
 
-class Pools(Answer):
+class Pools(ResponseModel):
     """All pools, and the version to name when changing them."""
 
     pools: list[Pool]
     version: int
     history: Annotated[
-        list[PoolEvent] | None,
+        list[ManagedPoolEvent] | None,
         Field(description="What the manager has done to its own pools, the last 50, newest first; null if not asked."),
     ] = None
 

@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from trainmaster.domain.reasons import REASONS
 from trainmaster.domain.reasons import reason as domain
-from trainmaster.handlers.models.base import Answer
+from trainmaster.handlers.models.base import ResponseModel
 
 
 def members_of(kind: type[domain.Reason]) -> dict[str, tuple[Any, str]]:
@@ -32,7 +32,7 @@ def _add_members(schema: dict[str, Any]) -> None:
         schema["properties"][member] = TypeAdapter(hint).json_schema() | {"description": text}
 
 
-class Reason(Answer):
+class Reason(ResponseModel):
     """Why a job waits. The members beside `type` and `message` depend on the type."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_add_members)

@@ -17,7 +17,7 @@ from trainmaster.domain.document import Document
 from trainmaster.domain.policy.declaration import Member, Setting, is_mapping, members_of
 from trainmaster.domain.policy.document import settings_document
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.handlers.models.base import Asked
+from trainmaster.handlers.models.base import RequestModel
 from trainmaster.ports.store import QueueSettings
 
 _EXAMPLE: dict[str, Any] = {
@@ -35,11 +35,11 @@ _EXAMPLE: dict[str, Any] = {
 }
 
 
-def model_of(kind: type, name: str) -> type[Asked]:
+def model_of(kind: type, name: str) -> type[RequestModel]:
     """Return the model of a dataclass of settings."""
     fields: dict[str, Any] = {member.field.name: (_type(member), _field(member)) for member in members_of(kind)}
     summary = inspect.getdoc(kind) or ""
-    return create_model(name, __base__=Asked, __doc__=summary.partition("\n\n")[0], **fields)
+    return create_model(name, __base__=RequestModel, __doc__=summary.partition("\n\n")[0], **fields)
 
 
 def _type(member: Member) -> Any:
@@ -70,7 +70,7 @@ def _mapping(values: Any, setting: Setting, name: str) -> Any:
     fields: dict[str, Any] = {
         key: (inner, Field(default_factory=inner, description=text)) for key, text in setting.keys.items()
     }
-    return create_model(f"{name.capitalize()}Settings", __base__=Asked, __doc__=setting.doc, **fields)
+    return create_model(f"{name.capitalize()}Settings", __base__=RequestModel, __doc__=setting.doc, **fields)
 
 
 def _number(kind: type, setting: Setting) -> Any:

@@ -105,7 +105,9 @@ def detail_view(
 ) -> job_models.JobDetail:
     """A job with its history and its request, and the story of why it waits where there is one."""
     history = [
-        job_models.Change(at=line.at, before=line.before, after=line.after, reason=line.reason, attempt=line.attempt)
+        job_models.HistoryEntry(
+            at=line.at, before=line.before, after=line.after, reason=line.reason, attempt=line.attempt
+        )
         for line in job.history
     ]
     return job_models.JobDetail(**_members(job, remarks), history=history, job_details=dict(request), why=why_view(why))

@@ -32,14 +32,14 @@ def pools(context: ApiContext, in_force: QueueSettings, *, history: bool = False
     )
 
 
-def event_view(event: PoolEvent) -> pool_models.PoolEvent:
+def event_view(event: PoolEvent) -> pool_models.ManagedPoolEvent:
     """What the manager did."""
-    return pool_models.PoolEvent(at=event.at, **_deed(event))
+    return pool_models.ManagedPoolEvent(at=event.at, **_deed(event))
 
 
-def deed_view(event: PoolEvent) -> pool_models.PoolDeed:
+def deed_view(event: PoolEvent) -> pool_models.ManagedPoolChange:
     """What the manager would do."""
-    return pool_models.PoolDeed(**_deed(event))
+    return pool_models.ManagedPoolChange(**_deed(event))
 
 
 def one_pool(context: ApiContext, in_force: QueueSettings, name: str) -> pool_models.Pool:

@@ -19,8 +19,7 @@ from trainmaster.images.domain.request import SIZE_FIELD
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from trainmaster.client.views.jobs import JobDetail, JobView
-    from trainmaster.images.client.views import Received
+    from trainmaster.client.views.types import JobDetailView, JobView, ReceivedView
 
 _OURS = "trainmaster"
 
@@ -49,7 +48,7 @@ def with_size(request: Mapping[str, Any], size: str | None) -> dict[str, Any]:
     return {**request, SIZE_FIELD: [int(width), int(height)]}
 
 
-def received_sentence(received: Received) -> str:
+def received_sentence(received: ReceivedView) -> str:
     """What has become of an image request."""
     if received["state"] == "received":
         return f"Received {received['jobName']}: its image is looked at, then it waits in the queue."
@@ -73,7 +72,7 @@ def end_sentence(job: JobView, now: datetime) -> str:
     return f"It is expected to be done at {format_moment(end, now)}." if end else ""
 
 
-def image_facts(job: JobDetail, now: datetime) -> list[tuple[str, str]]:
+def image_facts(job: JobDetailView, now: datetime) -> list[tuple[str, str]]:
     """Names and values about an image job; none of any other."""
     image = job.get("image")
     if image is None:

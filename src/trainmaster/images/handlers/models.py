@@ -21,7 +21,7 @@ from trainmaster.domain.requests import OPTIONS, shown
 from trainmaster.domain.requests.values import label
 from trainmaster.handlers.api.errors import first_problem
 from trainmaster.handlers.api.paths import path_of
-from trainmaster.handlers.models.base import COMMON, Asked
+from trainmaster.handlers.models.base import COMMON, RequestModel
 from trainmaster.images.domain.request import (
     Compression,
     Distillation,
@@ -117,7 +117,7 @@ class _Step(_Given):
     algorithm: _Algorithm = Field(default_factory=_Algorithm)
 
 
-class _Ours(Asked):
+class _Ours(RequestModel):
     priority: Annotated[int, Field(ge=-PRIORITY_LIMIT, le=PRIORITY_LIMIT)] = 0
     share: str = DEFAULT_SHARE
 

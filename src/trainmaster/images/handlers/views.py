@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from trainmaster.domain.jobs.job import Job
-from trainmaster.handlers.models.base import Answer
+from trainmaster.handlers.models.base import ResponseModel
 
 Kind = Annotated[
     Literal["training", "image"],
@@ -19,7 +19,7 @@ Kind = Annotated[
 ]
 
 
-class Regions(Answer):
+class Regions(ResponseModel):
     """The parts that an image is processed in."""
 
     total: int
@@ -27,7 +27,7 @@ class Regions(Answer):
     failed: int
 
 
-class Image(Answer):
+class Image(ResponseModel):
     """What an image job does at an endpoint, and how far it has come."""
 
     endpoint: Annotated[
@@ -46,7 +46,7 @@ class Image(Answer):
     ]
 
 
-class Received(Answer):
+class Received(ResponseModel):
     """A request for an image job that was taken; its image is looked at next."""
 
     job_name: str

@@ -1,0 +1,576 @@
+"""Types of the API's responses, member for member as in JSON. Times are ISO 8601 in UTC.
+
+Written by scripts/client_types.py from docs/reference/openapi.json; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+Cause = Literal["grow", "shrink", "replace", "repair"]
+"""Why a size changes."""
+
+
+Hook = Literal["restart", "members", "custom"]
+"""How a job's size is changed."""
+
+
+JobState = Literal[
+    "pending",
+    "preempted",
+    "held",
+    "starting",
+    "running",
+    "preempting",
+    "resizing",
+    "completed",
+    "failed",
+    "stopped",
+    "cancelled",
+]
+"""Where a job is. Waiting: pending, preempted. Holding capacity: starting to resizing."""
+
+
+Kind = Literal["on-demand", "spot", "training-plan", "endpoint"]
+"""How SageMaker gives a pool's instances; `ENDPOINT`: the pool is what a model's endpoint takes of requests."""
+
+
+Outcome = Literal["active", "completed", "failed", "stopped", "preempted", "returned", "reclaimed", "resized"]
+"""How an attempt stands or ended."""
+
+
+PlanStatus = Literal["Pending", "Scheduled", "Active", "Expired", "Failed"]
+"""`TrainingPlanStatus` (SageMaker API, DescribeTrainingPlan)."""
+
+
+PoolAction = Literal["expand", "shrink", "retire"]
+"""What was done: a pool made or made larger, made smaller, or removed."""
+
+
+Role = Literal["member", "waiting", "spare", "leaving"]
+"""What a node is in its group."""
+
+
+State = Literal["in use", "draining", "drained"]
+"""How a pool stands."""
+
+
+class AdviceView(TypedDict):
+    """Something that would help, as the planner says of the queue as it is; one of the last three is set."""
+
+    message: str
+    priority: int | None
+    instances: int | None
+    pool: str | None
+
+
+class AttemptView(TypedDict):
+    """One run of a job on SageMaker."""
+
+    number: int
+    trainingJobName: str
+    units: dict[str, int]
+    instanceType: str | None
+    outcome: Outcome
+    createdAt: str
+    startedAt: str | None
+    endedAt: str | None
+    interruptions: int
+    reason: str | None
+
+
+class CreationView(TypedDict):
+    """A pool that the manager would make, or make larger, for the job."""
+
+    pool: str
+    instanceType: str
+    instances: int
+    dollarsPerHour: float | None
+
+
+class DeadlineView(TypedDict):
+    """How a job stands to its deadline."""
+
+    deadline: str
+    prospect: Literal["in time", "urgent", "late", "lost"]
+    latestStart: str
+    urgentFrom: str | None
+    message: str
+
+
+class DelayView(TypedDict):
+    """A job that would start later."""
+
+    jobName: str
+    bySeconds: int
+    expectedStart: str
+    wouldStart: str
+
+
+class EarlierAttemptsView(TypedDict):
+    """Sums over a job's oldest attempts, which are not listed one by one."""
+
+    count: int
+    outcomes: dict[str, int]
+    beganAt: str
+    atWorkSeconds: float
+    instanceSeconds: float
+
+
+class ElasticView(TypedDict):
+    """Within which bounds a job may be resized, how, and where it stands."""
+
+    minInstances: int
+    maxInstances: int
+    instanceStep: int | None
+    instanceValues: list[int] | None
+    hook: Hook
+    target: str | None
+    scalingTimeoutSeconds: float
+    gracefulShutdownTimeoutSeconds: float
+    faultyScaleDownTimeoutSeconds: float
+    scaleUpSnoozeSeconds: float
+    size: int | None
+    sizedAt: str | None
+    resizes: int
+    resizing: ResizingView | None
+    faultySince: str | None
+    wanted: int | None
+    members: list[MemberView]
+
+
+# In the functional form, because a member is a Python keyword.
+HistoryEntryView = TypedDict(
+    "HistoryEntryView",
+    {
+        "at": str,
+        "from": JobState | None,
+        "to": JobState,
+        "reason": str,
+        "attempt": int | None,
+    },
+)
+"""One line of a job's history."""
+
+
+class HolderView(TypedDict):
+    """A job that holds instances which the waiting one could use."""
+
+    jobName: str
+    pool: str
+    instances: int
+    expectedEnd: str
+    overdue: bool
+    stopping: bool
+    givingBack: int
+
+
+class ImageView(TypedDict):
+    """What an image job does at an endpoint, and how far it has come."""
+
+    endpoint: str
+    variant: str | None
+    load: int
+    loadLeft: int
+    tiles: int
+    regions: RegionsView
+    expectedEnd: str | None
+
+
+class JobView(TypedDict):
+    """A job as the queue sees it."""
+
+    jobName: str
+    kind: Literal["training", "image"]
+    jobState: JobState
+    priority: int
+    share: str
+    entryTime: str
+    pools: list[str]
+    demand: list[dict[str, int]]
+    resources: ResourcesView | None
+    instances: int | None
+    preemptible: bool
+    position: int | None
+    positionAtLeast: int | None
+    reason: ReasonView | None
+    estimatedStart: str | None
+    estimatedStartLow: str | None
+    estimatedStartHigh: str | None
+    deadline: DeadlineView | None
+    submittedBy: str | None
+    failureReason: str | None
+    trainingJobName: str | None
+    attempts: list[AttemptView]
+    earlierAttempts: EarlierAttemptsView | None
+    elastic: ElasticView | None
+    image: ImageView | None
+
+
+class JobDetailView(TypedDict):
+    """A job with its history and the request that was submitted."""
+
+    jobName: str
+    kind: Literal["training", "image"]
+    jobState: JobState
+    priority: int
+    share: str
+    entryTime: str
+    pools: list[str]
+    demand: list[dict[str, int]]
+    resources: ResourcesView | None
+    instances: int | None
+    preemptible: bool
+    position: int | None
+    positionAtLeast: int | None
+    reason: ReasonView | None
+    estimatedStart: str | None
+    estimatedStartLow: str | None
+    estimatedStartHigh: str | None
+    deadline: DeadlineView | None
+    submittedBy: str | None
+    failureReason: str | None
+    trainingJobName: str | None
+    attempts: list[AttemptView]
+    earlierAttempts: EarlierAttemptsView | None
+    elastic: ElasticView | None
+    image: ImageView | None
+    history: list[HistoryEntryView]
+    jobDetails: dict[str, Any]
+    why: WhyView | None
+
+
+class JobsPageView(TypedDict):
+    """One page of jobs."""
+
+    jobs: list[JobView]
+    nextCursor: str | None
+
+
+class MadeDollarsView(TypedDict):
+    """What all pools that the manager made may cost an hour when all they have is in use; without unknown prices."""
+
+    now: float
+    then: float
+
+
+class ManagedPoolChangeView(TypedDict):
+    """What the manager does to a pool of its own: makes it or makes it larger, makes it smaller, or removes it."""
+
+    change: PoolAction
+    pool: str
+    instanceType: str
+    before: int
+    after: int
+    dollarsPerHour: float | None
+    madeFor: str
+    jobs: list[str]
+    jobCount: int
+    why: str
+
+
+class ManagedPoolEventView(TypedDict):
+    """What the manager did, and when."""
+
+    change: PoolAction
+    pool: str
+    instanceType: str
+    before: int
+    after: int
+    dollarsPerHour: float | None
+    madeFor: str
+    jobs: list[str]
+    jobCount: int
+    why: str
+    at: str
+
+
+class MemberView(TypedDict):
+    """A training job of one instance by which a job has grown."""
+
+    trainingJobName: str
+    state: Literal["requested", "starting", "working", "draining", "stopping"]
+    createdAt: str
+    startedAt: str | None
+
+
+class NodeView(TypedDict):
+    """One container of a rendezvous."""
+
+    trainingJobName: str
+    host: str
+    role: Role
+    rank: int | None
+    beats: int
+
+
+class PlanView(TypedDict):
+    """What would happen to a request, and to others, if it were submitted now."""
+
+    decision: Literal["start", "preempt", "wait"]
+    position: int | None
+    positionAtLeast: int | None
+    reason: ReasonView | None
+    wouldTake: dict[str, int]
+    wouldPreempt: list[str]
+    wouldStart: list[str]
+    wouldDelay: list[DelayView]
+    wouldCreate: list[CreationView]
+    wouldCreateNone: str | None
+    expansionEnabled: bool
+    wouldChange: list[ManagedPoolChangeView]
+    madeDollarsPerHour: MadeDollarsView | None
+    estimatedStart: str | None
+    estimatedStartLow: str | None
+    estimatedStartHigh: str | None
+    deadline: DeadlineView | None
+    warnings: list[str]
+
+
+class PoolView(TypedDict):
+    """How a pool stands, in instances; one of kind endpoint in concurrent requests, as long as image jobs need it."""
+
+    name: str
+    instanceType: str
+    kind: Kind
+    trainingPlanArn: str | None
+    planStatus: PlanStatus | None
+    startsAt: str | None
+    endsAt: str | None
+    state: State
+    madeFor: str | None
+    madeAt: str | None
+    price: float
+    onDemandPrice: float
+    vcpus: int
+    memoryGib: float
+    accelerators: int
+    accelerator: str | None
+    acceleratorMemoryGib: float
+    cap: int
+    used: int
+    stopping: int
+    beyondLeast: int
+    held: int
+    foreign: int
+    warm: int
+    free: int
+    countForeign: bool
+    waiting: int
+    waitingUnits: int
+    waitingMore: bool
+    weight: float
+    setting: dict[str, Any]
+
+
+class PoolSetting(TypedDict):
+    """A pool: capacity of one instance type and one kind. What is absent is as by default."""
+
+    kind: NotRequired[Kind]
+    trainingPlanArn: NotRequired[str | None]
+    cap: int
+    countForeign: NotRequired[bool]
+    draining: NotRequired[bool]
+    price: NotRequired[float]
+    vcpus: NotRequired[int]
+    memoryGib: NotRequired[float]
+    accelerators: NotRequired[int]
+    accelerator: NotRequired[str]
+    acceleratorMemoryGib: NotRequired[float]
+    instanceType: str
+    name: NotRequired[str | None]
+
+
+class PoolsView(TypedDict):
+    """All pools, and the version to name when changing them."""
+
+    pools: list[PoolView]
+    version: int
+    history: NotRequired[list[ManagedPoolEventView] | None]
+
+
+class QueuePageView(TypedDict):
+    """One page of the waiting jobs in queue order, and the pools that they wait for."""
+
+    jobs: list[JobView]
+    nextCursor: str | None
+    pools: list[PoolView]
+
+
+class ReasonView(TypedDict):
+    """Why a job waits. The members beside `type` and `message` depend on the type."""
+
+    type: Literal[
+        "WaitsForCapacity",
+        "WaitsForRelease",
+        "Preempts",
+        "Shrinks",
+        "EndsWarmPool",
+        "Behind",
+        "ReservedForOther",
+        "Protected",
+        "PreemptsLater",
+        "BackingOff",
+        "NextPass",
+        "NotConsideredYet",
+        "CanNeverFit",
+        "Infeasible",
+        "Draining",
+        "NotInService",
+        "ShareFull",
+        "UserFull",
+        "BudgetSpent",
+        "GroupFull",
+        "PlanClosed",
+        "NotBefore",
+        "WaitsForJobs",
+        "Held",
+    ]
+    message: str
+    pool: NotRequired[str | None]
+    needed: NotRequired[int | None]
+    free: NotRequired[int | None]
+    expected: NotRequired[str | None]
+    overdue: NotRequired[str | None]
+    pools: NotRequired[list[str] | None]
+    until: NotRequired[str | None]
+    victims: NotRequired[list[str] | None]
+    shrinks: NotRequired[list[str] | None]
+    trainingJobs: NotRequired[list[str] | None]
+    job: NotRequired[str | None]
+    jobs: NotRequired[list[str] | None]
+    cause: NotRequired[str | None]
+    cap: NotRequired[int | None]
+    expansion: NotRequired[str | None]
+    atZero: NotRequired[bool | None]
+    resources: NotRequired[str | None]
+    largest: NotRequired[int | None]
+    share: NotRequired[str | None]
+    limit: NotRequired[int | None]
+    bound: NotRequired[str | None]
+    user: NotRequired[str | None]
+    spent: NotRequired[float | None]
+    budget: NotRequired[float | None]
+    unit: NotRequired[str | None]
+    group: NotRequired[str | None]
+    by: NotRequired[str | None]
+
+
+class ReceivedView(TypedDict):
+    """A request for an image job that was taken; its image is looked at next."""
+
+    jobName: str
+    state: str
+    warnings: list[str]
+
+
+class RegionsView(TypedDict):
+    """The parts that an image is processed in."""
+
+    total: int
+    done: int
+    failed: int
+
+
+class RemovalView(TypedDict):
+    """The pools that are left, and what became of the jobs that waited for the one that is gone."""
+
+    pools: list[PoolView]
+    version: int
+    history: NotRequired[list[ManagedPoolEventView] | None]
+    moved: int
+    stranded: int
+    more: bool
+    running: list[str]
+
+
+class RendezvousView(TypedDict):
+    """The nodes of a job as they say themselves that they stand."""
+
+    run: str | None
+    round: int | None
+    complete: bool
+    closed: bool
+    reason: str | None
+    restarts: int
+    nodes: list[NodeView]
+    trouble: str | None
+
+
+class ReservedView(TypedDict):
+    """What is reserved for a blocked job."""
+
+    instances: dict[str, int]
+    at: str | None
+
+
+# In the functional form, because a member is a Python keyword.
+ResizingView = TypedDict(
+    "ResizingView",
+    {
+        "from": int,
+        "to": int,
+        "cause": Cause,
+        "askedAt": str,
+        "until": str,
+        "freedFor": str | None,
+        "givenUp": bool,
+        "message": str,
+    },
+)
+"""A change of size that is under way."""
+
+
+class ResourcesView(TypedDict):
+    """What a job asks of each of its instances; 0 or empty where it does not mind."""
+
+    accelerators: int
+    acceleratorMemoryGib: float
+    vcpus: int
+    memoryGib: float
+    accelerator: str
+
+
+SettingsInForceView = dict[str, Any]
+"""All settings but the pools, and the version to name when changing them."""
+
+
+class SubmissionView(TypedDict):
+    """A submitted job, what to beware of, and which jobs would step aside for it."""
+
+    jobName: str
+    kind: Literal["training", "image"]
+    jobState: JobState
+    priority: int
+    share: str
+    entryTime: str
+    pools: list[str]
+    demand: list[dict[str, int]]
+    resources: ResourcesView | None
+    instances: int | None
+    preemptible: bool
+    position: int | None
+    positionAtLeast: int | None
+    reason: ReasonView | None
+    estimatedStart: str | None
+    estimatedStartLow: str | None
+    estimatedStartHigh: str | None
+    deadline: DeadlineView | None
+    submittedBy: str | None
+    failureReason: str | None
+    trainingJobName: str | None
+    attempts: list[AttemptView]
+    earlierAttempts: EarlierAttemptsView | None
+    elastic: ElasticView | None
+    image: ImageView | None
+    warnings: list[str]
+    wouldPreempt: list[str]
+
+
+class WhyView(TypedDict):
+    """The whole story of a waiting job, beyond what every job shows."""
+
+    inTheWay: list[HolderView]
+    jobsInTheWay: int
+    reserved: ReservedView | None
+    advice: list[AdviceView]
