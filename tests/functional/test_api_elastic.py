@@ -81,7 +81,7 @@ def test_a_growth_shows_its_members_each_in_its_state():
         "until": "2026-11-21T12:16:40Z",
         "freedFor": None,
         "givenUp": False,
-        "message": "waits for 2 of its members to come to work; the growth is given up at 2026-11-21T12:16:40Z",
+        "message": "waits for 2 of its members to start; the growth is given up at 2026-11-21T12:16:40Z",
     }
     assert (told["size"], told["instanceStep"]) == (4, 1)
 
@@ -96,7 +96,7 @@ def test_a_shrink_shows_who_leaves_and_for_whom():
     assert [each["state"] for each in told["members"]] == ["stopping", "draining"]
     assert told["resizing"]["message"] == (
         "waits for 1 of its members to save their work and leave, 1 of its members to stop, for job9; "
-        "who has not left by then is stopped at 2026-11-21T12:15:00Z"
+        "members that have not left by then are stopped at 2026-11-21T12:15:00Z"
     )
     assert (told["resizing"]["freedFor"], told["resizes"]) == ("job9", 1)
 
@@ -104,8 +104,8 @@ def test_a_shrink_shows_who_leaves_and_for_whom():
 @pytest.mark.parametrize(
     ("job", "words"),
     [
-        (grown(running(Hook.RESTART)), "saves its work and stops, to go on with 3 instances"),
-        (grown(running(Hook.CUSTOM, target="event")), "is about to ask whoever hears its event"),
+        (grown(running(Hook.RESTART)), "saves its work and stops, to continue with 3 instances"),
+        (grown(running(Hook.CUSTOM, target="event")), "is about to send a request to the consumer of its event"),
         (resizing.told(grown(running(Hook.CUSTOM, target="arn:f"))), "waits for the answer of arn:f"),
     ],
 )
@@ -116,11 +116,11 @@ def test_a_resize_says_what_it_waits_for(job, words):
 @pytest.mark.parametrize(
     ("job", "limit"),
     [
-        (of_four(Hook.RESTART), "SageMaker ends it by force"),
-        (of_four(Hook.CUSTOM, target="event"), "without an answer it is stopped as a whole"),
+        (of_four(Hook.RESTART), "SageMaker terminates it"),
+        (of_four(Hook.CUSTOM, target="event"), "without an answer the job is stopped"),
         (
             replace(of_four(Hook.CUSTOM, target="event"), preemptible=False),
-            "without an answer it keeps its size",
+            "without an answer the job keeps its size",
         ),
     ],
 )
@@ -159,7 +159,7 @@ def test_who_gives_instances_back_is_told_to_the_job_that_waits_for_them():
 def test_a_resize_says_whether_sagemaker_has_been_asked():
     stopping = grown(running(Hook.RESTART))
     resumed = lifecycle.observe(stopping, b.an_observation(stopping, status=Status.STOPPED), b.at(160))
-    assert shown(resumed)["resizing"]["message"].startswith("waits for a pass that asks SageMaker for 3 instances")
+    assert shown(resumed)["resizing"]["message"].startswith("waits for a pass to request 3 instances")
     asked = lifecycle.launched(resumed)
     assert shown(asked)["resizing"]["message"].startswith("waits for SageMaker to provide 3 instances")
 

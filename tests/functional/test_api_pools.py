@@ -222,9 +222,7 @@ def test_a_pool_without_which_jobs_could_never_run_stays(world):
     world.seed(*(a_job(f"job{number}", units={G5: 1}) for number in range(1, 6)), a_job("free", demand=EITHER))
     reply = world.delete(f"/pools/{G5}")
     assert reply.kind == (409, "PoolInUse", "name")
-    assert reply.error["message"] == (
-        f"5 waiting jobs could run nowhere else than in {G5}: job1, job2, job3 and 2 more."
-    )
+    assert reply.error["message"] == (f"5 waiting jobs could run only in {G5}: job1, job2, job3 and 2 more.")
     assert "Cancel them, or force it" in reply.error["hint"]
     forced = world.event("DELETE", f"/pools/{G5}", query={"force": "true"})
     assert (forced.status, forced.body["moved"], forced.body["stranded"]) == (200, 1, 5)
@@ -259,7 +257,7 @@ def test_a_pool_that_jobs_hold_stays_until_it_is_drained(world):
 
 def test_a_pool_that_a_warm_pool_is_of_stays(world):
     world.memory.transition([], warm=[WarmPool("old", {P5: 1}, "f", NOW.replace(year=2027))])
-    assert world.delete(f"/pools/{P5}").error["message"] == "The pool is in use: warm pools of old keep some."
+    assert world.delete(f"/pools/{P5}").error["message"] == "The pool is in use: warm pools of old hold some."
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -302,7 +300,7 @@ def test_a_deep_queue_is_not_read_to_its_end(world):
     g5 = shown(world, G5)
     assert (g5["waiting"], g5["waitingMore"], shown(world, P5)["waitingMore"]) == (32, True, False)
     reply = world.delete(f"/pools/{G5}")
-    assert reply.error["message"].startswith("At least 32 waiting jobs could run nowhere else")
+    assert reply.error["message"].startswith("At least 32 waiting jobs could run only in")
     assert world.store.calls["list_jobs"] == 0
 
 

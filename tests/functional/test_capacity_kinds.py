@@ -19,7 +19,7 @@ from trainmaster.domain.reasons.rules import PlanClosed
 from trainmaster.local.simulator import Profile
 from trainmaster.local.virtual_time import launcher_over
 from trainmaster.service.attempt_request import base_request
-from trainmaster.service.capacity.pool_use import pool_usage
+from trainmaster.service.capacity.pool_usage import pool_usage
 from trainmaster.service.capacity.pools import set_pools
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.explain.explain import dry_run, explain_in

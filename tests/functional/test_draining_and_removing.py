@@ -13,7 +13,7 @@ from trainmaster.domain.errors import PoolInUse
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.reasons.rules import Draining
 from trainmaster.local.memory.store import MemoryStore
-from trainmaster.service.capacity.pool_use import State, pool_usage, state_of
+from trainmaster.service.capacity.pool_usage import State, pool_usage, state_of
 from trainmaster.service.capacity.pools import change_pool, put_pool, remove_pool, set_pools
 from trainmaster.service.explain.explain import explain_in
 from world import World, a_request
@@ -123,7 +123,7 @@ def test_a_job_that_was_preempted_counts_as_one_that_waits():
     drain(world)
     world.run_until_ended("high")
     world.run(60)
-    with pytest.raises(PoolInUse, match=r"1 waiting job could run nowhere else than in .*: low"):
+    with pytest.raises(PoolInUse, match=r"1 waiting job could run only in .*: low"):
         remove_pool(world.api_context, P5)
     assert [job.name for job in remove_pool(world.api_context, P5, force=True).impact.stranded] == ["low"]
     world.run(120)

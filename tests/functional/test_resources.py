@@ -162,10 +162,10 @@ class TestRefusing:
     @pytest.mark.parametrize(
         ("resources", "said"),
         [
-            ("accelerators=64", "the most accelerators is 16 (ml."),
-            ("vcpus=9000,memory_gib=8", "the most vcpus is"),
-            ("accelerators=1,accelerator=graphcore", "accelerators are made by"),
-            ("accelerators=16,accelerator=nvidia,memory_gib=8000", "the most memory_gib is"),
+            ("accelerators=64", "the maximum accelerators is 16 (ml."),
+            ("vcpus=9000,memory_gib=8", "the maximum vcpus is"),
+            ("accelerators=1,accelerator=graphcore", "known makers of accelerators"),
+            ("accelerators=16,accelerator=nvidia,memory_gib=8000", "the maximum memory_gib is"),
         ],
     )
     def test_what_no_instance_type_has_with_what_the_largest_have(self, resources, said):
@@ -254,21 +254,21 @@ class TestInfeasible:
         admission = admit(asking(instances=9))
         (warning,) = [each for each in admission.warnings if "Infeasible" in each]
         assert admission.job.demand.alternatives == ({"big": 9}, {P4: 9})
-        assert f"holds 9 x ({admission.job.demand.resources})" in warning
+        assert f"can hold 9 x ({admission.job.demand.resources})" in warning
         assert f"a cap of 9 for {P4}, which has 4" in warning
         assert ", or a pool of 9 x ml." in warning
 
     def test_is_accepted_where_no_pool_has_such_instances(self):
         admission = admit(asking(HUGE), pools=pools_of(Pool(P4, 4)))
         assert admission.job.demand.alternatives == ()
-        assert "What would help: a pool of 1 x ml." in admission.warnings[0]
+        assert "Possible remedies: a pool of 1 x ml." in admission.warnings[0]
 
     def test_is_told_where_the_manager_makes_a_pool_by_itself(self):
         pools = pools_of(Pool(P4, 4))
         enabled = Expansion(enabled=True, types=("ml.p5.*",), max_per_type=2, max_instances=2)
-        assert "The manager makes one by itself" in admit(asking(HUGE), pools, enabled).warnings[0]
+        assert "The manager creates one" in admit(asking(HUGE), pools, enabled).warnings[0]
         for rules, count in ((Expansion(enabled=True, types=("ml.g5.*",)), 1), (enabled, 3)):
-            assert "What would help: " in admit(asking(HUGE, count), pools, rules).warnings[0]
+            assert "Possible remedies: " in admit(asking(HUGE, count), pools, rules).warnings[0]
 
     def test_nothing_is_said_where_a_pool_could_hold_it(self):
         assert not any("nfeasible" in each for each in admit(asking(instances=4)).warnings)
@@ -283,7 +283,7 @@ class TestTypedJobsUnderExpansion:
     def test_are_accepted_without_a_pool_where_the_rules_allow_one(self):
         admission = admit(self.typed(2), pools_of(Pool(P4, 4)), self.ENABLED)
         assert admission.job.demand.alternatives == ({P5: 2},)
-        assert f"No pool holds 2 x {P5} now" in admission.warnings[0]
+        assert f"No pool can hold 2 x {P5} now" in admission.warnings[0]
 
     @pytest.mark.parametrize(("count", "kind"), [(3, P5), (1, G5)])
     def test_are_refused_beyond_the_rules(self, count, kind):

@@ -163,7 +163,7 @@ class TestWhatWouldHelpAJobThatNoPoolCouldHold:
     def test_a_pool_that_is_large_enough_helps_though_it_is_full(self):
         world = a_world(running("r", 4, preemptible=False), asking(instances=6), pools=[a_pool(P5, 4)])
         messages = [message for message, _, _ in self.advice(world)]
-        assert f"raise the cap of {P5} from 4 to 6: it is infeasible no more" in messages
+        assert f"raise the cap of {P5} from 4 to 6: it is no longer infeasible" in messages
 
     def test_what_holds_instances_that_it_could_use_is_told_of_the_pools_of_now(self):
         world = a_world(running("r", 4, preemptible=False), asking(), pools=[a_pool(P5, 4)])

@@ -15,7 +15,7 @@ from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.reasons.capacity import Infeasible
 from trainmaster.domain.reasons.rules import Draining
 from trainmaster.planner.placement.warm_pools import stranded_warm_pools
-from trainmaster.service.capacity.pool_use import removal_impact
+from trainmaster.service.capacity.pool_usage import removal_impact
 
 
 @st.composite

@@ -89,7 +89,7 @@ class Application:
         )
 
     @cached_property
-    def learner(self) -> CatalogueRefresher | None:
+    def catalogue_refresher(self) -> CatalogueRefresher | None:
         """What asks AWS about instance types; None where the deployment does not want that."""
         if not self.settings.learn_instance_types:
             return None

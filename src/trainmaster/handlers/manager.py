@@ -77,8 +77,12 @@ def consume(application: bootstrap.Application, event: dict[str, Any], context: 
         except ServiceTrouble:
             logger.exception("the pass failed; the next tick retries")
             metrics.add_metric(name="PassesFailed", unit=MetricUnit.Count, value=1)
-    if work.tick and application.learner is not None and context.get_remaining_time_in_millis() >= _ENOUGH_TIME:
-        application.learner.learn()
+    if (
+        work.tick
+        and application.catalogue_refresher is not None
+        and context.get_remaining_time_in_millis() >= _ENOUGH_TIME
+    ):
+        application.catalogue_refresher.refresh_if_due()
     return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in work.failed]}
 
 

@@ -1,7 +1,7 @@
-"""What people do to what is there already: cancel, stop, hold, release, priority; the policy. Pools are in `pools`.
+"""Commands on existing jobs and on the policy: cancel, hold, release, set the priority, replace the settings.
 
-Each is one guarded transition, tried again from the job as it stands when somebody else was faster. It must not
-call SageMaker: the manager does, woken by us.
+Each is one guarded transition, made again from the stored job after a conflict. It wakes the manager, which calls
+SageMaker. Commands on pools are in `capacity.pools`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_TRIES = 8
 
 @dataclass(frozen=True, slots=True)
 class ApiContext:
-    """What the use cases behind the API need."""
+    """Dependencies of the API's use cases."""
 
     store: Store
     publisher: Publisher
@@ -35,15 +35,15 @@ class ApiContext:
 
 
 def cancel(context: ApiContext, name: str, who: str) -> Job:
-    """Take a waiting job off the queue, or have an active one stopped for good.
+    """Cancel a waiting or held job, or request that an active one is stopped for good.
 
-    Raises `JobNotFound`; `IllegalTransition` where it has ended.
+    Raises `JobNotFound`; `IllegalTransition` if it has ended.
     """
     return change_job(context, name, lambda job: _cancelled(context, job, who))
 
 
 def change(context: ApiContext, name: str, who: str, *, priority: int | None = None, hold: bool | None = None) -> Job:
-    """Give a job another priority, hold it, or (hold=False) release it; both at once is one change.
+    """Set a job's priority, hold it, or release it (hold=False); both at once is one change.
 
     Raises `JobNotFound`, `InvalidRequest`, `IllegalTransition`.
     """
@@ -59,45 +59,46 @@ def change(context: ApiContext, name: str, who: str, *, priority: int | None = N
 
 
 def set_policy(context: ApiContext, document: Mapping[str, Any], *, version: int | None = None) -> QueueSettings:
-    """Replace the policy by that of a settings document; what it does not say is as by default.
+    """Replace the policy with that of a settings document; absent settings take their defaults.
 
-    Raises `InvalidRequest` for the first thing that is wrong with it, `VersionConflict`; the policy then stays.
+    Raises `InvalidRequest` for the first invalid setting, `VersionConflict`; the policy then stays in force.
     """
 
-    def changed(now: QueueSettings) -> UnmetDemand:
-        policy = policy_of(document, now.deployed)
-        for problem in policy_problems(policy, now.pools, now.catalogue):
+    def changed(stored: QueueSettings) -> SettingsChange:
+        policy = policy_of(document, stored.deployed)
+        for problem in policy_problems(policy, stored.pools, stored.catalogue):
             raise problem.refusal()
         return None, policy
 
     return change_settings(context, changed, version)
 
 
-UnmetDemand = tuple[Sequence[Pool] | None, Policy | None]
-"""The pools and the policy as they are to be; None for what stays."""
+SettingsChange = tuple[Sequence[Pool] | None, Policy | None]
+"""The new pools and the new policy; None leaves the stored ones."""
 
 
 def change_settings(
-    context: ApiContext, change: Callable[[QueueSettings], UnmetDemand], version: int | None
+    context: ApiContext, change: Callable[[QueueSettings], SettingsChange], version: int | None
 ) -> QueueSettings:
-    """Commit what `change` makes of the settings in force, and wake the manager; tried again where others were faster.
+    """Commit a change of the settings in force and wake the manager; a conflict makes the change again.
 
-    Raises what `change` raises; `VersionConflict` where `version` is given and no longer in force.
+    Raises what `change` raises; `VersionConflict` if `version` is given and no longer in force; `Throttled` after
+    `MAX_TRIES` conflicts.
     """
     for _ in range(MAX_TRIES):
-        now = context.store.settings()
-        pools, policy = change(now)
+        stored = context.store.settings()
+        pools, policy = change(stored)
         try:
-            # Checked against these settings, so it must not meet others.
-            done = context.store.set_settings(
-                pools=pools, policy=policy, version=now.version if version is None else version
+            # The change was checked against these settings only.
+            changed = context.store.set_settings(
+                pools=pools, policy=policy, version=stored.version if version is None else version
             )
         except VersionConflict:
             if version is not None:
                 raise
             continue
         wake(context.store, context.publisher)
-        return done
+        return changed
     raise Throttled("the settings are changing too fast; try again")
 
 
@@ -112,7 +113,7 @@ def _cancelled(context: ApiContext, job: Job, who: str) -> Job:
 def _changed(context: ApiContext, job: Job, who: str, *, priority: int | None, hold: bool | None) -> Job:
     now = context.clock.now()
     if job.state in ENDED:
-        raise IllegalTransition(f"job {job.name} is {job.state}: it cannot change any more", field="jobState")
+        raise IllegalTransition(f"job {job.name} is {job.state} and can no longer change", field="jobState")
     if priority is not None and priority != job.priority:
         job = lifecycle.reprioritise(job, priority, now, who)
     if hold is True and job.held_by is None:
@@ -123,9 +124,9 @@ def _changed(context: ApiContext, job: Job, who: str, *, priority: int | None, h
 
 
 def change_job(context: ApiContext, name: str, changed: Callable[[Job], Job]) -> Job:
-    """Commit what `changed` makes of the job, and wake the manager; tried again where others were faster.
+    """Commit a change of the job and wake the manager; a conflict makes the change again from the stored job.
 
-    Raises what `changed` raises, `JobNotFound`, and `Throttled` where others always were.
+    Raises what `changed` raises; `JobNotFound`; `Throttled` after `MAX_TRIES` conflicts.
     """
     for _ in range(MAX_TRIES):
         before = context.store.find(name)

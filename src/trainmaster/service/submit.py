@@ -1,4 +1,4 @@
-"""A request becomes a waiting job: checked, stored at once or not at all, and the manager woken."""
+"""Submit a request: check it, store it as a waiting job in one transaction, wake the manager. Or plan it only."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from trainmaster.service.wake import wake, wake_after
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What came of a submission.
+    """Result of a submission.
 
     Attributes:
         job: the job as stored.
-        new: False where the same request had been submitted before.
-        explanation: what the plan says of it; None where it does not wait any more.
-        warnings: advice that does not stand in its way.
+        new: False if the same request was submitted before.
+        explanation: its position, reason and estimated start; None if it does not wait.
+        warnings: advice about the request, which was accepted nevertheless.
     """
 
     job: Job
@@ -39,11 +39,11 @@ class Submission:
 
 
 def submit(context: ApiContext, admission: AdmissionPolicy, request: Request, caller: str | None) -> Submission:
-    """Store the job that the request makes, wake the manager, and say what will come of it.
+    """Store the request as a job, wake the manager, and return the job with its place in the queue.
 
-    The same name and body again give the same answer. Raises the door's refusals, `BudgetExhausted`, `NameTaken` where
-    the name belongs to another body, `TooLarge`, `ServiceTrouble` (then nothing was stored, or the same call again
-    finds it).
+    The same name and body again give the same answer. Raises what `AdmissionPolicy.admit` raises; `BudgetExhausted`;
+    `NameTaken` if a job with another body has this name; `TooLarge`; `ServiceTrouble`: then either nothing was stored,
+    or the same call again finds the job.
     """
     admitted = _admit(context, admission, request, caller)
     stored = context.store.submit(admitted.job, request)
@@ -62,14 +62,14 @@ def submit(context: ApiContext, admission: AdmissionPolicy, request: Request, ca
 def plan(
     context: ApiContext, admission: AdmissionPolicy, request: Request, caller: str | None
 ) -> tuple[Explanation, tuple[str, ...], Consequences]:
-    """What would happen if this request were submitted now, to it and to others; nothing is stored.
+    """Return what a submission of this request would do now, to it and to other jobs, without storing anything.
 
     Raises what `submit` raises.
     """
     admitted = _admit(context, admission, request, caller)
-    job, there = admitted.job, context.store.find(admitted.job.name)
-    if there is not None and there.digest != job.digest:
-        raise _taken(there.name)
+    job, stored = admitted.job, context.store.find(admitted.job.name)
+    if stored is not None and stored.digest != job.digest:
+        raise _taken(stored.name)
     now, snapshot = context.clock.now(), admitted.snapshot or context.store.read_snapshot()
     advice = (*admitted.warnings, *_deadline_advice(job, snapshot, now))
     if job.state is JobState.HELD:
@@ -77,7 +77,7 @@ def plan(
         held_back = Explanation(None, None, starts=False, reason=lifecycle.held_reason(job), outlook=deadline)
         return held_back, advice, Consequences()
     explanation = explain(context.store, now, [job], snapshot)[job.name]
-    return explanation, advice, consequences(snapshot, now, job) if there is None else Consequences()
+    return explanation, advice, consequences(snapshot, now, job) if stored is None else Consequences()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +119,14 @@ def _wake(context: ApiContext, stored: Job, snapshot: Snapshot | None) -> Snapsh
 
 
 def _settings_for(context: ApiContext, request: Request) -> QueueSettings:
-    """The settings in force; what is known of types is read only for requests to which it makes a difference."""
+    """Return the settings in force; the instance catalogue is read only for requests that depend on it."""
     by_resource = gives(request, "resources")
     settings = context.store.settings(catalogue=by_resource)
     return context.store.settings() if settings.policy.expansion.enabled and not by_resource else settings
 
 
 def _deadline_advice(job: Job, snapshot: Snapshot, now: datetime) -> tuple[str, ...]:
-    """What to beware of a deadline: that it will hardly be met, or that it moves the job before nobody."""
+    """Return a warning for a deadline that will hardly be met, or that is too late to move the job forward."""
     enters = job if job.not_before is None else replace(job, entry_time=max(job.entry_time, job.not_before))
     found = outlook(enters, snapshot.records.history, max(now, enters.entry_time))
     if found is None or (found.prospect in (Prospect.IN_TIME, Prospect.URGENT) and found.urgent_from is not None):
@@ -138,5 +138,5 @@ def _taken(name: str) -> NameTaken:
     return NameTaken(
         f"The name {name} belongs to a job with another request.",
         field="TrainingJobName",
-        hint="Choose another name; SageMaker's names are unique in an account and Region, too.",
+        hint="Choose another name; names of training jobs are unique within an account and Region.",
     )

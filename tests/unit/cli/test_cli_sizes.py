@@ -43,7 +43,7 @@ def a_resizing(**changes: Any) -> dict[str, Any]:
         "to": 3,
         "cause": "grow",
         "givenUp": False,
-        "message": "waits for 2 of its members to come to work; the growth is given up at 2026-11-20T13:15:00Z",
+        "message": "waits for 2 of its members to start; the growth is given up at 2026-11-20T13:15:00Z",
     } | changes
 
 
@@ -91,7 +91,7 @@ def test_show_has_the_size_the_resize_and_the_members(world: FakeApi, run: Termi
     lines = [" ".join(line.split()) for line in run("show", "job1").stdout.splitlines()]
     assert "Size 1 -> 3 (1-4)" in lines
     assert "Resized by adding and removing members, 2 times since it last left the queue" in lines
-    assert any(line.startswith("Resizing waits for 2 of its members to come to work") for line in lines)
+    assert any(line.startswith("Resizing waits for 2 of its members to start") for line in lines)
     assert "job1-qstamp-1-m2 starting 2026-11-20 12:30:00" in lines
     assert not any("Rendezvous" in line for line in lines), "no node has come"
 
@@ -144,7 +144,7 @@ def test_why_says_what_a_resize_waits_for() -> None:
     told = explanation(job(state="resizing", elastic=an_elastic(resizing=a_resizing()), history=history), NOW)
     assert told == (
         "job1 began to resize from 1 to 3 instances at 2026-11-20 12:59:00 UTC (60 seconds ago). "
-        "Resizes, 1 -> 3 instances: capacity is idle. It waits for 2 of its members to come to work; "
+        "Resizes, 1 -> 3 instances: capacity is idle. It waits for 2 of its members to start; "
         "the growth is given up at 2026-11-20 13:15:00 UTC (in 15 minutes)."
     )
 

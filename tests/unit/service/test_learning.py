@@ -103,79 +103,79 @@ def known(store):
 
 class TestWhen:
     def test_at_first_and_then_once_a_day(self, store, aws, learner):
-        assert learner.learn()
+        assert learner.refresh_if_due()
         assert known(store).learned_at == b.NOW
         aws.time += AGE - SECOND
-        assert not learner.learn()
+        assert not learner.refresh_if_due()
         assert aws.asked_since() == ["types"]
         aws.time += PAUSE
-        assert learner.learn()
+        assert learner.refresh_if_due()
         assert (aws.asked_since(), known(store).learned_at) == (["types"], aws.time)
 
     def test_ticks_within_the_hour_do_not_even_look(self, store, aws, learner):
-        learner.learn()
+        learner.refresh_if_due()
         store.trouble = AssertionError("it looked")
         for _ in range(59):
             aws.time += timedelta(minutes=1)
-            assert not learner.learn()
+            assert not learner.refresh_if_due()
 
     def test_a_new_process_does_not_ask_again_what_was_learned_lately(self, store, aws, learner):
-        learner.learn()
+        learner.refresh_if_due()
         aws.time += timedelta(hours=2)
-        assert not CatalogueRefresher(store, store, Sources(aws, aws, aws), aws).learn()
+        assert not CatalogueRefresher(store, store, Sources(aws, aws, aws), aws).refresh_if_due()
         assert aws.asked_since() == ["types"]
 
     def test_a_failure_rests_for_an_hour(self, store, aws, learner):
         aws.types = Throttled("slow down")
-        assert not learner.learn()
+        assert not learner.refresh_if_due()
         assert known(store).learned_at is None
         aws.time += PAUSE - SECOND
         aws.types = {}
-        assert not learner.learn()
+        assert not learner.refresh_if_due()
         assert aws.asked_since() == ["types"]
         aws.time += SECOND
-        assert learner.learn()
+        assert learner.refresh_if_due()
         assert known(store).learned_at == aws.time
 
     def test_quotas_are_asked_for_only_while_the_queue_may_make_pools(self, store, aws, learner):
-        learner.learn()
+        learner.refresh_if_due()
         assert (aws.asked_since(), known(store).quotas) == (["types"], {})
         store.set_settings(policy=EXPANDING)
         aws.time += PAUSE
-        assert learner.learn()
+        assert learner.refresh_if_due()
         assert (aws.asked_since(), known(store).quotas) == (["quotas", "prices"], {b.P5: 4})
         assert known(store).learned_at == b.NOW
         aws.time += PAUSE
-        assert not learner.learn()
+        assert not learner.refresh_if_due()
         aws.time = b.NOW + AGE
-        assert learner.learn()
+        assert learner.refresh_if_due()
         assert set(aws.asked_since()) == {"quotas", "types"}
 
     def test_a_new_pool_of_an_unknown_type_is_looked_up_within_the_hour(self, store, aws, learner):
-        learner.learn()
+        learner.refresh_if_due()
         store.set_settings(pools=[Pool("mine", 1, type_=NEW.name)])
         aws.time += PAUSE
         aws.types = {NEW.name: NEW}
-        assert learner.learn()
+        assert learner.refresh_if_due()
         assert known(store).of_pool(store.settings().pools["mine"]) == NEW
         aws.time += PAUSE
-        assert not learner.learn()
+        assert not learner.refresh_if_due()
 
     def test_every_type_that_may_matter_is_asked_about(self, store, aws, learner):
         store.set_settings(pools=[Pool("mine", 1, type_="ml.own.large")], policy=EXPANDING)
         aws.limits, aws.told = {"ml.quota.large": 1}, {"ml.priced.large": 1.5}
-        learner.learn()
+        learner.refresh_if_due()
         assert aws.names == {*SHIPPED, "ml.own.large", "ml.quota.large", "ml.priced.large"}
 
 
 class TestPrices:
     @pytest.mark.parametrize("rules", [Expansion(enabled=True), Expansion(dollars_per_hour=20.0)])
     def test_are_asked_for_where_pools_may_be_made_or_have_a_budget(self, store, aws, learner, rules):
-        learner.learn()
+        learner.refresh_if_due()
         assert (aws.asked_since(), known(store).priced_at) == (["types"], None)
         store.set_settings(policy=Policy(expansion=rules))
         aws.time += PAUSE
-        assert learner.learn()
+        assert learner.refresh_if_due()
         assert "prices" in aws.asked_since()
         assert known(store).type_of(b.P5) == replace(SHIPPED[b.P5], price=98.5)
         assert known(store).priced_at == aws.time
@@ -185,7 +185,7 @@ class TestPrices:
         aws.types = aws.limits = NotPermitted("no")
         asked = []
         for _ in range(25):
-            learner.learn()
+            learner.refresh_if_due()
             asked.append(aws.asked_since().count("prices"))
             aws.time += PAUSE
         assert asked == [1] + 23 * [0] + [1]
@@ -193,69 +193,69 @@ class TestPrices:
     @pytest.mark.parametrize("trouble", [Throttled("t"), Unavailable("u"), NotPermitted("n")])
     def test_survive_trouble_with_them_and_are_asked_for_again_after_an_hour(self, store, aws, learner, trouble):
         store.set_settings(policy=EXPANDING)
-        learner.learn()
+        learner.refresh_if_due()
         at = aws.time
         aws.time += AGE
         aws.told = trouble
-        assert learner.learn()
+        assert learner.refresh_if_due()
         assert (known(store).prices, known(store).priced_at, known(store).learned_at) == ({b.P5: 98.5}, at, aws.time)
         aws.time += PAUSE
         aws.told = {b.P5: 55.0}
-        assert learner.learn()
+        assert learner.refresh_if_due()
         assert known(store).type_of(b.P5).price == 55.0
 
     def test_that_are_left_out_stay_as_they_were(self, store, aws, learner):
         store.set_settings(policy=EXPANDING)
         aws.told = {b.P5: 98.5, b.G5: 1.25}
-        learner.learn()
+        learner.refresh_if_due()
         aws.time += AGE
         aws.told = {b.G5: 1.5}
-        learner.learn()
+        learner.refresh_if_due()
         assert known(store).prices == {b.P5: 98.5, b.G5: 1.5}
 
     def test_stay_though_types_are_learned_again_and_though_pools_may_be_made_no_longer(self, store, aws, learner):
         store.set_settings(policy=EXPANDING)
-        learner.learn()
+        learner.refresh_if_due()
         store.set_settings(policy=Policy())
         aws.time += AGE
         aws.types = {b.P5: replace(P5, efa=64)}
         aws.asked_since()
-        assert learner.learn()
+        assert learner.refresh_if_due()
         assert aws.asked_since() == ["types"]
         assert known(store).type_of(b.P5) == replace(SHIPPED[b.P5], efa=64, price=98.5)
 
     def test_make_no_type_of_which_nothing_else_is_known(self, store, aws, learner):
         store.set_settings(policy=EXPANDING)
         aws.told = {NEW.name: 0.5}
-        learner.learn()
+        learner.refresh_if_due()
         assert known(store).type_of(NEW.name) is None
         aws.time += AGE
         aws.types = {NEW.name: NEW}
-        learner.learn()
+        learner.refresh_if_due()
         assert known(store).type_of(NEW.name) == replace(NEW, price=0.5)
         assert replace(NEW, price=0.5) in known(store).types
 
 
 class TestWhatIsKept:
     def test_what_is_as_it_ships_is_not_kept_apart(self, store, learner):
-        learner.learn()
+        learner.refresh_if_due()
         assert known(store).learned == {}
         assert known(store).type_of(b.P5) == SHIPPED[b.P5]
 
     def test_a_type_that_is_new_or_other_is_known_from_then_on_and_keeps_the_shipped_price(self, store, aws, learner):
         aws.types = {b.P5: replace(P5, efa=64), NEW.name: NEW}
-        learner.learn()
+        learner.refresh_if_due()
         assert known(store).type_of(b.P5) == replace(SHIPPED[b.P5], efa=64)
         assert known(store).type_of(NEW.name) == NEW
         assert NEW in known(store).types
 
     def test_what_aws_leaves_out_erases_nothing(self, store, aws, learner):
         aws.types = {b.P5: InstanceType(name=b.P5, vcpus=96), NEW.name: NEW}
-        learner.learn()
+        learner.refresh_if_due()
         assert known(store).type_of(b.P5) == replace(SHIPPED[b.P5], vcpus=96)
         aws.types = {}
         aws.time += AGE
-        assert learner.learn()
+        assert learner.refresh_if_due()
         assert known(store).type_of(b.P5).vcpus == 96
         assert known(store).type_of(NEW.name) == NEW
 
@@ -266,11 +266,11 @@ class TestWhatIsKept:
     @pytest.mark.parametrize("trouble", [Throttled("t"), Unavailable("u"), NotPermitted("n")])
     def test_quotas_survive_trouble_with_them(self, store, aws, learner, trouble):
         store.set_settings(policy=EXPANDING)
-        learner.learn()
+        learner.refresh_if_due()
         aws.time += AGE
         aws.limits = trouble
         aws.types = {NEW.name: NEW}
-        assert learner.learn()
+        assert learner.refresh_if_due()
         assert (known(store).quotas, set(known(store).learned), known(store).learned_at) == (
             {b.P5: 4},
             {NEW.name},
@@ -280,15 +280,15 @@ class TestWhatIsKept:
     def test_quotas_are_kept_though_types_are_refused(self, store, aws, learner):
         store.set_settings(policy=EXPANDING)
         aws.types = NotPermitted("no")
-        assert learner.learn()
+        assert learner.refresh_if_due()
         assert (known(store).quotas, known(store).learned_at) == ({b.P5: 4}, None)
 
     def test_an_answer_without_quotas_does_not_unlearn_them(self, store, aws, learner):
         store.set_settings(policy=EXPANDING)
-        learner.learn()
+        learner.refresh_if_due()
         aws.time += AGE
         aws.limits = {}
-        learner.learn()
+        learner.refresh_if_due()
         assert known(store).quotas == {b.P5: 4}
 
 
@@ -297,7 +297,7 @@ class TestHarm:
         aws.types = NotPermitted("no ec2:DescribeInstanceTypes")
         with caplog.at_level(logging.WARNING):
             for _ in range(5):
-                assert not learner.learn()
+                assert not learner.refresh_if_due()
                 aws.time += PAUSE
         assert [record.cause for record in caplog.records] == ["no ec2:DescribeInstanceTypes"]
         assert len(aws.asked_since()) == 5
@@ -305,14 +305,14 @@ class TestHarm:
     def test_it_is_told_again_where_it_comes_back(self, aws, learner, caplog):
         for answer in (NotPermitted("once"), {}, NotPermitted("twice")):
             aws.types = answer
-            learner.learn()
+            learner.refresh_if_due()
             aws.time += AGE
         assert [record.cause for record in caplog.records] == ["once", "twice"]
 
     def test_a_table_out_of_reach_stops_nothing(self, store, aws, learner, caplog):
         store.trouble = Unavailable("no table")
-        assert not learner.learn()
-        assert (aws.asked, [record.of for record in caplog.records]) == ([], ["the settings"])
+        assert not learner.refresh_if_due()
+        assert (aws.asked, [record.source for record in caplog.records]) == ([], ["the settings"])
 
 
 class Context:
@@ -351,7 +351,7 @@ class TestTheManager:
     @pytest.fixture
     def application(self, store, aws, learner):
         found = an_application(store, aws)
-        found.__dict__["learner"] = learner
+        found.__dict__["catalogue_refresher"] = learner
         return found
 
     def test_a_tick_learns_after_its_pass(self, application, store, aws):
@@ -379,7 +379,7 @@ class TestTheManager:
 
     def test_a_deployment_may_turn_it_off(self, store, aws):
         application = an_application(store, aws)
-        assert application.learner is None
+        assert application.catalogue_refresher is None
         assert consumed(application, "tick") == {"batchItemFailures": []}
         assert known(store) == Catalogue()
 
@@ -423,4 +423,4 @@ class TestTheManager:
         assert (found.learned_at, found.quotas) == (b.NOW, {})
         assert found.type_of(b.P5) == SHIPPED[b.P5]
         assert found.type_of("ml.inf2.24xlarge").accelerators == 6
-        assert [record.of for record in caplog.records if hasattr(record, "of")] == ["quotas", "prices"]
+        assert [record.source for record in caplog.records if hasattr(record, "source")] == ["quotas", "prices"]

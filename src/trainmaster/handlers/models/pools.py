@@ -14,7 +14,7 @@ from trainmaster.domain.capacity.pool_history import PoolAction
 from trainmaster.domain.capacity.pools import HIGHEST_PRICE, MAX_ACCELERATORS, MAX_GIB, MAX_NAME_LENGTH, MAX_VCPUS
 from trainmaster.domain.capacity.units import LARGEST_CAP, Kind, PlanStatus
 from trainmaster.handlers.models.base import RequestModel, ResponseModel
-from trainmaster.service.capacity.pool_use import State
+from trainmaster.service.capacity.pool_usage import State
 
 INSTANCE_TYPE = r"^ml\.[a-z0-9-]{1,30}\.[a-z0-9-]{1,30}$"
 MAX_POOLS = 200

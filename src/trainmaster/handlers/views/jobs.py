@@ -221,7 +221,7 @@ def _delay_view(delay: Delay) -> forecast_models.Delay:
         job_name=delay.job,
         by_seconds=round(delay.by.total_seconds()),
         expected_start=delay.expected,
-        would_start=delay.then,
+        would_start=delay.after,
     )
 
 

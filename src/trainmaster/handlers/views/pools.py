@@ -15,7 +15,7 @@ from trainmaster.domain.capacity.units import Kind, Pool
 from trainmaster.domain.plan import Snapshot
 from trainmaster.handlers.models import pools as pool_models
 from trainmaster.ports.store import QueueSettings
-from trainmaster.service.capacity.pool_use import Usage, Waiting, pool_usage, state_of, waiting_for, weights
+from trainmaster.service.capacity.pool_usage import Usage, Waiting, pool_usage, state_of, waiting_for, weights
 from trainmaster.service.capacity.pools import Removal
 from trainmaster.service.change import ApiContext
 

@@ -1,7 +1,4 @@
-"""The job that a checked request makes: what of it the queue has to know from then on.
-
-It must not check anything: the door has.
-"""
+"""Build the job from a checked request: everything of it that the queue needs from then on."""
 
 from __future__ import annotations
 
@@ -18,16 +15,16 @@ from trainmaster.domain.requests.fields import part, text, whole
 from trainmaster.ports.store import Request
 
 DEFAULT_MAX_RUNTIME = timedelta(days=1)
-"""What SageMaker takes where `StoppingCondition.MaxRuntimeInSeconds` is absent (CreateTrainingJob)."""
+"""SageMaker's default for `StoppingCondition.MaxRuntimeInSeconds` (CreateTrainingJob)."""
 
 
 def digest_of(request: Request) -> str:
-    """SHA-256 of the request in canonical JSON; equal for equal bodies, whatever the order of their keys."""
+    """Return the SHA-256 of the request in canonical JSON, which does not depend on the order of keys."""
     canonical = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def build_job(  # noqa: PLR0913 - all that a job is made of
+def build_job(  # noqa: PLR0913 - each is a part of the job
     request: Request,
     options: Options,
     demand: Demand,
@@ -36,7 +33,7 @@ def build_job(  # noqa: PLR0913 - all that a job is made of
     *,
     elastic: Elastic | None = None,
 ) -> Job:
-    """The job that a checked request makes, as it enters."""
+    """Return the job that a checked request describes, as it enters the queue."""
     stopping = part(request, "StoppingCondition")
     max_runtime = whole(stopping, "MaxRuntimeInSeconds")
     max_pending = whole(stopping, "MaxPendingTimeInSeconds")
@@ -53,7 +50,7 @@ def build_job(  # noqa: PLR0913 - all that a job is made of
         keep_alive=bool(whole(part(request, "ResourceConfig"), "KeepAlivePeriodInSeconds")),
         fit=fit_of(request, ours=demand.ours),
         image=_image(request),
-        checkpointed=_keeps_its_work(request, elastic),
+        checkpointed=_writes_checkpoints(request, elastic),
         wishes=options.wishes,
         not_before=options.not_before,
         deadline=options.deadline,
@@ -68,16 +65,16 @@ def build_job(  # noqa: PLR0913 - all that a job is made of
     )
 
 
-def _keeps_its_work(request: Request, elastic: Elastic | None) -> bool:
-    """Whether it writes checkpoints.
+def _writes_checkpoints(request: Request, elastic: Elastic | None) -> bool:
+    """Return whether the job writes checkpoints.
 
-    Members that come and go write theirs themselves: one prefix of `CheckpointConfig` cannot serve several at once.
+    Jobs with members write theirs without `CheckpointConfig`, whose one prefix cannot serve several training jobs.
     """
     by_itself = elastic is not None and elastic.hook is Hook.MEMBERS
     return by_itself or bool(text(part(request, "CheckpointConfig"), "S3Uri"))
 
 
 def _image(request: Request) -> str:
-    """What the job runs, as far as jobs of one image run alike: its image, or the algorithm's name."""
+    """Return the container image, or the algorithm's name; run times are estimated from jobs that share it."""
     specification = part(request, "AlgorithmSpecification")
     return text(specification, "TrainingImage") or text(specification, "AlgorithmName") or ""

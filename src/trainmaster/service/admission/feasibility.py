@@ -1,7 +1,7 @@
-"""Whether pools could ever hold what a request asks for.
+"""Check whether a pool could ever hold what a request asks for.
 
-Refused where nothing could, let in with a warning where only a new or larger pool is missing. It must not look at what
-is free: who waits for others to end has room.
+A request that no pool could ever hold is refused; one that only needs a new or larger pool is accepted with a warning.
+Current usage does not matter: a job may wait for others to end.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ from trainmaster.planner.expansion.guardrails import ManagedPools
 from trainmaster.ports.store import Request
 
 MAX_NAMED = 3
-"""Instance types that a message names."""
+"""Instance types that a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeasibilityCheck:
-    """What could ever be held.
+    """The capacity that demands are checked against.
 
     Attributes:
-        pools: those in force.
-        expansion: whether the manager makes pools for what none of them can hold.
-        catalogue: what is known of instance types.
+        pools: the pools in force.
+        expansion: the rules by which the manager makes pools of its own.
+        catalogue: the known instance types.
     """
 
     pools: Mapping[str, Pool]
     expansion: Expansion
     catalogue: Catalogue
 
-    def warnings(self, request: Request, demand: Demand) -> list[str]:
-        """What to beware of where no pool, even when empty, could hold the demand now.
+    def check(self, request: Request, demand: Demand) -> list[str]:
+        """Return a warning if no pool, even when empty, can hold the demand now; else nothing.
 
         Args:
-            request: whose demand it is; the field of a refusal is looked up in it.
-            demand: resolved against the pools.
+            request: the request; errors name the field of it.
+            demand: its demand, resolved against the pools.
 
-        Raises `NeverFits` where only another request helps, or where a job that names types would block a queue for
-        ever (AWS Batch accepts it, and blocks).
+        Raises `NeverFits` if no change of the pools helps, or if a job that names instance types would block the queue
+        for ever.
         """
         caps = {name: pool.cap for name, pool in self.pools.items()}
         if any(covers(caps, units) for units in demand.alternatives):
             return []
         if demand.resources is not None:
             return [self._infeasible(request, demand, demand.resources)]
-        if (made := self._made(demand)) is not None:
-            return [f"No pool holds {made} now: this job waits until the manager has made one."]
+        if (units := self._creatable(demand)) is not None:
+            return [f"No pool can hold {units} now: this job waits until the manager has created one."]
         raise _never_fits(demand.alternatives[0], caps)
 
-    def _made(self, demand: Demand) -> str | None:
-        """The first alternative for which the manager would make a pool."""
+    def _creatable(self, demand: Demand) -> str | None:
+        """Return the first alternative for which the manager would create a pool, as text; None if there is none."""
         for units in () if demand.ours else demand.alternatives:
             (name, count), *others = units.items()
             pool = self.pools.get(name, Pool(name, 0))
@@ -68,11 +68,11 @@ class FeasibilityCheck:
         return None
 
     def _allows(self, kind: InstanceType, count: int, name: str = "") -> bool:
-        """Whether the manager may make a pool of so many instances, once its pools of other types are gone."""
-        others_gone = {
-            each: pool for each, pool in self.pools.items() if not pool.made_for or pool.instance_type == kind.name
+        """Return whether the manager may create a pool of this size after it has removed its pools of other types."""
+        remaining = {
+            other: pool for other, pool in self.pools.items() if not pool.made_for or pool.instance_type == kind.name
         }
-        making = ManagedPools(self.expansion, others_gone, self.catalogue)
+        making = ManagedPools(self.expansion, remaining, self.catalogue)
         return self.expansion.enabled and not making.refusal(kind, count, name)
 
     def _infeasible(self, request: Request, demand: Demand, asked: Resources) -> str:
@@ -83,36 +83,35 @@ class FeasibilityCheck:
                 field=option_field(request, "resources"),
                 hint=f"Ask for less of each instance: {'; '.join(self._largest(asked))}.",
             )
-        helps = ", or ".join(self._helpful(demand, types))
-        by_itself = any(self._allows(kind, count) for kind in types)
-        lacking = f"no pool, even when empty, holds {count} x ({asked})"
-        if by_itself:
-            own = "The manager makes one by itself where the rules of the job's share allow it"
-            return f"Infeasible for now: {lacking}. {own}; otherwise: {helps}."
-        return f"Infeasible for now: {lacking}, so this job waits until one does. What would help: {helps}."
+        remedies = ", or ".join(self._remedies(demand, types))
+        missing = f"no pool, even when empty, can hold {count} x ({asked})"
+        if any(self._allows(kind, count) for kind in types):
+            own = "The manager creates one if the rules of the job's share allow it"
+            return f"Infeasible for now: {missing}. {own}; otherwise: {remedies}."
+        return f"Infeasible for now: {missing}, so this job waits until one can. Possible remedies: {remedies}."
 
-    def _helpful(self, demand: Demand, types: Sequence[InstanceType]) -> Iterator[str]:
+    def _remedies(self, demand: Demand, types: Sequence[InstanceType]) -> Iterator[str]:
         count = demand.instances
-        there = [self.pools[name] for name in demand.pools if name in self.pools]
-        if there:
-            pool = max(there, key=lambda each: (each.cap, each.name))
-            yield f"a cap of {count} for {pool.name}, which has {pool.cap}"
+        pools = [self.pools[name] for name in demand.pools if name in self.pools]
+        if pools:
+            largest = max(pools, key=lambda pool: (pool.cap, pool.name))
+            yield f"a cap of {count} for {largest.name}, which has {largest.cap}"
         if types:
             names = [kind.name for kind in sorted(types, key=lambda kind: (kind.price or math.inf, kind.name))]
             more = " or another such type" if names[MAX_NAMED:] else ""
             yield f"a pool of {count} x {' or '.join(names[:MAX_NAMED])}{more}"
 
     def _largest(self, asked: Resources) -> Iterator[str]:
-        """Of each member that is asked for, the most that any instance has."""
+        """Yield, for each requested attribute, the largest value of any instance type."""
         kinds = [*self.catalogue.types, *map(self.catalogue.of_pool, self.pools.values())]
         for name in MEMBERS:
             wanted = getattr(asked, name)
             if isinstance(wanted, str) and wanted:
                 makers = sorted({kind.accelerator for kind in kinds if kind.accelerator})
-                yield f"accelerators are made by {', '.join(makers) or 'nobody'}"
+                yield f"known makers of accelerators: {', '.join(makers) or 'none'}"
             elif wanted and kinds:
                 best = max(kinds, key=lambda kind: (getattr(kind, name), kind.name))
-                yield f"the most {name} is {getattr(best, name):g} ({best.name})"
+                yield f"the maximum {name} is {getattr(best, name):g} ({best.name})"
 
 
 def _never_fits(units: Units, caps: Mapping[str, int]) -> Refused:

@@ -1,7 +1,4 @@
-"""What is checked before anything is stored: a request either becomes a job or is refused with the field named.
-
-It must not store anything, nor know HTTP.
-"""
+"""Admission: check a request, and build its job or refuse it with the field that is wrong. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ _DEFAULT_POLICY = Policy()
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A request that may enter: the job that it makes, and advice that does not stand in its way."""
+    """An admitted request: its job, and advice about it."""
 
     job: Job
     warnings: tuple[str, ...] = ()
@@ -56,15 +53,15 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionPolicy:
-    """The rules of one deployment.
+    """The admission rules of a deployment.
 
     Attributes:
         shape_problems: checks a request against SageMaker's service model.
         allowed_roles: patterns of role ARNs that the queue may pass.
-        role_mapping: caller ARN pattern to role ARN patterns; where it is not empty, callers get only these.
-        may_pass_role: asks IAM whether a caller may pass a role: yes, no, or None where it cannot tell; absent
-            where the deployment does not permit the question.
-        allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
+        role_mapping: caller ARN pattern to role ARN patterns; if not empty, callers may use only these.
+        may_pass_role: asks IAM whether a caller may pass a role; returns None if IAM cannot tell. None if the
+            deployment does not permit the question.
+        allow_non_preemptible: whether the tag `trainmaster:preemptible=false` is accepted.
     """
 
     shape_problems: Callable[[Request], Sequence[Problem]]
@@ -73,7 +70,7 @@ class AdmissionPolicy:
     may_pass_role: Callable[[str, str], bool | None] | None = None
     allow_non_preemptible: bool = True
 
-    def admit(  # noqa: PLR0913 - a request, and all that it is held against
+    def admit(  # noqa: PLR0913 - the request and everything it is checked against
         self,
         request: Request,
         caller: str | None,
@@ -83,7 +80,7 @@ class AdmissionPolicy:
         *,
         catalogue: Catalogue = AS_SHIPPED,
     ) -> Admission:
-        """The job that the request makes; whether the jobs that it runs after exist is not looked at.
+        """Check a request and return its job; the jobs that it runs after are not checked here.
 
         Args:
             request: JSON values as received.
@@ -91,7 +88,7 @@ class AdmissionPolicy:
             pools: the pools in force.
             now: entry time, UTC.
             policy: the settings in force.
-            catalogue: what is known of instance types.
+            catalogue: the known instance types.
 
         Raises `InvalidRequest`, `UnknownOption`, `RoleNotAllowed`, `ShareNotAllowed`, `NeverFits`.
         """
@@ -105,35 +102,38 @@ class AdmissionPolicy:
         elastic = self._elastic(request, options)
         least = None if elastic is None else elastic.least
         demand = demand_in(request, options.pools, pools, options.resources, catalogue, instances=least)
-        room = FeasibilityCheck(pools, policy.expansion, catalogue).warnings(request, demand)
-        self._check_forms(request, demand, pools, catalogue)
+        feasibility = FeasibilityCheck(pools, policy.expansion, catalogue).check(request, demand)
+        self._check_form_for_pools(request, demand, pools, catalogue)
         job = build_job(request, options, demand, caller, now, elastic=elastic)
         advice = [*warnings(request, preemptible=options.preemptible), *pool_warnings(request, demand, pools)]
         advice += storage_warnings(request, demand, pools, catalogue)
         if elastic is not None:
             check_pools(request, elastic, demand, pools)
             advice += elastic_warnings(request, elastic, demand, pools)
-        return Admission(job, (*room, *advice))
+        return Admission(job, (*feasibility, *advice))
 
     def _elastic(self, request: Request, options: Options) -> Elastic | None:
-        """How the job may be resized."""
+        """Return the job's elastic sizes, None if it is not elastic. Raises `InvalidRequest`."""
         elastic = elastic_of(request, options)
         for problem in form_problems(request, elastic) if elastic is not None else ():
             raise problem.refusal()
         return elastic
 
     def _check_form(self, request: Request, pools: Mapping[str, Pool]) -> None:
-        """A type that some pool has exists, even where the service model is too old to know it."""
+        """Raise `InvalidRequest` for the first problem; a pool's instance type is valid even if the model lacks it."""
         there, named = {pool.instance_type for pool in pools.values()}, named_types(request)
         known = {field for field, name in named.items() if name in there}
         for problem in [*self.shape_problems(sendable(request)), *misspelt(request), *meaning_problems(request)]:
             if problem.field not in known:
                 raise problem.refusal()
 
-    def _check_forms(self, request: Request, demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue) -> None:
-        """The request as it would be for each of the pools that the queue may choose.
+    def _check_form_for_pools(
+        self, request: Request, demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue
+    ) -> None:
+        """Check the request as it would be sent for each pool that the queue may choose.
 
-        Where there is none yet, for those that somebody may make: one that can never start must not wait for them.
+        Without such a pool, check it for one that could be created: a request that is invalid in any pool is refused
+        at once.
         """
         if not demand.ours:
             return
@@ -141,20 +141,20 @@ class AdmissionPolicy:
             (pools[name], count) for units in demand.alternatives for name, count in units.items() if name in pools
         ]
         asked = demand.resources
-        for pool, count in there or _makeable(catalogue, asked, demand.instances):
+        for pool, count in there or _creatable(catalogue, asked, demand.instances):
             self._check_form(for_pool(request, pool, count), {**pools, pool.name: pool})
 
     def _check_options(self, request: Request, options: Options) -> None:
         if options.preemptible or self.allow_non_preemptible:
             return
         raise InvalidRequest(
-            "This queue does not take jobs that may not be preempted.",
+            "This queue does not accept jobs that may not be preempted.",
             field=option_field(request, "preemptible"),
-            hint="Leave the tag out, or ask whoever deployed the queue to set AllowNonPreemptible.",
+            hint="Leave the tag out, or ask the queue's administrator to set AllowNonPreemptible.",
         )
 
     def _check_role(self, role: str, caller: str | None) -> None:
-        """Nobody gets a role through the queue that they could not pass themselves."""
+        """Raise `RoleNotAllowed` for a role that the caller could not pass to SageMaker directly."""
         if not may_pass(caller or "", role, self.allowed_roles, self.role_mapping):
             raise RoleNotAllowed(
                 f"The queue may not pass the role {role} for {caller or 'an unknown caller'}.",
@@ -173,10 +173,10 @@ class AdmissionPolicy:
             )
 
 
-def _makeable(catalogue: Catalogue, asked: Resources | None, count: int) -> Iterator[tuple[Pool, int]]:
-    """The pools that a demand by resource could be held in once they are made, each with how many instances it takes.
+def _creatable(catalogue: Catalogue, asked: Resources | None, count: int) -> Iterator[tuple[Pool, int]]:
+    """Yield a pool that could be created for a demand by resources, with the instances that the demand takes of it.
 
-    One of each type would be the same again: what the request says of itself does not hang on the type.
+    One suffices, since no check depends on the instance type.
     """
     kind = next(catalogue.covering(asked), None) if asked is not None else None
     if kind is not None:

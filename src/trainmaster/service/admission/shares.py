@@ -1,7 +1,4 @@
-"""Who may submit to which share, and whether its budget lets it take more.
-
-It must not know how shares divide the pools: that is `planner/`.
-"""
+"""Check that the caller may use a share, and that the share's budget is not spent."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ from trainmaster.ports.store import Request, Store
 
 
 def check_share(request: Request, share: str, caller: str | None, policy: Policy, *, field: str | None = None) -> None:
-    """Raises `InvalidRequest` for a share that does not exist where others do, `ShareNotAllowed` for one of others.
+    """Raise `InvalidRequest` if the share does not exist, `ShareNotAllowed` if the caller may not use it.
 
-    `field` is where the request says its share; None: in a tag.
+    Any share is accepted while none is configured. `field` is the request's field with the share; None for its tag.
     """
     found = policy.shares.get(share)
     if found is None:
@@ -31,11 +28,11 @@ def check_share(request: Request, share: str, caller: str | None, policy: Policy
         raise ShareNotAllowed(
             f"{caller or 'An unknown caller'} may not use the share {share}.",
             field=field or option_field(request, "share"),
-            hint="Use a share of your own, or have your role added to this one's.",
+            hint="Use another share, or ask the queue's administrator to add your role to this one.",
         )
 
 
-def check_budget(  # noqa: PLR0913 - a request, and all that it is held against
+def check_budget(  # noqa: PLR0913 - the request and everything it is checked against
     store: Store, clock_: Clock, job: Job, request: Request, policy: Policy, *, field: str | None = None
 ) -> Snapshot | None:
     """Raise `BudgetExhausted` if the job's share refuses jobs until its budget renews.
@@ -48,8 +45,8 @@ def check_budget(  # noqa: PLR0913 - a request, and all that it is held against
     share = policy.shares.get(job.share)
     if share is None or share.budget is None or share.budget.when_spent is not WhenSpent.REFUSE:
         return None
-    there = store.find(job.name)
-    if there is not None and there.digest == job.digest:
+    stored = store.find(job.name)
+    if stored is not None and stored.digest == job.digest:
         return None
     snapshot = store.read_snapshot()
     reason = Limits(snapshot, clock_.now()).refusal(job, {})
@@ -57,7 +54,7 @@ def check_budget(  # noqa: PLR0913 - a request, and all that it is held against
         raise BudgetExhausted(
             f"The share {job.share} has spent {reason.spent:,.1f} of its {reason.budget:,.1f} {reason.unit}.",
             field=field or option_field(request, "share"),
-            hint=f"It takes jobs again from {clock(reason.until)} on, when its next period begins.",
+            hint=f"It accepts jobs again from {clock(reason.until)}, when its next period begins.",
         )
     return snapshot
 

@@ -1,7 +1,7 @@
-"""What people do to pools: set them all or one, change one, drain it, remove it.
+"""Commands on pools: set all or one, change, drain or remove one.
 
-Each is one change of the settings, guarded by their version and tried again from the pools as they stand when somebody
-else was faster, unless the caller named a version. It must not stop what runs: draining and removing wait for it.
+Each is one change of the settings, guarded by their version and made again after a conflict unless the caller gave a
+version. Running jobs are never stopped: draining and removing wait for them.
 """
 
 from __future__ import annotations
@@ -18,48 +18,47 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.policy.problems import policy_problems
 from trainmaster.domain.requests.fields import shown
 from trainmaster.ports.store import QueueSettings
-from trainmaster.service.capacity.pool_use import RemovalImpact, removal_impact
+from trainmaster.service.capacity.pool_usage import RemovalImpact, removal_impact
 from trainmaster.service.change import ApiContext, change_settings
 
 MAX_NAMED = 3
-"""Jobs that a refusal names; it counts the others."""
+"""Jobs that an error message names; it counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What came of removing a pool: the settings then, and whom it concerned."""
+    """Result of removing a pool: the settings in force, and the jobs affected."""
 
     settings: QueueSettings
     impact: RemovalImpact
 
 
 def set_pools(context: ApiContext, pools: Sequence[Pool], *, version: int | None = None) -> QueueSettings:
-    """Replace the pools; jobs that hold more than a lowered cap run on, and those of a pool that is gone, too.
+    """Replace all pools; jobs beyond a lowered cap, and jobs of a removed pool, continue to run.
 
-    Raises `InvalidRequest`, `PoolInUse` where a share names a pool that would be gone, or jobs hold instances of one
-    that would be of another type, `VersionConflict`.
+    Raises `InvalidRequest`; `PoolInUse` if a share names a pool that would be removed, or if jobs hold instances of a
+    pool whose type would change; `VersionConflict`.
     """
     for problem in pool_problems(pools):
         raise problem.refusal()
 
     def change(now: QueueSettings) -> Iterable[Pool]:
         _check_named(now, now.pools.keys() - {pool.name for pool in pools})
-        _check_same(context, pools, now.pools)
+        _check_type(context, pools, now.pools)
         return pools
 
     return _change(context, change, version)
 
 
 def put_pool(context: ApiContext, pool: Pool, *, version: int | None = None) -> QueueSettings:
-    """Make this pool, or have it take the place of the one of its name.
+    """Create a pool, or replace the one of its name.
 
-    Raises `InvalidRequest`, `PoolInUse` where that one is of another type and jobs hold instances of it,
-    `VersionConflict`.
+    Raises `InvalidRequest`; `PoolInUse` if that one has another type and jobs hold instances of it; `VersionConflict`.
     """
 
     def change(now: QueueSettings) -> Iterable[Pool]:
         after = _with(pool, now.pools)
-        _check_same(context, [pool], now.pools)
+        _check_type(context, [pool], now.pools)
         return after
 
     return _change(context, change, version)
@@ -68,7 +67,7 @@ def put_pool(context: ApiContext, pool: Pool, *, version: int | None = None) -> 
 def change_pool(
     context: ApiContext, name: str, given: Mapping[str, Any], *, version: int | None = None
 ) -> QueueSettings:
-    """Give a pool other values of these fields, and leave the others as they are; also drains it, or ends that.
+    """Change these fields of a pool and leave the others; also starts or ends draining it.
 
     Raises `PoolNotFound`, `InvalidRequest`, `VersionConflict`.
     """
@@ -80,13 +79,13 @@ def change_pool(
 
 
 def remove_pool(context: ApiContext, name: str, *, force: bool = False, version: int | None = None) -> Removal:
-    """Remove a pool; jobs that wait for it and can run elsewhere simply do.
+    """Remove a pool; jobs that wait for it run in other pools if they can.
 
     Args:
-        context: what the use cases need.
+        context: the dependencies.
         name: the pool.
-        force: remove it though jobs hold instances of it (they run on), or could run nowhere else (they wait on).
-        version: of the settings that the caller has seen.
+        force: remove it even if jobs hold instances of it (they run on), or could run nowhere else (they keep waiting).
+        version: the version of the settings that must still be in force; None for any.
 
     Raises `PoolNotFound`, `PoolInUse`, `VersionConflict`.
     """
@@ -100,7 +99,7 @@ def remove_pool(context: ApiContext, name: str, *, force: bool = False, version:
         if not force:
             _check_held(pool, found)
             _check_stranded(pool, found)
-        return [each for each in now.pools.values() if each.name != name]
+        return [other for other in now.pools.values() if other.name != name]
 
     settings = _change(context, change, version)
     return Removal(settings, found)
@@ -109,15 +108,15 @@ def remove_pool(context: ApiContext, name: str, *, force: bool = False, version:
 def _change(
     context: ApiContext, change: Callable[[QueueSettings], Iterable[Pool]], version: int | None
 ) -> QueueSettings:
-    """Commit what `change` makes of the pools, with what is known of them that people do not set."""
+    """Commit a change of the pools, and keep what only the manager sets: windows of plans, and why a pool was made."""
     return change_settings(
         context, lambda now: (as_made(with_windows(change(now), now.pools), now.pools), None), version
     )
 
 
 def _with(pool: Pool, pools: Mapping[str, Pool]) -> list[Pool]:
-    """The pools with this one in its place. Raises `InvalidRequest`."""
-    others = [each for each in pools.values() if each.name != pool.name]
+    """Return the pools with this one added or replaced. Raises `InvalidRequest`."""
+    others = [other for other in pools.values() if other.name != pool.name]
     for problem in problems_of_one(pool, others):
         raise problem.refusal()
     return list({**pools, pool.name: pool}.values())
@@ -132,73 +131,73 @@ def _existing(now: QueueSettings, name: str) -> Pool:
 
 
 def _check_named(now: QueueSettings, gone: Collection[str]) -> None:
-    """No share may be left naming a pool that is not there. Raises `PoolInUse`."""
+    """Raise `PoolInUse` if the settings of shares name a pool that would be removed."""
     left = {name: pool for name, pool in now.pools.items() if name not in gone}
     before = {problem.message for problem in policy_problems(now.policy, now.pools, now.catalogue)} if gone else set()
     for problem in policy_problems(now.policy, left, now.catalogue) if gone else ():
         if problem.message not in before:
-            wrong = f"The settings name a pool that would be gone: {problem.field}."
-            raise PoolInUse(wrong, field=problem.field, hint="Take it out of the settings first (PUT /settings).")
+            wrong = f"The settings name a pool that would be removed: {problem.field}."
+            raise PoolInUse(wrong, field=problem.field, hint="Remove it from the settings first (PUT /settings).")
 
 
-def _check_same(context: ApiContext, pools: Iterable[Pool], before: Mapping[str, Pool]) -> None:
-    """What is held of a pool is what the pool has. Raises `PoolInUse` where a change would make it something else.
+def _check_type(context: ApiContext, pools: Iterable[Pool], before: Mapping[str, Pool]) -> None:
+    """Raise `PoolInUse` if a pool's type would change while instances of it are held.
 
-    Jobs of a pool that was removed count again in one of its name, so that has to be of their type as well.
+    Jobs of a removed pool count again in a new pool of its name, so that must be of their type as well.
     """
-    changed = [pool for pool in pools if pool.name not in before or _what(pool) != _what(before[pool.name])]
+    changed = [pool for pool in pools if pool.name not in before or _identity(pool) != _identity(before[pool.name])]
     if not changed:
         return
     snapshot = context.store.read_snapshot()
     warm = counting(snapshot.warm, snapshot.active)
     for pool in changed:
-        name, there = pool.name, pool.name in before
-        held = [job.name for job in snapshot.active if name in job.units and (there or _is_of_another(job, pool))]
-        held += [f"the warm pool of {each.training_job_name}" for each in warm if there and name in each.units]
+        name, exists = pool.name, pool.name in before
+        held = [job.name for job in snapshot.active if name in job.units and (exists or _has_other_type(job, pool))]
+        held += [f"the warm pool of {kept.training_job_name}" for kept in warm if exists and name in kept.units]
         if held:
             raise PoolInUse(
-                f"The pool {pool.name} cannot become another one while instances of it are held: {_listed(held)}.",
+                f"The type of the pool {pool.name} cannot change while instances of it are held: {_listed(held)}.",
                 field="instanceType",
-                hint="Give the new pool another name; or drain this one first, and change it once it is drained.",
+                hint="Give the new pool another name, or drain this one first and change it then.",
             )
 
 
-def _what(pool: Pool) -> tuple[object, ...]:
+def _identity(pool: Pool) -> tuple[object, ...]:
     return pool.instance_type, pool.kind, pool.plan_arn
 
 
-def _is_of_another(job: Job, pool: Pool) -> bool:
-    """Whether a job that holds units of that name is known to have instances of another type."""
+def _has_other_type(job: Job, pool: Pool) -> bool:
+    """Return whether a job that holds units of that name is known to have instances of another type."""
     type_ = job.attempt.instance_type if job.attempt is not None else ""
     return bool(type_) and type_ != pool.instance_type
 
 
 def _check_held(pool: Pool, found: RemovalImpact) -> None:
-    """Raises `PoolInUse` where anything of the pool is held."""
+    """Raise `PoolInUse` if jobs or warm pools hold instances of the pool."""
     if not found.holders and not found.warm:
         return
     count = sum(job.units[pool.name] for job in found.holders)
     hold = "holds" if len(found.holders) == 1 else "hold"
     held = [f"{_listed([job.name for job in found.holders])} {hold} {count} x {pool.name}"] if found.holders else []
-    warm = [f"warm pools of {_listed(found.warm)} keep some"] if found.warm else []
-    again = "Wait until it is drained" if pool.draining else "Drain it first, so that nothing more starts there"
+    warm = [f"warm pools of {_listed(found.warm)} hold some"] if found.warm else []
+    first = "Wait until it is drained" if pool.draining else "Drain it first, so that no more jobs start there"
     raise PoolInUse(
         f"The pool is in use: {' and '.join(held + warm)}.",
         field="name",
-        hint=f"{again}, or force it: jobs then run on, and count in no pool until one of its name and type is made.",
+        hint=f"{first}, or force it: jobs then run on, and count in no pool until one of its name and type is created.",
     )
 
 
 def _check_stranded(pool: Pool, found: RemovalImpact) -> None:
-    """Raises `PoolInUse` where waiting jobs could run nowhere else."""
+    """Raise `PoolInUse` if waiting jobs could run nowhere else."""
     if not found.stranded:
         return
-    least = "At least " if found.more else ""
+    at_least = "At least " if found.more else ""
     names = _listed([job.name for job in found.stranded])
     raise PoolInUse(
-        f"{least}{_jobs(len(found.stranded))} could run nowhere else than in {pool.name}: {names}.",
+        f"{at_least}{_jobs(len(found.stranded))} could run only in {pool.name}: {names}.",
         field="name",
-        hint="Cancel them, or force it: they then wait until a pool could hold them.",
+        hint="Cancel them, or force it: they then wait until a pool can hold them.",
     )
 
 
@@ -207,6 +206,6 @@ def _jobs(count: int) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first few, and how many others there are."""
+    """Return the first names, and the number of the others."""
     others = len(names) - MAX_NAMED
     return ", ".join(names[:MAX_NAMED]) + (f" and {others} more" if others > 0 else "")

@@ -1,6 +1,6 @@
-"""What a submission would do: who would start with it, who later because of it, which pools would be made for it.
+"""Compare plan and forecast with and without a new job: which jobs start, which start later, which pools change.
 
-Readers of the plan and of the forecast, with the job and without. They store nothing.
+Nothing is stored.
 """
 
 from __future__ import annotations
@@ -18,35 +18,36 @@ from trainmaster.planner.schedule import schedule
 from trainmaster.service.explain.explain import next_pass_rng, with_jobs
 
 MAX_DELAYED = 20
-"""Jobs behind the new one that are looked at, first those that are considered next."""
+"""Jobs behind the new one whose delay is computed, those considered next first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """A job that would start later: when it is expected to start as things are, and when it would be then."""
+    """A job that would start later: its expected start now, and its expected start after the submission."""
 
     job: str
     expected: datetime
-    then: datetime
+    after: datetime
 
     @property
     def by(self) -> timedelta:
-        """How much later."""
-        return self.then - self.expected
+        """The difference of the two."""
+        return self.after - self.expected
 
 
 @dataclass(frozen=True, slots=True)
 class Consequences:
-    """What would come of a submission.
+    """Consequences of a submission for the queue.
 
     Attributes:
-        starts: jobs that the next pass would start, and would not without it.
-        delays: jobs that would start later.
-        creates: pools that would be made, or made larger, for the job; where expansion is off: if it were on.
-        refused: where expansion is off: why it would make none for the job if it were on; empty where it would.
+        starts: jobs that the next pass starts only because of it.
+        delays: jobs that start later because of it.
+        creates: pools that would be created or enlarged for the job; if expansion is off, those it would create if on.
+        refused: if expansion is off, why it would create no pool for the job if on; else empty.
         expands: whether expansion is on.
-        changes: all that the next pass would do to the manager's own pools, for the job or not.
-        dollars: what all these pools may cost an hour: now, without that; and then. None where nothing was foreseen.
+        changes: all changes that the next pass would make to the manager's own pools.
+        dollars: upper limit of the cost of these pools, in US dollars an hour, before and after these changes; None if
+            it was not computed.
     """
 
     starts: tuple[str, ...] = ()
@@ -59,21 +60,21 @@ class Consequences:
 
 
 def consequences(snapshot: Snapshot, now: datetime, job: Job) -> Consequences:
-    """What would come of the job if it were submitted now.
+    """Return the consequences of submitting a job now.
 
     Args:
-        snapshot: the queue as read.
+        snapshot: the queue.
         now: UTC.
         job: one that is not in the snapshot.
     """
     after = with_jobs(snapshot, [job])
-    plans = [schedule(each, now, next_pass_rng(snapshot)) for each in (snapshot, after)]
+    plans = [schedule(queue, now, next_pass_rng(snapshot)) for queue in (snapshot, after)]
     started = [[start.job.name for start in plan.starts] for plan in plans]
     wanted = frozenset(_considered_after(job, plans[1]))
     later = delays(snapshot, after, now, next_pass_rng(snapshot), schedule, wanted)
     return Consequences(
         tuple(name for name in started[1] if name not in started[0]),
-        tuple(Delay(name, expected, then) for name, (expected, then) in later.items()),
+        tuple(Delay(name, *starts) for name, starts in later.items()),
         *_creates(after, now, job),
         snapshot.policy.expansion.enabled,
         *_costs(snapshot, plans[1], now),
@@ -81,23 +82,25 @@ def consequences(snapshot: Snapshot, now: datetime, job: Job) -> Consequences:
 
 
 def _costs(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[tuple[PoolEvent, ...], tuple[float, float]]:
-    """What a pass does to the manager's own pools, and what they may cost before and after it."""
-    then = pools_after(snapshot.pools, plan.of_pools)
-    dollars = tuple(made_dollars(pools, snapshot.catalogue) for pools in (snapshot.pools, then))
+    """Return the plan's changes of the manager's own pools, and their cost limit before and after."""
+    after = pools_after(snapshot.pools, plan.of_pools)
+    dollars = tuple(made_dollars(pools, snapshot.catalogue) for pools in (snapshot.pools, after))
     return tuple(events(plan.of_pools, snapshot.pools, snapshot.catalogue, now)), (dollars[0], dollars[1])
 
 
 def _creates(snapshot: Snapshot, now: datetime, job: Job) -> tuple[tuple[Expand, ...], str]:
-    """What expansion makes for the job, whether or not it is on; where it is off, why it would make nothing."""
+    """Return the pools that expansion, if on, creates for the job; if it is off, also why it would create none."""
     policy = snapshot.policy
     asked = replace(snapshot, policy=replace(policy, expansion=replace(policy.expansion, enabled=True)))
     found = plan_expansion(resolve(asked), now)
-    made = tuple(each for each in found.decisions if isinstance(each, Expand) and job.name in each.jobs)
-    return made, "" if policy.expansion.enabled else found.refused.get(job.name, "")
+    expansions = (decision for decision in found.decisions if isinstance(decision, Expand))
+    return tuple(
+        expand for expand in expansions if job.name in expand.jobs
+    ), "" if policy.expansion.enabled else found.refused.get(job.name, "")
 
 
 def _considered_after(job: Job, plan: Plan) -> list[str]:
-    """The next that are considered after the job."""
+    """Return the names of the jobs that are considered next after the job."""
     names = [decision.job.name for decision in plan.decisions if isinstance(decision, Start | Wait)]
     first = names.index(job.name) + 1 if job.name in names else len(names)
     return names[first : first + MAX_DELAYED]

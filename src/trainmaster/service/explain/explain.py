@@ -1,6 +1,6 @@
-"""Position, reason and estimated start of waiting jobs: readers of the very plan that a pass would make.
+"""Explain waiting jobs: position, reason and estimated start, read from the plan that the next pass would make.
 
-They store nothing. What they say can be out of date a moment later, as the queue moves on.
+Nothing is stored; an explanation holds only until the queue changes.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Store
 
 MAX_ROWS = 4_000
-"""Waiting jobs that are read in all, about, where some lie deeper in their lanes than a pass looks."""
-FEWEST_OF_A_LANE, MAX_OF_A_LANE = 100, 1_000
+"""Approximate number of waiting jobs to read if some lie deeper in their lanes than a pass reads."""
+MIN_OF_A_LANE, MAX_OF_A_LANE = 100, 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What the plan says of one waiting job.
+    """The plan's view of one waiting job.
 
     Attributes:
-        position: 1 for the first to be considered; None where the queue is too deep to count.
-        at_least: where `position` is None: it is at least this.
-        starts: whether it would start in the pass that comes next.
-        reason: why it waits; None where it starts, or is not considered.
-        estimated_start: when it is expected to start; None where that cannot be foreseen.
-        earliest_start: when it would, if the jobs before it were quick for their kind.
-        latest_start: when it would, if they were slow.
-        outlook: how it stands to its deadline; None where it has none.
-        takes: what it would take in that pass; empty where it does not start.
-        considered: False for a job so deep in its lane that a pass does not look at it.
+        position: 1 for the job that is considered first; None if the queue is too deep to count.
+        at_least: lower bound of the position if `position` is None.
+        starts: whether the next pass would start it.
+        reason: why it waits; None if it starts, or is not considered.
+        estimated_start: None if there is no estimate.
+        earliest_start: the estimate if the jobs before it are quick for their class of run times.
+        latest_start: the estimate if they are slow.
+        outlook: its prospects of meeting its deadline; None if it has none.
+        takes: the units that it would start on; empty if it does not start.
+        considered: False for a job so deep in its lane that a pass does not read it.
     """
 
     position: int | None
@@ -60,20 +60,20 @@ class Explanation:
 
     @property
     def would_preempt(self) -> tuple[str, ...]:
-        """The jobs that would step aside for it."""
+        """The jobs that the next pass would preempt for it."""
         return self.reason.victims if isinstance(self.reason, Preempts) else ()
 
 
 def explain(
     store: Store, now: datetime, jobs: Iterable[Job], snapshot: Snapshot | None = None
 ) -> dict[str, Explanation]:
-    """Explanations of waiting jobs, by name, however deep they lie.
+    """Return explanations of waiting jobs by name, at any depth of their lanes.
 
     Args:
-        store: the queue's.
+        store: the queue's store.
         now: UTC.
         jobs: waiting jobs.
-        snapshot: as just read, where somebody has.
+        snapshot: a snapshot just read; None to read one.
     """
     jobs = list(jobs)
     snapshot = snapshot or store.read_snapshot()
@@ -90,14 +90,14 @@ def explain_in(
     whole: Snapshot | None = None,
     deep: frozenset[str] = frozenset(),
 ) -> dict[str, Explanation]:
-    """Explanations in a given snapshot; jobs that it does not hold yet are put in their place.
+    """Return explanations of jobs in a snapshot; jobs that it does not contain yet are inserted in queue order.
 
     Args:
-        snapshot: what a pass would read.
+        snapshot: the snapshot that a pass would read.
         now: UTC.
         jobs: waiting jobs.
-        whole: the same with more of the jobs that wait; positions and estimates are made of these.
-        deep: of the jobs those that a pass does not look at.
+        whole: the snapshot with more waiting jobs, for positions and estimates; None for the same.
+        deep: names of those jobs that a pass does not read.
     """
     wanted = {job.name: job for job in jobs}
     last_read = _last_read(whole or snapshot)
@@ -107,7 +107,7 @@ def explain_in(
     reasons = {wait.job.name: wait.reason for wait in plan.waits}
     starting = {start.job.name: start.units for start in plan.starts}
     positions = _positions(_considered(whole, plan, now), {job.name for job in last_read.values()})
-    # Where not all jobs before it were read, what could be foreseen beyond the next pass is too early.
+    # An estimate beyond the next pass would be too early if not all jobs before it were read.
     sure = frozenset(name for name in wanted if name in starting or positions[name][0] is not None)
     estimates = estimate(whole, now, next_pass_rng(snapshot), schedule, sure) if sure else {}
     return {
@@ -127,30 +127,30 @@ def explain_in(
 
 
 def image_ends(snapshot: Snapshot, now: datetime, jobs: Iterable[Job]) -> dict[str, datetime]:
-    """When image jobs that hold requests are expected to be done, by name; others are left out."""
+    """Return the expected ends of running image jobs by name; other jobs are left out."""
     expect = ExpectedEnds(snapshot, now)
     return {job.name: expect.end(job) for job in jobs if is_running_image(job)}
 
 
 def is_running_image(job: Job) -> bool:
-    """Whether this is an image job that holds requests."""
+    """Return whether this is a running image job."""
     return job.image_work is not None and job.state in ACTIVE
 
 
 def dry_run(store: Store, clock: Clock, job: Job) -> Explanation:
-    """What would happen if this job were submitted now; nothing is stored."""
+    """Return the explanation of a job as if it were submitted now; nothing is stored."""
     return explain_in(store.read_snapshot(), clock.now(), [job])[job.name]
 
 
 def with_jobs(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
-    """The snapshot with these jobs among those that wait, all with the pools that they could run in now."""
+    """Return the snapshot with these jobs among the waiting ones, their demands resolved against the pools."""
     known = {job.name for job in snapshot.waiting}
     more = [job for job in jobs if job.name not in known]
     return resolve(replace(snapshot, waiting=tuple(in_order([*snapshot.waiting, *more]))) if more else snapshot)
 
 
 def next_pass_rng(snapshot: Snapshot) -> random.Random:
-    """What the next pass would draw from."""
+    """Return the randomness that the next pass would use."""
     return random.Random(snapshot.pass_number)  # noqa: S311 -- seeds a policy's choice, guards nothing
 
 
@@ -167,26 +167,26 @@ def _explanation(found: Explanation, range_: Estimate | None, deadline: Outlook 
 
 
 def not_considered(snapshot: Snapshot, jobs: Iterable[Job]) -> frozenset[str]:
-    """Jobs that lie behind the last one that was read of their lane."""
+    """Return the names of jobs that lie deeper in their lanes than the snapshot was read."""
     last_read = _last_read(snapshot)
     return frozenset(job.name for job in jobs if job.lane in last_read and job.order > last_read[job.lane].order)
 
 
 def _deep(snapshot: Snapshot, jobs: Iterable[Job]) -> bool:
-    """Whether jobs that were not read may come before any of these."""
+    """Return whether jobs that were not read may come before any of these."""
     sure_up_to = min((job.order for job in _last_read(snapshot).values()), default=None)
     return sure_up_to is not None and any(job.order > sure_up_to for job in jobs)
 
 
 def _last_read(snapshot: Snapshot) -> dict[str, Job]:
-    """The last job of each lane that was not read to its end."""
+    """Return the last job of each lane that was not read to its end."""
     return {job.lane: job for job in snapshot.waiting if job.lane in snapshot.cut_lanes}
 
 
 def _read_deeper(store: Store, snapshot: Snapshot) -> Snapshot:
-    """The snapshot with more of the jobs that wait; its lanes are still cut where there are even more."""
+    """Return the snapshot with more waiting jobs; lanes with even more stay marked as cut."""
     lanes = len({job.lane for job in snapshot.waiting}) or 1
-    limit = min(max(MAX_ROWS // lanes, FEWEST_OF_A_LANE), MAX_OF_A_LANE)
+    limit = min(max(MAX_ROWS // lanes, MIN_OF_A_LANE), MAX_OF_A_LANE)
     page = store.list_jobs(Filter(states=WAITING), limit=limit)
     active = {job.name for job in snapshot.active}
     deeper = with_jobs(snapshot, (job for job in page.jobs if job.name not in active))
@@ -194,7 +194,7 @@ def _read_deeper(store: Store, snapshot: Snapshot) -> Snapshot:
 
 
 def _considered(whole: Snapshot, plan: Plan, now: datetime) -> Sequence[Job]:
-    """The jobs in the order in which they are considered; where a plan does not look at all, in that of the ranking."""
+    """Return the jobs in the order in which a pass considers them, by ranking if the plan does not cover them all."""
     considered = [decision.job for decision in plan.decisions if isinstance(decision, Start | Wait)]
     if len(considered) == len(whole.waiting):
         return considered
@@ -202,7 +202,7 @@ def _considered(whole: Snapshot, plan: Plan, now: datetime) -> Sequence[Job]:
 
 
 def _positions(considered: Sequence[Job], last_read: Container[str]) -> dict[str, tuple[int | None, int | None]]:
-    """Positions are exact up to the point where a lane was not read to its end."""
+    """Return position and lower bound by name; exact up to the first lane that was not read to its end."""
     sure_up_to = min((place for place, job in enumerate(considered, start=1) if job.name in last_read), default=None)
     return {
         job.name: (place, None) if sure_up_to is None or place <= sure_up_to else (None, place)

@@ -1,7 +1,6 @@
-"""The whole story of one waiting job: who holds what it needs and until when, what is kept for it, what would help.
+"""Diagnose why a job waits: which jobs hold its capacity and until when, its reservation, and verified advice.
 
-Every advice has been tried: the planner was asked about the queue as it would be then. It must not store or change
-anything.
+Each suggestion was verified by re-planning the current queue. Nothing is stored.
 """
 
 from __future__ import annotations
@@ -27,28 +26,28 @@ from trainmaster.domain.reasons.capacity import (
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.planner.reservations.expected_ends import ExpectedEnds
 from trainmaster.planner.schedule import schedule
-from trainmaster.service.capacity.pool_use import pool_usage
+from trainmaster.service.capacity.pool_usage import pool_usage
 from trainmaster.service.explain.explain import next_pass_rng, with_jobs
 
 MAX_HOLDERS = 10
-"""Jobs in the way that are told by name, those first that are expected to end first."""
+"""Jobs to list by name, those first that are expected to end first."""
 MAX_TRIES = 6
-"""Priorities that are tried, and other pools."""
+"""Priorities, and other pools, that are what_if."""
 _PRIORITY_HELPS = WaitsForCapacity | ReservedForOther | Behind
 _STARTS = "it starts with the next pass"
-_WAITS = "it is infeasible no more"
+_WAITS = "it is no longer infeasible"
 _SIZE_HELPS = _PRIORITY_HELPS | PreemptsLater | Protected | WaitsForRelease | Preempts | Shrinks
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A job that holds units that the waiting one could use.
+    """A job that holds units that the waiting job could use.
 
     Attributes:
-        until: when it is expected to end.
-        overdue: whether it has run for longer than was expected of it.
-        stopping: whether it is on its way out.
-        giving_back: how many of these it gives back and runs on.
+        until: its expected end.
+        overdue: whether it has run for longer than expected.
+        stopping: whether it is stopping.
+        giving_back: units of these that it gives back in a resize that is under way.
     """
 
     job: str
@@ -62,7 +61,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Something that would let the job start, or make others step aside for it, in the next pass; one member is set."""
+    """A change that lets the job start, or preempt or shrink others, in the next pass; one member names it."""
 
     message: str
     priority: int | None = None
@@ -72,13 +71,13 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class WaitDiagnosis:
-    """What is to be told of a waiting job beyond its explanation.
+    """The diagnosis of a waiting job, beyond its explanation.
 
     Attributes:
-        holders: who holds what it needs, as far as they are told by name.
-        held_by_jobs: how many there are in all.
-        reserved: what is reserved for it.
-        advice: what would help.
+        holders: jobs that hold its capacity, the first `MAX_HOLDERS` of them.
+        held_by_jobs: the number of all such jobs.
+        reserved: its reservation.
+        advice: verified changes that would help.
     """
 
     holders: tuple[Holder, ...] = ()
@@ -88,59 +87,59 @@ class WaitDiagnosis:
 
 
 def diagnose(snapshot: Snapshot, now: datetime, job: Job) -> WaitDiagnosis:
-    """The story of a waiting job that a pass looks at; an empty one where it would start.
+    """Return the diagnosis of a waiting job that a pass reads; an empty one if it would start.
 
     Args:
-        snapshot: what a pass would read.
+        snapshot: the snapshot that a pass would read.
         now: UTC.
         job: the waiting job.
     """
     whole = with_jobs(snapshot, [job])
-    job = next(each for each in whole.waiting if each.name == job.name)
-    tried = _Tried(whole, now, job)
-    plan = tried.plan(job)
+    job = next(waiting for waiting in whole.waiting if waiting.name == job.name)
+    what_if = _WhatIf(whole, now, job)
+    plan = what_if.plan(job)
     reason = _reason(plan, job)
     if reason is None:
         return WaitDiagnosis()
-    holders = sorted(_holders(tried.snapshot, now, job), key=lambda each: (each.until, each.job, each.pool))
+    holders = sorted(_holders(what_if.snapshot, now, job), key=lambda holder: (holder.until, holder.job, holder.pool))
     return WaitDiagnosis(
         tuple(holders[:MAX_HOLDERS]),
-        len({each.job for each in holders}),
-        next((each for each in plan.reservations if each.job == job.name), None),
-        tuple(_advice(tried, reason)),
+        len({holder.job for holder in holders}),
+        next((reservation for reservation in plan.reservations if reservation.job == job.name), None),
+        tuple(_advice(what_if, reason)),
     )
 
 
 def _holders(snapshot: Snapshot, now: datetime, job: Job) -> Iterator[Holder]:
     expect = ExpectedEnds(snapshot, now)
-    for each in snapshot.active:
-        for pool in sorted(each.units.keys() & set(job.demand.pools)):
-            given = 0 if each.stopping else each.freeing.get(pool, 0)
-            end, overdue = expect.end(each), expect.overdue(each)
-            yield Holder(each.name, pool, each.units[pool], end, overdue, each.stopping, given)
+    for active in snapshot.active:
+        for pool in sorted(active.units.keys() & set(job.demand.pools)):
+            given = 0 if active.stopping else active.freeing.get(pool, 0)
+            end, overdue = expect.end(active), expect.overdue(active)
+            yield Holder(active.name, pool, active.units[pool], end, overdue, active.stopping, given)
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
-    """The queue as it would be if the job were another."""
+class _WhatIf:
+    """Re-plans the queue with a changed job or another pool."""
 
     snapshot: Snapshot
     now: datetime
     job: Job
 
     def plan(self, changed: Job) -> Plan:
-        """The plan that a pass would make then."""
-        waiting = tuple(changed if each.name == self.job.name else each for each in self.snapshot.waiting)
+        """Return the plan with the job replaced."""
+        waiting = tuple(changed if job.name == self.job.name else job for job in self.snapshot.waiting)
         return schedule(replace(self.snapshot, waiting=waiting), self.now, next_pass_rng(self.snapshot))
 
     def with_pool(self, pool: Pool) -> str | None:
-        """What would become of a job that no pool can hold, if there were this one; None where that does not help."""
+        """Return the outcome for an infeasible job if this pool existed; None if that does not help."""
         pools = {**self.snapshot.pools, pool.name: pool}
         plan = schedule(replace(self.snapshot, pools=pools), self.now, next_pass_rng(self.snapshot))
-        return _freed(plan, self.job)
+        return _feasible_outcome(plan, self.job)
 
     def outcome(self, changed: Job) -> str | None:
-        """What would become of the job in the next pass; None where it would still just wait."""
+        """Return the outcome for the changed job in the next pass; None if it would still wait."""
         plan = self.plan(changed)
         if any(start.job.name == changed.name for start in plan.starts):
             return _STARTS
@@ -154,26 +153,26 @@ def _reason(plan: Plan, job: Job) -> Reason | None:
     return next((wait.reason for wait in plan.waits if wait.job.name == job.name), None)
 
 
-def _freed(plan: Plan, job: Job) -> str | None:
+def _feasible_outcome(plan: Plan, job: Job) -> str | None:
     reason = _reason(plan, job)
     return None if isinstance(reason, Infeasible) else _STARTS if reason is None else _WAITS
 
 
-def _advice(tried: _Tried, reason: Reason) -> Iterator[Advice]:
+def _advice(what_if: _WhatIf, reason: Reason) -> Iterator[Advice]:
     if isinstance(reason, Infeasible):
-        yield from _split(tried, reason)
-        yield from _room(tried, reason)
+        yield from _largest_possible(what_if, reason)
+        yield from _more_capacity(what_if, reason)
     if isinstance(reason, _PRIORITY_HELPS):
-        yield from _higher(tried)
+        yield from _higher_priority(what_if)
     if isinstance(reason, _SIZE_HELPS):
-        yield from _fewer(tried)
-        yield from _elsewhere(tried)
+        yield from _fewer_instances(what_if)
+        yield from _other_pools(what_if)
 
 
-def _higher(tried: _Tried) -> Iterator[Advice]:
-    """The lowest priority above that of others with which the job gets what it needs."""
-    job, snapshot = tried.job, tried.snapshot
-    others = {each.priority for each in (*snapshot.active, *snapshot.waiting) if each.name != job.name}
+def _higher_priority(what_if: _WhatIf) -> Iterator[Advice]:
+    """Yield the lowest priority above that of other jobs with which the job gets its capacity."""
+    job, snapshot = what_if.job, what_if.snapshot
+    others = {other.priority for other in (*snapshot.active, *snapshot.waiting) if other.name != job.name}
     levels = sorted(level for level in others if job.priority <= level < PRIORITY_LIMIT)
     found: Advice | None = None
     for _ in range(MAX_TRIES):
@@ -181,7 +180,7 @@ def _higher(tried: _Tried) -> Iterator[Advice]:
             break
         middle = len(levels) // 2
         above = levels[middle]
-        outcome = tried.outcome(replace(job, priority=above + 1))
+        outcome = what_if.outcome(replace(job, priority=above + 1))
         if outcome is None:
             levels = levels[middle + 1 :]
         else:
@@ -191,65 +190,65 @@ def _higher(tried: _Tried) -> Iterator[Advice]:
         yield found
 
 
-def _fewer(tried: _Tried) -> Iterator[Advice]:
-    """As many instances as are there, where that is fewer; how many requests it makes an image job's image says."""
-    if tried.job.image_work is not None:
+def _fewer_instances(what_if: _WhatIf) -> Iterator[Advice]:
+    """Yield the free instances of its pool if they are fewer; an image job's size is given by its image."""
+    if what_if.job.image_work is not None:
         return
-    for pool, needed in _plain(tried.job):
-        there = min(_free(tried, pool), needed - 1)
-        if there > 0 and tried.outcome(_asking(tried.job, pool, there)) == _STARTS:
-            plural = "s" if there > 1 else ""
-            yield Advice(f"ask for {there} instance{plural} of {pool}: {_STARTS}", instances=there)
+    for pool, needed in _plain(what_if.job):
+        free = min(_free(what_if, pool), needed - 1)
+        if free > 0 and what_if.outcome(_demanding(what_if.job, pool, free)) == _STARTS:
+            plural = "s" if free > 1 else ""
+            yield Advice(f"ask for {free} instance{plural} of {pool}: {_STARTS}", instances=free)
 
 
-def _elsewhere(tried: _Tried) -> Iterator[Advice]:
-    """Other pools in which as many are free; an image job's model is where it is."""
-    if tried.job.image_work is not None:
+def _other_pools(what_if: _WhatIf) -> Iterator[Advice]:
+    """Yield other pools with enough free instances; an image job cannot change its endpoint."""
+    if what_if.job.image_work is not None:
         return
-    for _, needed in _plain(tried.job):
-        pools = [name for name in sorted(in_settings(tried.snapshot.pools)) if name not in tried.job.demand.pools]
-        roomy = [name for name in pools if _free(tried, name) >= needed]
-        for pool in roomy[:MAX_TRIES]:
-            if tried.outcome(_asking(tried.job, pool, needed)) == _STARTS:
+    for _, needed in _plain(what_if.job):
+        pools = [name for name in sorted(in_settings(what_if.snapshot.pools)) if name not in what_if.job.demand.pools]
+        free = [name for name in pools if _free(what_if, name) >= needed]
+        for pool in free[:MAX_TRIES]:
+            if what_if.outcome(_demanding(what_if.job, pool, needed)) == _STARTS:
                 yield Advice(f"ask for {needed} x {pool} instead: {_STARTS}", pool=pool)
 
 
-def _split(tried: _Tried, reason: Infeasible) -> Iterator[Advice]:
-    """As many instances as the largest pool of such instances has."""
-    demand, most = tried.job.demand, reason.largest
+def _largest_possible(what_if: _WhatIf, reason: Infeasible) -> Iterator[Advice]:
+    """Yield the number of instances that the largest suitable pool has."""
+    demand, most = what_if.job.demand, reason.largest
     if most:
         own = tuple(dict.fromkeys(units, most) for units in demand.alternatives[: demand.listed])
-        fewer = replace(tried.job, demand=replace(demand, alternatives=own, instances=most), hold=None)
-        if (outcome := _freed(tried.plan(fewer), fewer)) is not None:
+        fewer = replace(what_if.job, demand=replace(demand, alternatives=own, instances=most), hold=None)
+        if (outcome := _feasible_outcome(what_if.plan(fewer), fewer)) is not None:
             yield Advice(f"ask for {most} instance{'s' if most > 1 else ''}: {outcome}", instances=most)
 
 
-def _room(tried: _Tried, reason: Infeasible) -> Iterator[Advice]:
-    """A larger pool, and a new one of the cheapest type that covers what it asks for."""
-    pools, needed = tried.snapshot.pools, reason.needed
-    there = [pools[name] for name in tried.job.demand.pools if name in pools and not pools[name].draining]
-    if there:
-        largest = max(there, key=lambda each: (each.cap, each.name))
-        if (outcome := tried.with_pool(replace(largest, cap=needed))) is not None:
+def _more_capacity(what_if: _WhatIf, reason: Infeasible) -> Iterator[Advice]:
+    """Yield a larger pool, and a new one of the cheapest type that covers the demand."""
+    pools, needed = what_if.snapshot.pools, reason.needed
+    usable = [pools[name] for name in what_if.job.demand.pools if name in pools and not pools[name].draining]
+    if usable:
+        largest = max(usable, key=lambda pool: (pool.cap, pool.name))
+        if (outcome := what_if.with_pool(replace(largest, cap=needed))) is not None:
             words = f"raise the cap of {largest.name} from {largest.cap} to {needed}: {outcome}"
             yield Advice(words, pool=largest.name)
-    asked, catalogue = tried.job.demand.resources, tried.snapshot.catalogue
+    asked, catalogue = what_if.job.demand.resources, what_if.snapshot.catalogue
     kinds = [] if asked is None else [kind for kind in catalogue.covering(asked) if kind.name not in pools]
-    for kind in sorted(kinds, key=lambda each: (not each.price, each.price, each.name))[:1]:
-        if (outcome := tried.with_pool(Pool(kind.name, needed))) is not None:
+    for kind in sorted(kinds, key=lambda kind: (not kind.price, kind.price, kind.name))[:1]:
+        if (outcome := what_if.with_pool(Pool(kind.name, needed))) is not None:
             yield Advice(f"add a pool of {needed} x {kind.name}: {outcome}", pool=kind.name)
 
 
 def _plain(job: Job) -> Sequence[tuple[str, int]]:
-    """Pool and instances of a job that asks for one pool only."""
+    """Return the pool and the instances of a job that can run in one pool only."""
     alternatives = job.demand.alternatives
     return list(alternatives[0].items()) if len(alternatives) == 1 and len(alternatives[0]) == 1 else []
 
 
-def _asking(job: Job, pool: str, count: int) -> Job:
+def _demanding(job: Job, pool: str, count: int) -> Job:
     return replace(job, demand=Demand(({pool: count},)), fit="", hold=None)
 
 
-def _free(tried: _Tried, pool: str) -> int:
-    usage = pool_usage(tried.snapshot, tried.now)
+def _free(what_if: _WhatIf, pool: str) -> int:
+    usage = pool_usage(what_if.snapshot, what_if.now)
     return usage[pool].free if pool in usage else 0

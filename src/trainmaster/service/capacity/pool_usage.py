@@ -1,7 +1,6 @@
-"""What becomes of pools: who holds them, who waits for them, and whom the end of one would leave without any.
+"""Usage of pools in a snapshot: units in use, jobs that wait for them, and the impact of removing a pool.
 
-It must not read the queue deeper than a pass does: where lanes were not read to their end, what it counts is the least
-that there is. It must not change anything.
+Counts of waiting jobs are lower bounds if the snapshot's lanes were not read to their end.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from trainmaster.planner.placement.selector import PoolSelector
 
 
 class State(StrEnum):
-    """How a pool stands."""
+    """State of a pool."""
 
     IN_USE = "in use"
     DRAINING = "draining"
@@ -30,9 +29,16 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How a pool stands, in instances; nothing is free where nothing may start.
+    """Usage of a pool in instances.
 
-    `stopping` are those on the way to be free, `beyond_least` those that elastic jobs hold beyond their least size.
+    Attributes:
+        used: held by active jobs.
+        stopping: the part of `used` that is about to become free.
+        held: reserved for waiting jobs.
+        foreign: held by external training jobs.
+        free: 0 in a draining pool.
+        warm: kept by warm pools.
+        beyond_least: held by elastic jobs beyond their minimum sizes.
     """
 
     used: int
@@ -46,12 +52,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Who waits for a pool.
+    """The jobs that wait for a pool.
 
     Attributes:
-        jobs: waiting jobs that could run there, whether or not they could elsewhere, too.
-        units: what they would take of it, all together.
-        more: whether there may be more: lanes of such jobs were not read to their end.
+        jobs: the number of waiting jobs that could run there, possibly elsewhere too.
+        units: the instances that they would take of it together.
+        more: whether there may be more, since lanes of such jobs were not read to their end.
     """
 
     jobs: int = 0
@@ -61,14 +67,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class RemovalImpact:
-    """Whom it concerns that a pool is removed.
+    """The jobs that the removal of a pool affects.
 
     Attributes:
         holders: jobs that hold instances of it.
-        warm: SageMaker names of the training jobs whose warm pools keep some.
-        moved: waiting jobs that could run there, and can elsewhere.
+        warm: names of the training jobs whose warm pools hold instances of it.
+        moved: waiting jobs that could run there, and can run elsewhere.
         stranded: waiting jobs that could run there, and nowhere else.
-        more: whether there may be more that wait.
+        more: whether there may be more waiting jobs.
     """
 
     holders: tuple[Job, ...] = ()
@@ -79,7 +85,7 @@ class RemovalImpact:
 
 
 def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
-    """How each pool of a snapshot stands."""
+    """Return the usage of each pool of a snapshot."""
     used = total(job.units for job in snapshot.active)
     stopping = total(job.freeing for job in snapshot.active)
     beyond = total(map(_beyond_least, snapshot.active))
@@ -101,21 +107,21 @@ def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
 
 
 def _beyond_least(job: Job) -> Units:
-    """What an elastic job could give back and run on."""
+    """Return the units that an elastic job could give back and continue."""
     if job.elastic is None or job.stopping:
         return {}
     return {pool: max(count - job.elastic.least, 0) for pool, count in job.staying.items()}
 
 
 def state_of(pool: Pool, usage: Usage) -> State:
-    """Whether it is being drained, and whether that is done: neither jobs nor warm pools hold any of it."""
+    """Return the state of a pool; it is drained once neither jobs nor warm pools hold any of it."""
     if not pool.draining:
         return State.IN_USE
     return State.DRAINING if usage.used or usage.warm else State.DRAINED
 
 
 def waiting_for(snapshot: Snapshot) -> Mapping[str, Waiting]:
-    """Who waits for each pool of a snapshot, as far as its lanes were read."""
+    """Return the jobs that wait for each pool of a snapshot, as far as its lanes were read."""
     snapshot = resolve(snapshot)
     caps = {name: pool.cap for name, pool in snapshot.pools.items()}
     found: dict[str, list[tuple[int, bool]]] = {name: [] for name in snapshot.pools}
@@ -123,41 +129,41 @@ def waiting_for(snapshot: Snapshot) -> Mapping[str, Waiting]:
         for name, count in _wanted(job, caps).items():
             found[name].append((count, job.lane in snapshot.cut_lanes))
     return {
-        name: Waiting(len(each), sum(count for count, _ in each), any(cut for _, cut in each))
-        for name, each in found.items()
+        name: Waiting(len(jobs), sum(count for count, _ in jobs), any(cut for _, cut in jobs))
+        for name, jobs in found.items()
     }
 
 
 def weights(snapshot: Snapshot) -> Mapping[str, float]:
-    """W_ini (Liu et al. 2022, equation 6) of the pools among which the queue may choose for a job by resources."""
+    """Return the weight W_ini (Liu et al. 2022, equation 6) of each pool that the queue may choose for a job."""
     among = [name for name, pool in snapshot.pools.items() if pool.kind is Kind.ON_DEMAND and not pool.draining]
-    # Weights are worked out, nothing is drawn.
+    # The weights do not use the random numbers.
     return PoolSelector(snapshot, random.Random(0)).weights(among) if among else {}  # noqa: S311
 
 
 def removal_impact(snapshot: Snapshot, name: str) -> RemovalImpact:
-    """Whom it concerns that this pool is removed.
+    """Return the jobs that the removal of this pool affects.
 
-    A waiting job goes elsewhere where another pool could hold it that is not being drained.
+    A waiting job can run elsewhere if another pool that is not draining could hold it.
     """
     before = resolve(snapshot)
-    after = resolve(replace(snapshot, pools={each: pool for each, pool in snapshot.pools.items() if each != name}))
-    caps = {each: pool.cap for each, pool in before.pools.items()}
-    open_ = {each: pool.cap for each, pool in after.pools.items() if not pool.draining}
-    concerned = [
+    after = resolve(replace(snapshot, pools={other: pool for other, pool in snapshot.pools.items() if other != name}))
+    caps = {other: pool.cap for other, pool in before.pools.items()}
+    remaining = {other: pool.cap for other, pool in after.pools.items() if not pool.draining}
+    affected = [
         (job, then) for job, then in zip(before.waiting, after.waiting, strict=True) if name in _wanted(job, caps)
     ]
     return RemovalImpact(
         holders=tuple(job for job in before.active if name in job.units),
-        warm=tuple(each.training_job_name for each in counting(snapshot.warm, snapshot.active) if name in each.units),
-        moved=tuple(job for job, then in concerned if _wanted(then, open_)),
-        stranded=tuple(job for job, then in concerned if not _wanted(then, open_)),
-        more=any(job.lane in snapshot.cut_lanes for job, _ in concerned),
+        warm=tuple(pool.training_job_name for pool in counting(snapshot.warm, snapshot.active) if name in pool.units),
+        moved=tuple(job for job, then in affected if _wanted(then, remaining)),
+        stranded=tuple(job for job, then in affected if not _wanted(then, remaining)),
+        more=any(job.lane in snapshot.cut_lanes for job, _ in affected),
     )
 
 
 def _wanted(job: Job, caps: Units) -> Mapping[str, int]:
-    """What the job would take of each pool that it could run in, most where its alternatives differ."""
+    """Return the instances that the job would take of each pool that it could run in, at most."""
     wanted: dict[str, int] = {}
     for name, count in _parts(job, caps):
         wanted[name] = max(count, wanted.get(name, 0))
