@@ -165,7 +165,9 @@ def test_plan_says_where_the_job_would_start_unless_the_request_does(
 def test_plan_says_why_expansion_would_make_no_pool(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
     world.planned = {"wouldCreateNone": "5 x ml.g5.xlarge would exceed 9 dollars an hour"}
     text = run("plan", _file(tmp_path, a_request("job1"))).stdout
-    assert "Even with expansion.enabled=true, the queue would create no pool for it: 5 x ml.g5.xlarge would exceed" in text
+    assert (
+        "Even with expansion.enabled=true, the queue would create no pool for it: 5 x ml.g5.xlarge would exceed" in text
+    )
 
 
 def test_plan_of_a_preemption_names_who_steps_aside(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
