@@ -1,6 +1,6 @@
-"""Writes docs/reference/cli.md from the command line's own help texts; `--check` only says whether it is up to date.
+"""Writes docs/reference/cli.md from the help texts of the command line; `--check` only checks that it is up to date.
 
-It takes names, texts and defaults from the commands, not the help as typer lays it out, which changes with typer.
+It reads names, texts and defaults from the commands rather than typer's help output, whose layout changes with typer.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ _HEAD = """\
 
 `pip install trainmaster` installs the program `trainmaster`; `python -m trainmaster` is the same.
 
-- **Where the queue is** comes from `--api-url`, else from `TRAINMASTER_API_URL`, else from the outputs `ApiUrl` and
-  `ApiId` of the CloudFormation stack that `--stack` or `TRAINMASTER_STACK` names (`trainmaster` where neither does).
-  Given on the command line, `--stack` goes before the variable. Behind a VPC endpoint's own host name the API's id is
-  needed, too: `--api-id` or `TRAINMASTER_API_ID`.
-- **Who you are** comes from the AWS credentials of your environment, as for the AWS CLI; `--profile` and `--region`
-  choose others. Requests are signed (Signature Version 4); your identity needs `execute-api:Invoke`.
-- **Output** goes to standard output; errors, warnings and progress go to standard error. `--json` prints the API's
-  own answer; for a HyperPod manifest with `notHonoured`, a list of `field` and `why`. Colours appear on a terminal
-  only, and not where `NO_COLOR` is set.
-- **Completion** for your shell: `trainmaster --install-completion`.
+- **Address:** `--api-url`, else `TRAINMASTER_API_URL`, else the outputs `ApiUrl` and `ApiId` of the CloudFormation
+  stack named by `--stack` or `TRAINMASTER_STACK` (default: `trainmaster`). `--stack` takes precedence over
+  `TRAINMASTER_API_URL`. If the URL has the host name of a VPC endpoint, also set the API ID with `--api-id` or
+  `TRAINMASTER_API_ID`.
+- **Identity:** the AWS credentials of your environment, as for the AWS CLI; `--profile` and `--region` override them.
+  The command line signs requests (Signature Version 4); your identity needs `execute-api:Invoke`.
+- **Output:** results go to standard output; errors, warnings and progress go to standard error. `--json` prints the
+  API's response; for a HyperPod manifest, it includes `notHonoured`, a list of `field` and `why`. Colours appear only
+  on a terminal, and not if `NO_COLOR` is set.
+- **Completion:** `trainmaster --install-completion` installs it for your shell.
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     root: Any = get_command(build())
     parts = [
         _HEAD,
         "## Exit codes",
         "\n".join(_exit_codes()),
         "## Global options",
-        "They stand before or behind the command.",
+        "Global options are accepted before and after the command.",
         _options(root),
     ]
     parts += [part for path, command in _commands("trainmaster", root) for part in _section(path, command)]

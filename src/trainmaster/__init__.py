@@ -1,6 +1,6 @@
 """Trainmaster: a priority queue for Amazon SageMaker training jobs.
 
-What users import. It must stay light: neither boto3 nor the SageMaker SDK is imported before one of the names below is.
+Public names are imported on first use, so that importing the package loads neither boto3 nor the SageMaker SDK.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """The public names, imported when they are asked for (PEP 562)."""
+    """Import a public name on first use (PEP 562)."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    """The public names, without importing them."""
+    """Return the public names without importing them."""
     return sorted(__all__)

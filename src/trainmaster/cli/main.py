@@ -134,7 +134,7 @@ def trainmaster(  # noqa: PLR0913 - one parameter per option
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_version)
     ] = False,
 ) -> None:
-    """A priority queue for Amazon SageMaker training jobs."""
+    """Manage a priority queue for Amazon SageMaker training jobs."""
     del version  # its callback has printed it
     cli = context.obj if isinstance(context.obj, CliContext) else CliContext()
     target = ApiTarget(api_url=api_url, api_id=api_id, stack=stack, region=region, profile=profile)

@@ -97,6 +97,6 @@ def _arguments(options: Mapping[str, Any]) -> Iterator[str]:
         if value is True:
             yield option
         elif isinstance(value, list | tuple):
-            yield from (f"{option}={each}" for each in value)
+            yield from (f"{option}={item}" for item in value)
         elif value is not None and value is not False:
             yield f"{option}={value}"

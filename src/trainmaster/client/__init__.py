@@ -1,4 +1,1 @@
-"""What users install beside their SageMaker SDK: the API client, the SDK sessions and the boto3 hook.
-
-It speaks HTTP to the queue and must not import the service or its adapters.
-"""
+"""API client, SDK sessions and boto3 hook for users' programs. It calls the queue over HTTP, without service code."""

@@ -166,7 +166,7 @@ def test_a_job_cancelled_while_it_waits_ends_the_wait(
     with meanwhile(script):
         session.logs_for_job("job1", wait=True, poll=1)
     assert stage.world.jobs["job1"]["jobState"] == "cancelled"
-    assert "Cancelled while it waited in the queue" in capsys.readouterr().out
+    assert "Cancelled while waiting in the queue" in capsys.readouterr().out
 
 
 def test_stopping_a_running_job_ends_it_for_good(session: Any, stage: Stage) -> None:

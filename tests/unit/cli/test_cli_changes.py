@@ -204,9 +204,7 @@ def test_cancel_tells_apart_what_waits_and_what_runs(world: FakeApi, run: Termin
     result = run("cancel", "waits", "runs")
 
     assert result.exit_code == 0
-    assert result.stdout == (
-        "waits: Cancelled while it waited in the queue.\nruns: Stopping; it will not be resumed.\n"
-    )
+    assert result.stdout == ("waits: Cancelled while waiting in the queue.\nruns: Stopping; it will not be resumed.\n")
 
 
 def test_one_job_that_cannot_be_changed_does_not_keep_the_others_from_it(world: FakeApi, run: Terminal) -> None:
@@ -216,7 +214,7 @@ def test_one_job_that_cannot_be_changed_does_not_keep_the_others_from_it(world: 
     result = run("cancel", "over", "nope", "waits", "waits")
 
     assert result.exit_code == 4  # the code of the first that failed
-    assert result.stdout == "waits: Cancelled while it waited in the queue.\n"
+    assert result.stdout == "waits: Cancelled while waiting in the queue.\n"
     assert result.stderr == (
         "Error: IllegalTransition: job over is completed\n"
         "Error: JobNotFound: The queue knows no job nope. See `trainmaster ls --all`.\n"
@@ -240,7 +238,7 @@ def test_changes_as_json_are_the_answers(world: FakeApi, run: Terminal, command:
 
 def test_hold_and_release(world: FakeApi, run: Terminal) -> None:
     world.add("job1")
-    assert run("hold", "job1").stdout == "job1: Held back in the queue until it is released.\n"
+    assert run("hold", "job1").stdout == "job1: Held in the queue until it is released.\n"
     assert run("release", "job1").stdout == "job1: Waiting in the queue.\n"
     assert world.jobs["job1"]["jobState"] == "pending"
     again = run("release", "job1")

@@ -167,7 +167,7 @@ def test_why_tells_how_far_an_image_job_is(world: FakeApi, run: Terminal) -> Non
     text = run("why", "harbour-7").stdout
     assert f"on 72 x {POOL}, as attempt 1. 12 of 30 regions done, 1 failed." in text
     world.move("harbour-7", "preempting", "preempted for job4")
-    assert "to go on with the regions that are left" in run("why", "harbour-7").stdout
+    assert "to continue with the remaining regions" in run("why", "harbour-7").stdout
     world.move("harbour-7", "starting", "decided")
     assert "SageMaker" not in run("why", "harbour-7").stdout
 

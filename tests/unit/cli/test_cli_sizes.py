@@ -192,8 +192,8 @@ def test_attempts_that_are_not_listed_are_summed_up_and_counted(world: FakeApi, 
     [
         ("running", an_elastic(), "Running with 2 instances."),
         ("running", an_elastic(size=1), "Running with 1 instance."),
-        ("resizing", an_elastic(resizing=a_resizing()), "Changing its size from 1 to 3 instances."),
-        ("resizing", an_elastic(), "Changing its size."),
+        ("resizing", an_elastic(resizing=a_resizing()), "Resizing from 1 to 3 instances."),
+        ("resizing", an_elastic(), "Resizing."),
         ("pending", an_elastic(size=None), "Waiting in the queue."),
     ],
 )

@@ -97,7 +97,7 @@ def test_a_job_that_steps_aside_says_for_whom() -> None:
         ("completed", "job1 completed at 2026-11-20 12:30:00 UTC (30 minutes ago), after 2 attempts."),
         ("failed", "job1 failed at 2026-11-20 12:30:00 UTC (30 minutes ago). AlgorithmError: exit code 1."),
         ("stopped", "job1 was stopped at 2026-11-20 12:30:00 UTC (30 minutes ago) for good. Because."),
-        ("cancelled", "job1 was cancelled at 2026-11-20 12:30:00 UTC (30 minutes ago) while it waited. Because."),
+        ("cancelled", "job1 was cancelled at 2026-11-20 12:30:00 UTC (30 minutes ago) while waiting. Because."),
     ],
 )
 def test_an_ended_job_says_when_and_why(state: str, told: str) -> None:

@@ -100,9 +100,9 @@ def test_what_the_request_leaves_open_is_told_as_sagemaker_fills_it_in(sagemaker
 @pytest.mark.parametrize(
     ("state", "status", "message"),
     [
-        ("held", "InProgress", "Held back"),
+        ("held", "InProgress", "Held in the queue"),
         ("preempted", "InProgress", "resume from its checkpoint"),
-        ("cancelled", "Stopped", "Cancelled while it waited"),
+        ("cancelled", "Stopped", "Cancelled while waiting"),
         ("failed", "Failed", "ValidationException: no such image"),
     ],
 )

@@ -58,7 +58,7 @@ def test_it_tells_each_change_once_and_ends_when_the_job_runs(api: ApiClient, wo
     assert out.getvalue().splitlines() == [
         "job1: Waiting in the queue; position 1; estimated start 2030-01-01 12:00:00 UTC; no free ml.m5.large.",
         "job1: Waiting in the queue; position 0; estimated start 2030-01-01 12:00:00 UTC.",
-        "job1: Leaving the queue: SageMaker is asked to start the job.",
+        "job1: Starting: the queue asks SageMaker to start the job.",
     ]
 
 

@@ -76,11 +76,11 @@ class CliContext:
         return self.connect(self.target, self.environ)
 
     def is_terminal(self, stream: TextIO) -> bool:
-        """Whether the stream is a terminal that can move its cursor."""
+        """Return whether the stream is a terminal that can move its cursor."""
         return stream.isatty() and self.environ.get("TERM") != "dumb"
 
     def has_colours(self, stream: TextIO) -> bool:
-        """Whether to use colours on the stream (https://no-color.org)."""
+        """Return whether to use colours on the stream (https://no-color.org)."""
         return self.is_terminal(stream) and not self.environ.get("NO_COLOR")
 
 

@@ -118,8 +118,8 @@ def _placement(answer: PlanView, request: Mapping[str, Any]) -> str:
 def _position(answer: PlanView) -> str:
     if answer["position"] is not None:
         return f" at position {answer['position']}"
-    least = answer.get("positionAtLeast")
-    return f" at position {least} or later" if least is not None else ""
+    minimum = answer.get("positionAtLeast")
+    return f" at position {minimum} or later" if minimum is not None else ""
 
 
 def _created_pools(answer: PlanView) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from trainmaster.cli.output.outlook import deadline_sentence, start_sentence, wait_sentences
 from trainmaster.cli.output.render import attempt_placement, demand_text, reason_text
 from trainmaster.cli.output.times import add_seconds, format_duration, format_moments, parse_timestamp
-from trainmaster.client.views.wording import regions_of, tries
+from trainmaster.client.views.wording import attempt_count, regions_of
 from trainmaster.domain.reasons import REASONS
 from trainmaster.images.cli.requests import end_sentence
 
@@ -104,20 +104,20 @@ def _lost_member(job: JobDetailView) -> str:
     if not elastic or not elastic["faultySince"]:
         return ""
     until = add_seconds(elastic["faultySince"], elastic["faultyScaleDownTimeoutSeconds"])
-    lacks = f"It lost a member at {elastic['faultySince']}; it had {elastic['wanted']} instances before."
-    return f"{lacks} It waits for a replacement until {until}, and then continues with the remaining instances."
+    lost = f"It lost a member at {elastic['faultySince']}; it had {elastic['wanted']} instances before."
+    return f"{lost} It waits for a replacement until {until}, and then continues with the remaining instances."
 
 
 def _preempting(job: JobDetailView, _: datetime) -> Iterator[str]:
     yield f"{job['jobName']} is being preempted{_at_time(job, 'since')}."
     yield _cause(job)
-    on_with = "to go on with the regions that are left" if job.get("image") else "to resume from its checkpoint"
+    on_with = "to continue with the remaining regions" if job.get("image") else "to resume from its checkpoint"
     yield f"It then waits with its entry time, {job['entryTime']}, {on_with}."
     yield _requested_stop(job)
 
 
 def _completed(job: JobDetailView, _: datetime) -> Iterator[str]:
-    count = tries(job)
+    count = attempt_count(job)
     yield f"{job['jobName']} completed{_at_time(job)}, after {count} attempt{'s' if count > 1 else ''}."
 
 
@@ -127,7 +127,7 @@ def _failed(job: JobDetailView, _: datetime) -> Iterator[str]:
 
 
 def _ended_by_hand(job: JobDetailView, _: datetime) -> Iterator[str]:
-    end = " for good" if job["jobState"] == "stopped" else " while it waited"
+    end = " for good" if job["jobState"] == "stopped" else " while waiting"
     yield f"{job['jobName']} was {job['jobState']}{_at_time(job)}{end}."
     yield _cause(job)
 

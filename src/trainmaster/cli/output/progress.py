@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 from trainmaster.cli.output.outlook import start_range
 from trainmaster.cli.output.render import position_text, reason_text
 from trainmaster.client.views.states import ENDED
-from trainmaster.client.views.wording import sentence_of, tries
+from trainmaster.client.views.wording import attempt_count, sentence_of
 from trainmaster.domain.text import one_line
 from trainmaster.images.cli.requests import done_of
 
@@ -49,7 +49,7 @@ def display_for(cli: CliContext) -> Display:
 
 def job_line(job: JobView) -> str:
     """Return a job in one line: name, state and number of attempts."""
-    attempts = tries(job)
+    attempts = attempt_count(job)
     return one_line(f"{job['jobName']}: {sentence_of(job)}") + (f" Attempt {attempts}." if attempts > 1 else "")
 
 
@@ -70,7 +70,7 @@ class LineDisplay:
     def show(self, jobs: Sequence[JobView]) -> None:
         """Print a line for each job that has changed."""
         for job in jobs:
-            state = (job["jobState"], position_text(job), reason_text(job["reason"]), tries(job), done_of(job))
+            state = (job["jobState"], position_text(job), reason_text(job["reason"]), attempt_count(job), done_of(job))
             if self._last.get(job["jobName"]) != state:
                 self._last[job["jobName"]] = state
                 print(job_line(job), file=self._stream, flush=True)
@@ -135,7 +135,7 @@ def _cells(job: JobView, now: datetime) -> list[Text]:
         _text(job["jobState"], _STYLES.get(job["jobState"], "yellow")),
         _text(position_text(job)),
         _text(start_range(job, now)),
-        _text(str(tries(job) or "")),
+        _text(str(attempt_count(job) or "")),
         _text(reason_text(job["reason"]) or job["failureReason"] or "", "dim"),
     ]
 

@@ -27,7 +27,7 @@ class Retry:
     rng: random.Random = field(default_factory=random.Random)
 
     def is_retryable(self, response: httpx.Response) -> bool:
-        """Whether another attempt may get a different response."""
+        """Return whether another attempt may get a different response."""
         return response.status_code in _TRANSIENT
 
     def pause(self, attempt: int, response: httpx.Response | None) -> None:

@@ -52,7 +52,7 @@ class ConvertedManifest:
 
 
 def is_manifest(value: Mapping[str, Any]) -> bool:
-    """Whether the value is a Kubernetes manifest of any kind, rather than a request."""
+    """Return whether the value is a Kubernetes manifest of any kind, rather than a request."""
     return "apiVersion" in value and "kind" in value
 
 

@@ -134,7 +134,7 @@ def invalid_field(path: Path, problem: str, hint: str) -> Refused:
 
 
 def _is_empty(value: object) -> bool:
-    """Whether the value contains nothing, at any depth."""
+    """Return whether the value contains nothing, at any depth."""
     if isinstance(value, Mapping):
         return all(map(_is_empty, value.values()))
     return all(map(_is_empty, value)) if isinstance(value, list) else value is None

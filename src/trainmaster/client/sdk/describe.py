@@ -37,7 +37,7 @@ def arn_of(request: dict[str, Any], region: str) -> str:
 
 
 def is_unstarted(job: JobDetailView) -> bool:
-    """Whether SageMaker knows nothing of the job now: it waits, or ended without an attempt."""
+    """Return whether SageMaker knows nothing of the job now: it waits, or ended without an attempt."""
     return job["jobState"] in WAITING or not job["trainingJobName"]
 
 
@@ -82,7 +82,7 @@ def correct_description(description: dict[str, Any], job: JobDetailView) -> dict
 
 
 def looks_ended(description: dict[str, Any], job: JobDetailView) -> bool:
-    """Whether SageMaker's response looks like the job's end although the queue will resume the job.
+    """Return whether SageMaker's response looks like the job's end although the queue will resume the job.
 
     If the queue did not stop an attempt that is stopping, a user did, and the response is passed on unchanged.
     """

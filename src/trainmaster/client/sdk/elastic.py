@@ -49,7 +49,7 @@ TAGS = frozenset(OPTION_PREFIX + name.replace("_", "-") for name in NAMES)
 
 
 def makes_elastic(request: Mapping[str, Any]) -> bool:
-    """Whether a request's tags make its job elastic, as far as the tags are readable."""
+    """Return whether a request's tags make its job elastic, as far as the tags are readable."""
     tags = request.get("Tags")
     keys = [tag.get("Key") for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
     return any(OPTION_PREFIX + name in keys for name in ("max-instances", "instance-values"))

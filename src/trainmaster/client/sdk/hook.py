@@ -267,7 +267,7 @@ def client_for(api: ApiClient | str | None, session: boto3.session.Session) -> A
 
 
 def is_for_queue(request: dict[str, Any]) -> bool:
-    """Whether a CreateTrainingJob request is for the queue: a serverless customisation job uses no instances."""
+    """Return whether a CreateTrainingJob request is for the queue: a serverless customisation job uses no instances."""
     return "ResourceConfig" in request or "ServerlessJobConfig" not in request
 
 

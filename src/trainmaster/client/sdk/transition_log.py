@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.views.states import WAITING
-from trainmaster.client.views.wording import tries
+from trainmaster.client.views.wording import attempt_count
 
 if TYPE_CHECKING:
     from trainmaster.client.views.types import JobDetailView
@@ -29,7 +29,7 @@ class TransitionLog:
 
     def extend(self, job: JobDetailView, transitions: _Transitions) -> _Transitions:
         """Return the transitions of earlier stages, followed by those of the current stage so far."""
-        stage = f"{tries(job)} {job['jobState'] in WAITING}"
+        stage = f"{attempt_count(job)} {job['jobState'] in WAITING}"
         with self._lock:
             last_stage, earlier, latest = self._entries.pop(job["jobName"], (stage, [], []))
             earlier = earlier if stage == last_stage else latest

@@ -1,7 +1,4 @@
-"""Says in one sentence what becomes of a job: for status messages, progress lines and logs.
-
-It must not look anything up: all that it says is in the view that it is given.
-"""
+"""Describes a job's state in one sentence, for status messages, progress lines and logs."""
 
 from __future__ import annotations
 
@@ -11,42 +8,42 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trainmaster.client.views.types import JobView, ReasonView
 
-_OPENINGS = {
+_STATES = {
     "pending": "Waiting in the queue",
     "preempted": "Preempted, waiting in the queue to resume from its checkpoint",
-    "held": "Held back in the queue until it is released",
-    "starting": "Leaving the queue: SageMaker is asked to start the job",
+    "held": "Held in the queue until it is released",
+    "starting": "Starting: the queue asks SageMaker to start the job",
     "running": "Running",
     "preempting": "Being preempted; it will resume from its checkpoint",
-    "resizing": "Changing its size",
+    "resizing": "Resizing",
     "completed": "Completed",
     "failed": "Failed",
     "stopped": "Stopped",
-    "cancelled": "Cancelled while it waited in the queue",
+    "cancelled": "Cancelled while waiting in the queue",
 }
-_OF_IMAGES = {
-    "preempted": "Preempted, waiting in the queue to go on with the regions that are left",
-    "starting": "Leaving the queue: its regions are dispatched",
-    "preempting": "Being preempted; it will go on with the regions that are left",
+_IMAGE_STATES = {
+    "preempted": "Preempted, waiting in the queue to continue with the remaining regions",
+    "starting": "Starting: the queue dispatches its regions",
+    "preempting": "Being preempted; it will continue with the remaining regions",
 }
 
 
 def sentence_of(job: JobView) -> str:
-    """The job's state and, while it waits, its position, estimated start and the reason for waiting."""
+    """Return the job's state and, if it waits, its position, estimated start and reason for waiting."""
     image = job.get("image")
-    openings = _OPENINGS if image is None else _OPENINGS | _OF_IMAGES
-    parts = [openings.get(job["jobState"], job["jobState"]) + _size(job)]
+    states = _STATES if image is None else _STATES | _IMAGE_STATES
+    parts = [states.get(job["jobState"], job["jobState"]) + _size(job)]
     if image is not None and job["jobState"] not in ("pending", "held", "completed", "cancelled"):
         parts.append(regions_of(job))
     if job["jobState"] in ("pending", "preempted", "held"):
-        parts += [_position(job), _start(job), _why(job.get("reason"))]
+        parts += [_position(job), _start(job), _reason_text(job.get("reason"))]
     if job["jobState"] == "failed":
         parts.append(job.get("failureReason") or "")
     return "; ".join(part for part in parts if part) + "."
 
 
 def regions_of(job: JobView) -> str:
-    """How far an image job's regions are: `12 of 30 regions done, 1 failed`; empty for other jobs."""
+    """Return the progress of an image job's regions: `12 of 30 regions done, 1 failed`; empty for other jobs."""
     image = job.get("image")
     if image is None:
         return ""
@@ -55,13 +52,13 @@ def regions_of(job: JobView) -> str:
     return f"{regions['done']} of {regions['total']} regions done{failed}"
 
 
-def tries(job: JobView) -> int:
-    """How many attempts the job has had; not all of them may be listed."""
+def attempt_count(job: JobView) -> int:
+    """Return the number of the job's attempts, including those that are not listed."""
     return job["attempts"][-1]["number"] if job["attempts"] else 0
 
 
 def _size(job: JobView) -> str:
-    """How many instances an elastic job has, or is to have."""
+    """Return the size of an elastic job, or the sizes between which it is resizing."""
     elastic = job.get("elastic")
     if not elastic or job["jobState"] not in ("running", "resizing"):
         return ""
@@ -75,21 +72,23 @@ def _size(job: JobView) -> str:
 def _position(job: JobView) -> str:
     if job.get("position") is not None:
         return f"position {job['position']}"
-    least = job.get("positionAtLeast")
-    return f"position {least} or later" if least is not None else ""
+    minimum = job.get("positionAtLeast")
+    return f"position {minimum} or later" if minimum is not None else ""
 
 
 def _start(job: JobView) -> str:
     start, low, high = (job.get(key) for key in ("estimatedStart", "estimatedStartLow", "estimatedStartHigh"))
     if not isinstance(start, str):
         return ""
-    known = isinstance(low, str) and isinstance(high, str) and low != high
-    return f"estimated start {_stamp(start)} UTC" + (f" ({_stamp(str(low))} to {_stamp(str(high))})" if known else "")
+    has_range = isinstance(low, str) and isinstance(high, str) and low != high
+    return f"estimated start {_stamp(start)} UTC" + (
+        f" ({_stamp(str(low))} to {_stamp(str(high))})" if has_range else ""
+    )
 
 
 def _stamp(iso: str) -> str:
     return f"{datetime.fromisoformat(iso):%Y-%m-%d %H:%M:%S}"
 
 
-def _why(reason: ReasonView | None) -> str:
+def _reason_text(reason: ReasonView | None) -> str:
     return reason["message"].rstrip(".") if reason else ""
