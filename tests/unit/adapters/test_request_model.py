@@ -14,13 +14,13 @@ from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
 from builders import IMAGE, P5, a_request
+from trainmaster.adapters.sagemaker.patterns import _compiled
+from trainmaster.adapters.sagemaker.patterns import matches as pattern_matches
 from trainmaster.adapters.sagemaker.request_model import (
     _CHECKS,
     _MAX_MATCHED_LENGTH,
     MAX_PROBLEMS,
     _check,
-    _compiled,
-    _matches,
     problems,
 )
 from trainmaster.adapters.sagemaker.service_model import shape
@@ -217,7 +217,7 @@ class TestHostile:
         for start in starts:
             for unit in ("a", "-", "a-", "/", "1", "0/", ".", "é", ":", "K"):
                 for end in ("", "!", "\n", "\n!"):
-                    _matches(pattern, (start + unit * longest)[: longest - len(end)] + end)
+                    pattern_matches(pattern, (start + unit * longest)[: longest - len(end)] + end)
         assert time.process_time() - began < 3
 
 
@@ -275,7 +275,7 @@ class TestModel:
         ],
     )
     def test_patterns_mean_what_they_mean_to_java(self, pattern: str, text: str, matches: bool) -> None:
-        assert _matches(pattern, text) is matches
+        assert pattern_matches(pattern, text) is matches
 
     def test_importing_it_does_not_import_botocore(self) -> None:
         code = "import sys, trainmaster.adapters.sagemaker.request_model as m; sys.exit('botocore' in sys.modules)"

@@ -13,7 +13,8 @@ from botocore.validate import ParamValidator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trainmaster.adapters.sagemaker.request_model import _check, _compiled, problems
+from trainmaster.adapters.sagemaker.patterns import _compiled
+from trainmaster.adapters.sagemaker.request_model import _check, problems
 from trainmaster.adapters.sagemaker.service_model import service_file, shape
 
 INPUT: Any = shape("CreateTrainingJobRequest")

@@ -1,19 +1,16 @@
-"""Requests checked against SageMaker's service model.
+"""Checks of requests against SageMaker's service model.
 
-`problems` walks botocore's own shapes, so that types, limits, patterns and allowed values are AWS's and not
-copied here. The model is the trimmed one (`service_model`), whatever botocore the runtime has. It must not know what
-fields mean together (`domain/request`), nor call AWS.
+`problems` walks botocore's own shapes, so types, limits, patterns and allowed values are AWS's. The model is the
+trimmed one (`service_model`), whatever botocore the runtime has. `domain/requests` checks what fields mean together.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+from trainmaster.adapters.sagemaker.patterns import LINE_END, matches
 from trainmaster.adapters.sagemaker.service_model import shape
 from trainmaster.domain.requests import Problem, did_you_mean, shown
 
@@ -30,11 +27,11 @@ Found = Iterator[Problem]
 
 
 def problems(request: object) -> list[Problem]:
-    """What in a CreateTrainingJob request, any JSON value, is not as SageMaker's service model says.
+    """Return what in a CreateTrainingJob request, any JSON value, violates SageMaker's service model.
 
-    At most `MAX_PROBLEMS`, in the request's own order, an object's missing members first. That is more than
-    botocore checks before it sends: also greatest lengths and values, patterns, allowed values, numbers that
-    SageMaker cannot hold, and text that is not Unicode. `field` ends in ` (key)` where the key of a map is wrong.
+    At most `MAX_PROBLEMS`, in the request's own order, an object's missing members first. botocore checks less before
+    it sends; this also checks maximum lengths and values, patterns, allowed values, numbers that SageMaker cannot
+    hold, and text that is not Unicode. `field` ends in ` (key)` where the key of a map is wrong.
     """
     return list(islice(_check(shape(_INPUT), request, ""), MAX_PROBLEMS))
 
@@ -147,50 +144,10 @@ def _pattern(pattern: str, value: str, path: str) -> Found:
     # No string of the model is near this, but one has no greatest length, and a match takes time.
     if len(value) > _MAX_MATCHED_LENGTH:
         yield _problem(path, f"has {len(value)} characters.", f"At most {_MAX_MATCHED_LENGTH} are possible.")
-    elif not _matches(pattern, value):
-        broken = _matches(pattern, _LINE_END.sub("", value))
+    elif not matches(pattern, value):
+        broken = matches(pattern, LINE_END.sub("", value))
         hint = "Leave out the line breaks." if broken else f"It has to match the pattern {pattern}"
         yield _problem(path, f"is {shown(value)}.", hint)
-
-
-def _matches(pattern: str, value: str) -> bool:
-    subject = _ascii_twin(value) if r"\p{" in pattern else value
-    return _compiled(pattern).fullmatch(subject) is not None
-
-
-# Java's '.' stops at more line ends than Python's; inside a class a '.' is only itself.
-_TOKENS = re.compile(r"\\p\{(?P<category>\w+)\}|\\.|\[\^?\]?|\]|(?P<dot>\.)", re.DOTALL)
-_DOT = "[^\n\r\u0085\u2028\u2029]"
-_LINE_END = re.compile("[\n\r\u0085\u2028\u2029]")
-_CATEGORIES = {"L": "a-zA-Z", "N": "0-9", "Z": " ", "Alnum": "a-zA-Z0-9"}
-_TWINS = {"L": "a", "N": "0", "Z": " "}
-
-
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern of the model, which is Java's, for Python; KeyError for a category unknown here."""
-    inside = False
-
-    def translate(token: re.Match[str]) -> str:
-        nonlocal inside
-        found = token.group()
-        if category := token.group("category"):
-            return _CATEGORIES[category] if inside else f"[{_CATEGORIES[category]}]"
-        if found[0] in "[]":
-            inside = found != "]"
-        return _DOT if token.group("dot") and not inside else found
-
-    return re.compile(_TOKENS.sub(translate, pattern), re.ASCII)
-
-
-def _ascii_twin(text: str) -> str:
-    """The text with an ASCII character of the same kind in place of every other one.
-
-    So a pattern that asks for letters, numbers or separators of any script needs no table of Unicode's.
-    """
-    if text.isascii():
-        return text
-    return "".join(each if each.isascii() else _TWINS.get(unicodedata.category(each)[0], "\0") for each in text)
 
 
 def _encodable(text: str) -> bool:

@@ -6,18 +6,15 @@ they come in and, in tests, on answers as they go out. It must not know any oper
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 from botocore.validate import ParamValidator
 
+from trainmaster.adapters.sagemaker.patterns import matches
 from trainmaster.local.simulator.wire.errors import ApiError, invalid
 
-JAVA_CLASSES = {r"\p{Alnum}": "a-zA-Z0-9", r"\p{L}": r"\w", r"\p{N}": r"\w", r"\p{Z}": r"\s"}
-"""The model's patterns are Java's; Python's nearest classes for those that these operations use."""
 MAX_VALUE_LENGTH = 256
 """Characters of an offending value that the error repeats."""
 
@@ -106,15 +103,8 @@ def _in_text(value: str, shape: Shape, path: str) -> Iterator[str]:
     enum, pattern = getattr(shape, "enum", None), shape.metadata.get("pattern")
     if enum and value not in enum:
         yield _told(value, path, f"Member must satisfy enum value set: [{', '.join(enum)}]")
-    if pattern and not _compiled(pattern).fullmatch(value):
+    if pattern and not matches(pattern, value):
         yield _told(value, path, f"Member must satisfy regular expression pattern: {pattern}")
-
-
-@lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    for java, python in JAVA_CLASSES.items():
-        pattern = pattern.replace(java, python)
-    return re.compile(pattern)
 
 
 def _told(value: Any, path: str, rule: str) -> str:
