@@ -14,8 +14,6 @@ from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
 from builders import IMAGE, P5, a_request
-from trainmaster.adapters.sagemaker.patterns import _compiled
-from trainmaster.adapters.sagemaker.patterns import matches as pattern_matches
 from trainmaster.adapters.sagemaker.request_model import (
     _CHECKS,
     _MAX_MATCHED_LENGTH,
@@ -24,6 +22,8 @@ from trainmaster.adapters.sagemaker.request_model import (
     problems,
 )
 from trainmaster.adapters.sagemaker.service_model import shape
+from trainmaster.domain.java_patterns import _compiled
+from trainmaster.domain.java_patterns import matches as pattern_matches
 
 INPUT = shape("CreateTrainingJobRequest")
 

@@ -13,9 +13,9 @@ from botocore.validate import ParamValidator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trainmaster.adapters.sagemaker.patterns import _compiled
 from trainmaster.adapters.sagemaker.request_model import _check, problems
 from trainmaster.adapters.sagemaker.service_model import service_file, shape
+from trainmaster.domain.java_patterns import _compiled
 
 INPUT: Any = shape("CreateTrainingJobRequest")
 

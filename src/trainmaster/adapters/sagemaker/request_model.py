@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from trainmaster.adapters.sagemaker.patterns import LINE_END, matches
 from trainmaster.adapters.sagemaker.service_model import shape
+from trainmaster.domain.java_patterns import LINE_END, matches
 from trainmaster.domain.requests import Problem, did_you_mean, shown
 
 MAX_PROBLEMS = 100

@@ -12,7 +12,7 @@ from typing import Any
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 from botocore.validate import ParamValidator
 
-from trainmaster.adapters.sagemaker.patterns import matches
+from trainmaster.domain.java_patterns import matches
 from trainmaster.local.simulator.wire.errors import ApiError, invalid
 
 MAX_VALUE_LENGTH = 256

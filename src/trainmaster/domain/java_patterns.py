@@ -1,4 +1,4 @@
-"""Patterns of SageMaker's service model, which are Java's, matched as the service matches them."""
+"""Java regular expressions, as AWS service models have them, matched as the services match them."""
 
 from __future__ import annotations
 
