@@ -48,8 +48,9 @@ def _size(doc: str) -> Setting:
     return Setting(doc, maximum=LARGEST_CAP)
 
 
+# Each member has a strategy of the same name in `planner/orders`.
 class Order(StrEnum):
-    """Order of jobs of equal priority; the strategies are in `planner/orders`.
+    """Order of jobs of equal priority.
 
     fifo: first in, first out; no job passes an equal that waits for the same pool.
     backfill: EASY backfill; later jobs pass if they delay none of the first blocked ones (Lifka, 1995).

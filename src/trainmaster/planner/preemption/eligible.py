@@ -187,7 +187,7 @@ class CandidateIndex:
             sum(s.units_by_rank.up_to(limit) for s in own[pool]) >= count for pool, count in preemptor.missing.items()
         ):
             return None
-        jobs = {c.job.name: c.job for index in own.values() for bucket in index for c in bucket.up_to(limit)}
+        jobs = {c.job.name: c.job for buckets in own.values() for bucket in buckets for c in bucket.up_to(limit)}
         return self._eligible_after(preemptor, permits, list(jobs.values())) if jobs else None
 
     def _cutoff(self, missing: Units) -> PreemptionRank | None:
