@@ -1,4 +1,4 @@
-"""Runs commands inside this process, on an API client that is handed in and a clock that only waiting moves."""
+"""Runs commands in this process with a given API client, and a clock that only waiting advances."""
 
 from __future__ import annotations
 

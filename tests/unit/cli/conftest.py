@@ -1,4 +1,4 @@
-"""Fixtures of the command line's tests: a fake API, and a way to run a command on it inside this process."""
+"""Fixtures of the command line's tests: a fake API, and a terminal that runs commands on it."""
 
 from __future__ import annotations
 

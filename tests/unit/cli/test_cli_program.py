@@ -1,4 +1,4 @@
-"""The program around the commands: global options, exit codes, start-up, the demo, the reference."""
+"""The program: global options, exit codes, start-up, the demo, the reference."""
 
 import os
 import subprocess

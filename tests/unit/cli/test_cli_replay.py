@@ -1,4 +1,4 @@
-"""`trainmaster replay` becomes the replay, with what it was told."""
+"""`trainmaster replay` replaces itself with the replay and passes its options on."""
 
 from __future__ import annotations
 

@@ -72,16 +72,13 @@ def _running(job: JobDetailView, now: datetime) -> Iterator[str]:
 
 def _preemption_rule(job: JobDetailView) -> str:
     """Say whether other jobs may preempt it; for an elastic job also its bounds."""
-    elastic = job.get("elastic")
+    elastic, preemptible = job.get("elastic"), job["preemptible"]
+    rule = "A job of higher priority may preempt it." if preemptible else "It is not preemptible."
     if not elastic:
-        return "A job of higher priority may preempt it." if job["preemptible"] else "It is not preemptible."
-    bounds = f"Its size is {elastic['minInstances']} to {elastic['maxInstances']} instances"
-    at_minimum = (elastic["size"] or 0) <= elastic["minInstances"]
-    preempts = "a job of higher priority may preempt it" if job["preemptible"] else "it is not preemptible"
-    if at_minimum:
-        return f"{bounds}: {preempts}."
-    shrinks = "a job of higher priority may shrink it"
-    return f"{bounds}: {shrinks}, " + ("or preempt it." if job["preemptible"] else "but not preempt it.")
+        return rule
+    if (elastic["size"] or 0) > elastic["minInstances"]:
+        rule = f"A job of higher priority may shrink {'or preempt it' if preemptible else 'it, but not preempt it'}."
+    return f"Its size is {elastic['minInstances']} to {elastic['maxInstances']} instances. {rule}"
 
 
 def _resizing(job: JobDetailView, _: datetime) -> Iterator[str]:

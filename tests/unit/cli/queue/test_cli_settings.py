@@ -1,4 +1,4 @@
-"""`trainmaster settings`: shown line by line, set from a file or one by one, and their schema."""
+"""`trainmaster settings`: shown by line, set from a file or individually, and their schema."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_the_schema_checks_settings_files(run: Terminal) -> None:
     schema = json.loads(run("settings", "schema").stdout)
     validator = Draft202012Validator(schema)
     Draft202012Validator.check_schema(schema)
-    page = (Path(__file__).parents[3] / "docs" / "reference" / "settings.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "reference" / "settings.md").read_text()
     validator.validate(json.loads(page.split("```json\n")[1].split("```")[0]))
     for wrong in ({"ordre": "fifo"}, {"shares": {"a": {"weight": -1}}}, {"preemption": {"maxPreemptions": True}}):
         assert not validator.is_valid(wrong)

@@ -1,4 +1,4 @@
-"""wait and submit --wait: what is shown, and how the exit code tells the outcome."""
+"""wait and submit --wait: the progress shown, and the exit code."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Jobs that ask for resources, on the command line: asking for them, and how they are told."""
+"""Requesting resources on the command line, and how they are shown."""
 
 from __future__ import annotations
 

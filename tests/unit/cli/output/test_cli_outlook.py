@@ -1,4 +1,4 @@
-"""When a job starts and why it waits: in a few words for tables, in sentences for `why` and `plan`."""
+"""The start of a job and the reason for waiting: in a few words for tables, in sentences for `why` and `plan`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trainmaster plan` on pools that would be made: what, how large, at which price."""
+"""`trainmaster plan` for pools that the queue would create: their size and price."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elastic jobs on the command line: their options, and HyperPod's manifests in the place of requests."""
+"""Options of elastic jobs, and HyperPod manifests instead of requests."""
 
 from __future__ import annotations
 

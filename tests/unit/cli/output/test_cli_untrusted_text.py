@@ -1,4 +1,4 @@
-"""Models' and images' words reach people through reasons: a terminal obeys none of them."""
+"""Control characters in untrusted text never reach the terminal."""
 
 from __future__ import annotations
 

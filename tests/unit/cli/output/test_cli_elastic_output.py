@@ -1,4 +1,4 @@
-"""What commands print of elastic jobs: sizes, resizes, members, rendezvous."""
+"""Output about elastic jobs: sizes, resizes, members, rendezvous."""
 
 from __future__ import annotations
 
@@ -152,15 +152,15 @@ def test_why_says_what_a_resize_waits_for() -> None:
 @pytest.mark.parametrize(
     ("size", "preemptible", "told"),
     [
-        (2, True, "a job of higher priority may shrink it, or preempt it."),
-        (2, False, "a job of higher priority may shrink it, but not preempt it."),
-        (1, True, "a job of higher priority may preempt it."),
-        (1, False, "it is not preemptible."),
+        (2, True, "A job of higher priority may shrink or preempt it."),
+        (2, False, "A job of higher priority may shrink it, but not preempt it."),
+        (1, True, "A job of higher priority may preempt it."),
+        (1, False, "It is not preemptible."),
     ],
 )
 def test_why_says_what_an_elastic_job_may_have_and_lose(size: int, preemptible: bool, told: str) -> None:
     running = job(elastic=an_elastic(size=size), preemptible=preemptible)
-    assert explanation(running, NOW).endswith(f" Its size is 1 to 4 instances: {told}")
+    assert explanation(running, NOW).endswith(f" Its size is 1 to 4 instances. {told}")
 
 
 def test_why_says_who_gives_instances_back_and_runs_on() -> None:

@@ -1,4 +1,4 @@
-"""What `why` says of a job in each state, and how moments and durations read."""
+"""The sentences of `why` in each state, and the format of timestamps and durations."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
