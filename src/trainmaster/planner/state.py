@@ -36,13 +36,20 @@ _NONE_EXEMPT: Units = {}
 
 @dataclass(slots=True)
 class PlanState:
-    """What is free, claimed, reserved, expected and allowed, as of the decisions so far.
+    """The units that are free, claimed, reserved and expected, and what rules allow, as of the decisions so far.
 
     Attributes:
         snapshot: what the pass read.
         now: the time of the pass, UTC.
         order: the strategy of the queue's order.
         ranking: order and preemption ranks of the jobs.
+        ledger: free, releasing and claimed units.
+        shares: units by share, and what shares may have.
+        limits: limits of users, groups and budgets.
+        warm: idle warm pools.
+        candidates: active jobs that may be preempted.
+        expected_ends: when jobs end.
+        reservations: reservations of blocked jobs.
         has_training_plans: whether any pool is a training plan, which has a time window.
         elastic_jobs: active jobs that can be resized.
     """

@@ -104,7 +104,7 @@ class _Expansion:
 
     @property
     def refused(self) -> dict[str, str]:
-        """Why no pool is made, by name of the infeasible job."""
+        """The reason why no pool is made, by name of the infeasible job."""
         return self.admission.refused
 
     def run(self) -> None:

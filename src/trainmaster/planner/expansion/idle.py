@@ -54,7 +54,7 @@ class IdleCapacity:
 
     @cached_property
     def _sized(self) -> Mapping[str, datetime]:
-        """When a running attempt last changed its size, by pool; what it released was in use until then."""
+        """The last resize of a running attempt, by pool; what it released was in use until then."""
         found: dict[str, datetime] = {}
         for job in self.snapshot.active:
             if job.attempt is not None and (at := job.attempt.sized_at) is not None:

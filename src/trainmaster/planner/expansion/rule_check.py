@@ -22,7 +22,7 @@ from trainmaster.planner.sharing.shares import Shares
 
 @dataclass(slots=True)
 class RuleCheck:
-    """What jobs hold, and what jobs that passed the check would take.
+    """Units that jobs hold, and that jobs which passed the check would take.
 
     Attributes:
         snapshot: what the pass read.

@@ -13,7 +13,7 @@ from trainmaster.domain.shares.entitlement import Entitlements
 
 @dataclass(slots=True)
 class Bounds:
-    """What is held, by group, user and share.
+    """Units that are held, by group, user and share.
 
     Attributes:
         entitlements: None if the policy has no shares.

@@ -105,7 +105,7 @@ class _ForecastRequest:
 
     @property
     def detailed(self) -> bool:
-        """Whether the planner can run often enough for a detailed simulation."""
+        """True if the planner can run often enough for a detailed simulation."""
         return MIN_STEPS * (len(self.snapshot.active) + len(self.snapshot.waiting) + STEP_COST) <= MAX_WORK
 
     def answer(self, quantile: float) -> dict[str, datetime]:

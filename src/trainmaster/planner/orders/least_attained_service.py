@@ -46,7 +46,7 @@ HOLDS_FROM = timedelta(days=1)
 """Wait after which free units are held for a job while only the half hour of running jobs delays it."""
 _HOLDS_FROM = HOLDS_FROM.total_seconds()
 RECHECK_INTERVAL = timedelta(hours=1)
-"""How often the order of waits, which always grow, is computed again without any event."""
+"""The interval at which the order of waits, which always grow, is computed again without any event."""
 
 HEAVIEST_PART = 0.007
 """Fraction of all large jobs that may ever wait longer than all others."""

@@ -10,7 +10,7 @@ from trainmaster.planner.orders.ranking import Ranking
 
 
 class ShareUsage(Protocol):
-    """What each share has used; shares that have used less go first."""
+    """Usage of shares, by which they take turns: the share that has used least goes first."""
 
     def of(self, share: str, accelerators: int) -> float:
         """Return the usage of a share, GPU-seconds, while its jobs hold this many accelerators."""

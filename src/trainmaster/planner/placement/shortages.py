@@ -16,9 +16,9 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import FailureClass, default_retries
 
 OWN_MEMORY = timedelta(days=1)
-"""How long a job avoids pools where its own attempts failed: longer than trying all of its pools in turn takes."""
+"""The time for which a job avoids pools where its own attempts failed; trying all its pools in turn takes less."""
 _RefusedCounts = dict[int, datetime]
-"""When a request for this many instances last failed."""
+"""The times of the last failed requests, by number of instances."""
 
 
 @dataclass(slots=True)

@@ -45,7 +45,7 @@ class ReclaimOption:
 
     @property
     def sufficient(self) -> bool:
-        """Whether it frees all that is missing."""
+        """True if it frees all that is missing."""
         return bool(self.choice.victims or self.shrinks) or (bool(self.warm.pools) and not self.warm.missing)
 
     @property

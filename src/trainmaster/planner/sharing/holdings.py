@@ -1,4 +1,4 @@
-"""What the jobs of each share hold in one plan, and what is promised to them."""
+"""Units that the jobs of each share hold in one plan, and units that are promised to them."""
 
 from __future__ import annotations
 

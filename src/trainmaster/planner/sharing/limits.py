@@ -22,7 +22,7 @@ UNKNOWN_USER = "an unknown user"
 
 @dataclass(slots=True)
 class Limits:
-    """What runs in one plan by user, share and group, as of the decisions so far.
+    """Jobs and units in one plan by user, share and group, as of the decisions so far.
 
     Attributes:
         snapshot: what the pass read.

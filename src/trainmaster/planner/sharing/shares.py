@@ -27,7 +27,7 @@ from trainmaster.planner.sharing.holdings import Holdings
 
 @dataclass(slots=True)
 class Shares:
-    """What each share holds of each pool, as of the decisions so far.
+    """Units that each share holds of each pool, as of the decisions so far.
 
     Without shares in the policy, every job may have everything, and rank alone decides which jobs are preempted.
 
@@ -129,7 +129,7 @@ class Shares:
         """Return True if some alternative of the job would keep its share within its nominal units."""
         return any(self.within_nominal(job, units) for units in job.demand.alternatives)
 
-    def may_preempt(  # noqa: PLR0913 -- who, for what, from whom, after whom
+    def may_preempt(  # noqa: PLR0913 -- the job, its units, the victim, and what precedes it
         self, job: Job, units: Units, victim: Job, taken: Sequence[Job], *, outranks: bool, missing: Units | None = None
     ) -> bool:
         """Return True if the job, to start on `units`, may preempt `victim` after those already taken.
