@@ -1,6 +1,6 @@
-"""Write the generated sections of docs/reference; with --check, only report whether they are up to date.
+"""Write the generated sections of pages and of the template; with --check, only report whether they are up to date.
 
-A generated section stands between `<!-- generated: NAME -->` and `<!-- end -->`.
+A generated section stands between `<!-- generated: NAME -->` and `<!-- end -->`, in YAML between comments alike.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from trainmaster.domain.policy.settings import (
     default_retries,
 )
 from trainmaster.domain.reasons import REASONS
+from trainmaster.handlers.api.app import OPERATIONS
 from trainmaster.handlers.models.reasons import members_of as reason_members
 
 ROOT = Path(__file__).parent.parent
-REFERENCE = ROOT / "docs" / "reference"
 
 
 def reasons() -> str:
@@ -91,9 +91,23 @@ def failure_classes() -> str:
     return "\n".join(["| class | `maxRetries` | meaning |", "|---|---|---|", *rows])
 
 
+def events() -> str:
+    """Return the events of the API function in the template: one for each route."""
+    lines = []
+    for name, (_, operation) in OPERATIONS.items():
+        path = re.sub("<(.*?)>", r"{\1}", operation.rule)
+        lines += [
+            f"        {name[0].upper()}{name[1:]}:",
+            "          Type: Api",
+            f'          Properties: {{ RestApiId: !Ref QueueApi, Method: {operation.method.lower()}, Path: "{path}" }}',
+        ]
+    return "\n".join(lines)
+
+
 SECTIONS: Mapping[str, Mapping[str, Callable[[], str]]] = {
-    "api.md": {"reasons": reasons},
-    "settings.md": {
+    "template.yaml": {"events": events},
+    "docs/reference/api.md": {"reasons": reasons},
+    "docs/reference/settings.md": {
         "settings": settings(Policy),
         "preemption": settings(Preemption),
         "limits": settings(Limits),
@@ -107,11 +121,17 @@ SECTIONS: Mapping[str, Mapping[str, Callable[[], str]]] = {
 }
 
 
+_MARKERS = {
+    ".md": r"(<!-- generated: {name} [^\n]*-->\n\n).*?(\n\n<!-- end -->)",
+    ".yaml": r"(# generated: {name} [^\n]*\n).*?(\n *# end\n)",
+}
+
+
 def rendered(page: str) -> str:
     """Return the text of a page with its generated sections derived from the code."""
-    text = (REFERENCE / page).read_text()
+    text = (ROOT / page).read_text()
     for name, section in SECTIONS[page].items():
-        pattern = re.compile(rf"(<!-- generated: {name} [^\n]*-->\n\n).*?(\n\n<!-- end -->)", re.DOTALL)
+        pattern = re.compile(_MARKERS[Path(page).suffix].format(name=name), re.DOTALL)
         body = section()
         text, found = pattern.subn(lambda match, body=body: match[1] + body + match[2], text)
         if found != 1:
@@ -121,12 +141,12 @@ def rendered(page: str) -> str:
 
 def main() -> int:
     """Write the sections, or compare them."""
-    stale = [page for page in SECTIONS if (REFERENCE / page).read_text() != rendered(page)]
+    stale = [page for page in SECTIONS if (ROOT / page).read_text() != rendered(page)]
     if "--check" in sys.argv[1:]:
         print(f"run scripts/{Path(__file__).name}: {', '.join(stale)}" if stale else "up to date")
         return 1 if stale else 0
     for page in stale:
-        (REFERENCE / page).write_text(rendered(page))
+        (ROOT / page).write_text(rendered(page))
     return 0
 
 

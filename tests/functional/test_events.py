@@ -10,8 +10,7 @@ import pytest
 from api_world import ALICE, ApiWorld, read
 from builders import NOW, P5, a_custom_resize, a_job, a_preempted_job, a_running_job, an_observation, at
 from trainmaster.domain.jobs import lifecycle
-from trainmaster.handlers.api.app import answer
-from trainmaster.handlers.api.openapi import OPERATIONS
+from trainmaster.handlers.api.app import OPERATIONS, answer
 from trainmaster.handlers.manager import consume, metrics
 from trainmaster.ports.sagemaker import CreateResult, OpenJobsPage
 
@@ -156,7 +155,7 @@ def test_what_the_events_about_one_pool_ask_for_is_done():
 
 def test_there_is_one_api_event_for_each_route_besides_other_ways_to_ask():
     routes = {(event["httpMethod"], event["resource"]) for event in map(load, API)}
-    assert routes == {(each.method, each.rule.replace("<", "{").replace(">", "}")) for each in OPERATIONS.values()}
+    assert routes == {(each.method, each.rule.replace("<", "{").replace(">", "}")) for _, each in OPERATIONS.values()}
     assert len([path for path in API if "-by-" not in path.stem]) == len(OPERATIONS)
 
 

@@ -19,7 +19,7 @@ from trainmaster.bootstrap import Settings
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy.declaration import members_of
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.handlers.api.openapi import OPERATIONS
+from trainmaster.handlers.api.app import OPERATIONS
 from trainmaster.handlers.manager import consume
 from trainmaster.images.domain.endpoint import Limits
 from trainmaster.images.domain.limits import VARIABLES, limits_of
@@ -172,7 +172,7 @@ def test_each_handler_exists(function):
 def test_every_route_of_the_api_is_deployed_and_no_other():
     events = [event["Properties"] for event in RESOURCES["ApiFunction"]["Properties"]["Events"].values()]
     deployed = {(event["Method"].upper(), event["Path"]) for event in events}
-    assert deployed == {(each.method, re.sub("<(.*?)>", r"{\1}", each.rule)) for each in OPERATIONS.values()}
+    assert deployed == {(each.method, re.sub("<(.*?)>", r"{\1}", each.rule)) for _, each in OPERATIONS.values()}
 
 
 def test_every_route_needs_a_signature():

@@ -52,7 +52,7 @@ Role = Literal["member", "waiting", "spare", "leaving"]
 
 
 State = Literal["in use", "draining", "drained"]
-"""How a pool stands."""
+"""State of a pool."""
 
 
 class AdviceView(TypedDict):

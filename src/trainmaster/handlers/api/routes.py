@@ -1,0 +1,306 @@
+"""Routes of the API: each parses a request, calls one use case, and renders its response.
+
+A model that only one route uses stands beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Annotated, Any, Protocol
+
+from aws_lambda_powertools.event_handler.api_gateway import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body
+from pydantic import BaseModel
+
+from trainmaster.domain.jobs.job import ACTIVE, Job
+from trainmaster.domain.jobs.listing import Filter
+from trainmaster.handlers.api import pages, plans
+from trainmaster.handlers.api.openapi import document
+from trainmaster.handlers.api.operations import SUBMIT_ERRORS, operation
+from trainmaster.handlers.api.parameters import (
+    LISTED,
+    Cursor,
+    Force,
+    History,
+    JobName,
+    Limit,
+    Pool,
+    PoolName,
+    SettingsVersion,
+    Share,
+    States,
+    Why,
+)
+from trainmaster.handlers.api.resolver import Resolver, caller_of
+from trainmaster.handlers.models import elastic as elastic_models
+from trainmaster.handlers.models import forecast as forecast_models
+from trainmaster.handlers.models import jobs as job_models
+from trainmaster.handlers.models import pools as pool_models
+from trainmaster.handlers.models.settings import Settings, SettingsInForce, in_force
+from trainmaster.handlers.views import jobs as job_views
+from trainmaster.handlers.views import pools as pool_views
+from trainmaster.images.handlers import views as image_views
+from trainmaster.images.handlers.api import received
+from trainmaster.images.handlers.models import ImageJobRequest
+from trainmaster.images.ports import Refusals
+from trainmaster.ports.resizing import RendezvousControl
+from trainmaster.service.capacity.pools import change_pool, put_pool, remove_pool, set_pools
+from trainmaster.service.change import cancel, change, set_policy
+from trainmaster.service.resizing.contract import Answer, Outcome
+from trainmaster.service.resizing.custom import answer_resize
+from trainmaster.service.submit import submit
+
+Request = Annotated[job_models.TrainingJobRequest, Body(description="The CreateTrainingJob request.")]
+
+
+class Parts(plans.Parts, Protocol):
+    """What the API needs of the application."""
+
+    @property
+    def rendezvous(self) -> RendezvousControl:
+        """The rendezvous of elastic jobs."""
+
+    @property
+    def refusals(self) -> Refusals:
+        """Requests for image jobs that were refused."""
+
+
+class Routes:
+    """The routes; their docstrings are the descriptions in the OpenAPI document."""
+
+    def __init__(self, app: Resolver, parts: Parts) -> None:
+        """Keep what the routes call."""
+        self._app, self._parts = app, parts
+
+    @operation(
+        "POST",
+        "/add-job",
+        "Submit a training job",
+        {
+            202: ("It waits in the queue from now on.", job_models.Submission),
+            200: ("The same request had been submitted before; this is how it stands.", job_models.Submission),
+        },
+        SUBMIT_ERRORS,
+    )
+    def add_job(self, request: Request) -> Response[str]:
+        """Checks the request, stores it and wakes the manager.
+
+        The same name and body again give the same answer (200); the same name with another body is refused (409).
+        """
+        made = submit(self._parts.api_context, self._parts.admission, request.root, self._caller)
+        return _json(job_views.submission_view(made), HTTPStatus.ACCEPTED if made.new else HTTPStatus.OK)
+
+    @operation(
+        "POST",
+        "/image-jobs",
+        "Submit an image job",
+        {
+            202: ("Its image is looked at, and then it waits in the queue.", image_views.Received),
+            200: ("The same request had been submitted before; this is how it stands.", image_views.Received),
+        },
+        (403, 409, 413, 415),
+    )
+    def add_image_job(self, request: Annotated[ImageJobRequest, Body()]) -> Response[str]:
+        """Checks the request; its image's header is read next. A refusal then goes to the image dead-letter queue."""
+        parts = self._parts
+        return _json(
+            *received(parts.api_context.store, parts.image_queue, parts.check_model, request.root, self._caller)
+        )
+
+    @operation("GET", "/jobs", "List jobs", {200: ("One page.", job_models.JobsPage)})
+    def list_jobs(
+        self,
+        state: States = [],  # noqa: B006 -- Powertools takes its default from here; nobody changes it
+        share: Share = None,
+        pool: PoolName = None,
+        limit: Limit = LISTED,
+        cursor: Cursor = None,
+    ) -> Response[str]:
+        """Jobs that hold capacity, waiting ones in queue order, held ones, then the newest that ended."""
+        return _json(pages.jobs_page(self._parts.api_context, state, Filter(share=share, pool=pool), limit, cursor))
+
+    @operation("GET", "/jobs/<name>", "Show a job", {200: ("The job.", job_models.JobDetail)}, (404,))
+    def get_job(self, name: JobName, why: Why = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
+        """A job with its attempts, its history and the request that was submitted."""
+        parts = self._parts
+        job = pages.found(parts.api_context, name, None if parts.image_queue is None else parts.refusals)
+        return _json(pages.job_detail(parts.api_context, job, why=why))
+
+    @operation(
+        "GET",
+        "/jobs/<name>/rendezvous",
+        "Show how the nodes of a job stand to each other",
+        {200: ("As the nodes say it.", elastic_models.Rendezvous)},
+        (404,),
+    )
+    def get_rendezvous(self, name: JobName) -> Response[str]:
+        """The nodes of the newest attempt: members of the present world with their ranks, waiting and spare ones.
+
+        What they say themselves; no node at all where none has come, or the job's program meets in another way.
+        """
+        return _json(pages.rendezvous_of(self._parts.api_context, self._parts.rendezvous, name))
+
+    @operation(
+        "POST",
+        "/jobs/<name>/resize",
+        "Say that a job has been resized, or will not be",
+        {200: ("The job as it stands now.", job_models.Job)},
+        (404, 409, 415),
+    )
+    def answer_resize(self, name: JobName, answer_: Annotated[elastic_models.ResizeAnswer, Body()]) -> Response[str]:
+        """The answer of whoever carries out a custom resize. The same answer again changes nothing.
+
+        Refused where the resize of this token is over in another way than the answer says, as when its time has run
+        out, or another answer came first: then what is recorded stands.
+        """
+        answer = Answer(**{**answer_.model_dump(), "outcome": Outcome(answer_.outcome)})
+        job = answer_resize(self._parts.api_context, name, answer)
+        return _json(job_views.job_view(job, self._remarks(job)))
+
+    @operation(
+        "DELETE",
+        "/jobs/<name>",
+        "Cancel or stop a job",
+        {
+            200: ("It was waiting, and is cancelled.", job_models.Job),
+            202: ("It holds capacity; it will be stopped and not be resumed.", job_models.Job),
+        },
+        (404, 409),
+    )
+    def cancel_job(self, name: JobName) -> Response[str]:
+        """Takes a waiting job off the queue at once, or has one that holds capacity stopped for good."""
+        job = cancel(self._parts.api_context, name, self._who)
+        return _json(job_views.job_view(job), HTTPStatus.ACCEPTED if job.state in ACTIVE else HTTPStatus.OK)
+
+    @operation(
+        "PATCH",
+        "/jobs/<name>",
+        "Change a job's priority, hold it, or release it",
+        {200: ("The job as changed.", job_models.Job)},
+        (404, 409, 415),
+    )
+    def change_job(self, name: JobName, change_: Annotated[job_models.JobChange, Body()]) -> Response[str]:
+        """Both members at once are one change. A job that is held or released keeps its entry time."""
+        job = change(self._parts.api_context, name, self._who, priority=change_.priority, hold=change_.hold)
+        return _json(job_views.job_view(job, self._remarks(job)))
+
+    @operation(
+        "GET", "/queue", "Show who waits for what, in order", {200: ("One page of waiting jobs.", job_models.QueuePage)}
+    )
+    def get_queue(self, limit: Limit = LISTED, cursor: Cursor = None) -> Response[str]:
+        """Priority down, then entry time up, then name; positions are those of the order in force.
+
+        Held jobs are not in the queue: see GET /jobs?state=held.
+        """
+        return _json(pages.queue_page(self._parts.api_context, limit, cursor))
+
+    @operation("GET", "/pools", "Show the pools", {200: ("All pools.", pool_models.Pools)})
+    def get_pools(self, history: History = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
+        """Caps, and what becomes of them, in instances."""
+        in_force = self._parts.api_context.store.settings(history=history)
+        return _json(pool_views.pools(self._parts.api_context, in_force, history=history))
+
+    @operation(
+        "PUT", "/pools", "Replace the pools", {200: ("All pools as they are now.", pool_models.Pools)}, (409, 415)
+    )
+    def set_pools(self, settings: Annotated[pool_models.PoolSettings, Body()]) -> Response[str]:
+        """Jobs that hold more than a lowered cap run on, and those of a pool that is gone; nothing new starts there."""
+        asked = [pool_views.pool_asked(each) for each in settings.pools]
+        return _json(
+            pool_views.pools(
+                self._parts.api_context, set_pools(self._parts.api_context, asked, version=settings.version)
+            )
+        )
+
+    @operation(
+        "PUT",
+        "/pools/<name>",
+        "Make or replace a pool",
+        {200: ("The pool as it is now.", pool_models.Pool)},
+        (409, 415),
+    )
+    def set_pool(self, name: Pool, pool: Annotated[pool_models.NamedPool, Body()]) -> Response[str]:
+        """What is absent is as by default; other pools stay as they are."""
+        done = put_pool(self._parts.api_context, pool_views.named_pool_asked(name, pool), version=pool.version)
+        return _json(pool_views.one_pool(self._parts.api_context, done, name))
+
+    @operation(
+        "PATCH",
+        "/pools/<name>",
+        "Change a pool, drain it, or end that",
+        {200: ("The pool as it is now.", pool_models.Pool)},
+        (404, 409, 415),
+    )
+    def change_pool(self, name: Pool, change_: Annotated[pool_models.PoolChange, Body()]) -> Response[str]:
+        """What is absent stays as it is. A pool that drains starts nothing more, and lets end what runs there."""
+        asked = pool_views.change_asked(change_)
+        done = change_pool(self._parts.api_context, name, asked, version=change_.version)
+        return _json(pool_views.one_pool(self._parts.api_context, done, name))
+
+    @operation("DELETE", "/pools/<name>", "Remove a pool", {200: ("It is gone.", pool_models.Removal)}, (404, 409))
+    def remove_pool(
+        self,
+        name: Pool,
+        force: Force = False,  # noqa: FBT002 -- a parameter of the query
+        version: SettingsVersion = None,
+    ) -> Response[str]:
+        """Jobs that wait for it and can run elsewhere do.
+
+        Refused where jobs hold instances of it or can run nowhere else, unless forced; and where a share names it.
+        """
+        done = remove_pool(self._parts.api_context, name, force=force, version=version)
+        return _json(pool_views.removal(self._parts.api_context, done))
+
+    @operation("GET", "/settings", "Show the settings", {200: ("The settings in force.", SettingsInForce)})
+    def get_settings(self) -> Response[str]:
+        """All settings but the pools, the default ones too."""
+        return _document(in_force(self._parts.api_context.store.settings()))
+
+    @operation(
+        "PUT",
+        "/settings",
+        "Replace the settings",
+        {200: ("The settings as they are now.", SettingsInForce)},
+        (409, 415),
+    )
+    def set_settings(self, settings: Annotated[Settings, Body()]) -> Response[str]:
+        """What is absent is as by default. Where one setting is wrong, all those in force stay."""
+        done = set_policy(self._parts.api_context, settings.document, version=settings.version)
+        return _document(in_force(done))
+
+    @operation(
+        "POST",
+        "/plan",
+        "Say what would happen to a job",
+        {200: ("Nothing was stored.", forecast_models.Plan)},
+        SUBMIT_ERRORS,
+    )
+    def plan(self, request: Annotated[job_models.PlanRequest, Body()]) -> Response[str]:
+        """Checks the request as a submission would, and says what would come of it and for whom. Nothing is stored."""
+        return _json(plans.planned(self._parts, request.root, self._caller))
+
+    @operation("GET", "/openapi.json", "This document", {200: ("An OpenAPI 3.1 document.", None)})
+    def openapi(self) -> Response[str]:
+        """This document, in OpenAPI 3.1."""
+        return _document(document(self._app))
+
+    @property
+    def _caller(self) -> str | None:
+        return caller_of(self._app.current_event.raw_event)
+
+    @property
+    def _who(self) -> str:
+        return self._caller or "an unknown caller"
+
+    def _remarks(self, job: Job) -> job_views.QueueStatus | None:
+        return pages.remarks_by_name(self._parts.api_context, [job]).get(job.name)
+
+
+def _json(view: BaseModel, status: HTTPStatus = HTTPStatus.OK) -> Response[str]:
+    # Unset are only the members that a reason of this type does not have.
+    return Response(status.value, "application/json", view.model_dump_json(by_alias=True, exclude_unset=True))
+
+
+def _document(values: dict[str, Any]) -> Response[str]:
+    return Response(HTTPStatus.OK.value, "application/json", json.dumps(values))
