@@ -16,7 +16,7 @@ from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.errors import ApiError, Conflict, NotFound
 from trainmaster.client.sdk.attempt_logs import AttemptLogs
 from trainmaster.client.sdk.describe import arn_of, correct_description, description_of, is_unstarted, looks_ended
-from trainmaster.client.sdk.job_cache import JobCache
+from trainmaster.client.sdk.job_cache import JobCache, TransitionLog
 from trainmaster.client.sdk.request_defaults import with_session_defaults
 from trainmaster.client.sdk.response_codec import (
     BotoResponse,
@@ -26,7 +26,6 @@ from trainmaster.client.sdk.response_codec import (
     request_of,
     rewrite_request,
 )
-from trainmaster.client.sdk.transition_log import TransitionLog
 from trainmaster.client.views.wording import sentence_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Caches the last view of each job that this process has looked up, for outages of the API."""
+"""Caches jobs that this process has looked up: their last views, for outages of the API, and their transitions."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.api.errors import NotFound, Unreachable
+from trainmaster.client.views.states import WAITING
+from trainmaster.client.views.wording import attempt_count
 
 if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
     from trainmaster.client.views.types import JobDetailView
 
 _MAX_JOBS = 64
+_Transitions = list[dict[str, Any]]
 
 
 @dataclass
@@ -74,3 +77,25 @@ class JobCache:
 def attempt_names(job: JobDetailView) -> list[str]:
     """Return the names of the job's attempts on SageMaker, oldest first."""
     return [attempt["trainingJobName"] for attempt in job["attempts"]]
+
+
+@dataclass
+class TransitionLog:
+    """The transitions of each job so far: those of earlier stages, and all. A stage is an attempt or a wait.
+
+    SDK 2 prints only transitions beyond those it has printed, so an attempt with a new list would print nothing.
+    """
+
+    _entries: OrderedDict[str, tuple[str, _Transitions, _Transitions]] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def extend(self, job: JobDetailView, transitions: _Transitions) -> _Transitions:
+        """Return the transitions of earlier stages, followed by those of the current stage so far."""
+        stage = f"{attempt_count(job)} {job['jobState'] in WAITING}"
+        with self._lock:
+            last_stage, earlier, latest = self._entries.pop(job["jobName"], (stage, [], []))
+            earlier = earlier if stage == last_stage else latest
+            self._entries[job["jobName"]] = (stage, earlier, earlier + transitions)
+            while len(self._entries) > _MAX_JOBS:
+                self._entries.popitem(last=False)
+        return earlier + transitions
