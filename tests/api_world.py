@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from builders import NOW, P5, ROLE, a_request, pools_of
+from image_stores import MemoryImageStore
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.jobs.job import Job
@@ -172,11 +173,12 @@ class ApiWorld:
 
     def __post_init__(self) -> None:
         self.clock, self.publisher = StillClock(), Recorder()
-        self.memory = MemoryStore(default_pools=self.pools)
+        self.memory = MemoryImageStore(default_pools=self.pools)
         self.store = CountingStore(self.memory)
         self.application = Application(Settings(queue="sagemaker-queue", table="sagemaker-queue", **self.settings))
         self.application.clock = self.clock
         self.application.store = self.store
+        self.application.known_endpoints = self.memory
         self.application.publisher = self.publisher
         self.rendezvous = MemoryRendezvousControl()
         self.application.rendezvous = self.rendezvous

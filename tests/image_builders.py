@@ -9,10 +9,9 @@ from trainmaster.domain.capacity.units import Kind, Pool
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
-from trainmaster.images.domain.demand import demand_of
 from trainmaster.images.domain.endpoint import Endpoint, Variant, pool_name
 from trainmaster.images.domain.tiling import Cut, Window
-from trainmaster.images.domain.work import ImageWork, Progress
+from trainmaster.images.domain.work import ImageWork, RunProgress
 
 CUT = Cut(tile=(1024, 1024), overlap=(50, 50))
 
@@ -29,8 +28,8 @@ def an_image_job(
     name: str = "image1", load: int = 8, *, endpoint: str = "ships", variant: str = "blue", **fields: Any
 ) -> Job:
     """A waiting image job that makes so many requests at once."""
-    work = fields.pop("image_work", None) or an_image_work(load, endpoint=endpoint, variant=variant)
-    return b.a_job(name, demand=demand_of(work), image_work=work, **fields)
+    work = fields.pop("work", None) or an_image_work(load, endpoint=endpoint, variant=variant)
+    return b.a_job(name, demand=work.demand(), work=work, **fields)
 
 
 def a_started_image(name: str = "image1", load: int = 8, *, units: int | None = None, **fields: Any) -> Job:
@@ -51,7 +50,7 @@ def a_running_image(name: str = "image1", load: int = 8, **fields: Any) -> Job:
 def a_report(job: Job, *, status: Status = Status.IN_PROGRESS, **progress: int) -> Observation:
     """What the run's records say."""
     secondary = "Training" if status is Status.IN_PROGRESS else ""
-    return b.an_observation(job, status=status, secondary=secondary, progress=Progress(**progress))
+    return b.an_observation(job, status=status, secondary=secondary, progress=RunProgress(**progress))
 
 
 def an_endpoint(key: str = "ships", *, takes: int = 8, variant: str = "blue", **fields: Any) -> Endpoint:
@@ -62,7 +61,7 @@ def an_endpoint(key: str = "ships", *, takes: int = 8, variant: str = "blue", **
 
 def an_endpoint_pool(cap: int = 8, *, endpoint: str = "ships", variant: str = "blue") -> Pool:
     """The pool of a variant, as snapshots bring it along."""
-    return Pool(pool_name(endpoint, variant), cap, kind=Kind.ENDPOINT)
+    return Pool(pool_name(endpoint, variant), cap, kind=Kind.SERVICE)
 
 
 def must(job: Job | None) -> Job:

@@ -14,15 +14,15 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from image_stores import DynamoImageStore, MemoryImageStore
 from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.jobs.job import Job, JobState
-from trainmaster.images.domain.demand import demand_of, work_of
 from trainmaster.images.domain.endpoint import Endpoint, Variant
 from trainmaster.images.domain.tiling import Cut, Window
-from trainmaster.images.domain.work import MERGE, Claim, Rest, run_of
+from trainmaster.images.domain.work import MERGE, Claim, Rest, run_of, work_of
 from trainmaster.images.local.memory_runs import MemoryRuns
-from trainmaster.images.service.routing import RoutedLauncher
+from trainmaster.service.kinds import KindLauncher
 from world import QUEUE, TABLE, World
 
 WORKERS = 2
@@ -117,6 +117,8 @@ class ImageRunsWorld(World):
         drops: whether the worker that ends with a region dies before it dispatches what is next.
     """
 
+    stores = (MemoryImageStore, DynamoImageStore)
+
     def __init__(
         self,
         *,
@@ -145,7 +147,7 @@ class ImageRunsWorld(World):
         """An image job of so many regions enters the queue, and the manager is woken."""
         part = Window(0, 0, 100 * count, 100)
         work = work_of("ships", "blue", part, CUT, self.each)
-        fields = {"priority": 0, "demand": demand_of(work), "image_work": work, "checkpointed": True, **fields}
+        fields = {"priority": 0, "demand": work.demand(), "work": work, "checkpointed": True, **fields}
         job = self.api_context.store.submit(
             Job(name=name, entry_time=self.now(), digest=name, **fields), {"jobId": name, "ours": "kept"}
         )
@@ -159,9 +161,11 @@ class ImageRunsWorld(World):
             queue=QUEUE, table=TABLE, pools=self.pools, region_queue_url="regions", image_queue_url="images"
         )
         application = Application(settings)
+        store = watched(self._store())
         application.clock = self
         application.__dict__ |= {
-            "store": watched(self._store()),
+            "store": store,
+            "known_endpoints": store,
             "publisher": self.queue,
             "runs": watched(self.runs),
             "region_queue": watched(self.regions),
@@ -173,7 +177,7 @@ class ImageRunsWorld(World):
         }
         assert application.images is not None
         training = SageMakerLauncher(self.sagemaker, QUEUE)
-        application.__dict__["launcher"] = RoutedLauncher(training, application.images)
+        application.__dict__["launcher"] = KindLauncher(training, {"image": application.images})
         return application
 
     def settle(self) -> None:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from api_world import Recorder, SentImages, StillClock
+from image_stores import MemoryImageStore
 from trainmaster.bootstrap import Settings
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest
@@ -23,7 +24,6 @@ from trainmaster.images.handlers.intake import consume, metrics
 from trainmaster.images.local.memory_refusals import MemoryRefusals
 from trainmaster.images.ports import Header
 from trainmaster.images.service.intake import Intake
-from trainmaster.local.memory.store import MemoryStore
 
 BUCKET = "s3://images/"
 API_ROLE = "AROAAPIAPIAPIAPIAPIA1"
@@ -121,7 +121,7 @@ class ImageWorld:
 
     def __init__(self, *, policy: Policy | None = None, limits: Limits | None = None, now: datetime | None = None):
         self.clock = StillClock() if now is None else StillClock(now)
-        self.store = MemoryStore(default_pools={"ml.p5.48xlarge": Pool("ml.p5.48xlarge", 2)}, policy=policy)
+        self.store = MemoryImageStore(default_pools={"ml.p5.48xlarge": Pool("ml.p5.48xlarge", 2)}, policy=policy)
         self.images, self.endpoints = Images(), Endpoints()
         self.image_queue, self.publisher = SentImages(), Recorder()
         self.refusals = MemoryRefusals(self.clock)

@@ -216,6 +216,8 @@ class World:
     `dynamodb` is a client of an engine with the table in it; without one the in-memory store is used.
     """
 
+    stores = (MemoryStore, DynamoStore)
+
     has_faults = False
     """Whether its manager has faults in it, which cost one job its turn and would not be noticed otherwise."""
 
@@ -361,9 +363,10 @@ class World:
             "parameter": self.pools,
             "policy": self.policy,
         }
+        in_memory, in_dynamodb = self.stores
         if self.dynamodb is None:
-            return MemoryStore(table=self.memory, **settings)
-        return DynamoStore(Table(self.dynamodb, TABLE, lambda seconds: None), **settings)
+            return in_memory(table=self.memory, **settings)
+        return in_dynamodb(Table(self.dynamodb, TABLE, lambda seconds: None), **settings)
 
     def _pass_over(self, time: timedelta) -> None:
         self.simulator.advance(time.total_seconds())

@@ -8,19 +8,19 @@ from typing import Any
 
 from benchmarks.common.table import ReportTable
 from benchmarks.images import scanning
-from trainmaster.domain.capacity.read_limits import FIRST_OF_ENDPOINT, FIRST_OF_FULL
+from trainmaster.domain.capacity.read_limits import FIRST_OF_FULL, FIRST_OF_SERVICE
 
 Figures = dict[str, Any]
 STARTS_PER_S = 100
 EXPECTED = {
     "goals": (
         "Units and calls are counted and are the same on any machine; times are those of this machine and its "
-        f"loopback. Depths are compared if every endpoint has more waiting jobs than the {FIRST_OF_ENDPOINT} that a "
+        f"loopback. Depths are compared if every endpoint has more waiting jobs than the {FIRST_OF_SERVICE} that a "
         "pass may read of it; shorter queues cost less."
     ),
     "pass": (
         "A pass reads the running jobs (100 rows), a row for each endpoint with image jobs, and the first "
-        f"{FIRST_OF_FULL} waiting requests of each endpoint ({FIRST_OF_ENDPOINT} if some might start), in a query of "
+        f"{FIRST_OF_FULL} waiting requests of each endpoint ({FIRST_OF_SERVICE} if some might start), in a query of "
         "its own. So its cost grows with the number of endpoints that have waiting requests, never with the number "
         "of requests. The pass decides about each request that it reads. ModelRunner's scan reads every row in each "
         "cycle, and decides about one request: its units are computed (0.9 KB a row)."
@@ -94,7 +94,7 @@ def goals(sizes: Sequence[Figures]) -> Iterator[Sequence[str]]:
     ordered = sorted(sizes, key=lambda one: (one["endpoints"], one["outstanding"]))
     for endpoints, group in groupby(ordered, key=lambda one: one["endpoints"]):
         here = list(group)
-        deep = [one for one in here if one["outstanding"] > FIRST_OF_ENDPOINT * endpoints]
+        deep = [one for one in here if one["outstanding"] > FIRST_OF_SERVICE * endpoints]
         if len(deep) > 1:
             same = len({_cost(one) for one in deep}) == 1
             shallow = all(_cost(one) <= _cost(deep[0]) for one in here if one not in deep)

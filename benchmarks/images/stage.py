@@ -29,11 +29,10 @@ from trainmaster.domain.jobs.job import Change, Job, JobState
 from trainmaster.domain.plan import Snapshot
 from trainmaster.images.adapters.endpoint_rows import endpoint_row
 from trainmaster.images.adapters.runs import DynamoRuns
-from trainmaster.images.domain.demand import demand_of, pool_of, work_of
 from trainmaster.images.domain.endpoint import Endpoint, Variant
 from trainmaster.images.domain.tiling import Cut, Window, load, regions
-from trainmaster.images.domain.work import MERGE, Claim, run_of
-from trainmaster.images.service.routing import RoutedLauncher
+from trainmaster.images.domain.work import MERGE, Claim, run_of, work_of
+from trainmaster.service.kinds import KindLauncher
 
 Row = dict[str, Any]
 QUEUE = "sagemaker-queue"
@@ -91,16 +90,16 @@ class Queue:
     def _job(self, pattern: Job, number: int) -> Job:
         name = f"image-{number:07d}"
         entry = EPOCH - timedelta(seconds=self.outstanding - number)
-        assert pattern.image_work is not None
-        work = replace(pattern.image_work, endpoint=self._endpoint(number))
+        assert pattern.work is not None
+        work = replace(pattern.work, endpoint=self._endpoint(number))
         return replace(
             pattern,
             name=name,
             entry_time=entry,
             digest=hashlib.sha256(name.encode()).hexdigest(),
-            image=pool_of(work),
-            image_work=work,
-            demand=demand_of(work),
+            container_image=work.pool,
+            work=work,
+            demand=work.demand(),
             history=tuple(replace(change, at=entry) for change in pattern.history),
         )
 
@@ -181,7 +180,9 @@ class Stage(MeteredWorld):
         }
         if made.images is None:
             raise RuntimeError("a deployment with image jobs has none")
-        made.__dict__["launcher"] = RoutedLauncher(SageMakerLauncher(self.sagemaker, made.settings.queue), made.images)
+        made.__dict__["launcher"] = KindLauncher(
+            SageMakerLauncher(self.sagemaker, made.settings.queue), {"image": made.images}
+        )
         return made
 
     def invoke(self) -> None:
@@ -247,10 +248,10 @@ def _pattern() -> Job:
         name="pattern",
         priority=0,
         entry_time=EPOCH,
-        demand=demand_of(work),
+        demand=work.demand(),
         digest="",
         checkpointed=True,
-        image_work=work,
+        work=work,
         submitted_by=CALLER,
         history=(Change(EPOCH, None, JobState.PENDING, f"submitted by {CALLER}"),),
     )

@@ -185,7 +185,7 @@ JOB = dict[str, st.SearchStrategy[Any]](
     failure=st.none() | texts,
     ended_at=st.none() | times,
     history=st.lists(changes, max_size=4).map(tuple),
-    image=texts,
+    container_image=texts,
     checkpointed=st.booleans(),
     wishes=wishes,
     not_before=st.none() | times,
@@ -198,6 +198,6 @@ JOB = dict[str, st.SearchStrategy[Any]](
     failures=counts,
     held_by=st.none() | texts,
     elastic=st.none() | st.builds(Elastic, **ELASTIC),
-    image_work=st.none() | st.builds(ImageWork, **IMAGE_WORK),
+    work=st.none() | st.builds(ImageWork, **IMAGE_WORK),
 )
 jobs = st.builds(Job, **JOB)

@@ -9,7 +9,7 @@ import pytest
 
 import builders as b
 from image_builders import an_endpoint, an_endpoint_pool, an_image_job, an_image_work
-from trainmaster.domain.capacity.read_limits import FIRST_OF_ENDPOINT, FIRST_OF_FULL
+from trainmaster.domain.capacity.read_limits import FIRST_OF_FULL, FIRST_OF_SERVICE
 from trainmaster.domain.capacity.units import Kind
 from trainmaster.domain.errors import Fenced
 from trainmaster.domain.jobs import lifecycle
@@ -39,7 +39,7 @@ EVERYTHING = Endpoint(
 
 def image_pools(snapshot):
     """The endpoints' pools of a snapshot, by name."""
-    return {name: pool.cap for name, pool in snapshot.pools.items() if pool.kind is Kind.ENDPOINT}
+    return {name: pool.cap for name, pool in snapshot.pools.items() if pool.kind is Kind.SERVICE}
 
 
 class KnownEndpointsContract:
@@ -138,7 +138,7 @@ class EndpointPoolsContract:
         assert store.settings().pools.keys() == {b.P5}
 
     def test_an_image_job_comes_back_as_it_was_in_all_its_states(self, store):
-        job = an_image_job("image1", image_work=an_image_work(24, endpoint=URL, variant="", done=1, failed=2))
+        job = an_image_job("image1", work=an_image_work(24, endpoint=URL, variant="", done=1, failed=2))
         store.submit(job, {"jobId": "image1"})
         assert store.find("image1") == job
         started = lifecycle.start(job, {pool_name(URL, ""): 10}, (), b.at(1))
@@ -170,7 +170,7 @@ class EndpointPoolsContract:
         assert len(snapshot.waiting) == FIRST_OF_FULL
         assert snapshot.waiting == store.read_snapshot().waiting[:FIRST_OF_FULL]
         assert snapshot.cut_lanes == {snapshot.waiting[0].lane} == store.read_snapshot().cut_lanes
-        assert len(store.read_snapshot().waiting) == FIRST_OF_ENDPOINT
+        assert len(store.read_snapshot().waiting) == FIRST_OF_SERVICE
 
     def test_w15_a_lane_as_long_as_what_is_read_of_a_full_one_is_not_cut(self, store):
         self.fill(store, waiting=FIRST_OF_FULL)
@@ -179,20 +179,20 @@ class EndpointPoolsContract:
     @pytest.mark.parametrize("head", [{"priority": 1}, {"share": "team"}], ids=["priority", "share"])
     def test_w15_where_others_could_step_aside_as_many_are_read_as_could_take_their_place(self, store, head):
         self.fill(store, **head)
-        assert len(store.begin_pass().waiting) == FIRST_OF_ENDPOINT
+        assert len(store.begin_pass().waiting) == FIRST_OF_SERVICE
 
     @pytest.mark.parametrize("preemptible", [True, False])
     def test_w15_equals_could_step_aside_where_the_order_of_the_queue_lets_them(self, engine, preemptible):
         store = engine.open(policy=Policy(order=Order.LEAST_ATTAINED_SERVICE))
         self.fill(store, running={"preemptible": preemptible})
-        assert len(store.begin_pass().waiting) == (FIRST_OF_ENDPOINT if preemptible else FIRST_OF_FULL)
+        assert len(store.begin_pass().waiting) == (FIRST_OF_SERVICE if preemptible else FIRST_OF_FULL)
 
     def test_w15_what_is_too_little_for_the_smallest_of_a_lane_is_no_room(self, store):
         # Those of 8 and of 15 are of one lane, and 4 requests are left.
         self.fill(store, takes=12)
         assert len(store.begin_pass().waiting) == FIRST_OF_FULL
         store.remember(an_endpoint(takes=16), store.known(["ships"])["ships"])
-        assert len(store.begin_pass().waiting) == FIRST_OF_ENDPOINT
+        assert len(store.begin_pass().waiting) == FIRST_OF_SERVICE
 
     def fill(self, store, *, takes=8, waiting=20, running=None, **fields):
         """One image runs at an endpoint, and others wait."""

@@ -18,15 +18,14 @@ import boto3
 from botocore.config import Config
 
 from builders import a_pool, pools_of
+from image_stores import DynamoImageStore, MemoryImageStore
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.images.adapters.runs import DynamoRuns
 from trainmaster.images.domain.endpoint_set import Caps, default_caps
 from trainmaster.images.local.memory_runs import MemoryRuns
-from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.memory.table import MemoryTable
 from trainmaster.ports.store import Store
 
@@ -60,7 +59,7 @@ class MemoryEngine:
         caps: Caps = default_caps,
     ) -> Store:
         default = pools_of(*(pools or [a_pool()]))
-        return MemoryStore(table=self.table, default_pools=default, parameter=parameter, policy=policy, caps=caps)
+        return MemoryImageStore(table=self.table, default_pools=default, parameter=parameter, policy=policy, caps=caps)
 
     def runs(self) -> MemoryRuns:
         """Image jobs' regions."""
@@ -86,7 +85,7 @@ class DynamoEngine:
     ) -> Store:
         table = Table(client or self.client, self.name, threading.Event().wait)
         default = pools_of(*(pools or [a_pool()]))
-        return DynamoStore(table, default_pools=default, parameter=parameter, policy=policy, caps=caps)
+        return DynamoImageStore(table, default_pools=default, parameter=parameter, policy=policy, caps=caps)
 
     def runs(self, client: Any = None) -> DynamoRuns:
         """Image jobs' regions in that table."""

@@ -67,7 +67,7 @@ class RecordsContract:
         assert store.begin_pass().records == store.read_snapshot().records == Records()
 
     def test_an_end_is_booked_by_the_commit_that_tells_it(self, store, other_store):
-        before, after = ended(store, share="vision", image="image")
+        before, after = ended(store, share="vision", container_image="image")
         wanted = booked(Records(), before, after, Policy(), b.pools_of())
         assert wanted.usage.accounts["vision"].gpu_seconds > 0
         assert wanted.history.run_time(before, 0, 0.5) == pytest.approx(3_600, rel=0.5)
@@ -142,7 +142,7 @@ class RecordsContract:
         assert charged == pytest.approx([100, 250, 1_000, 2_200], abs=0.1)
 
     def test_an_attempt_that_goes_on_with_another_size_is_charged_and_what_the_resize_cost_is_learned(self, store):
-        job = b.a_running_job(elastic=Elastic(least=1, most=3), image="image")
+        job = b.a_running_job(elastic=Elastic(least=1, most=3), container_image="image")
         store.set_settings(pools=[b.a_pool(cap=4)], policy=b.a_metered_policy("default"))
         store.submit(job, b.a_request())
         stopping = resizing.resize(job, 3, Cause.GROW, b.at(600), until=b.at(900))
@@ -201,7 +201,7 @@ class RecordsContract:
 
     def test_kinds_and_strangers_are_bounded_whoever_submits(self, store):
         for n in range(90):
-            ended(store, f"job{n}", 60 + n, share=f"share{n}", image=f"image{n}")
+            ended(store, f"job{n}", 60 + n, share=f"share{n}", container_image=f"image{n}")
         records = store.begin_pass().records
         assert 40 <= len(records.history.kinds) <= 48
         assert len(records.usage.accounts) <= 65

@@ -147,7 +147,7 @@ class SubmitContract:
             returns=3,
             stop_requested=True,
             fit="abc",
-            image="image",
+            container_image="image",
             checkpointed=True,
             wishes=PreemptionOverrides(min_runtime=b.at(0.5) - b.NOW, max_preemptions=3),
             deadline=b.at(86_400),

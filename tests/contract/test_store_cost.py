@@ -234,7 +234,7 @@ def remember(store, shares, images, ends):
         job = b.a_running_job(
             f"job{n}",
             share=f"team-{image % shares}",
-            image=f"111122223333.dkr.ecr.us-east-1.amazonaws.com/training:{image}",
+            container_image=f"111122223333.dkr.ecr.us-east-1.amazonaws.com/training:{image}",
             units={(b.P5, b.G5)[image % 2]: rng.choice([1, 1, 1, 2, 4, 8])},
         )
         end = b.at(rng.lognormvariate(7 + image % 5, 1.0))
@@ -270,13 +270,13 @@ def test_what_is_remembered_is_small(dynoxide_engine, shares, images, ends, kind
     ],
 )
 def test_rows_are_small(build, most):
-    fields = {"image": b.IMAGE, "checkpointed": True, "fit": "abcdefgh", "submitted_by": BY, "priority": 100}
+    fields = {"container_image": b.IMAGE, "checkpointed": True, "fit": "abcdefgh", "submitted_by": BY, "priority": 100}
     row = row_of(build(NAME, entry_time=b.at(-0.123456), **fields))
     assert sum(len(name) + len(next(iter(value.values()))) for name, value in row.items()) <= most
 
 
 def test_the_row_of_a_job_that_has_stepped_aside_four_times_stays_within_a_kilobyte():
-    job = b.a_job(NAME, submitted_by=BY, image=b.IMAGE, checkpointed=True)
+    job = b.a_job(NAME, submitted_by=BY, container_image=b.IMAGE, checkpointed=True)
     for turn in range(4):
         started = lifecycle.launched(lifecycle.start(job, {b.P5: 1}, (), b.at(turn * 1_000 + 0.5)))
         running = lifecycle.observe(started, b.an_observation(started, secondary="Training"), b.at(turn * 1_000 + 60))

@@ -62,7 +62,7 @@ def test_every_attribute_and_member_is_in_the_page(dynoxide_engine):
         failure="it broke",
         ended_at=b.NOW,
         fit="fit",
-        image="image",
+        container_image="image",
         checkpointed=True,
         wishes=PreemptionOverrides(max_preemptions=1),
         not_before=b.at(1),

@@ -94,7 +94,7 @@ class TestTheJob:
         assert (job.image, job.checkpointed) == (IMAGE, True)
         algorithm = {"AlgorithmName": "my-algorithm", "TrainingInputMode": "File"}
         other = made(a_request(AlgorithmSpecification=algorithm, checkpoint=False))
-        assert (other.image, other.checkpointed) == ("my-algorithm", False)
+        assert (other.container_image, other.checkpointed) == ("my-algorithm", False)
 
     @pytest.mark.parametrize(
         ("options", "field"),

@@ -14,7 +14,6 @@ from image_poison import POISON
 from image_world import API_ROLE, ImageWorld, a_record, an_image_request
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.observation import Observation, Status
-from trainmaster.images.domain.demand import pool_of
 from trainmaster.images.domain.refusal import Refusal
 
 POOL = "endpoint/ships/AllTraffic"
@@ -177,8 +176,8 @@ def test_image_jobs_and_training_jobs_are_in_one_list_and_one_queue():
 def test_what_a_running_job_has_done_is_shown():
     world = with_a_job()
     job = world.memory.find("harbour-7")
-    started = lifecycle.start(job, {pool_of(job.image_work): 4}, (), NOW)
-    started = replace(started, image_work=replace(started.image_work, done=1, left=0))
+    started = lifecycle.start(job, {job.work.pool: 4}, (), NOW)
+    started = replace(started, work=replace(started.work, done=1, left=0))
     assert world.memory.transition([(job, started)])
     shown = world.get("/jobs/harbour-7").body
     assert (shown["image"]["regions"]["done"], shown["image"]["loadLeft"]) == (1, 0)
@@ -192,7 +191,7 @@ def test_when_a_running_job_will_be_done_is_told_by_its_regions():
     job = lifecycle.start(before, {POOL: 4}, (), at(-600))
     seen = Observation(training_job_name="image:harbour-7", status=Status.IN_PROGRESS, secondary="Training")
     job = lifecycle.observe(job, seen, at(-600))
-    job = replace(job, image_work=replace(job.image_work, regions=3, done=2, left=4, load=12))
+    job = replace(job, work=replace(job.work, regions=3, done=2, left=4, load=12))
     assert world.memory.transition([(before, replace(job, version=before.version + 1))])
     # Ten requests' worth is done, two are left: a fifth of ten minutes.
     told = world.get("/jobs/harbour-7").body["image"]["expectedEnd"]

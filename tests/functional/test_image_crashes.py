@@ -192,7 +192,7 @@ def check_ended_badly(world):
     job = world.job("broken")
     assert job.state is JobState.FAILED
     assert job.history[-1].reason == "1 of 3 regions failed: a broken tile"
-    assert (job.image_work.done, job.image_work.failed) == (2, 1)
+    assert (job.work.done, job.work.failed) == (2, 1)
     assert world.finished["broken", MERGE] == 1
     # Before the end, so that who dies between the two sends it again.
     assert 1 <= len(world.aside.letters) <= 1 + troubles(world)
@@ -301,7 +301,7 @@ def test_a_job_is_running_as_soon_as_somebody_has_begun_with_a_region():
     assert world.workers, "its regions wait for nobody"
     world.settle()
     assert world.job("one").state is JobState.RUNNING
-    assert world.job("one").image_work.done == 0
+    assert world.job("one").work.done == 0
 
 
 def test_a_job_that_steps_aside_goes_on_where_it_was():

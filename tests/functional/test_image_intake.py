@@ -44,7 +44,7 @@ def test_a_request_becomes_a_waiting_job_with_its_load():
     assert (job.state, job.priority, job.share, job.entry_time) == (JobState.PENDING, 5, "default", NOW)
     # 2,048 pixels a side are 3 x 3 tiles in one region, of which a worker sends 4 at once.
     assert job.demand.alternatives == ({POOL: 4},)
-    work = job.image_work
+    work = job.work
     assert (work.endpoint, work.variant, work.regions, work.tiles) == ("ships", "AllTraffic", 1, 9)
     assert (work.workers, work.load, work.left, work.done, work.failed) == (4, 4, 4, 0, 0)
     assert world.store.request_of("harbour-7") == an_image_request(trainmaster={"priority": 5})
@@ -118,7 +118,7 @@ def test_w2_a_region_of_interest_is_stored_and_its_job_is_entered():
     body = an_image_request(regionOfInterest=SQUARE)
     assert world.deliver(body, an_image_request("neighbour")) == []
     job = world.store.find("harbour-7")
-    assert (job.image_work.part.column, job.image_work.part.width) == (100, 1848)
+    assert (job.work.part.column, job.work.part.width) == (100, 1848)
     assert read_request(world.store.request_of("harbour-7")).request.region_of_interest == SQUARE
     assert set(world.images.reads) == {(f"{BUCKET}small.tif", None, SQUARE), (f"{BUCKET}small.tif", None, None)}
 
@@ -192,7 +192,7 @@ def test_w12_a_narrow_strip_of_which_modelrunner_makes_no_region_is_processed():
     world = ImageWorld()
     world.images.headers[f"{BUCKET}small.tif"] = a_header(40, 5000)
     assert world.deliver(an_image_request()) == []
-    assert world.store.find("harbour-7").image_work.regions == 1
+    assert world.store.find("harbour-7").work.regions == 1
 
 
 def test_w1_a_header_that_claims_too_much_costs_nobody_the_memory():
@@ -218,7 +218,7 @@ def test_the_regions_are_as_many_as_modelrunners_and_the_load_follows(pixels, re
     world = ImageWorld(limits=Limits(region_size=(region, region)))
     world.images.headers[f"{BUCKET}small.tif"] = a_header(*pixels)
     world.deliver(an_image_request(imageProcessorTileSize=tile, imageProcessorTileOverlap=overlap))
-    work = world.store.find("harbour-7").image_work
+    work = world.store.find("harbour-7").work
     assert work.regions == regions
     assert regions <= work.load <= regions * 4
 
@@ -240,7 +240,7 @@ def test_w3_a_request_that_comes_again_while_its_job_is_half_done_changes_nothin
     world = ImageWorld()
     world.deliver(an_image_request())
     before = world.store.find("harbour-7")
-    under_way = replace(before, version=before.version + 1, image_work=replace(before.image_work, done=1, left=0))
+    under_way = replace(before, version=before.version + 1, work=replace(before.work, done=1, left=0))
     assert world.store.transition([(before, under_way)])
     # Neither its image nor its endpoint is there any more.
     world.images.headers.clear()
@@ -459,7 +459,7 @@ def test_w18_a_request_enters_with_the_defaults_while_its_endpoint_cannot_be_des
     blue = {"TargetVariant": "blue"}
     assert world.deliver(an_image_request("any"), an_image_request("named", imageProcessorParameters=blue)) == []
     assert errors_told(capsys.readouterr().out)["ships"] in (1, [1])
-    variants = {name: world.store.find(name).image_work.variant for name in world.names()}
+    variants = {name: world.store.find(name).work.variant for name in world.names()}
     assert variants == {"any": "", "named": "blue"}
     pools = {name: pool.cap for name, pool in world.store.read_snapshot().pools.items() if "ships" in name}
     assert pools == {"endpoint/ships": 2, "endpoint/ships/blue": 2}
@@ -477,7 +477,7 @@ def test_an_endpoint_that_could_not_be_described_is_asked_for_again_by_the_next_
     world.deliver(an_image_request("soon"))
     world.clock.sleep(1)
     world.deliver(an_image_request("late"))
-    assert [world.store.find(name).image_work.variant for name in ("early", "soon", "late")] == ["", "", "AllTraffic"]
+    assert [world.store.find(name).work.variant for name in ("early", "soon", "late")] == ["", "", "AllTraffic"]
 
 
 def test_the_tick_is_told_the_role_of_an_endpoint_that_could_not_be_described():
@@ -538,7 +538,7 @@ def test_a_role_of_our_own_account_leads_to_our_own_endpoint():
     world = ImageWorld()
     role = "arn:aws:iam::111122223333:role/model"
     world.deliver(an_image_request(imageProcessor={"name": "ships", "assumedRole": role}))
-    assert world.store.find("harbour-7").image_work.endpoint == "ships"
+    assert world.store.find("harbour-7").work.endpoint == "ships"
 
 
 def test_a_model_behind_a_url_has_no_variant_and_is_not_described():
@@ -546,7 +546,7 @@ def test_a_model_behind_a_url_has_no_variant_and_is_not_described():
     processor = {"name": "HTTPS://user:secret@Host/models/ships?key=secret", "type": "HTTP_ENDPOINT"}
     world.deliver(an_image_request(imageProcessor=processor, imageProcessorParameters={"TargetVariant": "blue"}))
     job = world.store.find("harbour-7")
-    assert job.image_work.variant == ""
+    assert job.work.variant == ""
     assert job.demand.alternatives == ({"endpoint/https://host/models/ships": 4},)
     assert world.endpoints.described == []
     assert world.store.known(["https://host/models/ships"])["https://host/models/ships"].http
@@ -558,7 +558,7 @@ def test_the_variant_that_is_asked_for_is_taken_and_one_that_does_not_exist_refu
     world.endpoints.known["ships"] = an_endpoint("ships", *variants)
     asks = {name: {"TargetVariant": name} for name in ("blue", "green", "red")} | {"any": {"TargetVariant": ""}}
     world.deliver(*(an_image_request(name, imageProcessorParameters=asked) for name, asked in asks.items()))
-    chosen = {name: world.store.find(name).image_work.variant for name in world.names()}
+    chosen = {name: world.store.find(name).work.variant for name in world.names()}
     assert chosen == {"any": "green", "blue": "blue", "green": "green"}
     assert [field for _, field in world.reasons()] == ["imageProcessorParameters.TargetVariant"]
 
@@ -579,12 +579,12 @@ def test_jobs_are_spread_over_variants_by_weight_and_each_keeps_its_own():
     names = [f"job{number}" for number in range(200)]
     for first in range(0, 200, 10):
         world.deliver(*(an_image_request(name) for name in names[first : first + 10]))
-    chosen = {name: world.store.find(name).image_work.variant for name in names}
+    chosen = {name: world.store.find(name).work.variant for name in names}
     assert 110 <= sum(variant == "a" for variant in chosen.values()) <= 170
     again = ImageWorld()
     again.endpoints.known["ships"] = an_endpoint("ships", *variants)
     again.deliver(*(an_image_request(name) for name in names[:10]))
-    assert {name: again.store.find(name).image_work.variant for name in names[:10]} == {
+    assert {name: again.store.find(name).work.variant for name in names[:10]} == {
         name: chosen[name] for name in names[:10]
     }
 
@@ -593,7 +593,7 @@ def test_an_endpoint_may_say_how_many_tiles_are_sent_at_once():
     world = ImageWorld()
     world.endpoints.known["ships"] = an_endpoint("ships", Variant(name="AllTraffic", instances=1), tile_workers=8)
     world.deliver(an_image_request())
-    work = world.store.find("harbour-7").image_work
+    work = world.store.find("harbour-7").work
     assert (work.workers, work.load) == (8, 8)
 
 

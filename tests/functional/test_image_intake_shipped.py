@@ -131,10 +131,10 @@ def test_a_batch_is_taken_in_by_all_that_is_shipped(application, session):
     assert deliver(application, *bodies) == {"batchItemFailures": []}
     store = application.store
     whole, part = store.find("whole"), store.find("part")
-    assert store.find("blank").image_work.tiles == 1
-    assert whole.demand.alternatives == ({POOL: whole.image_work.load},)
-    assert (whole.image_work.regions, whole.image_work.variant) == (2, "green")
-    assert (part.image_work.part.column, part.image_work.part.row) == (100, 100)
+    assert store.find("blank").work.tiles == 1
+    assert whole.demand.alternatives == ({POOL: whole.work.load},)
+    assert (whole.work.regions, whole.work.variant) == (2, "green")
+    assert (part.work.part.column, part.work.part.row) == (100, 100)
     assert store.request_of("part")["regionOfInterest"] == interest
     letters = dict(messages(session, application.settings.image_dead_letter_queue_url))
     aside = {json.loads(body)["jobId"] if body != "not JSON" else body: told for body, told in letters.items()}
@@ -151,7 +151,7 @@ def test_a_batch_is_taken_in_by_all_that_is_shipped(application, session):
     # Two instances of 5 requests each, of which the image takes its load.
     pool = store.read_snapshot().pools[POOL]
     assert pool.cap == 10
-    assert store.known(["ships"])["ships"].instance_concurrency == 5
+    assert application.known_endpoints.known(["ships"])["ships"].instance_concurrency == 5
 
 
 def test_what_the_shipped_api_sends_the_shipped_intake_takes(application, session):
@@ -179,10 +179,12 @@ def test_w18_a_request_for_an_endpoint_that_cannot_be_described_is_moved_to_its_
     store = application.store
     assert store.read_snapshot().pools["endpoint/ships"].cap == 2
     assert application.refresher.refresh(store.read_snapshot().waiting) == ()
-    assert settle_variants(store, store, application.clock, store.read_snapshot().waiting) == ("early",)
+    assert settle_variants(store, application.known_endpoints, application.clock, store.read_snapshot().waiting) == (
+        "early",
+    )
     (job,) = store.read_snapshot().waiting
-    assert job.demand.alternatives == ({f"endpoint/ships/{job.image_work.variant}": job.image_work.load},)
-    assert job.image_work.variant in {"blue", "green"}
+    assert job.demand.alternatives == ({f"endpoint/ships/{job.work.variant}": job.work.load},)
+    assert job.work.variant in {"blue", "green"}
     assert {name: pool.cap for name, pool in store.read_snapshot().pools.items() if name.startswith("endpoint/")} == {
         "endpoint/ships/blue": 10,
         POOL: 10,

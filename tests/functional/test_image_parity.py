@@ -14,6 +14,7 @@ from botocore.exceptions import ParamValidationError
 
 import builders as b
 from image_builders import a_running_image, an_endpoint_pool, an_image_job
+from image_stores import MemoryImageStore
 from image_world import BUCKET, ImageWorld, an_endpoint, an_image_request
 from trainmaster.domain.capacity.units import Kind, Pool
 from trainmaster.domain.errors import Throttled, Unavailable
@@ -24,7 +25,6 @@ from trainmaster.images.adapters.sagemaker_endpoints import SageMakerEndpoints
 from trainmaster.images.domain.capacity import pools_of
 from trainmaster.images.domain.endpoint import Endpoint, Limits, Variant, never_described, pool_name
 from trainmaster.images.service.metrics import utilization
-from trainmaster.local.memory.store import MemoryStore
 from trainmaster.planner.schedule import schedule
 
 MODEL = "https://models.example/detect"
@@ -44,7 +44,7 @@ def pools_at(*endpoints, **limits):
     caps = {}
     for endpoint in endpoints:
         caps |= pools_of(endpoint, Limits(**limits), b.NOW)
-    return [Pool(name, cap, kind=Kind.ENDPOINT) for name, cap in caps.items()]
+    return [Pool(name, cap, kind=Kind.SERVICE) for name, cap in caps.items()]
 
 
 def taking(takes, key="ships", *names):
@@ -63,7 +63,7 @@ def test_where_nothing_waits_nothing_starts():
 def test_of_an_endpoints_jobs_the_oldest_starts_in_whatever_order_they_come():
     ages = {"second": -20, "first": -30, "third": -10}
     for names in permutations(ages):
-        store = MemoryStore(default_pools=b.pools_of())
+        store = MemoryImageStore(default_pools=b.pools_of())
         store.remember(taking(8), None)
         for name in names:
             store.submit(an_image_job(name, 8, entry_time=b.at(ages[name])), {"jobId": name})
@@ -150,7 +150,7 @@ def test_the_header_of_an_image_is_read_once_and_decides_its_regions():
     world = ImageWorld()
     world.deliver(an_image_request("a"), an_image_request("b"))
     assert world.images.reads == [(f"{BUCKET}small.tif", None, None)] * 2
-    assert [world.store.find(name).image_work.regions for name in "ab"] == [1, 1]
+    assert [world.store.find(name).work.regions for name in "ab"] == [1, 1]
 
 
 @pytest.mark.parametrize("parameters", [None, {}, {"TargetVariant": None}, {"TargetVariant": ""}])
@@ -158,7 +158,7 @@ def test_a_request_without_parameters_has_a_variant_chosen_too(parameters):
     world = ImageWorld()
     body = {**an_image_request(), "imageProcessorParameters": parameters}
     assert world.deliver(body) == []
-    assert world.store.find("harbour-7").image_work.variant == "AllTraffic"
+    assert world.store.find("harbour-7").work.variant == "AllTraffic"
 
 
 def by_weight(blue, green):
@@ -167,7 +167,7 @@ def by_weight(blue, green):
 
 def chosen(world, *names):
     world.deliver(*(an_image_request(name) for name in names))
-    return {world.store.find(name).image_work.variant for name in names}
+    return {world.store.find(name).work.variant for name in names}
 
 
 def test_new_weights_count_once_the_description_is_too_old():
@@ -191,7 +191,7 @@ def test_while_an_endpoint_cannot_be_described_variants_are_chosen_by_the_last_d
     calm = ImageWorld()
     calm.endpoints.known["ships"] = by_weight(1, 3)
     chosen(calm, *names)
-    works = [{name: each.store.find(name).image_work for name in names} for each in (world, calm)]
+    works = [{name: each.store.find(name).work for name in names} for each in (world, calm)]
     assert works[0] == works[1]
 
 
@@ -249,4 +249,4 @@ def test_of_two_that_start_an_attempt_one_does_and_what_the_header_told_stays():
     assert world.store.transition([(job, first)])
     assert not world.store.transition([(job, second)])
     found = world.store.find("harbour-7")
-    assert (found.attempt.number, found.attempt.created_at, found.image_work) == (1, b.at(1), job.image_work)
+    assert (found.attempt.number, found.attempt.created_at, found.work) == (1, b.at(1), job.work)

@@ -11,15 +11,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import builders as b
 from image_builders import a_report, a_running_image, an_endpoint_pool, an_image_job, must
+from image_stores import MemoryImageStore
 from trainmaster.domain.capacity.units import covers, total
 from trainmaster.domain.errors import Fenced
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ACTIVE
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.policy.settings import Order, Policy
-from trainmaster.images.domain.demand import pool_of, wanted
 from trainmaster.images.domain.endpoint import pool_name
-from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.memory.table import MemoryTable
 from trainmaster.planner.schedule import schedule
 
@@ -64,7 +63,7 @@ def test_starts_take_only_requests_that_are_free_and_a_larger_image_takes_exactl
     starts = plan_of(queue).starts
     assert covers(free, total(start.units for start in starts))
     for start in starts:
-        pool, asked = pool_of(start.job.image_work), wanted(start.job.image_work)
+        pool, asked = start.job.work.pool, start.job.work.needed
         assert start.units == {pool: min(asked, queue.pools[pool].cap)}
         if asked > queue.pools[pool].cap:
             assert used.get(pool, 0) == 0
@@ -77,7 +76,7 @@ def test_w5_what_waits_for_one_endpoint_changes_nothing_at_another(queue):
     starts = {start.job.name for start in plan_of(queue).starts}
     alone = set()
     for name in ENDPOINTS:
-        mine = [job for job in queue.waiting if job.image_work.endpoint == name]
+        mine = [job for job in queue.waiting if job.work.endpoint == name]
         alone |= {start.job.name for start in plan_of(replace(queue, waiting=tuple(mine))).starts}
     assert starts == alone
 
@@ -87,9 +86,9 @@ def test_w5_an_idle_endpoint_starts_something_whenever_anything_waits_for_it(que
     busy = total(job.units for job in queue.active)
     starts = [start.job for start in plan_of(queue).starts]
     for name in ENDPOINTS:
-        waits = [job for job in queue.waiting if job.image_work.endpoint == name]
+        waits = [job for job in queue.waiting if job.work.endpoint == name]
         if waits and not busy.get(pool_name(name, "blue")):
-            assert any(job.image_work.endpoint == name for job in starts)
+            assert any(job.work.endpoint == name for job in starts)
 
 
 @given(queues(), st.randoms(use_true_random=False))
@@ -113,7 +112,7 @@ class Endpoints(RuleBasedStateMachine):
 
         table = MemoryTable()
         self.stores = [
-            MemoryStore(table=table, default_pools=b.pools_of(), policy=Policy(order=order), caps=caps)
+            MemoryImageStore(table=table, default_pools=b.pools_of(), policy=Policy(order=order), caps=caps)
             for _ in range(2)
         ]
         self.plans = [(0, []), (0, [])]
@@ -171,8 +170,8 @@ class Endpoints(RuleBasedStateMachine):
         if not self.active:
             return
         job = data.draw(st.sampled_from(self.active))
-        left = data.draw(st.integers(0, job.image_work.left))
-        done = min(job.image_work.regions, job.image_work.done + data.draw(st.integers(0, 2)))
+        left = data.draw(st.integers(0, job.work.left))
+        done = min(job.work.regions, job.work.done + data.draw(st.integers(0, 2)))
         status = Status.STOPPED if job.stopping else Status.IN_PROGRESS if left else Status.COMPLETED
         after = lifecycle.observe(job, a_report(job, status=status, done=done, left=left), self.now())
         if after is not None:
@@ -183,11 +182,11 @@ class Endpoints(RuleBasedStateMachine):
         if not hasattr(self, "stores"):
             return
         for name, cap in CAPS.items():
-            held = [job for job in self.active if job.image_work.endpoint == name]
+            held = [job for job in self.active if job.work.endpoint == name]
             pool = pool_name(name, "blue")
             assert sum(job.units[pool] for job in held) <= cap
             for job in held:
-                if wanted(job.image_work) > cap and job.units[pool] == cap:
+                if job.work.needed > cap and job.units[pool] == cap:
                     assert all(not other.units[pool] for other in held if other is not job)
 
     @invariant()
@@ -211,9 +210,9 @@ TestEndpoints.settings = settings(max_examples=40, stateful_step_count=30, deadl
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 40)), max_size=12))
 def test_w9_whatever_is_reported_an_attempt_never_holds_more_than_before(reports):
     job = a_running_image("a", 40, units=20)
-    pool = pool_of(job.image_work)
+    pool = job.work.pool
     for done, failed, left in reports:
-        more = {"done": job.image_work.done + done - 1, "failed": max(job.image_work.failed + failed, 0), "left": left}
+        more = {"done": job.work.done + done - 1, "failed": max(job.work.failed + failed, 0), "left": left}
         before = job.units[pool]
         after = lifecycle.observe(job, a_report(job, **{key: max(value, 0) for key, value in more.items()}), b.at(1))
         job = job if after is None else after
@@ -221,5 +220,5 @@ def test_w9_whatever_is_reported_an_attempt_never_holds_more_than_before(reports
         assert job.state in ACTIVE
     stopped = lifecycle.preempt(job, "other", b.at(2))
     back = must(lifecycle.observe(stopped, b.an_observation(stopped, status=Status.STOPPED), b.at(3)))
-    assert back.demand.alternatives == ({pool: wanted(back.image_work)},)
-    assert 1 <= wanted(back.image_work) <= 40
+    assert back.demand.alternatives == ({pool: back.work.needed},)
+    assert 1 <= back.work.needed <= 40

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from trainmaster.adapters.dynamodb.store import DynamoStore
     from trainmaster.adapters.dynamodb.table import Table
     from trainmaster.domain.jobs.observation import Observation
+    from trainmaster.images.adapters.endpoint_rows import DynamoEndpoints
     from trainmaster.images.pixels.wiring import Imaging
     from trainmaster.images.pixels.work.task import Queue as WorkerQueue
     from trainmaster.images.ports import Endpoints, ImageIntake, Refusals, RegionQueue, Runs
@@ -72,7 +73,7 @@ class Application:
             checkpoints=self.checkpoints,
             rendezvous=self.rendezvous,
             resize_requesters=self.resize_requesters,
-            images=self.images,
+            kinds={} if self.images is None else {"image": self.images},
         )
 
     @cached_property
@@ -115,8 +116,15 @@ class Application:
             default_pools=parse_pools(self.settings.pools),
             parameter=self.settings.pools,
             policy=Policy(reservation_timeout=timedelta(seconds=self.settings.reservation_timeout_seconds)),
-            caps=caps_of(self.settings.limits, self.clock.now),
+            discover=self.known_endpoints.discover,
         )
+
+    @cached_property
+    def known_endpoints(self) -> DynamoEndpoints:
+        """The endpoints of image jobs, on DynamoDB."""
+        from trainmaster.images.adapters.endpoint_rows import DynamoEndpoints
+
+        return DynamoEndpoints(self._table, caps_of(self.settings.limits, self.clock.now))
 
     @cached_property
     def publisher(self) -> Publisher:
@@ -133,9 +141,9 @@ class Application:
         training = SageMakerLauncher(self._clients.of("sagemaker"), self.settings.queue)
         if self.images is None:
             return training
-        from trainmaster.images.service.routing import RoutedLauncher
+        from trainmaster.service.kinds import KindLauncher
 
-        return RoutedLauncher(training, self.images)
+        return KindLauncher(training, {"image": self.images})
 
     @cached_property
     def images(self) -> ImageLauncher | None:
@@ -187,7 +195,7 @@ class Application:
             store=self.store,
             headers=self.imaging.headers,
             endpoints=self.endpoints,
-            known=self.store,
+            known=self.known_endpoints,
             clock=self.clock,
             limits=self.settings.limits,
             reachable=self.imaging.check_model,
@@ -202,7 +210,7 @@ class Application:
             return None
         from trainmaster.images.service.endpoints import Refresher
 
-        return Refresher(self.store, self.endpoints, self.clock, self.settings.limits, self._neighbours())
+        return Refresher(self.known_endpoints, self.endpoints, self.clock, self.settings.limits, self._neighbours())
 
     def _neighbours(self) -> ExternalLoadMonitor | None:
         """What looks after endpoints' other callers; None where nobody is to, or where capacity is not checked."""
@@ -213,7 +221,7 @@ class Application:
 
         # Once each: where there is no way to it, waiting for a second time would cost the manager its time.
         return ExternalLoadMonitor(
-            self.store, CloudWatchConcurrency(self._clients.under("cloudwatch", tries=1)), self.clock
+            self.known_endpoints, CloudWatchConcurrency(self._clients.under("cloudwatch", tries=1)), self.clock
         )
 
     @cached_property
@@ -267,7 +275,7 @@ class Application:
         return WorkerQueue(
             runs=self.runs,
             regions=self.region_queue,
-            endpoints=self.store,
+            endpoints=self.known_endpoints,
             tell=SqsProgress(self._clients.of("sqs"), self.settings.wake_queue_url, self.clock).tell,
             clock=self.clock,
             attempts=self.settings.limits.attempts,

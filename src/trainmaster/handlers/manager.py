@@ -189,11 +189,11 @@ def _refresh_endpoints(application: bootstrap.Application, report: PassReport) -
     snapshot = report.snapshot
     if application.refresher is None or snapshot is None:
         return
-    jobs = [job for job in (*snapshot.active, *snapshot.waiting) if job.image_work is not None]
+    jobs = [job for job in (*snapshot.active, *snapshot.waiting) if job.work is not None]
     try:
         if jobs:
             tell_errors(application.refresher.refresh(jobs))
-            settle_variants(application.store, application.store, application.clock, snapshot.waiting)
+            settle_variants(application.store, application.known_endpoints, application.clock, snapshot.waiting)
     except ServiceTrouble:
         logger.exception("endpoints were not asked after; the next tick does it")
 

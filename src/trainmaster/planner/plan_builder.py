@@ -38,8 +38,8 @@ from trainmaster.planner.state import JobView, PlanState
 
 LOWEST_RANK: PreemptionRank = ()
 """A rank below all others: a barrier of this rank lets no job pass."""
-IMAGE_STARTS = 4
-"""Starts of image jobs that count as one action: they call no SageMaker API, and take a fraction of the time."""
+WORK_STARTS = 4
+"""Starts of other kinds of jobs that count as one action: they call no SageMaker API, and take little time."""
 MAX_VICTIMS = 80
 """Jobs that one Preempt decision stops or shrinks: it is committed as one transaction of at most 100 items."""
 
@@ -57,7 +57,7 @@ class PlanBuilder:
         decisions: in the order in which they were made.
         recheck_times: times at which reasons end by themselves.
         actions: starts, stops and resizes so far; `max_actions` of the policy bounds them.
-        image_starts: starts of image jobs, several of which count as one action.
+        work_starts: starts of other kinds of jobs, several of which count as one action.
         reclaim: the options of blocked jobs to get units.
         elastic_starts: indexes in `decisions` of the starts that could have more than the minimum size.
     """
@@ -70,7 +70,7 @@ class PlanBuilder:
     decisions: list[Decision] = field(default_factory=list)
     recheck_times: list[datetime] = field(default_factory=list)
     actions: int = 0
-    image_starts: int = 0
+    work_starts: int = 0
     reclaim: ReclaimOptions = field(init=False)
     elastic_starts: list[int] = field(default_factory=list)
     _shrunk_by: dict[str, int] = field(default_factory=dict)
@@ -165,11 +165,11 @@ class PlanBuilder:
 
     def _count(self, job: Job) -> None:
         """Count a start as an action, or as a part of one."""
-        if job.image_work is None:
+        if job.work is None:
             self.actions += 1
         else:
-            self.image_starts += 1
-            self.actions += self.image_starts % IMAGE_STARTS == 0
+            self.work_starts += 1
+            self.actions += self.work_starts % WORK_STARTS == 0
 
     def _wait_for_release(self, view: JobView, units: Units) -> None:
         """Have the job wait for units that are being released, and keep them for it."""

@@ -19,8 +19,8 @@ from trainmaster.planner.blocked_cache import BlockedReasonCache
 from trainmaster.planner.elastic.scale_up import ScaleUp
 from trainmaster.planner.expansion.expand import plan_expansion
 from trainmaster.planner.orders.ranking import in_order
-from trainmaster.planner.placement.endpoint_loads import least_loaded_first
 from trainmaster.planner.placement.selector import PoolSelector
+from trainmaster.planner.placement.service_loads import least_loaded_first
 from trainmaster.planner.plan_builder import PlanBuilder, backing_off
 from trainmaster.planner.sharing.turns import turns
 from trainmaster.planner.state import PlanState

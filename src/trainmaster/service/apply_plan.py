@@ -1,7 +1,7 @@
 """Apply a plan: commit each decision in one fenced transaction, then carry it out at SageMaker.
 
 A decision that loses its transaction is dropped, since its job has changed; an action that fails after its commit is
-repeated by the next pass (`reconcile`). Starts of image jobs are committed several at once.
+repeated by the next pass (`reconcile`). Starts of other kinds of jobs are committed several at once.
 """
 
 from __future__ import annotations
@@ -336,7 +336,7 @@ def _batches(starts: Iterable[Start]) -> Iterator[Sequence[Start]]:
 def _starts_alone(start: Start) -> bool:
     """Return whether a start is committed alone.
 
-    A training job is: if SageMaker has no capacity for it, later starts in its pools are not tried. Endpoints do not
-    refuse image jobs, since the queue knows how many requests each takes.
+    A training job is: if SageMaker has no capacity for it, later starts in its pools are not tried. Services do
+    not refuse jobs, since the queue knows how many requests each takes.
     """
-    return start.job.image_work is None or start.warm is not None or start.cursors is not None
+    return start.job.work is None or start.warm is not None or start.cursors is not None

@@ -24,10 +24,10 @@ class PoolGoneError(Exception):
 def base_request(context: ManagerContext, job: Job, attempt: Attempt) -> Request:
     """Return the request of the attempt's own training job, for the pool that the queue has chosen.
 
-    An image job's run is made from the job alone, so its request is not read. Raises `PoolGoneError` if the pool no
-    longer exists and SageMaker does not have the attempt either; `Throttled`, `Unavailable`, `NotPermitted`.
+    The run of another kind is made from the job alone, so its request is not read. Raises `PoolGoneError` if the pool is
+    gone and SageMaker does not have the attempt either; `Throttled`, `Unavailable`, `NotPermitted`.
     """
-    if job.image_work is not None:
+    if job.work is not None:
         return {}
     return _request(context, job, attempt, attempt.size - len(attempt.members))
 

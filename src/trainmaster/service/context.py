@@ -11,7 +11,7 @@ from trainmaster.domain.errors import Fenced, ServiceTrouble, Throttled
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.images.service.launcher import ImageLauncher
+from trainmaster.ports.kinds import Runs
 from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.sagemaker import Checkpoints, Launcher
@@ -36,7 +36,7 @@ class ManagerContext:
         rendezvous: the rendezvous of elastic jobs; None to stop members without draining them.
         resize_requesters: recipients of custom resize requests, by `FUNCTION` and `EVENT`.
         table: the DynamoDB table of the rendezvous, passed to the nodes; "" if there is none.
-        images: launcher of image jobs; None if the deployment has none.
+        kinds: the runs of other kinds of jobs, by kind.
         faults: receives the names of jobs for which an action raised an unexpected exception.
     """
 
@@ -49,7 +49,7 @@ class ManagerContext:
     rendezvous: RendezvousControl | None = None
     resize_requesters: Mapping[str, ResizeRequester] = field(default_factory=dict)
     table: str = ""
-    images: ImageLauncher | None = None
+    kinds: Mapping[str, Runs] = field(default_factory=dict)
     faults: list[str] | None = None
 
     @property
@@ -63,15 +63,15 @@ def commit(context: ManagerContext, before: Job, after: Job) -> Job:
 
     Raises `Throttled`, `Unavailable`: nothing has changed then, or the outcome is unknown.
     """
-    images = context.images if after.image_work is not None and after.state in ENDED else None
-    if images is not None:
-        images.ending(after)
+    runs = context.kinds.get(after.work.kind) if after.work is not None and after.state in ENDED else None
+    if runs is not None:
+        runs.ending(after)
     if not context.store.transition([(before, after)]):
         return context.store.find(before.name) or before
     if after.state in ENDED:
         dependencies.release_dependents(context.store, after, context.clock.now(), context.faults)
-        if images is not None:
-            images.ended(after)
+        if runs is not None:
+            runs.ended(after)
     return after
 
 

@@ -16,7 +16,6 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import OUR_FAULT
 from trainmaster.domain.jobs.job import ACTIVE, WAITING, Job, JobState
 from trainmaster.domain.plan import Snapshot
-from trainmaster.images.domain.demand import pool_of
 from trainmaster.service.capacity import warm_pools
 from trainmaster.service.capacity.external import find_external_jobs
 from trainmaster.service.capacity.refresh import record_checkpoints, refresh_training_plans, update_reclaim_times
@@ -70,11 +69,11 @@ def _with_jobs(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
 def poll_due_jobs(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job, ...]:
     """Poll SageMaker for the jobs that are due, since events may be lost; return the active jobs as stored then.
 
-    Which jobs are due follows from the minute and the name alone, so no state is kept. Image jobs always are: no event
+    Which jobs are due follows from the minute and the name alone, so no state is kept. Other kinds always are: no event
     reports a worker that died.
     """
     minute = int(context.clock.now().timestamp()) // 60
-    attempts = (job.attempt for job in active if job.image_work is None)
+    attempts = (job.attempt for job in active if job.work is None)
     training_jobs = sum(len(attempt.training_job_names) for attempt in attempts if attempt is not None)
     rounds = max(1, training_jobs // MAX_CHECKS)
     return for_each_job(context, active, lambda c, job: _poll(c, job) if _is_due(job, minute, rounds) else job)
@@ -118,7 +117,7 @@ def _launch_or_requeue(context: ManagerContext, job: Job) -> Job:
 def _is_due(job: Job, minute: int, rounds: int) -> bool:
     if job.attempt is None or not job.attempt.launched:
         return False
-    if job.image_work is not None:
+    if job.work is not None:
         return True
     running = job.state is JobState.RUNNING and not job.stopping and job.attempt.faulty_since is None
     period = rounds * (_RUNNING_MINUTES if running else _OTHER_MINUTES)
@@ -130,9 +129,9 @@ def _poll(context: ManagerContext, job: Job) -> Job:
     attempt = job.attempt
     if attempt is None:
         return job
-    if job.image_work is not None and context.images is not None:
-        pool = context.pools.get(pool_of(job.image_work))
-        context.images.tend(job, None if pool is None else pool.cap)
+    if job.work is not None and (runs := context.kinds.get(job.work.kind)) is not None:
+        pool = context.pools.get(job.work.pool)
+        runs.tend(job, None if pool is None else pool.cap)
     launched = [member.training_job_name for member in attempt.members if member.launched]
     for name in (attempt.training_job_name, *launched):
         job = poll_training_job(context, job, name)

@@ -9,7 +9,7 @@ from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.images.domain.endpoint import Limits
-from trainmaster.images.service.routing import RoutedLauncher
+from trainmaster.service.kinds import KindLauncher
 
 SQS = "https://sqs.us-east-1.amazonaws.com/111122223333/"
 
@@ -22,13 +22,8 @@ def session():
 def test_without_image_queues_nothing_of_image_jobs_is_made(session):
     application = Application(Settings(queue="q", table="t"), session)
     assert isinstance(application.launcher, SageMakerLauncher)
-    assert (
-        application.manager_context.images
-        is application.images
-        is application.refresher
-        is application.image_queue
-        is None
-    )
+    assert application.manager_context.kinds == {}
+    assert application.images is application.refresher is application.image_queue is None
 
 
 def test_with_them_attempts_of_image_jobs_go_to_their_regions(session):
@@ -36,8 +31,8 @@ def test_with_them_attempts_of_image_jobs_go_to_their_regions(session):
     limits = Limits(attempts=5)
     settings = Settings(queue="q", table="t", region_queue_url=f"{SQS}regions", limits=limits, **urls)
     application = Application(settings, session)
-    assert isinstance(application.launcher, RoutedLauncher)
-    assert application.launcher.images is application.manager_context.images is application.images
+    assert isinstance(application.launcher, KindLauncher)
+    assert application.launcher.kinds == application.manager_context.kinds == {"image": application.images}
     assert application.images.limits is limits
     assert application.refresher.endpoints is application.endpoints
     assert application.images.intake is application.image_queue

@@ -100,7 +100,7 @@ def test_a_custom_resize_costs_until_the_answer():
 
 
 def test_a_job_that_was_resized_teaches_how_long_it_would_have_run_at_its_least_size():
-    job = running(Hook.CUSTOM, image="image")
+    job = running(Hook.CUSTOM, container_image="image")
     bigger = resizing.resized(grown(job, 4, 600), b.at(600), 4)
     ended = completed(bigger, 1_200)
     history = learned((job, bigger), (bigger, ended)).history

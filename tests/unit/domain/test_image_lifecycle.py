@@ -10,8 +10,9 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.observation import Status
-from trainmaster.domain.jobs.run_time_classes import IMAGES, kinds_of
-from trainmaster.domain.jobs.run_times import MAX_IMAGE_KINDS, MAX_KINDS, History
+from trainmaster.domain.jobs.run_time_classes import kinds_of
+from trainmaster.domain.jobs.run_times import MAX_KINDS, MAX_OTHER_KINDS, History
+from trainmaster.domain.jobs.work import OTHER_KINDS
 from trainmaster.domain.policy.settings import FailureClass, Policy
 from trainmaster.domain.records import Records, booked
 from trainmaster.domain.shares.charging import books
@@ -34,7 +35,7 @@ def test_w9_finished_regions_give_their_requests_back_at_once():
     job = a_running_image(load=16)
     half = must(lifecycle.observe(job, a_report(job, done=2, left=8, tiles_done=162), b.at(60)))
     assert half.units == {POOL: 8}
-    assert (half.image_work.done, half.image_work.left) == (2, 8)
+    assert (half.work.done, half.work.left) == (2, 8)
     merging = must(lifecycle.observe(half, a_report(job, done=4, left=0), b.at(90)))
     assert merging.units == {POOL: 0}
     assert merging.state is JobState.RUNNING
@@ -96,7 +97,7 @@ def test_w9_the_attempt_after_a_preemption_asks_only_for_the_regions_that_are_le
     # The failed region is tried anew, so it counts as what a region may make at most.
     assert back.demand.alternatives == ({POOL: 8},)
     again = lifecycle.start(back, {POOL: 8}, (), b.at(90))
-    assert (again.image_work.done, again.image_work.failed) == (2, 0)
+    assert (again.work.done, again.work.failed) == (2, 0)
 
 
 def test_a_job_that_has_only_the_merging_left_asks_for_one_request():
@@ -111,7 +112,7 @@ def test_the_end_tells_of_regions_too():
     job = a_running_image(load=8)
     ended = must(lifecycle.observe(job, a_report(job, status=Status.COMPLETED, done=2, left=0), b.at(60)))
     assert ended.state is JobState.COMPLETED
-    assert (ended.image_work.done, ended.image_work.left) == (2, 0)
+    assert (ended.work.done, ended.work.left) == (2, 0)
 
 
 def test_w7_a_run_that_goes_on_for_long_stays_running():
@@ -124,7 +125,7 @@ def test_its_lane_is_by_what_is_left_whatever_its_endpoint_takes():
     job = an_image_job(load=24)
     cut = replace(job, demand=b.a_demand({POOL: 2}))
     assert cut.lane == job.lane == f"default/{POOL}~4"
-    assert an_image_job(image_work=an_image_work(24, left=4)).lane == f"default/{POOL}~2"
+    assert an_image_job(work=an_image_work(24, left=4)).lane == f"default/{POOL}~2"
 
 
 def test_regions_are_not_booked_and_the_end_is_not_charged():
@@ -137,7 +138,7 @@ def test_regions_are_not_booked_and_the_end_is_not_charged():
     assert found.usage.accounts == {}
     assert found.history.startups == {}
     assert found.history.waits == {}
-    assert all(kind.startswith(IMAGES) for kind in found.history.kinds)
+    assert all(kind.startswith(OTHER_KINDS) for kind in found.history.kinds)
 
 
 def test_image_jobs_teach_nothing_about_training_jobs_and_push_none_of_them_out():
@@ -145,12 +146,12 @@ def test_image_jobs_teach_nothing_about_training_jobs_and_push_none_of_them_out(
     for number in range(MAX_KINDS + 10):
         ended = b.an_ended_job(f"job{number}", now=b.at(-100), units={f"ml.x{number}.large": 1})
         history = history.after(replace(ended, attempt=replace(ended.attempt, ended_at=b.at(0))))
-    before = [kind for kind in history.kinds if not kind.startswith(IMAGES)]
+    before = [kind for kind in history.kinds if not kind.startswith(OTHER_KINDS)]
     for number in range(60):
         job = a_running_image(f"image{number}", endpoint=f"e{number}", now=b.at(-30))
         history = history.after(must(lifecycle.observe(job, a_report(job, status=Status.COMPLETED, done=2), b.at(0))))
-    assert [kind for kind in history.kinds if not kind.startswith(IMAGES)] == before
-    assert len(history.kinds) == len(before) + MAX_IMAGE_KINDS
+    assert [kind for kind in history.kinds if not kind.startswith(OTHER_KINDS)] == before
+    assert len(history.kinds) == len(before) + MAX_OTHER_KINDS
     assert history.run_time(an_image_job(endpoint="new"), 0.0, 0.5) <= 43
     assert set(kinds_of(an_image_job())).isdisjoint(kinds_of(b.a_job()))
 

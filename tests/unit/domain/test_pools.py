@@ -27,7 +27,7 @@ def test_pools_of_all_kinds_are_right():
 
 
 def test_names_follow_type_and_kind():
-    assert [default_name(P5, kind) for kind in Kind if kind is not Kind.ENDPOINT] == [
+    assert [default_name(P5, kind) for kind in Kind if kind is not Kind.SERVICE] == [
         P5,
         f"{P5}.spot",
         f"{P5}.training-plan",

@@ -38,8 +38,8 @@ def told(resources="", kind="", pools=POOLS, **config):
         ({"resources": "accelerators=4", "pools": pools_of(Pool(CPU, 1)), **KEY, **SIZE}, ["VolumeKmsKeyId"]),
     ],
 )
-def test_is_warned_of_on_the_types_that_the_job_may_get(config, log_fields):
-    assert told(**config)[0] == log_fields
+def test_is_warned_of_on_the_types_that_the_job_may_get(config, told_of):
+    assert told(**config)[0] == told_of
 
 
 def test_names_the_types_that_it_is_about():

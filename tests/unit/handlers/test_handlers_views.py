@@ -199,7 +199,7 @@ REASONS = {
         "cause": "it is not active yet",
     },
     rules.NotInService("endpoint/ships/blue", "Creating"): {
-        "message": "waits for endpoint/ships/blue to be in service; its endpoint is Creating",
+        "message": "waits for endpoint/ships/blue to be in service; its service is Creating",
         "pool": "endpoint/ships/blue",
         "cause": "Creating",
     },

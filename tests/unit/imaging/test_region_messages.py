@@ -62,7 +62,7 @@ class World:
     def __init__(self, play, request):
         self.settings = Settings(queue="sagemaker-queue", table="sagemaker-queue")
         self.workers, self.imaging = play.queue, play.imaging
-        work = an_image_job().image_work
+        work = an_image_job().work
         changed = replace(work, endpoint=play.task.endpoint, variant="", part=play.task.part, cut=CUT, workers=2)
         self.store = OneJob(request, changed)
 
@@ -218,7 +218,7 @@ def test_the_application_makes_all_that_workers_need(session, s3):
     settings = Settings(queue="q", table="q", wake_queue_url="https://wake", region_queue_url="https://regions")
     application = Application(settings, session)
     assert application.workers.attempts == settings.limits.attempts
-    assert application.workers.endpoints is application.store
+    assert application.workers.endpoints is application.known_endpoints
     assert application.imaging.headers is application.imaging.headers
     application.imaging.close()
 

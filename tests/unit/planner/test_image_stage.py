@@ -20,8 +20,8 @@ from trainmaster.domain.reasons.capacity import NextPass, ReservedForOther, Wait
 from trainmaster.domain.reasons.rules import NotInService
 from trainmaster.domain.records import Records
 from trainmaster.images.domain.endpoint import pool_name
-from trainmaster.planner.placement.endpoint_loads import least_loaded_first
-from trainmaster.planner.plan_builder import IMAGE_STARTS
+from trainmaster.planner.placement.service_loads import least_loaded_first
+from trainmaster.planner.plan_builder import WORK_STARTS
 from trainmaster.planner.reservations.expected_ends import ExpectedEnds
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.explain.explain import explain_in
@@ -61,7 +61,7 @@ def test_w19_a_pass_starts_many_image_jobs_of_which_four_count_as_much_as_one_tr
     """They ask nothing of SageMaker."""
     waiting = [an_image_job(f"image{number}", 1) for number in range(9)]
     queue = a_queue(waiting=waiting, caps={"ships": 20}, policy=Policy(max_actions=2))
-    assert len(plan_of(queue).starts) == 2 * IMAGE_STARTS
+    assert len(plan_of(queue).starts) == 2 * WORK_STARTS
     assert reason_of(queue, "image8") == NextPass()
     training = [b.a_job(f"job{number}") for number in range(2)]
     queue = a_queue(waiting=[*waiting[:5], *training], caps={"ships": 20}, policy=Policy(max_actions=2))
@@ -152,7 +152,7 @@ def test_w5_a_smaller_job_passes_one_that_does_not_fit_where_it_delays_it_not():
     ]
     waiting = [
         an_image_job("large", 8, entry_time=b.at(-100)),
-        an_image_job("small", entry_time=b.at(-50), image_work=an_image_work(2, tiles=4)),
+        an_image_job("small", entry_time=b.at(-50), work=an_image_work(2, tiles=4)),
     ]
     queue = a_queue(active=active, waiting=waiting, records=Records(history=history))
     assert started(queue) == ["small"]
@@ -380,7 +380,7 @@ def end_of(job, history=None, quantile=0.5, now=b.NOW):
 
 def test_before_anything_is_known_an_image_takes_a_second_a_tile_of_each_request_and_no_day():
     """81 tiles by two requests are 41 turns, and ten beside them."""
-    job = a_running_image("a", 2, image_work=an_image_work(2, tiles=81))
+    job = a_running_image("a", 2, work=an_image_work(2, tiles=81))
     assert end_of(job) == pytest.approx(50.5)
     assert end_of(job, quantile=0.05) < 20
     assert 100 < end_of(job, quantile=0.9) < 600
@@ -397,28 +397,28 @@ def test_what_images_of_an_endpoint_took_is_told_by_their_tiles_and_the_requests
     history = learned(1_000)
     turns = 81 / 4 + 10  # of those that were learned of: 162 tiles at 8 requests
     for tiles, given in ((162, 8), (1_620, 8), (16_200, 4)):
-        job = a_running_image("a", 8, units=given, image_work=an_image_work(8, tiles=tiles))
+        job = a_running_image("a", 8, units=given, work=an_image_work(8, tiles=tiles))
         assert end_of(job, history) == pytest.approx(1_000 * (tiles / given + 10) / turns, rel=0.2)
 
 
 def test_a_running_images_end_is_told_by_its_regions_rather_than_by_history():
     """Of 100 regions four are at work at a time. After 20 minutes 60 are done."""
     job = a_running_image("a", 400, units=16, now=b.at(-1_200))
-    job = replace(job, image_work=an_image_work(400, done=60, left=160))
+    job = replace(job, work=an_image_work(400, done=60, left=160))
     for history in (History(), learned(60), learned(80_000)):
         # 62 regions' work is done, 38 are left.
         assert end_of(job, history) == pytest.approx(1_200 * 38 / 62)
     low, high = (end_of(job, quantile=quantile) for quantile in (0.05, 0.9))
     assert 500 < low < 1_200 * 38 / 62 < high < 1_000
-    early = replace(job, image_work=an_image_work(400, done=1, left=396))
+    early = replace(job, work=an_image_work(400, done=1, left=396))
     assert end_of(early, quantile=0.9) / end_of(early) > high / end_of(job)
-    merging = replace(job, image_work=an_image_work(400, done=100, left=0))
+    merging = replace(job, work=an_image_work(400, done=100, left=0))
     assert end_of(merging) == 60
 
 
 def test_a_waiting_image_is_told_when_those_before_it_are_done_by_their_regions():
     job = a_running_image("a", 8, now=b.at(-600))
-    job = replace(job, image_work=replace(job.image_work, done=1, left=4))
+    job = replace(job, work=replace(job.work, done=1, left=4))
     waiting = an_image_job("b", 8)
     found = explain_in(a_queue(active=[job], waiting=[waiting]), b.NOW, [waiting])["b"]
     assert b.at(60) < found.earliest_start < found.estimated_start < found.latest_start < b.at(900)
@@ -456,5 +456,5 @@ def learned(seconds: float) -> History:
     for number in range(20):
         job = a_running_image(f"past{number}", 8, now=b.at(-seconds))
         done = replace(job.attempt, ended_at=b.NOW)
-        history = history.after(replace(b.an_ended_job(f"past{number}"), image_work=an_image_work(8), attempt=done))
+        history = history.after(replace(b.an_ended_job(f"past{number}"), work=an_image_work(8), attempt=done))
     return history

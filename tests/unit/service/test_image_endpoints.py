@@ -9,11 +9,11 @@ import pytest
 
 import builders as b
 from image_builders import an_image_job
+from image_stores import MemoryImageStore
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable
 from trainmaster.images.domain.capacity import capacity_of
 from trainmaster.images.domain.endpoint import Endpoint, Limits, Pressure, Variant
 from trainmaster.images.service.endpoints import MAX_ASKED, Refresher
-from trainmaster.local.memory.store import MemoryStore
 
 LIMITS = Limits(fresh_for=300)
 
@@ -47,7 +47,7 @@ def clock():
 
 @pytest.fixture
 def store():
-    return MemoryStore(default_pools=b.pools_of())
+    return MemoryImageStore(default_pools=b.pools_of())
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 import builders as b
 from image_builders import a_started_image, an_endpoint_pool, an_image_work
 from image_runs_world import CUT, Aside, Regions
+from image_stores import MemoryImageStore
 from trainmaster.domain.errors import NotPermitted, RequestRefused, Unavailable
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
@@ -19,10 +20,9 @@ from trainmaster.images.domain.tiling import Window
 from trainmaster.images.domain.work import MERGE, Claim, RegionState
 from trainmaster.images.local.memory_runs import MemoryRuns
 from trainmaster.images.service.launcher import ImageLauncher
-from trainmaster.images.service.routing import RoutedLauncher
-from trainmaster.local.memory.store import MemoryStore
 from trainmaster.ports.sagemaker import CreateResult
 from trainmaster.service.context import ManagerContext, commit
+from trainmaster.service.kinds import KindLauncher
 from trainmaster.service.reconcile import poll_due_jobs
 
 NAME = "image:scene"
@@ -43,10 +43,10 @@ class Scene:
 
     def __init__(self, units=None, regions=3):
         self.clock, self.runs, self.regions, self.aside = Clock(), MemoryRuns(), Regions(), Aside()
-        self.store = MemoryStore(default_pools=b.pools_of())
+        self.store = MemoryImageStore(default_pools=b.pools_of())
         load, part = 4 * regions, Window(0, 0, 100 * regions, 100)
         work = replace(an_image_work(load), part=part, cut=CUT, regions=regions, tiles=load)
-        self.job = a_started_image("scene", load, image_work=work, units=units)
+        self.job = a_started_image("scene", load, work=work, units=units)
         self.store.submit(self.job, {"jobId": "scene", "note": "grüße"})
         self.images = ImageLauncher(self.store, self.runs, self.regions, self.aside, self.clock, Limits(attempts=2))
 
@@ -143,18 +143,18 @@ def tick(scene, cap, seconds=60):
     scene.regions.messages.clear()
     pool = a_pool_of(scene.job, cap)
     manager_context = ManagerContext(
-        scene.store, RoutedLauncher(None, scene.images), scene.clock, pools={pool.name: pool}
+        scene.store, KindLauncher(None, {"image": scene.images}), scene.clock, pools={pool.name: pool}
     )
     job = scene.store.find("scene")
     if not job.attempt.launched:
         before, job = job, lifecycle.launched(job)
         assert scene.store.transition([(before, job)])
-    poll_due_jobs(replace(manager_context, images=scene.images), (scene.store.find("scene"),))
+    poll_due_jobs(replace(manager_context, kinds={"image": scene.images}), (scene.store.find("scene"),))
     return [number for _, _, number in scene.regions.messages]
 
 
 def a_pool_of(job, cap):
-    work = job.image_work
+    work = job.work
     return an_endpoint_pool(cap, endpoint=work.endpoint, variant=work.variant)
 
 
@@ -358,7 +358,10 @@ def a_failing(scene, trouble):
     aside = Down(trouble)
     images = ImageLauncher(scene.store, scene.runs, scene.regions, aside, scene.clock, Limits())
     manager_context = ManagerContext(
-        store=scene.store, launcher=RoutedLauncher(Training(), images), clock=scene.clock, images=images
+        store=scene.store,
+        launcher=KindLauncher(Training(), {"image": images}),
+        clock=scene.clock,
+        kinds={"image": images},
     )
     return manager_context, aside, lifecycle.fail(scene.job, b.NOW, "no")
 
@@ -402,7 +405,7 @@ class Training:
 
 def test_runs_go_to_their_regions_and_training_jobs_to_sagemaker(scene):
     training = Training()
-    launcher = RoutedLauncher(training, scene.images)
+    launcher = KindLauncher(training, {"image": scene.images})
     assert launcher.create(scene.job, scene.job.attempt, {}) is CreateResult.NEW
     assert launcher.describe(NAME).job_name == "scene"
     assert not launcher.stop(NAME, end_warm_pool=False)

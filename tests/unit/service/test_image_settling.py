@@ -11,7 +11,6 @@ from image_runs_world import ImageRunsWorld
 from image_world import ImageWorld, an_endpoint, an_image_request
 from trainmaster.domain.errors import Unavailable
 from trainmaster.domain.jobs.job import JobState
-from trainmaster.images.domain.demand import demand_of
 from trainmaster.images.domain.endpoint import Variant
 from trainmaster.images.service.endpoints import described
 from trainmaster.images.service.variants import settle_variants
@@ -40,7 +39,7 @@ def test_a_job_gets_the_variant_that_it_would_have_had(world):
     describe(world, Variant(name="blue", weight=0.0, instances=1), Variant(name="green", instances=3))
     assert settle(world) == ("one", "two")
     job = world.store.find("one")
-    assert (job.image_work.variant, job.image) == ("green", "endpoint/ships/green")
+    assert (job.work.variant, job.container_image) == ("green", "endpoint/ships/green")
     assert job.demand.alternatives == ({"endpoint/ships/green": 4},)
     assert "its variant green was chosen" in job.history[-1].reason
     assert settle(world) == ()
@@ -51,7 +50,7 @@ def test_a_job_gets_the_variant_that_it_would_have_had(world):
 def test_where_none_can_be_chosen_a_job_stays_as_it_is(world):
     describe(world, Variant(name="blue", weight=0.0), Variant(name="green", weight=0.0))
     assert settle(world) == ()
-    assert world.store.find("one").image_work.variant == ""
+    assert world.store.find("one").work.variant == ""
 
 
 def test_a_job_at_a_url_has_no_variant_to_be_chosen():
@@ -69,12 +68,12 @@ def test_the_managers_tick_describes_the_endpoint_and_gives_those_that_wait_thei
     world.endpoints.trouble = Unavailable("SageMaker is away")
     for name in ("one", "two"):
         job = world.enter(name)
-        work = replace(job.image_work, variant="")
-        assert store.transition([(job, replace(job, version=2, image_work=work, demand=demand_of(work)))])
+        work = replace(job.work, variant="")
+        assert store.transition([(job, replace(job, version=2, work=work, demand=work.demand()))])
     world.run(70)
     # By default one instance takes two requests: as many as the first one makes.
     assert [world.job(name).state for name in ("one", "two")] == [JobState.RUNNING, JobState.PENDING]
     world.endpoints.trouble = None
     world.run(150)
-    assert [world.job(name).image_work.variant for name in ("one", "two")] == ["", "blue"]
+    assert [world.job(name).work.variant for name in ("one", "two")] == ["", "blue"]
     assert world.job("two").state is JobState.RUNNING

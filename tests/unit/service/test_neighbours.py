@@ -8,12 +8,12 @@ import pytest
 
 import builders as b
 from image_builders import a_running_image, an_image_job
+from image_stores import MemoryImageStore
 from trainmaster.domain.errors import NotPermitted, Unavailable
 from trainmaster.images.domain.capacity import cap_of
 from trainmaster.images.domain.endpoint import Endpoint, Limits, Pressure, Variant
 from trainmaster.images.service.endpoints import Refresher
 from trainmaster.images.service.external_load import MAX_ROLES, MAX_WATCHED, ExternalLoadMonitor
-from trainmaster.local.memory.store import MemoryStore
 
 LIMITS = Limits(instance_concurrency=5)
 MINUTE = 60
@@ -41,7 +41,7 @@ class Figures:
 
 class Scene:
     def __init__(self):
-        self.store = MemoryStore(default_pools=b.pools_of())
+        self.store = MemoryImageStore(default_pools=b.pools_of())
         self.clock, self.figures = Clock(), Figures()
         self.neighbours = ExternalLoadMonitor(self.store, self.figures, self.clock)
         variants = (Variant(name="blue", instances=4), Variant(name="free", max_concurrency=9))

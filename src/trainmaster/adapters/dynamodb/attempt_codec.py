@@ -14,7 +14,7 @@ from trainmaster.domain.elastic.sizes import Cause, Member, Resizing
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.names import attempt_name, member_name
-from trainmaster.images.domain.work import run_of
+from trainmaster.domain.jobs.work import Work, kind_of_run
 
 Seconds: TypeAlias = int | float
 _OUTCOMES: Mapping[str, Outcome] = {outcome.value: outcome for outcome in Outcome}
@@ -30,13 +30,13 @@ _SIZES = frozenset(
 def attempt_values(attempt: Attempt, job: Job) -> dict[str, Any]:
     """The attempt's members that are not as usual."""
     entry = job.entry_time
-    name, run = attempt.training_job_name, run_of(job.name, attempt.number)
+    name, usual, kind = _usual_name(attempt, job)
     values = {
         "n": attempt.number,
         "units": dict(attempt.units),
         "at": since(entry, attempt.created_at),
-        "name": name if name not in (attempt_name(job.name, attempt.number), run) else None,
-        "run": True if name == run else None,
+        "name": name if name != usual else None,
+        "run": kind if kind and name == usual else None,
         "choices": list(attempt.choices) or None,
         "type": attempt.instance_type or None,
         "outcome": attempt.outcome.value if attempt.outcome is not Outcome.ACTIVE else None,
@@ -89,7 +89,16 @@ def attempt_of(value: Mapping[str, Any], name: str, entry: datetime) -> Attempt:
 
 
 def _name_of(value: Mapping[str, Any], name: str) -> str:
-    return run_of(name, value["n"]) if "run" in value else attempt_name(name, value["n"])
+    return Work.kinds()[value["run"]].run_name(name, value["n"]) if "run" in value else attempt_name(name, value["n"])
+
+
+def _usual_name(attempt: Attempt, job: Job) -> tuple[str, str, str]:
+    """Return the attempt's name, the name that it should have, and the kind of its run; "" for a training job."""
+    name, number = attempt.training_job_name, attempt.number
+    known = Work.kinds().get(kind := kind_of_run(name))
+    return (
+        (name, attempt_name(job.name, number), "") if known is None else (name, known.run_name(job.name, number), kind)
+    )
 
 
 def _sizes(attempt: Attempt, job: Job) -> dict[str, Any]:

@@ -28,9 +28,8 @@ from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.job import Change, Hold, Job, JobState, ParentRule
+from trainmaster.domain.jobs.work import Work, work_of_values
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, FailureClass, PreemptionOverrides
-from trainmaster.images.adapters.codec import image_of, image_values
-from trainmaster.images.domain.work import ImageWork
 
 STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
 """Several times as quick as calling the enumeration, which matters for a thousand rows."""
@@ -82,7 +81,7 @@ def _without_defaults(job: Job) -> dict[str, Any]:
         "maxPending": span_seconds(job.max_pending),
         "keepAlive": job.keep_alive or None,
         "fit": job.fit or None,
-        "image": job.image or None,
+        "image": job.container_image or None,
         "saves": job.checkpointed or None,
         "by": job.submitted_by,
         "attempt": None if job.attempt is None else attempt_values(job.attempt, job),
@@ -115,7 +114,7 @@ def _rules(job: Job) -> dict[str, Any]:
         "failures": dict(job.failures) or None,
         "heldBy": job.held_by,
         "elastic": None if job.elastic is None else document(job.elastic, sparse=True),
-        "images": None if job.image_work is None else image_values(job.image_work),
+        "work": None if job.work is None else [job.work.kind, *job.work.values()],
     }
 
 
@@ -166,8 +165,8 @@ def _read_elastic(value: Mapping[str, Any], _name: str, _entry: datetime) -> Ela
     return value_of(Elastic, value)
 
 
-def _read_images(value: list[Any], _name: str, _entry: datetime) -> ImageWork:
-    return image_of(value)
+def _read_work(value: list[Any], _name: str, _entry: datetime) -> Work:
+    return work_of_values(value[0], value[1:])
 
 
 def _read_failures(value: Mapping[str, int], _name: str, _entry: datetime) -> Mapping[FailureClass, int]:
@@ -213,7 +212,7 @@ _READERS: Mapping[str, tuple[str, Callable[[Any, str, datetime], Any]]] = {
     "maxPending": ("max_pending", _read_span),
     "keepAlive": ("keep_alive", _same),
     "fit": ("fit", _same),
-    "image": ("image", _same),
+    "image": ("container_image", _same),
     "saves": ("checkpointed", _same),
     "by": ("submitted_by", _same),
     "attempt": ("attempt", attempt_of),
@@ -236,6 +235,6 @@ _READERS: Mapping[str, tuple[str, Callable[[Any, str, datetime], Any]]] = {
     "failures": ("failures", _read_failures),
     "heldBy": ("held_by", _same),
     "elastic": ("elastic", _read_elastic),
-    "images": ("image_work", _read_images),
+    "work": ("work", _read_work),
     "history": ("history", _read_history),
 }

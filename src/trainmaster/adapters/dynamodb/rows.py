@@ -19,8 +19,8 @@ from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import InvalidRequest, TooLarge
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, PRIORITY_LIMIT, Change, Job, JobState
 from trainmaster.domain.jobs.listing import EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
+from trainmaster.domain.jobs.work import Work
 from trainmaster.domain.times import NEVER
-from trainmaster.images.domain.endpoint import POOL_PREFIX
 
 Row: TypeAlias = dict[str, Any]
 """Attributes by name, each as DynamoDB writes it: `{"S": ...}`, `{"N": ...}`, `{"B": ...}`."""
@@ -66,7 +66,8 @@ def lane_key(lane: str) -> str:
     """
     key = lane.replace("%", "%25").replace("#", "%23")
     if len(key.encode()) > _MAX_LANE_LENGTH:
-        field = "imageProcessor.name" if f"/{POOL_PREFIX}" in lane else "ResourceConfig"
+        kinds = (kind for kind in Work.kinds().values() if f"/{kind.pool_prefix}" in lane)
+        field = next((kind.request_field for kind in kinds), "ResourceConfig")
         raise TooLarge("The names of the job's share and pools are too long.", field=field)
     return key
 

@@ -6,7 +6,7 @@ It must not decide anything, nor know SageMaker.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -57,9 +57,7 @@ from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.shares.charging import books
 from trainmaster.domain.store_limits import check_changes
-from trainmaster.images.adapters.endpoint_rows import EndpointPools, known_endpoints, remember
-from trainmaster.images.domain.endpoint import POOL_PREFIX, Endpoint
-from trainmaster.images.domain.endpoint_set import Caps, default_caps
+from trainmaster.ports.kinds import Discover, NoDiscovery
 from trainmaster.ports.store import Page, QueueSettings, Request
 
 _ROUNDS = 10
@@ -76,7 +74,7 @@ class DynamoStore:
         default_pools: the pools of the deployment's `Pools` parameter.
         parameter: that parameter as text. Pools set through the API hold until a deployment changes it.
         policy: the deployment's settings, until others are set.
-        caps: what endpoints take of image jobs' requests.
+        discover: makes the discovery of services' pools for each snapshot.
 
     Every verb raises `Throttled`, `Unavailable` and `NotPermitted` beyond what the port says.
     """
@@ -88,9 +86,9 @@ class DynamoStore:
         default_pools: Mapping[str, Pool],
         parameter: str,
         policy: Policy | None = None,
-        caps: Caps = default_caps,
+        discover: Discover = NoDiscovery,
     ) -> None:
-        self._table, self._caps = table, caps
+        self._table, self._discover = table, discover
         self._deployed = Deployed(dict(default_pools), parameter, policy or Policy())
 
     def submit(self, job: Job, request: Request) -> Job:
@@ -212,14 +210,6 @@ class DynamoStore:
                 known[name] = dict(units)
         return known
 
-    def known(self, keys: Collection[str]) -> Mapping[str, Endpoint]:
-        """Those endpoints that are remembered; see `ports.image.KnownEndpoints`."""
-        return known_endpoints(self._table, keys)
-
-    def remember(self, endpoint: Endpoint, before: Endpoint | None) -> bool:
-        """Keep an endpoint in place of `before`; see `ports.image.KnownEndpoints`. Raises `TooLarge`."""
-        return remember(self._table, endpoint, before)
-
     def _read(self, pass_number: int, *, deciding: bool) -> Snapshot:
         """All that a pass plans upon; strongly consistent, and of lanes no more than it needs, where it decides."""
         rows = {_key(row): row for row in self._table.every(STATE, consistent=deciding)}
@@ -227,14 +217,14 @@ class DynamoStore:
         foreign = foreign_units(foreign_of(_beginning(rows, FOREIGN_ROWS)), settings.pools)
         catalogue = catalogue_of(rows.get(CATALOGUE))
         active = [job_of(row) for row in _beginning(rows, ACTIVE_ROWS)]
-        endpoints = EndpointPools(self.known, self._caps)
-        guess = first_guess(endpoints.of(active), active, settings.policy.order) if deciding else first_of
+        services = self._discover()
+        guess = first_guess(services.of(active), active, settings.policy.order) if deciding else first_of
         wanted = partial(read_limit_for_pass, order=settings.policy.order) if deciding else read_limit_for_query
         lanes = heads(self._table, guess, consistent=deciding)
         first = {lane.key: job_of(lane.rows[0]) for lane in lanes}
         # All jobs of a lane need the same pools, which its key names.
-        asking = [job for lane, job in first.items() if POOL_PREFIX in lane]
-        pools = {**settings.pools, **endpoints.of([*active, *asking])}
+        asking = [job for job in first.values() if job.work is not None]
+        pools = {**settings.pools, **services.of([*active, *asking])}
         lanes = fitted(
             self._table,
             lanes,

@@ -179,7 +179,7 @@ def _change_once(api: ApiClient, change: Callable[[PoolSettings], PoolSettings])
     settings: PoolSettings = {
         pool["name"]: cast("PoolSetting", pool["setting"])
         for pool in now["pools"]
-        if pool["kind"] != Kind.ENDPOINT.value
+        if pool["kind"] != Kind.SERVICE.value
     }
     return api.set_pools(change(settings).values(), now["version"])
 

@@ -31,8 +31,8 @@ JobState = Literal[
 """Where a job is. Waiting: pending, preempted. Holding capacity: starting to resizing."""
 
 
-Kind = Literal["on-demand", "spot", "training-plan", "endpoint"]
-"""How SageMaker gives a pool's instances; `ENDPOINT`: the pool is what a model's endpoint takes of requests."""
+Kind = Literal["on-demand", "spot", "training-plan", "service"]
+"""How SageMaker provides a pool's instances; `SERVICE`: its units are requests to a service."""
 
 
 Outcome = Literal["active", "completed", "failed", "stopped", "preempted", "returned", "reclaimed", "resized"]

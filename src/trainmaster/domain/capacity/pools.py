@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from trainmaster.domain.capacity.units import LARGEST_CAP, Kind, PlanWindow, Pool
+from trainmaster.domain.capacity.units import LARGEST_CAP, Kind, PlanWindow, Pool, is_service_pool
 from trainmaster.domain.requests.fields import Problem, shown
-from trainmaster.images.domain.endpoint import is_endpoint_pool
 
 MAX_ACCELERATORS = 1_024
 MAX_VCPUS = 100_000
@@ -95,20 +94,18 @@ def _plan_taken(pool: Pool, others: Iterable[Pool], path: str) -> Iterator[Probl
         yield Problem(f"{path}trainingPlanArn", wrong, "Give every training plan one pool.")
 
 
-def endpoint_problem(pool: Pool, path: str = "") -> Problem | None:
-    """What is wrong with a pool that is an endpoint's; None for any other."""
-    named = is_endpoint_pool(pool.name)
-    if not named and pool.kind is not Kind.ENDPOINT:
+def service_problem(pool: Pool, path: str = "") -> Problem | None:
+    """Return what is wrong with setting a service's pool; None for any other pool."""
+    named = is_service_pool(pool.name)
+    if not named and pool.kind is not Kind.SERVICE:
         return None
-    wrong = (
-        "A pool of kind endpoint is what an endpoint takes of image jobs' requests: nobody sets, drains or removes it."
-    )
-    hint = "Change the endpoint, its tags (osml:instance-concurrency, osml:capacity-target-percentage), or its jobs."
+    wrong = "A pool of kind service is what a service takes of requests at once: it cannot be set, drained or removed."
+    hint = "Change the service, its tags, or the jobs that use it."
     return Problem(f"{path}{'name' if named else 'kind'}", wrong, hint)
 
 
 def _own_problems(pool: Pool, path: str) -> Iterator[Problem]:
-    if (problem := endpoint_problem(pool, path)) is not None:
+    if (problem := service_problem(pool, path)) is not None:
         yield problem
         return
     yield from _name_problems(pool, path)

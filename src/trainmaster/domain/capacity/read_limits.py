@@ -10,20 +10,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resolve import Offers, resolved
-from trainmaster.domain.capacity.units import Pool, Units
+from trainmaster.domain.capacity.units import Pool, Units, is_service_pool
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.lane import lane_parts
+from trainmaster.domain.jobs.work import Work
 from trainmaster.domain.policy.settings import Order
-from trainmaster.images.domain.demand import pool_of, wanted
-from trainmaster.images.domain.endpoint import POOL_PREFIX
-from trainmaster.images.domain.work import ImageWork
 
 FIRST = 32
-"""Waiting jobs that are read of every lane, unless it is one of an endpoint."""
-FIRST_OF_ENDPOINT = 16
-"""Those of a lane of image jobs. Every endpoint has a lane of its own, and a pass may need to look at a hundred."""
+"""Waiting jobs that are read of every lane, except lanes of services."""
+FIRST_OF_SERVICE = 16
+"""Those of a service's lane. Each service has lanes of its own, and a pass may need to look at a hundred."""
 FIRST_OF_FULL = 4
-"""Those that a pass reads of such a lane while its endpoint has no room, so that none of them can start."""
+"""Those that a pass reads of such a lane while its service has no room, so that none of them can start."""
 MOST = 1_000
 """Most that are read of any lane."""
 SPARE = 8
@@ -37,11 +35,12 @@ def first_of(lane: str, *, sparing: bool = False) -> int:
 
     Args:
         lane: its name.
-        sparing: whether of full endpoints' lanes only the few are wanted that a pass needs.
+        sparing: whether the caller wants only the few of a full service's lane that a pass needs.
     """
-    if POOL_PREFIX not in lane:
+    parts = lane_parts(lane)
+    if parts is None or not is_service_pool(parts.pools):
         return FIRST
-    return FIRST_OF_FULL if sparing else FIRST_OF_ENDPOINT
+    return FIRST_OF_FULL if sparing else FIRST_OF_SERVICE
 
 
 def first_guess(pools: Mapping[str, Pool], active: Iterable[Job], order: Order) -> Callable[[str], int]:
@@ -58,11 +57,11 @@ def first_guess(pools: Mapping[str, Pool], active: Iterable[Job], order: Order) 
     standings: dict[str, set[tuple[str, int]]] = {}
     yielding: set[str] = set()
     for job in active:
-        if job.image_work is not None and not job.stopping:
+        if job.work is not None and not job.stopping:
             held.update(job.units)
-            standings.setdefault(pool_of(job.image_work), set()).add((job.share, job.priority))
+            standings.setdefault(job.work.pool, set()).add((job.share, job.priority))
             if job.preemptible and order in EQUALS_YIELD:
-                yielding.add(pool_of(job.image_work))
+                yielding.add(job.work.pool)
 
     def first(lane: str) -> int:
         parts = lane_parts(lane)
@@ -80,8 +79,8 @@ def first_guess(pools: Mapping[str, Pool], active: Iterable[Job], order: Order) 
 def read_limit_for_pass(  # noqa: PLR0913 -- a snapshot's parts, which is not made yet
     head: Job, pools: Mapping[str, Pool], active: Sequence[Job], foreign: Units, catalogue: Catalogue, *, order: Order
 ) -> int:
-    """Return how many jobs of a lane a pass reads: as `read_limit_for_query`, but few of a full endpoint's."""
-    if head.image_work is not None and _is_full(order, head, head.image_work, pools, active):
+    """Return how many jobs of a lane a pass reads: as `read_limit_for_query`, but few of a full service's."""
+    if head.work is not None and _is_full(order, head, head.work, pools, active):
         return FIRST_OF_FULL
     return read_limit_for_query(head, pools, active, foreign, catalogue)
 
@@ -107,15 +106,15 @@ def read_limit_for_query(
             for name, count in job.units.items():
                 if name in within_reach:
                     within_reach[name] -= count
-    # Jobs of a lane that work at endpoints all ask for at least half as much as the largest of them.
-    least = 1 if head.image_work is None else _least(head.image_work)
+    # The jobs of a service's lane all ask for at least half as much as the largest of them.
+    least = 1 if head.work is None else _least(head.work)
     could_start = -(-sum(max(0, units) for units in within_reach.values()) // least)
-    return max(FIRST if head.image_work is None else FIRST_OF_ENDPOINT, min(MOST, could_start + SPARE))
+    return max(FIRST if head.work is None else FIRST_OF_SERVICE, min(MOST, could_start + SPARE))
 
 
-def _is_full(order: Order, head: Job, work: ImageWork, pools: Mapping[str, Pool], active: Iterable[Job]) -> bool:
-    """Whether nobody of the lane of image jobs can start, whoever else were stopped for it."""
-    pool = pools.get(pool_of(work))
+def _is_full(order: Order, head: Job, work: Work, pools: Mapping[str, Pool], active: Iterable[Job]) -> bool:
+    """Return whether no job of a service's lane can start, whichever jobs were stopped for it."""
+    pool = pools.get(work.pool)
     if pool is None:
         return False
     stay = (job for job in active if not job.stopping and not _may_go(order, job, head))
@@ -129,6 +128,6 @@ def _may_go(order: Order, job: Job, head: Job) -> bool:
     return job.preemptible and (outranked or job.share != head.share)
 
 
-def _least(work: ImageWork) -> int:
-    """What every job of its lane asks for at least."""
-    return 1 << (wanted(work).bit_length() - 1)
+def _least(work: Work) -> int:
+    """Return the minimum that every job of its lane asks for."""
+    return 1 << (work.needed.bit_length() - 1)

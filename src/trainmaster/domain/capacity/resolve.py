@@ -16,7 +16,6 @@ from trainmaster.domain.capacity.units import Demand, Kind, Pool, Units, covers
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import PoolDecision, Retire, Snapshot
 from trainmaster.domain.shares.entitlement import Entitlements
-from trainmaster.images.domain.demand import demand_of, pool_of
 
 
 @dataclass(frozen=True)
@@ -82,14 +81,12 @@ def resolved(demand: Demand, offers: Offers) -> Demand:
 def resolve(snapshot: Snapshot) -> Snapshot:
     """The snapshot with the demands of all jobs resolved against its pools; the same where none depends on them.
 
-    Those of image jobs are cut to what their endpoints take, and their shares may have of that, so that a larger image
-    starts where nothing else runs.
+    Demands for services are cut to what these take, and to what their shares may have of that, so that a larger job
+    starts when nothing else runs there.
     """
     # Inline, since it is asked of every job of a deep queue, nearly none of which depends on them.
     if not [
-        job
-        for job in (*snapshot.active, *snapshot.waiting)
-        if job.demand.resources is not None or job.image_work is not None
+        job for job in (*snapshot.active, *snapshot.waiting) if job.demand.resources is not None or job.work is not None
     ]:
         return snapshot
     offers, known = Offers(snapshot.pools, snapshot.catalogue), dict[Hashable, Demand]()
@@ -115,7 +112,7 @@ def pools_after(pools: Mapping[str, Pool], changes: Sequence[PoolDecision]) -> d
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What shares may have of endpoints; worked out once for all jobs of a share at one."""
+    """Limits of shares at services; computed once for all jobs of a share at one service."""
 
     entitlements: Entitlements
     known: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -129,10 +126,10 @@ class _Rules:
 def _resolved(job: Job, offers: Offers, known: dict[Hashable, Demand], rules: _Rules | None) -> Job:
     """The job with its demand resolved; equal demands of a deep queue are worked out once, into `known`."""
     asked = job.demand
-    if job.image_work is not None:
-        pool = offers.pools.get(pool_of(job.image_work))
+    if job.work is not None:
+        pool = offers.pools.get(job.work.pool)
         cap = None if pool is None else pool.cap if rules is None else rules.most(job.share, pool.name)
-        cut = demand_of(job.image_work, cap)
+        cut = job.work.demand(cap)
         return job if cut == asked else replace(job, demand=cut)
     if asked.resources is None:
         return job

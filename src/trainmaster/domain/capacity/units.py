@@ -1,6 +1,6 @@
 """Capacity in units: what pools have and what jobs ask of them.
 
-A unit is one instance; in the pool of an endpoint's variant it is one concurrent request. It must not know jobs,
+A unit is one instance; in a service's pool it is one concurrent request. It must not know jobs,
 states or AWS.
 """
 
@@ -14,12 +14,11 @@ from functools import cached_property
 
 from trainmaster.domain.capacity import instances
 from trainmaster.domain.capacity.resources import Resources
-from trainmaster.images.domain.endpoint import is_endpoint_pool
 
 Units = Mapping[str, int]
+"""Instances by pool name; concurrent requests in a pool of kind `SERVICE`."""
 LARGEST_CAP = 1_000_000
 """Largest cap of a pool, and largest number of its units in any setting."""
-"""Instances by pool name; concurrent requests in a pool of kind `ENDPOINT`."""
 
 
 RECLAIMED_BEFORE = timedelta(minutes=30)
@@ -28,12 +27,12 @@ RECLAIMED_BEFORE = timedelta(minutes=30)
 
 
 class Kind(StrEnum):
-    """How SageMaker gives a pool's instances; `ENDPOINT`: the pool is what a model's endpoint takes of requests."""
+    """How SageMaker provides a pool's instances; `SERVICE`: its units are requests to a service."""
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
     TRAINING_PLAN = "training-plan"
-    ENDPOINT = "endpoint"
+    SERVICE = "service"
 
 
 class PlanStatus(StrEnum):
@@ -88,7 +87,7 @@ class Pool:
         accelerators_per_unit: accelerators of an instance; 0: as known of its type.
         plan_status: of a training plan; None before SageMaker was asked.
         draining: nothing more is started in it; what runs there ends by itself.
-        status: of an endpoint that is not serving, `EndpointStatus`; it is draining then. "" of all others.
+        status: of a service that is not serving; it is draining then. "" of all others.
         made_for: the demand that it was made for (`planner/expansion/expand.py`); "" for a pool that people set.
         made_at: when the manager made it or last made it larger.
         vcpus, memory_gib, accelerator, accelerator_memory_gib: of an instance, as `resources.InstanceType` has them;
@@ -117,13 +116,13 @@ class Pool:
 
     @property
     def instance_type(self) -> str:
-        """The ML instance type that the pool's units are of; "" of an endpoint's."""
-        return "" if self.kind is Kind.ENDPOINT else self.type_ or self.name
+        """The ML instance type that the pool's units are of; "" of a service's."""
+        return "" if self.kind is Kind.SERVICE else self.type_ or self.name
 
     @cached_property
     def accelerators(self) -> int:
         """Accelerators of one unit; a request has none."""
-        if self.kind is Kind.ENDPOINT:
+        if self.kind is Kind.SERVICE:
             return 0
         return self.accelerators_per_unit or instances.accelerators_of(self.instance_type)
 
@@ -185,9 +184,14 @@ class Demand:
         return repr((self.named, self.ours, self.resources, self.instances))
 
 
+def is_service_pool(name: str) -> bool:
+    """Return whether a pool's units are a service's concurrent requests; people cannot give a pool such a name."""
+    return "/" in name
+
+
 def counted(count: int, pool: str) -> str:
     """So many units of a pool, in words."""
-    if not is_endpoint_pool(pool):
+    if not is_service_pool(pool):
         return f"{count} x {pool}"
     return f"{count} request{'s' if count != 1 else ''} at {pool}"
 
@@ -220,8 +224,8 @@ def worst_case(alternatives: Iterable[Units]) -> dict[str, int]:
 
 
 def in_settings(pools: Mapping[str, Pool]) -> dict[str, Pool]:
-    """The pools that are kept with the settings; those of endpoints are found out anew by every reading."""
-    return {name: pool for name, pool in pools.items() if pool.kind is not Kind.ENDPOINT}
+    """The pools that are kept with the settings; each reading discovers those of services."""
+    return {name: pool for name, pool in pools.items() if pool.kind is not Kind.SERVICE}
 
 
 def reclaimed_at(units: Units, pools: Mapping[str, Pool]) -> datetime | None:

@@ -56,7 +56,7 @@ class Attempt:
         stop_asked_at: when it was decided, or seen, that it stops; its capacity is free only once it has stopped.
         stop_sent: whether SageMaker is known to have been asked to stop it.
         freed_for: the job for which it steps aside.
-        saved_at: when its newest checkpoint was written, as far as anybody has looked; of an image job when regions
+        saved_at: when its newest checkpoint was written, as far as anybody has looked; of another kind's job when parts
             were last told to be done.
         saves_every: the least time seen between two of its checkpoints; None where nobody has seen two.
         interruptions: how often SageMaker took its spot instances away and went on later.
@@ -72,7 +72,7 @@ class Attempt:
         faulty_since: since when it has lacked a member that was lost; None where it lacks none.
         wanted: its size before that, or before its own training job ended.
         base_ended_at: when its own training job ended, while members still hold units.
-        given: requests that an image job's was given; as its regions finish it holds fewer. 0 of others.
+        given: units that another kind's job was given; as parts of its work finish it holds fewer. 0 of others.
         restarts: of its nodes, for failures, as they had counted them when it ended; 0 where nobody has to know.
         turned_down: pools that had nothing for starts before it, which left it their number, and when they had not.
     """

@@ -18,9 +18,8 @@ from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import NONE_EARLIER, AttemptTotals
 from trainmaster.domain.jobs.lane import LaneParts, lane_name
+from trainmaster.domain.jobs.work import Work
 from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
-from trainmaster.images.domain.demand import wanted
-from trainmaster.images.domain.work import ImageWork
 
 PRIORITY_LIMIT = 1_000_000
 """Priorities are integers within plus and minus this."""
@@ -118,7 +117,7 @@ class Job:
         keep_alive: whether the request keeps a warm pool after the job.
         fit: digest of what SageMaker compares before it lets the job use a warm pool; "" where none can serve it.
         history: newest changes last; the store may keep older ones apart.
-        image: training image or algorithm, as far as jobs of one image run alike.
+        container_image: training image or algorithm; jobs of one image are expected to run alike.
         checkpointed: whether it writes checkpoints (`CheckpointConfig`), so that preemption keeps its work.
         wishes: preemption rules of its own.
         not_before: it is not considered earlier.
@@ -131,7 +130,7 @@ class Job:
         failures: failures by class so far.
         held_by: who holds it; None where only `not_before` or `after` do, or nothing does.
         elastic: within which bounds it may be resized; its demand is that of its least size. None for other jobs.
-        image_work: what it is to do at an endpoint, and how far it has come. None for training jobs.
+        work: what a job of another kind has to do, and its progress. None for training jobs.
     """
 
     name: str
@@ -158,7 +157,7 @@ class Job:
     failure: str | None = None
     ended_at: datetime | None = None
     history: tuple[Change, ...] = ()
-    image: str = ""
+    container_image: str = ""
     checkpointed: bool = False
     wishes: PreemptionOverrides = field(default_factory=PreemptionOverrides)
     not_before: datetime | None = None
@@ -171,7 +170,7 @@ class Job:
     failures: Mapping[FailureClass, int] = field(default_factory=dict)
     held_by: str | None = None
     elastic: Elastic | None = None
-    image_work: ImageWork | None = None
+    work: Work | None = None
 
     @cached_property
     def lane(self) -> str:
@@ -179,10 +178,10 @@ class Job:
 
         Jobs of another size, of another group, that have run already, or that are due on another day, have lanes of
         their own: a pass reads the heads of lanes, and what blocks one kind of job must not hide the others behind it.
-        An image job's is that of what its work leaves, since its demand is cut to what its endpoint takes.
+        The size of other kinds' jobs is what their work needs, since their demands are cut to what services take.
         """
-        work = self.image_work
-        asks, served = (self.demand.size, self.served) if work is None else (wanted(work), 0.0)
+        work = self.work
+        asks, served = (self.demand.size, self.served) if work is None else (work.needed, 0.0)
         size, due = asks.bit_length() - 1, f"{self.deadline:%Y-%m-%d}" if self.deadline is not None else ""
         return lane_name(LaneParts(self.share, self.demand.lane, size, _octaves(served), due, self.group or ""))
 
@@ -194,7 +193,7 @@ class Job:
             return None
         who = (self.share, self.submitted_by, self.preemptible, self.wishes)
         # One string, once: planners compare it for every job of a deep queue.
-        return sys.intern(repr((self.demand.traits, who, self.image, self.checkpointed, self.max_runtime)))
+        return sys.intern(repr((self.demand.traits, who, self.container_image, self.checkpointed, self.max_runtime)))
 
     @cached_property
     def served(self) -> float:

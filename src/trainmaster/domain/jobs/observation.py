@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from trainmaster.domain.jobs.work import Progress
 from trainmaster.domain.policy.settings import FailureClass
-from trainmaster.images.domain.work import Progress
 
 
 class Status(StrEnum):
@@ -71,7 +71,7 @@ class Observation:
         warm: how its warm pool stands; None where the report does not tell.
         warm_until: when the warm pool that it has left ends by itself.
         interruptions: how often its spot instances have been taken away so far.
-        progress: how far the run of an image job has come; None where the report does not tell.
+        progress: of a run; None if the report does not tell.
     """
 
     training_job_name: str

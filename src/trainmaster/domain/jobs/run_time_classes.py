@@ -9,30 +9,21 @@ import hashlib
 from functools import lru_cache
 
 from trainmaster.domain.jobs.job import Job
-from trainmaster.images.domain.demand import pool_of
 
 ALL = "*"
 """The widest kind of training jobs."""
-IMAGES = "@"
-"""What kinds of image jobs begin with, and the widest of them: no share's name does."""
 
 
 def kinds_of(job: Job) -> tuple[str, ...]:
-    """The kinds that a job belongs to, narrowest first; image jobs and training jobs have none in common."""
-    if job.image_work is not None:
-        return _image_kinds(pool_of(job.image_work), job.image_work.load)
-    return _kinds(job.share, job.image, types_of(job), job.demand.size)
+    """Return the classes of a job, narrowest first; jobs of different kinds have none in common."""
+    if job.work is not None:
+        return job.work.run_time_classes
+    return _kinds(job.share, job.container_image, types_of(job), job.demand.size)
 
 
 @lru_cache(maxsize=4096)
 def _kinds(share: str, image: str, types: str, count: int) -> tuple[str, ...]:
     return (f"{share}|{_short(image)}|{types}|{count}", f"|{types}|{count.bit_length()}", ALL)
-
-
-@lru_cache(maxsize=4096)
-def _image_kinds(pool: str, load: int) -> tuple[str, ...]:
-    where = f"{IMAGES}{_short(pool)}"
-    return (f"{where}|{load.bit_length()}", where, IMAGES)
 
 
 def _short(name: str) -> str:

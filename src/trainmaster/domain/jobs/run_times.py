@@ -15,9 +15,8 @@ from itertools import accumulate
 
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import ENDED, Job
-from trainmaster.domain.jobs.run_time_classes import ALL, IMAGES, kinds_of, types_of
-from trainmaster.images.domain import pace
-from trainmaster.images.domain.work import ImageWork
+from trainmaster.domain.jobs.run_time_classes import ALL, kinds_of, types_of
+from trainmaster.domain.jobs.work import OTHER_KINDS, Work
 
 FIRST_EDGE = 30.0
 """Seconds: run times up to here are one bucket."""
@@ -37,9 +36,9 @@ LARGE = 8
 SHORTEST_WAIT = 60.0
 """Seconds: shorter waits are one bucket; there are four for each doubling above."""
 
-MAX_IMAGE_KINDS = 16
-"""The same of image jobs as `MAX_KINDS`."""
-_WIDEST = frozenset({ALL, IMAGES})
+MAX_OTHER_KINDS = 16
+"""The same of other kinds of jobs as `MAX_KINDS`."""
+_WIDEST = frozenset({ALL, OTHER_KINDS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,19 +142,19 @@ class History:
     def run_time(self, job: Job, elapsed: float, quantile: float) -> float | None:
         """Seconds that the job will have run in all, in this fraction of cases, given that it ran `elapsed`.
 
-        None where nothing at all has been learned, but of image jobs. Where it outlived all that is known: twice what
+        None if nothing has been learned, except of other kinds of jobs. Where it outlived all that is known: twice what
         it ran so far.
         """
-        if job.image_work is not None:
-            return self._image_time(job, job.image_work, elapsed, quantile)
+        if job.work is not None:
+            return self._time_of_work(job, job.work, elapsed, quantile)
         return self._time(kinds_of(job), elapsed, quantile)
 
-    def _image_time(self, job: Job, work: ImageWork, elapsed: float, quantile: float) -> float:
-        """The same of an image job: kinds remember the time of as many turns as each other."""
-        count = _turns(job, work)
-        scale = count / pace.STANDARD
-        found = self._time(kinds_of(job), elapsed / scale, quantile) if IMAGES in self.kinds else None
-        return pace.unknown(count, elapsed, quantile) if found is None else found * scale
+    def _time_of_work(self, job: Job, work: Work, elapsed: float, quantile: float) -> float:
+        """Return the same for another kind of job: its classes remember the time of a job of standard length."""
+        classes, given = work.run_time_classes, _given(job)
+        length = work.length(given)
+        found = self._time(classes, elapsed / length, quantile) if classes[-1] in self.kinds else None
+        return work.prior_run_time(given, elapsed, quantile) if found is None else found * length
 
     def _time(self, kinds: tuple[str, ...], elapsed: float, quantile: float) -> float | None:
         if elapsed:
@@ -221,8 +220,8 @@ class History:
         seconds = job.worked
         if job.state not in ENDED or seconds <= 0:
             return self.kinds
-        if job.image_work is not None:
-            seconds *= pace.STANDARD / _turns(job, job.image_work)
+        if job.work is not None:
+            seconds /= job.work.length(_given(job))
         kinds = dict(self.kinds)
         for kind in kinds_of(job):
             kinds[kind] = kinds.pop(kind, _EMPTY).after(seconds)
@@ -230,7 +229,7 @@ class History:
 
     def _startups_after(self, job: Job) -> Mapping[str, float]:
         attempt = job.attempt
-        if attempt is None or attempt.started_at is None or attempt.outcome is Outcome.RETURNED or job.image_work:
+        if attempt is None or attempt.started_at is None or attempt.outcome is Outcome.RETURNED or job.work:
             return self.startups
         took = (attempt.started_at - attempt.created_at).total_seconds()
         key = types_of(job)
@@ -275,16 +274,16 @@ def _bucket_at(parts: _Parts, left: float, first: int, given: float) -> tuple[in
     return first, before, after
 
 
-def _turns(job: Job, work: ImageWork) -> float:
-    """How many turns an image job has at the requests that it was given last, or would be."""
+def _given(job: Job) -> int:
+    """Return the units that the job was given last, or would be."""
     given = 0 if job.attempt is None else job.attempt.given
-    return pace.turns(work, given or job.demand.size)
+    return given or job.demand.size
 
 
 def _kept(kinds: dict[str, Sketch]) -> dict[str, Sketch]:
-    """As many kinds as are remembered; image jobs, of which there may be thousands an hour, push out only their own."""
-    images = [kind for kind in kinds if kind.startswith(IMAGES)]
-    others = [kind for kind in kinds if not kind.startswith(IMAGES)]
-    for kind in (*images[:-MAX_IMAGE_KINDS], *others[:-MAX_KINDS]):
+    """Return the classes that are kept; the many jobs of other kinds push out only their own."""
+    others = [kind for kind in kinds if kind.startswith(OTHER_KINDS)]
+    training = [kind for kind in kinds if not kind.startswith(OTHER_KINDS)]
+    for kind in (*others[:-MAX_OTHER_KINDS], *training[:-MAX_KINDS]):
         del kinds[kind]
     return kinds

@@ -9,16 +9,13 @@ from datetime import timedelta
 from typing import Any
 
 from trainmaster.domain.capacity.catalogue import AS_SHIPPED, Catalogue
-from trainmaster.domain.capacity.units import Pool, Units, total
+from trainmaster.domain.capacity.units import Pool, Units, is_service_pool, total
+from trainmaster.domain.jobs.work import Work
 from trainmaster.domain.policy.declaration import Member, Setting, members_of, number_type
 from trainmaster.domain.policy.roles import is_caller_pattern
 from trainmaster.domain.policy.settings import Budget, Expansion, Lending, Limits, Policy, Preemption, Retry, Share
 from trainmaster.domain.requests.fields import Problem, did_you_mean, shown
 from trainmaster.domain.requests.values import MAX_LABEL_LENGTH, label
-from trainmaster.images.domain.endpoint import is_endpoint_pool, is_url, pool_parts
-
-MAX_ENDPOINT_LENGTH = 700
-"""Bytes of the name of an endpoint's pool: no job waits for a longer one."""
 
 
 def policy_problems(policy: Policy, pools: Mapping[str, Pool], catalogue: Catalogue = AS_SHIPPED) -> Iterator[Problem]:
@@ -127,18 +124,20 @@ def _share_problems(path: str, share: Share, pools: Mapping[str, Pool]) -> Itera
 
 def _pool_problems(path: str, by_pool: Units, pools: Mapping[str, Pool]) -> Iterator[Problem]:
     for name in by_pool:
-        if is_endpoint_pool(name):
-            yield from _endpoint_problems(f"{path}.{name}", name)
+        if is_service_pool(name):
+            yield from _service_problems(f"{path}.{name}", name)
         else:
             yield from _unknown_pool(f"{path}.{name}", name, pools)
 
 
-def _endpoint_problems(path: str, name: str) -> Iterator[Problem]:
-    """Check only the form of the name: an endpoint is a pool only as long as image jobs need it."""
-    key, variant = pool_parts(name)
-    if not key or not (variant or is_url(key)) or not name.isprintable() or len(name.encode()) > MAX_ENDPOINT_LENGTH:
-        hint = "Name it endpoint/<name>/<variant>, or endpoint/<url> for a model behind a URL: see GET /pools."
-        yield Problem(path, f"{shown(name)} is not the pool of an endpoint.", hint)
+def _service_problems(path: str, name: str) -> Iterator[Problem]:
+    """Check only the form of the name, as the kind of job defines it: services have pools only while jobs need them."""
+    for kind in Work.kinds().values():
+        if name.startswith(kind.pool_prefix):
+            if (problem := kind.pool_problem(name)) is not None:
+                yield Problem(path, *problem)
+            return
+    yield Problem(path, f"There is no pool {shown(name)}.", "No kind of job in this deployment uses such pools.")
 
 
 def _unknown_pool(path: str, name: str, pools: Mapping[str, Pool]) -> Iterator[Problem]:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from trainmaster.domain.capacity.units import counted
+from trainmaster.domain.capacity.units import counted, is_service_pool
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.times import clock
-from trainmaster.images.domain.endpoint import is_endpoint_pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +209,7 @@ class CanNeverFit(Reason):
     def message(self) -> str:
         """Return the reason as a predicate."""
         end = _no_expansion(self.expansion)
-        if is_endpoint_pool(self.pool):
+        if is_service_pool(self.pool):
             return f"can never fit: {self.pool} is unknown"
         if self.cap == 0 and not self.at_zero:
             return f"can never fit: there is no pool for {self.pool}{end}"

@@ -26,16 +26,16 @@ class Draining(Reason):
 
 @dataclass(frozen=True, slots=True)
 class NotInService(Reason):
-    """The endpoint that it needs is not in service."""
+    """The service that it needs does not answer."""
 
-    brief: ClassVar[str] = "its endpoint is {cause}"
+    brief: ClassVar[str] = "its service is {cause}"
 
-    pool: Annotated[str, "Pool of the endpoint."]
-    cause: Annotated[str, "`EndpointStatus` of the endpoint."]
+    pool: Annotated[str, "Pool of the service."]
+    cause: Annotated[str, "Status of the service."]
 
     def message(self) -> str:
         """Return the reason as a predicate."""
-        return f"waits for {self.pool} to be in service; its endpoint is {self.cause}"
+        return f"waits for {self.pool} to be in service; its service is {self.cause}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from trainmaster.domain.capacity.units import Pool, Units, in_settings, total
+from trainmaster.domain.capacity.units import Pool, Units, in_settings, is_service_pool, total
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, Lending, Policy, Share
-from trainmaster.images.domain.endpoint import is_endpoint_pool
 
 
 class Bound(NamedTuple):
@@ -49,11 +48,11 @@ class Entitlement:
     def bound(self, pool: str) -> Bound | None:
         """The tightest bound on what it holds of a pool; None where only the pool itself bounds it.
 
-        Endpoints come and go, so that settings need not divide them: who borrows nothing uses those of which nothing is
-        its own as everybody does.
+        Services come and go, so settings need not divide them: a share that borrows nothing uses services of which it
+        owns nothing like all others.
         """
         bounds = []
-        divided = pool in self.share.nominal or not is_endpoint_pool(pool)
+        divided = pool in self.share.nominal or not is_service_pool(pool)
         if divided and self.share.lending is not Lending.LEND_AND_BORROW:
             bounds.append(Bound(self.own(pool), "own units"))
         elif pool in self.share.borrows:

@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.capacity.units import Pool, is_service_pool
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, Budget, Policy
 from trainmaster.domain.shares.charging import charged_until
-from trainmaster.images.domain.endpoint import is_endpoint_pool
 
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_STRANGERS = 64
@@ -65,7 +64,7 @@ class Usage:
         Ends may be told out of order: an account never goes back in time.
         """
         attempt, end, name = before.attempt, charged_until(before, after), after.share
-        if attempt is None or end is None or before.image_work is not None:
+        if attempt is None or end is None or before.work is not None:
             return self
         share = policy.shares.get(name)
         at = max(end, self.accounts[name].at if name in self.accounts else end)
@@ -106,9 +105,9 @@ def spent(units: Mapping[str, int], since: datetime, until: datetime, pools: Map
 
 
 def accelerators_of(units: Mapping[str, int], pools: Mapping[str, Pool]) -> int:
-    """Accelerators of these units: one each where a pool is gone, none of requests at an endpoint.
+    """Accelerators of these units: one each where a pool is gone, none of requests to a service.
 
-    So image jobs are charged nothing: neither budgets nor what shares have used know them.
+    So other kinds of jobs are charged nothing: they count neither for budgets nor for the usage of shares.
     """
     return sum(count * _accelerators(name, pools) for name, count in units.items())
 
@@ -116,7 +115,7 @@ def accelerators_of(units: Mapping[str, int], pools: Mapping[str, Pool]) -> int:
 def _accelerators(name: str, pools: Mapping[str, Pool]) -> int:
     if name in pools:
         return pools[name].accelerators
-    return 0 if is_endpoint_pool(name) else 1
+    return 0 if is_service_pool(name) else 1
 
 
 def faded_seconds(since: datetime, now: datetime, half_life: timedelta) -> float:

@@ -26,7 +26,7 @@ from trainmaster.handlers.views.pools import use_of_pools
 from trainmaster.images.ports import Refusals
 from trainmaster.ports.resizing import RendezvousControl
 from trainmaster.service.change import ApiContext
-from trainmaster.service.explain.explain import explain, image_ends, is_running_image, not_considered
+from trainmaster.service.explain.explain import explain, is_run_active, not_considered, run_ends
 from trainmaster.service.explain.why import WaitDiagnosis, diagnose
 
 
@@ -90,7 +90,7 @@ def remarks_by_name(context: ApiContext, jobs: Iterable[Job]) -> Mapping[str, Qu
 
 def _has_queue_status(job: Job) -> bool:
     """Return whether the job's answer needs the queue: it waits, has a deadline, or shows image progress."""
-    return job.state in WAITING or is_running_image(job) or (job.deadline is not None and job.state not in ENDED)
+    return job.state in WAITING or is_run_active(job) or (job.deadline is not None and job.state not in ENDED)
 
 
 def rendezvous_of(context: ApiContext, rendezvous: RendezvousControl, name: str) -> elastic_models.Rendezvous:
@@ -137,7 +137,7 @@ def _remarks_in(snapshot: Snapshot, context: ApiContext, jobs: Iterable[Job]) ->
         for name, explanation in explained.items()
     }
     history = snapshot.records.history
-    others, ends = [job for job in jobs if job.name not in remarks], image_ends(snapshot, now, jobs)
+    others, ends = [job for job in jobs if job.name not in remarks], run_ends(snapshot, now, jobs)
     return remarks | {
         job.name: job_views.remarks_without_plan(job, outlook(job, history, now), ends.get(job.name)) for job in others
     }

@@ -43,7 +43,7 @@ class Parts(Protocol):
         """The deployment's rules for requests."""
 
     @property
-    def store(self) -> KnownEndpoints:
+    def known_endpoints(self) -> KnownEndpoints:
         """The queue's memory, as far as it is of endpoints."""
 
     @property
@@ -63,7 +63,7 @@ def planned(parts: Parts, body: Mapping[str, Any], caller: str | None) -> Plan:
     size = _size_of(body.get(SIZE_FIELD))
     request = {name: value for name, value in body.items() if name != SIZE_FIELD}
     reading = read_request(request)
-    sight = DryRunContext(parts.store, parts.settings.limits, parts.settings.account, parts.check_model)
+    sight = DryRunContext(parts.known_endpoints, parts.settings.limits, parts.settings.account, parts.check_model)
     explanation, advice, found = foresee(parts.api_context, sight, Asked(reading.request, request, caller), size)
     return plan_view(explanation, (*reading.warnings, *advice), found)
 

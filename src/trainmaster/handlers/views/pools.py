@@ -65,7 +65,7 @@ def use_of_pools(in_force: QueueSettings, snapshot: Snapshot, now: datetime) -> 
 
     Endpoints' pools are those of the snapshot: there are as many as image jobs wait for, or work at.
     """
-    endpoints = {name: pool for name, pool in snapshot.pools.items() if pool.kind is Kind.ENDPOINT}
+    endpoints = {name: pool for name, pool in snapshot.pools.items() if pool.kind is Kind.SERVICE}
     pools = {**in_force.pools, **endpoints}
     snapshot = replace(snapshot, pools=pools, policy=in_force.policy, catalogue=in_force.catalogue)
     usage, waiting, weight = pool_usage(snapshot, now), waiting_for(snapshot), weights(snapshot)
@@ -164,7 +164,7 @@ def _pool_view(pool: Pool, snapshot: Snapshot, usage: Usage, waiting: Waiting, w
 
 def _setting(pool: Pool) -> dict[str, Any]:
     """The pool as `PUT /pools` takes it; nothing of an endpoint's, which it does not take."""
-    if pool.kind is Kind.ENDPOINT:
+    if pool.kind is Kind.SERVICE:
         return {}
     given = {
         "name": "" if pool.name == default_name(pool.instance_type, pool.kind) else pool.name,

@@ -16,11 +16,36 @@ from trainmaster.domain.document import document, value_of
 from trainmaster.domain.errors import TooLarge
 from trainmaster.domain.jobs.job import Job
 from trainmaster.images.domain.endpoint import Endpoint
-from trainmaster.images.domain.endpoint_set import Caps, endpoint_pools, needed
+from trainmaster.images.domain.endpoint_set import Caps, default_caps, endpoint_pools, needed
 
 ENDPOINTS = "endpoints"
 _MAX_KEY_LENGTH = 1_024
 """Bytes of a sort key (DynamoDB developer guide, "Quotas")."""
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoEndpoints:
+    """The endpoints in the queue's table; implements `images.ports.KnownEndpoints`.
+
+    Attributes:
+        table: the table.
+        caps: what endpoints take of image jobs' requests.
+    """
+
+    table: Table
+    caps: Caps = default_caps
+
+    def known(self, keys: Collection[str]) -> Mapping[str, Endpoint]:
+        """Return the stored endpoints among these; see the port."""
+        return known_endpoints(self.table, keys)
+
+    def remember(self, endpoint: Endpoint, before: Endpoint | None) -> bool:
+        """Store an endpoint in place of `before`; see the port. Raises `TooLarge`."""
+        return remember(self.table, endpoint, before)
+
+    def discover(self) -> EndpointPools:
+        """Return the discovery for one snapshot."""
+        return EndpointPools(self.known, self.caps)
 
 
 @dataclass(slots=True)

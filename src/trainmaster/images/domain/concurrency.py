@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trainmaster.images.domain.demand import wanted
 from trainmaster.images.domain.leases import SETTLED
 from trainmaster.images.domain.work import MERGE, ImageWork, RegionRecord, Rest, Run
 
@@ -23,7 +22,7 @@ def abreast_of(work: ImageWork, held: int) -> int | None:
 
     At least one: where an endpoint takes less than a region makes, its worker makes fewer (`requests_of`).
     """
-    return None if held >= wanted(work) else max(1, held // work.workers)
+    return None if held >= work.needed else max(1, held // work.workers)
 
 
 def requests_of(work: ImageWork, held: int) -> int:

@@ -13,6 +13,7 @@ from trainmaster.domain.capacity.units import Kind, Pool
 from trainmaster.domain.jobs.job import Job
 from trainmaster.images.domain.capacity import pools_of
 from trainmaster.images.domain.endpoint import Endpoint, Limits, is_serving, never_described, pool_parts
+from trainmaster.images.domain.work import image_work
 
 Caps = Callable[[Endpoint, Iterable[str]], Mapping[str, int]]
 """The caps of an endpoint's pools by name, given the variants that jobs name (`capacity.pools_of`)."""
@@ -31,7 +32,7 @@ def default_caps(endpoint: Endpoint, named: Iterable[str]) -> Mapping[str, int]:
 def needed(jobs: Iterable[Job]) -> dict[str, frozenset[str]]:
     """The endpoints that these jobs work at, or wait for, by key, each with the variants that they name."""
     found: dict[str, set[str]] = {}
-    for work in [job.image_work for job in jobs if job.image_work is not None]:
+    for work in filter(None, map(image_work, jobs)):
         found.setdefault(work.endpoint, set()).add(work.variant)
     return {key: frozenset(variants) for key, variants in found.items()}
 
@@ -54,4 +55,4 @@ def _pool(name: str, cap: int, known: Mapping[str, Endpoint]) -> Pool:
     """Nothing is started at an endpoint that answers nobody; what runs there has its retries."""
     endpoint = known.get(pool_parts(name)[0])
     status = "" if endpoint is None or is_serving(endpoint) else endpoint.status
-    return Pool(name, cap, kind=Kind.ENDPOINT, draining=bool(status), status=status)
+    return Pool(name, cap, kind=Kind.SERVICE, draining=bool(status), status=status)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-
-from trainmaster.images.domain.work import ImageWork
+from typing import Protocol
 
 TURN_TAKES = 1.0
 """Seconds of a turn where nothing is known: half of all jobs are taken to be quicker."""
@@ -22,7 +21,22 @@ _SPREAD = NormalDist()
 _SURE = 1 - 1e-9
 
 
-def turns(work: ImageWork, given: int) -> float:
+class Paced(Protocol):
+    """The members of `ImageWork` that its pace depends on."""
+
+    @property
+    def tiles(self) -> int: ...  # noqa: D102 - see `ImageWork`
+    @property
+    def load(self) -> int: ...  # noqa: D102
+    @property
+    def left(self) -> int: ...  # noqa: D102
+    @property
+    def done(self) -> int: ...  # noqa: D102
+    @property
+    def failed(self) -> int: ...  # noqa: D102
+
+
+def turns(work: Paced, given: int) -> float:
     """How many tiles each request shows, one after another, and what comes before and after; more than 0.
 
     Args:
@@ -48,7 +62,7 @@ def unknown(count: float, elapsed: float, quantile: float) -> float:
     return 2 * elapsed if at > _SURE else math.exp(usual + _SPREAD.inv_cdf(at))
 
 
-def seconds_left(work: ImageWork, given: int, so_far: float, quantile: float) -> float | None:
+def seconds_left(work: Paced, given: int, so_far: float, quantile: float) -> float | None:
     """Seconds that a job at work still needs, by the regions that are done; None where none is.
 
     Regions under way count as half done. The more are done, the surer the answer.

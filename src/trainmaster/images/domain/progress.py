@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.images.domain.concurrency import called, window
 from trainmaster.images.domain.leases import SETTLED, due, is_dead, unsettled
-from trainmaster.images.domain.work import MERGE, ImageWork, Progress, RegionRecord, RegionState, Run, run_of
+from trainmaster.images.domain.work import MERGE, ImageWork, RegionRecord, RegionState, Run, RunProgress, run_of
 
 DEAD_AFTER = timedelta(seconds=120)
 """A worker that is silent for so long has died, for the manager and for other workers alike; workers say that they live
@@ -47,11 +47,11 @@ def begun(run: Run) -> bool:
     return any(each.region.number in here and (each.tries or each.beat_at is not None) for each in run.records)
 
 
-def progress(regions: Iterable[RegionRecord], workers: int) -> Progress:
+def progress(regions: Iterable[RegionRecord], workers: int) -> RunProgress:
     """How far regions have come, each of which makes at most so many requests at once."""
     records = tuple(regions)
     open_ = [record.region.tiles for record in records if record.state not in SETTLED]
-    return Progress(
+    return RunProgress(
         done=sum(record.state is RegionState.DONE for record in records),
         failed=sum(record.state is RegionState.FAILED for record in records),
         left=sum(min(workers, tiles) for tiles in open_),

@@ -6,20 +6,31 @@ it. It must not know where regions are kept, nor who works on them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
+from typing import Any, ClassVar
 
+from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.names import STAMP
-from trainmaster.images.domain.tiling import Cut, Region, Window
+from trainmaster.domain.jobs.work import OTHER_KINDS, Progress, Work
+from trainmaster.domain.requests.fields import shown
+from trainmaster.images.domain import pace
+from trainmaster.images.domain.endpoint import POOL_PREFIX, is_url, pool_name, pool_parts
+from trainmaster.images.domain.tiling import Cut, Region, Window, load, regions
 
+MAX_POOL_BYTES = 700
+"""Length of the name of an endpoint's pool; no job waits for a longer one."""
 RUN_PREFIX = "image:"
 """What names of runs begin with; no SageMaker name can have a colon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageWork:
+class ImageWork(Work):
     """What the queue has to know of an image job.
 
     Attributes:
@@ -46,6 +57,157 @@ class ImageWork:
     left: int
     done: int = 0
     failed: int = 0
+
+    kind: ClassVar[str] = "image"
+    pool_prefix: ClassVar[str] = POOL_PREFIX
+    at_work_reason: ClassVar[str] = "its regions are being worked on"
+    request_field: ClassVar[str] = "imageProcessor.name"
+
+    @classmethod
+    def of_values(cls, values: Sequence[Any]) -> ImageWork:
+        """Return the work of such a list; see `values`."""
+        endpoint, variant, where, how, *counts = values
+        regions, tiles, workers, load, left, done, failed, *_ = (*counts, 0, 0, 0, 0, 0, 0, 0)
+        return cls(
+            endpoint=endpoint,
+            variant=variant,
+            part=Window(*where),
+            cut=Cut(region=(how[0], how[1]), tile=(how[2], how[3]), overlap=(how[4], how[5])),
+            regions=regions,
+            tiles=tiles,
+            workers=workers,
+            load=load,
+            left=left,
+            done=done,
+            failed=failed,
+        )
+
+    def values(self) -> list[Any]:
+        """Return endpoint and variant, the part of the image, its cut, then counts without zeros at the end."""
+        part, cut = self.part, self.cut
+        counts = [self.regions, self.tiles, self.workers, self.load, self.left, self.done, self.failed]
+        while counts and not counts[-1]:
+            counts.pop()
+        where = [part.column, part.row, part.width, part.height]
+        return [self.endpoint, self.variant, where, [*cut.region, *cut.tile, *cut.overlap], *counts]
+
+    @classmethod
+    def pool_problem(cls, pool: str) -> tuple[str, str] | None:
+        """Settings may name endpoints before jobs need them, so the form alone is checked."""
+        key, variant = pool_parts(pool)
+        if key and (variant or is_url(key)) and pool.isprintable() and len(pool.encode()) <= MAX_POOL_BYTES:
+            return None
+        hint = "Name it endpoint/<name>/<variant>, or endpoint/<url> for a model behind a URL: see GET /pools."
+        return f"{shown(pool)} is not the pool of an endpoint.", hint
+
+    @property
+    def pool(self) -> str:
+        """The pool of its endpoint's variant."""
+        return pool_name(self.endpoint, self.variant)
+
+    @property
+    def needed(self) -> int:
+        """Requests that its next attempt asks for; at least one, also if only the merging is left."""
+        return max(self.left, 1)
+
+    @property
+    def settled(self) -> int:
+        """Regions that are done or failed."""
+        return self.done + self.failed
+
+    @property
+    def completed(self) -> int:
+        """Regions that are done."""
+        return self.done
+
+    @property
+    def similarity(self) -> Hashable:
+        """Its tiles, and the requests that it can make at once."""
+        return self.tiles, self.load
+
+    @property
+    def run_time_classes(self) -> tuple[str, ...]:
+        """By endpoint and load, by endpoint, and all image jobs."""
+        return _run_time_classes(self.pool, self.load)
+
+    def demand(self, cap: int | None = None) -> Demand:
+        """Return what its next attempt asks for; of an image that is larger than its endpoint the whole of it.
+
+        So such an image starts once nothing else runs there: the guide's "single image exception".
+        """
+        return Demand(({self.pool: self.needed if cap is None else max(min(self.needed, cap), 1)},))
+
+    def restarted(self) -> ImageWork:
+        """Return the work with failed regions to be tried again."""
+        return replace(self, failed=0) if self.failed else self
+
+    def advanced(self, seen: Progress) -> ImageWork:
+        """Return the work after a report; the same if an earlier report has told more.
+
+        A later attempt asks for what is left, so failed regions count: as much as each may make.
+        """
+        if seen.done + seen.failed < self.settled:
+            return self
+        left = min(self.left, seen.left + seen.failed * self.workers)
+        return replace(self, done=seen.done, failed=seen.failed, left=left)
+
+    def note_since(self, before: Work) -> str:
+        """Return a line when the first region has failed, and when the last one is done or failed."""
+        failed_before = before.settled - before.completed
+        if self.settled == self.regions and before.settled < self.settled:
+            failed = f", {self.failed} failed" if self.failed else ""
+            return f"{self.done} of {self.regions} regions done{failed}; the results are being merged"
+        if self.failed and not failed_before:
+            return f"{self.failed} of {self.regions} regions failed so far"
+        return ""
+
+    @classmethod
+    def run_name(cls, job: str, attempt: int) -> str:
+        """Return `run_of` the job's attempt."""
+        return run_of(job, attempt)
+
+    def length(self, given: int) -> float:
+        """Return its turns relative to the standard job."""
+        return pace.turns(self, given) / pace.STANDARD
+
+    def prior_run_time(self, given: int, elapsed: float, quantile: float) -> float:
+        """Return the expected seconds by its turns alone."""
+        return pace.unknown(pace.turns(self, given), elapsed, quantile)
+
+    def seconds_left(self, given: int, so_far: float, quantile: float) -> float | None:
+        """Return the seconds left by the regions that are done; None if none is."""
+        return pace.seconds_left(self, given, so_far, quantile)
+
+
+def work_of(endpoint: str, variant: str, part: Window, cut: Cut, workers: int) -> ImageWork:
+    """Return the work of an image job that enters; the arguments are those of `ImageWork`.
+
+    Raises `InvalidRequest` for a part that cannot be cut so.
+    """
+    found = regions(part, cut)
+    at_once = load(found, workers)
+    return ImageWork(
+        endpoint=endpoint,
+        variant=variant,
+        part=part,
+        cut=cut,
+        regions=len(found),
+        tiles=sum(region.tiles for region in found),
+        workers=workers,
+        load=at_once,
+        left=at_once,
+    )
+
+
+def image_work(job: Job) -> ImageWork | None:
+    """Return the work of an image job; None for a job of another kind."""
+    return job.work if isinstance(job.work, ImageWork) else None
+
+
+@lru_cache(maxsize=4096)
+def _run_time_classes(pool: str, load: int) -> tuple[str, ...]:
+    where = f"{OTHER_KINDS}{hashlib.sha256(pool.encode()).hexdigest()[:8]}"
+    return f"{where}|{load.bit_length()}", where, OTHER_KINDS
 
 
 class RegionState(StrEnum):
@@ -84,18 +246,13 @@ class RegionRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a run has come.
+class RunProgress(Progress):
+    """The progress of a run of regions.
 
     Attributes:
-        done, failed: regions that are.
-        left: requests that those which are neither make at once.
         tiles_done: of all regions.
     """
 
-    done: int = 0
-    failed: int = 0
-    left: int = 0
     tiles_done: int = 0
 
 

@@ -17,7 +17,7 @@ from trainmaster import bootstrap
 from trainmaster.domain.errors import InvalidRequest, JobNotFound, ServiceTrouble
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.images.domain.concurrency import requests_of
-from trainmaster.images.domain.work import MERGE, Claim
+from trainmaster.images.domain.work import MERGE, Claim, image_work
 from trainmaster.images.handlers.models import read_request
 from trainmaster.images.pixels.work.region_outcome import Outcome
 from trainmaster.images.pixels.work.task import Queue, Task, TimeLimits
@@ -112,7 +112,7 @@ def claim_of(body: str, worker: str) -> Claim:
 def _task_of(store: Store) -> Callable[[Claim], Task]:
     def task_of(claim: Claim) -> Task:
         job = store.find(claim.job)
-        work = job.image_work if job is not None else None
+        work = image_work(job) if job is not None else None
         if job is None or work is None:
             raise InvalidRequest(f"there is no image job {claim.job}")
         try:

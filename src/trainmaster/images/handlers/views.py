@@ -12,6 +12,7 @@ from pydantic import Field
 
 from trainmaster.domain.jobs.job import Job
 from trainmaster.handlers.models.base import ResponseModel
+from trainmaster.images.domain.work import image_work
 
 Kind = Annotated[
     Literal["training", "image"],
@@ -59,12 +60,12 @@ class Received(ResponseModel):
 
 def kind_of(job: Job) -> Literal["training", "image"]:
     """What a job asks for: instances, or an endpoint's requests."""
-    return "training" if job.image_work is None else "image"
+    return "training" if job.work is None else "image"
 
 
 def image_view(job: Job, expected_end: datetime | None = None) -> Image | None:
     """An image job's work, and when it is expected to be done where anybody can tell; None of any other job."""
-    work = job.image_work
+    work = image_work(job)
     if work is None:
         return None
     return Image(

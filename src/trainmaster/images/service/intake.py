@@ -18,13 +18,12 @@ from typing import TypeGuard
 from trainmaster.domain.errors import InvalidRequest, NameTaken, NotPermitted, ServiceTrouble
 from trainmaster.domain.jobs.job import ENDED, Change, Job, JobState
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.images.domain.demand import demand_of, pool_of, work_of
 from trainmaster.images.domain.endpoint import Endpoint, Limits, key_of, never_described
 from trainmaster.images.domain.refusal import Refusal
 from trainmaster.images.domain.request import ImageRequest
 from trainmaster.images.domain.tiling import Cut, Window
 from trainmaster.images.domain.variant import choose_variant
-from trainmaster.images.domain.work import ImageWork
+from trainmaster.images.domain.work import ImageWork, work_of
 from trainmaster.images.ports import Endpoints, Header, Headers, ImageIntake, KnownEndpoints, Refusals
 from trainmaster.images.service.endpoints import described, is_fresh
 from trainmaster.images.service.url_check import Reachable, check_model
@@ -254,7 +253,7 @@ def work_in(limits: Limits, request: ImageRequest, part: Window, endpoint: Endpo
 def job_of(asked: Asked, work: ImageWork, now: datetime) -> Job:
     """The job that the request makes."""
     request = asked.request
-    pool = pool_of(work)
+    pool = work.pool
     entered = now if asked.since is None else min(asked.since, now)
     submitted = "submitted" if asked.caller is None else f"submitted by {asked.caller}"
     return Job(
@@ -262,12 +261,12 @@ def job_of(asked: Asked, work: ImageWork, now: datetime) -> Job:
         entry_time=entered,
         priority=request.priority,
         share=request.share,
-        demand=demand_of(work),
+        demand=work.demand(),
         digest=digest_of(asked.body),
         # What was done of an image before its job stepped aside stays done.
         checkpointed=True,
-        image=pool,
-        image_work=work,
+        container_image=pool,
+        work=work,
         submitted_by=asked.caller,
         history=(Change(now, None, JobState.PENDING, submitted),),
     )

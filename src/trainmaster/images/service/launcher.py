@@ -21,7 +21,7 @@ from trainmaster.images.domain.concurrency import abreast_of, called, narrowed_t
 from trainmaster.images.domain.endpoint import Limits
 from trainmaster.images.domain.progress import DEAD_AFTER, begun, dispatchable, exhausted, observed, silent
 from trainmaster.images.domain.tiling import regions
-from trainmaster.images.domain.work import Claim, ImageWork, Run, run_parts
+from trainmaster.images.domain.work import Claim, ImageWork, Run, image_work, run_parts
 from trainmaster.images.ports import ImageIntake, RegionQueue, Runs
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.sagemaker import CreateResult
@@ -170,6 +170,7 @@ class ImageLauncher:
 
 
 def _work(job: Job) -> ImageWork:
-    if job.image_work is None:
+    work = image_work(job)
+    if work is None:
         raise ValueError(f"{job.name} is no image job")
-    return job.image_work
+    return work

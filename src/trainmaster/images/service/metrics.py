@@ -14,6 +14,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Plan, Snapshot
 from trainmaster.domain.reasons.capacity import Behind, ReservedForOther, WaitsForCapacity, WaitsForRelease
 from trainmaster.images.domain.endpoint import is_endpoint_pool, pool_parts
+from trainmaster.images.domain.work import image_work
 
 _FOR_CAPACITY = (WaitsForCapacity, Behind, ReservedForOther, WaitsForRelease)
 _SEEN_BY_NOW = timedelta(seconds=90)
@@ -49,13 +50,13 @@ class Meter:
 
     def figures(self, snapshot: Snapshot, plan: Plan, now: datetime, *, milliseconds: float) -> ImageJobMetrics | None:
         """The figures of a pass; None where it has met no image job."""
-        waiting = [job for job in snapshot.waiting if job.image_work is not None]
-        active = [job for job in snapshot.active if job.image_work is not None]
+        waiting = [job for job in snapshot.waiting if job.work is not None]
+        active = [job for job in snapshot.active if job.work is not None]
         counted = self._counted or frozenset()
         throttles = self._throttles(plan, now)
         if not waiting and not active:
             return None
-        starts = [start.job for start in plan.starts if start.job.image_work is not None]
+        starts = [start.job for start in plan.starts if start.job.work is not None]
         # Who starts after a wait that an earlier pass has counted, or an earlier process, is no further request.
         at_once = [job for job in starts if _wait_of(job) not in counted and now - _since(job) <= _SEEN_BY_NOW]
         return ImageJobMetrics(
@@ -70,9 +71,9 @@ class Meter:
     def _throttles(self, plan: Plan, now: datetime) -> dict[str, int]:
         """Each wait counts once: in the first pass that has no room for the job, not in each that follows."""
         waits = {
-            _wait_of(wait.job): wait.job.image_work.endpoint
+            _wait_of(wait.job): work.endpoint
             for wait in plan.waits
-            if wait.job.image_work is not None and isinstance(wait.reason, _FOR_CAPACITY)
+            if (work := image_work(wait.job)) is not None and isinstance(wait.reason, _FOR_CAPACITY)
         }
         known = self._counted
         if known is None:

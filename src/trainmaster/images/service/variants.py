@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
 
 from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import WAITING, Job
-from trainmaster.domain.jobs.lifecycle import on_variant
 from trainmaster.images.domain.endpoint import is_url
 from trainmaster.images.domain.variant import choose_variant
+from trainmaster.images.domain.work import ImageWork, image_work
 from trainmaster.images.ports import KnownEndpoints
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Store
@@ -28,25 +31,31 @@ def settle_variants(store: Store, known: KnownEndpoints, clock: Clock, jobs: Ite
     left to the next tick. Raises `Throttled`, `Unavailable`, `NotPermitted`.
     """
     open_ = [
-        (job, job.image_work.endpoint)
+        (job, work)
         for job in jobs
-        if job.state in WAITING and job.image_work is not None and not job.image_work.variant
+        if job.state in WAITING and (work := image_work(job)) is not None and not work.variant
     ]
-    open_ = [(job, key) for job, key in open_ if not is_url(key)]
+    open_ = [(job, work) for job, work in open_ if not is_url(work.endpoint)]
     if not open_:
         return ()
     described = {
         key: endpoint
-        for key, endpoint in known.known({key for _, key in open_}).items()
+        for key, endpoint in known.known({work.endpoint for _, work in open_}).items()
         if endpoint.described_at is not None
     }
     settled = []
-    for job, key in open_:
+    for job, work in open_:
         try:
-            variant = choose_variant(described[key], None, job.name) if key in described else ""
+            variant = choose_variant(described[work.endpoint], None, job.name) if work.endpoint in described else ""
         except InvalidRequest as error:
             log.warning("no variant can be chosen", extra={"job": job.name, "cause": error.message})
             continue
-        if variant and store.transition([(job, on_variant(job, variant, clock.now()))]):
+        if variant and store.transition([(job, on_variant(job, work, variant, clock.now()))]):
             settled.append(job.name)
     return tuple(settled)
+
+
+def on_variant(job: Job, work: ImageWork, variant: str, now: datetime) -> Job:
+    """Return the waiting job with its variant."""
+    reason = f"the endpoint could be described by now, and its variant {variant} was chosen"
+    return lifecycle.with_work(job, replace(work, variant=variant), now, reason)

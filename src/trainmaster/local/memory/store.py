@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import json
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 
@@ -36,10 +36,9 @@ from trainmaster.domain.records import booked
 from trainmaster.domain.shares.charging import books
 from trainmaster.domain.store_limits import MAX_REQUEST_BYTES, check_changes, check_request
 from trainmaster.domain.times import NEVER
-from trainmaster.images.domain.endpoint import Endpoint
-from trainmaster.images.domain.endpoint_set import Caps, default_caps, endpoint_pools, needed
 from trainmaster.local.memory.sorted_keys import Ordered
 from trainmaster.local.memory.table import MemoryTable
+from trainmaster.ports.kinds import Discover, NoDiscovery
 from trainmaster.ports.store import Page, QueueSettings, Request
 
 
@@ -51,7 +50,7 @@ class MemoryStore:
         parameter: that parameter as text; pools that were set hold until it changes.
         policy: the deployment's settings, until others are set.
         table: where everything is kept; hand the same to several stores.
-        caps: what endpoints take of image jobs' requests.
+        discover: makes the discovery of services' pools for each snapshot.
     """
 
     def __init__(
@@ -61,9 +60,9 @@ class MemoryStore:
         parameter: str = "",
         policy: Policy | None = None,
         table: MemoryTable | None = None,
-        caps: Caps = default_caps,
+        discover: Discover = NoDiscovery,
     ) -> None:
-        self._caps = caps
+        self._discover = discover
         self._default_pools = dict(default_pools)
         self._parameter = parameter
         self._policy = policy or Policy()
@@ -102,8 +101,8 @@ class MemoryStore:
             settings = self.settings()
             active = tuple(table.jobs[name] for name in sorted(table.active))
             foreign = foreign_units(table.foreign, settings.pools)
-            asked = needed((*active, *(table.jobs[lane.first(1)[0][2]] for lane in table.lanes.values())))
-            pools = {**settings.pools, **endpoint_pools(asked, table.endpoints, self._caps)}
+            asking = (table.jobs[lane.first(1)[0][2]] for lane in table.lanes.values())
+            pools = {**settings.pools, **self._discover().of((*active, *asking))}
             heads: list[QueuePlace] = []
             cut: set[str] = set()
             for lane, places in table.lanes.items():
@@ -232,19 +231,6 @@ class MemoryStore:
                 self._table.foreign.pop(name, None)
             self._table.foreign.update({name: dict(units) for name, units in present.items()})
             return dict(self._table.foreign)
-
-    def known(self, keys: Collection[str]) -> Mapping[str, Endpoint]:
-        """Those endpoints that are remembered; see `ports.image.KnownEndpoints`."""
-        with self._lock:
-            return {key: self._table.endpoints[key] for key in keys if key in self._table.endpoints}
-
-    def remember(self, endpoint: Endpoint, before: Endpoint | None) -> bool:
-        """Keep an endpoint in place of `before`; see `ports.image.KnownEndpoints`."""
-        with self._lock:
-            if self._table.endpoints.get(endpoint.key) != before:
-                return False
-            self._table.endpoints[endpoint.key] = endpoint
-            return True
 
     def _jobs(self, names: Iterable[str]) -> Iterator[Job]:
         return (self._table.jobs[name] for name in names)

@@ -18,7 +18,6 @@ from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, Job
 from trainmaster.domain.jobs.listing import EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
 from trainmaster.domain.plan import Cursors
 from trainmaster.domain.records import Records
-from trainmaster.images.domain.endpoint import Endpoint
 from trainmaster.local.memory.sorted_keys import Ordered
 
 
@@ -43,7 +42,6 @@ class MemoryTable:
     catalogue: Catalogue = field(default_factory=Catalogue)
     cursors: Cursors = field(default_factory=Cursors)
     pool_events: tuple[PoolEvent, ...] = ()
-    endpoints: dict[str, Endpoint] = field(default_factory=dict)
     passes: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
 

@@ -220,7 +220,7 @@ class QueueSimulation:
 
     def _scaled(self, job: Job, span: timedelta) -> timedelta:
         """Return a span; without any history, a shorter part of the time limit for low quantiles."""
-        unknown = not self.snapshot.records.history.kinds and job.image_work is None
+        unknown = not self.snapshot.records.history.kinds and job.work is None
         return span * self.expected_ends.quantile if unknown and self.expected_ends.quantile < MEDIAN else span
 
 

@@ -238,7 +238,7 @@ class AttainedServiceRanking(Ranking):
         """Return the median run time of jobs of its class in seconds; infinite without history."""
         found = self._medians.get(job.traits)
         if found is None:
-            kind = (job.share, job.image, tuple(next(iter(job.demand.alternatives), {}).items()))
+            kind = (job.share, job.container_image, tuple(next(iter(job.demand.alternatives), {}).items()))
             if kind not in self._medians:
                 median = self.snapshot.records.history.run_time(job, 0.0, 0.5)
                 self._medians[kind] = math.inf if median is None else median

@@ -153,9 +153,9 @@ def in_order(jobs: Iterable[Job]) -> list[Job]:
 def gpus_of(job: Job, pools: Mapping[str, Pool]) -> int:
     """Return the accelerators of the job's largest alternative or request; an unknown pool counts one for each unit.
 
-    An image job has no accelerators of its own, and counts as the smallest of jobs.
+    A job of another kind has no accelerators of its own, and counts as the smallest of jobs.
     """
-    if job.image_work is not None:
+    if job.work is not None:
         return 1
     asked = job.demand.resources
     widest = 0 if asked is None else job.demand.instances * max(asked.accelerators, 1)

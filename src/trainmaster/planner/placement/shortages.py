@@ -117,7 +117,7 @@ def _max_requested(job: Job, pool: str) -> int:
 
     A refused start whose number the next start reused left no count of its own.
     """
-    if job.image_work is not None:
+    if job.work is not None:
         return 0
     if job.elastic is not None:
         return job.elastic.most
@@ -125,7 +125,7 @@ def _max_requested(job: Job, pool: str) -> int:
 
 
 def _source_of(pool: Pool) -> str:
-    """Return the source of a pool's instances; an endpoint has none, so its pool stands for itself."""
-    if pool.kind is Kind.ENDPOINT:
+    """Return the source of a pool's instances; a service has none, so its pool stands for itself."""
+    if pool.kind is Kind.SERVICE:
         return pool.name
     return source(pool.instance_type, spot=pool.kind is Kind.SPOT, plan_arn=pool.plan_arn)

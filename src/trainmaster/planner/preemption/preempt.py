@@ -50,7 +50,7 @@ _ABOVE_ALL: PreemptionRank = (PRIORITY_LIMIT + 1,)
 def may_be_preempted(job: Job) -> bool:
     """Return True if a job can be preempted: SageMaker knows it, and it is neither stopping nor exempt.
 
-    Not an image job whose regions are done, which holds nothing while its results are merged; nor an elastic job whose
+    Not a job of another kind whose parts are done, which holds nothing; nor an elastic job whose
     own training job has ended, since its members are about to release their units.
     """
     attempt = job.attempt
@@ -231,7 +231,7 @@ def _candidate(job: Job, snapshot: Snapshot, now: datetime, rank: PreemptionRank
     startup = history.startup(job) if history.startups else 0.0
     pools, attempt = snapshot.pools, job.attempt
     units = job.units if attempt is None or attempt.resizing is None else job.staying
-    # Image jobs have no accelerators; those with the fewest requests are the cheapest.
+    # Jobs of other kinds have no accelerators; those with the fewest requests are the cheapest.
     accelerators = accelerators_of(units, pools) or sum(units.values())
     until = protected_until(job, snapshot.policy.preemption, startup, now)
     return Candidate(job, units, rank, lost_work(job, startup, now) * accelerators, until)

@@ -1,8 +1,8 @@
 """Expected ends of jobs, from the run times of their class and never beyond their time limit.
 
 An expectation is conditional on how long a job has run, so it moves when a job runs longer. An elastic job is expected
-to run as long as its class does at its minimum size, and faster the larger it is now. Image jobs have no time limit;
-their finished regions say more than the history.
+to run as long as its class does at its minimum size, and faster the larger it is now. Jobs of other kinds have no time
+limit; their progress says more than the history.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from datetime import datetime, timedelta
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.run_time_classes import kinds_of
+from trainmaster.domain.jobs.work import Work
 from trainmaster.domain.plan import Snapshot
-from trainmaster.images.domain import pace
-from trainmaster.images.domain.work import ImageWork
 
 MEDIAN = 0.5
 """The quantile of run times of its class that a job is expected to have."""
@@ -53,8 +52,8 @@ class ExpectedEnds:
         """Return how long a waiting job would hold units if it started now."""
         if job.attempt is not None:
             return self._run_time(job)
-        tiles = None if job.image_work is None else (job.image_work.tiles, job.image_work.load)
-        kind = (job.share, job.image, job.demand.lane, job.demand.size, job.max_runtime, tiles)
+        similar = None if job.work is None else job.work.similarity
+        kind = (job.share, job.container_image, job.demand.lane, job.demand.size, job.max_runtime, similar)
         found = self._new_run_times.get(kind)
         if found is None:
             found = self._new_run_times[kind] = self._run_time(job)
@@ -71,7 +70,7 @@ class ExpectedEnds:
     def _typical_run_time(self, job: Job) -> float | None:
         """Return the seconds that a job of its class runs."""
         history = self.snapshot.records.history
-        if job.image_work is not None:
+        if job.work is not None:
             return history.run_time(job, 0.0, self.quantile)
         kinds = kinds_of(job)
         if kinds not in self._typical_run_times:
@@ -81,7 +80,7 @@ class ExpectedEnds:
     def _run_time(self, job: Job) -> timedelta:
         history, before = self.snapshot.records.history, job.worked
         total = history.run_time(job, before, self.quantile)
-        if job.image_work is not None and total is not None:
+        if job.work is not None and total is not None:
             return timedelta(seconds=max(total - before, 0.0))
         startup = timedelta(seconds=history.startup(job))
         return job.max_runtime if total is None else startup + min(timedelta(seconds=total - before), job.max_runtime)
@@ -94,8 +93,8 @@ class ExpectedEnds:
             return self._in_future((attempt.stop_asked_at or attempt.base_ended_at or self.now) + STOP_DURATION)
         if job.elastic is not None:
             return self._end_of_elastic(job, job.elastic.least, attempt)
-        if job.image_work is not None:
-            return self._end_of_image(job, job.image_work, attempt)
+        if job.work is not None:
+            return self._end_of_work(job, job.work, attempt)
         history = self.snapshot.records.history
         at_work = attempt.started_at or max(attempt.created_at + timedelta(seconds=history.startup(job)), self.now)
         so_far = max((self.now - at_work).total_seconds(), 0.0)
@@ -117,10 +116,10 @@ class ExpectedEnds:
         left = timedelta(seconds=(total - done) * least / max(attempt.size, 1))
         return self._in_future(min(max(at_work, self.now) + left, limit))
 
-    def _end_of_image(self, job: Job, work: ImageWork, attempt: Attempt) -> datetime:
-        """By its regions that are done, else by its kind; it has no limit of time."""
+    def _end_of_work(self, job: Job, work: Work, attempt: Attempt) -> datetime:
+        """Return the end by the progress, else by the kind; such a job has no time limit."""
         done = job.worked_by(self.now)
-        left = pace.seconds_left(work, attempt.given, done, self.quantile)
+        left = work.seconds_left(attempt.given, done, self.quantile)
         if left is None:
             total = self.snapshot.records.history.run_time(job, done, self.quantile)
             left = 0.0 if total is None else total - done

@@ -15,13 +15,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trainmaster.domain.capacity.units import Units
+from trainmaster.domain.capacity.units import Units, is_service_pool
 from trainmaster.domain.jobs.job import Job, held_for
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import ShareFull
 from trainmaster.domain.shares.entitlement import Entitlements
-from trainmaster.images.domain.endpoint import is_endpoint_pool
 from trainmaster.planner.sharing.holdings import Holdings
 
 
@@ -194,7 +193,7 @@ class Shares:
         held = {
             pool: self._held_besides(job, pool)
             for pool in (*self.holdings.held_by(job.share), *units)
-            if is_endpoint_pool(pool) is (job.image_work is not None)
+            if is_service_pool(pool) is (job.work is not None)
         }
         pools = self.snapshot.pools
         parts = (

@@ -10,9 +10,9 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from trainmaster.domain.capacity.units import is_service_pool
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.shares.usage import accelerators_of
-from trainmaster.images.domain.endpoint import is_endpoint_pool
 from trainmaster.planner.orders.strategy import ShareUsage
 from trainmaster.planner.sharing.shares import Shares
 
@@ -133,7 +133,7 @@ class ShareQueue:
         """Return weighted usage, then held accelerators, then held requests, which are not charged."""
         units = self.shares.holdings.held_by(share_jobs.share)
         held = accelerators_of(units, self.shares.snapshot.pools)
-        requests = sum(count for pool, count in units.items() if is_endpoint_pool(pool))
+        requests = sum(count for pool, count in units.items() if is_service_pool(pool))
         return (*_weighted(usage.of(share_jobs.share, held), share_jobs.weight), held, requests)
 
 

@@ -49,7 +49,7 @@ def build_job(  # noqa: PLR0913 - each is a part of the job
         max_pending=None if max_pending is None else timedelta(seconds=max_pending),
         keep_alive=bool(whole(part(request, "ResourceConfig"), "KeepAlivePeriodInSeconds")),
         fit=fit_of(request, ours=demand.ours),
-        image=_image(request),
+        container_image=_image(request),
         checkpointed=_writes_checkpoints(request, elastic),
         wishes=options.wishes,
         not_before=options.not_before,

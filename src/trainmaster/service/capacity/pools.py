@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainmaster.domain.capacity.pools import as_made, endpoint_problem, pool_problems, problems_of_one, with_windows
+from trainmaster.domain.capacity.pools import as_made, pool_problems, problems_of_one, service_problem, with_windows
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import counting
 from trainmaster.domain.errors import PoolInUse, PoolNotFound
@@ -123,7 +123,7 @@ def _with(pool: Pool, pools: Mapping[str, Pool]) -> list[Pool]:
 
 
 def _existing(now: QueueSettings, name: str) -> Pool:
-    if (problem := endpoint_problem(Pool(name, 0))) is not None:
+    if (problem := service_problem(Pool(name, 0))) is not None:
         raise problem.refusal()
     if name not in now.pools:
         raise PoolNotFound(f"There is no pool {shown(name)}.", field="name", hint="GET /pools lists the pools.")

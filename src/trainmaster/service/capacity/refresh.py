@@ -115,8 +115,8 @@ def _due_for_checkpoints(active: tuple[Job, ...], minute: int) -> frozenset[str]
 
 
 def _may_lose_work(job: Job) -> bool:
-    """Return whether the work lost to a preemption depends on checkpoints; image jobs report their progress."""
-    keeps = job.checkpointed and job.image_work is None
+    """Return whether the work lost to a preemption depends on checkpoints; other kinds report their progress."""
+    keeps = job.checkpointed and job.work is None
     return job.state is JobState.RUNNING and job.preemptible and keeps and not job.stopping
 
 

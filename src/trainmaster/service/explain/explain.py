@@ -126,15 +126,15 @@ def explain_in(
     }
 
 
-def image_ends(snapshot: Snapshot, now: datetime, jobs: Iterable[Job]) -> dict[str, datetime]:
-    """Return the expected ends of running image jobs by name; other jobs are left out."""
+def run_ends(snapshot: Snapshot, now: datetime, jobs: Iterable[Job]) -> dict[str, datetime]:
+    """Return the expected ends of running jobs of other kinds by name; other jobs are left out."""
     expect = ExpectedEnds(snapshot, now)
-    return {job.name: expect.end(job) for job in jobs if is_running_image(job)}
+    return {job.name: expect.end(job) for job in jobs if is_run_active(job)}
 
 
-def is_running_image(job: Job) -> bool:
-    """Return whether this is a running image job."""
-    return job.image_work is not None and job.state in ACTIVE
+def is_run_active(job: Job) -> bool:
+    """Return whether this is a running job of another kind."""
+    return job.work is not None and job.state in ACTIVE
 
 
 def dry_run(store: Store, clock: Clock, job: Job) -> Explanation:

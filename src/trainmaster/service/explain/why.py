@@ -191,8 +191,8 @@ def _higher_priority(what_if: _WhatIf) -> Iterator[Advice]:
 
 
 def _fewer_instances(what_if: _WhatIf) -> Iterator[Advice]:
-    """Yield the free instances of its pool if they are fewer; an image job's size is given by its image."""
-    if what_if.job.image_work is not None:
+    """Yield the free instances of its pool if they are fewer; the work of another kind of job gives its size."""
+    if what_if.job.work is not None:
         return
     for pool, needed in _plain(what_if.job):
         free = min(_free(what_if, pool), needed - 1)
@@ -202,8 +202,8 @@ def _fewer_instances(what_if: _WhatIf) -> Iterator[Advice]:
 
 
 def _other_pools(what_if: _WhatIf) -> Iterator[Advice]:
-    """Yield other pools with enough free instances; an image job cannot change its endpoint."""
-    if what_if.job.image_work is not None:
+    """Yield other pools with enough free instances; another kind of job cannot change its service."""
+    if what_if.job.work is not None:
         return
     for _, needed in _plain(what_if.job):
         pools = [name for name in sorted(in_settings(what_if.snapshot.pools)) if name not in what_if.job.demand.pools]

@@ -50,7 +50,7 @@ def test_w17_nothing_is_started_at_an_endpoint_that_answers_nobody(status):
 
 def test_pools_of_endpoints_are_no_settings_and_have_neither_type_nor_accelerators():
     pool = an_endpoint_pool()
-    assert (pool.kind, pool.instance_type, pool.accelerators) == (Kind.ENDPOINT, "", 0)
+    assert (pool.kind, pool.instance_type, pool.accelerators) == (Kind.SERVICE, "", 0)
     assert in_settings({b.P5: Pool(b.P5, 2), SHIPS: pool}) == {b.P5: Pool(b.P5, 2)}
 
 

@@ -13,7 +13,7 @@ from trainmaster.domain.jobs.observation import Status
 from trainmaster.images.domain.leases import laid_out
 from trainmaster.images.domain.progress import dispatchable, exhausted, observed, silent
 from trainmaster.images.domain.tiling import Region, Window
-from trainmaster.images.domain.work import MERGE, Progress, RegionState, Run, run_of, run_parts
+from trainmaster.images.domain.work import MERGE, RegionState, Run, RunProgress, run_of, run_parts
 
 WORK = an_image_work()
 DEAD = timedelta(seconds=120)
@@ -89,7 +89,7 @@ def test_a_later_attempt_is_at_work_only_once_somebody_has_begun_under_it():
 
 def test_what_is_left_is_what_open_regions_ask_for_and_none_asks_for_more_than_it_has_tiles():
     run = changed(a_run(RUNNING, PENDING, DONE, FAILED), 2, tiles_done=9)
-    assert seen(run).progress == Progress(done=1, failed=1, left=2 + 4, tiles_done=9)
+    assert seen(run).progress == RunProgress(done=1, failed=1, left=2 + 4, tiles_done=9)
 
 
 def test_a_failure_tells_how_much_of_it_and_why():

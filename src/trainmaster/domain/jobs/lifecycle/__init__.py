@@ -3,7 +3,6 @@
     moves.py     what all of them share: one table of transitions, one version, one line of history
     running.py   starts, preemptions, stops
     resizing.py  from one size to another
-    imaging.py   what becomes of an image job as its regions finish
     waiting.py   holds, releases, parents, priorities, cancellations
     failures.py  what failed is tried again, or ends the job
     reports.py   what SageMaker says
@@ -15,7 +14,7 @@ anything or decide whether a change is wise.
 from __future__ import annotations
 
 from trainmaster.domain.jobs.lifecycle.failures import Retries, back_off, fail, failed_as, give_back
-from trainmaster.domain.jobs.lifecycle.progress import on_variant
+from trainmaster.domain.jobs.lifecycle.progress import with_work
 from trainmaster.domain.jobs.lifecycle.reports import ends, observe, restarted
 from trainmaster.domain.jobs.lifecycle.resizing import (
     accept_smaller_size,
@@ -81,7 +80,6 @@ __all__ = [
     "member_of",
     "member_stop_sent",
     "observe",
-    "on_variant",
     "parent_ended",
     "pool_made",
     "preempt",
@@ -97,4 +95,5 @@ __all__ = [
     "start",
     "stop_sent",
     "told",
+    "with_work",
 ]

@@ -1,7 +1,6 @@
-"""What becomes of an image job: how many of its regions are done, what it gives back for that, a variant found late.
+"""Progress of jobs of other kinds than training: what is done, what units are given back for it, a pool found late.
 
-Finished regions give their requests back at once, so that others start while the rest goes on. The history tells what
-people want to see of it, not each region. It must not read where regions are kept.
+Finished parts of the work give their units back at once, so that other jobs start while the rest goes on.
 """
 
 from __future__ import annotations
@@ -12,51 +11,34 @@ from datetime import datetime
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.lifecycle.transition import current, note, touch
 from trainmaster.domain.jobs.observation import Observation
-from trainmaster.images.domain.demand import advanced, demand_of, pool_of, still_held
-from trainmaster.images.domain.work import ImageWork
+from trainmaster.domain.jobs.work import Work, still_held
 
 
-def told(job: Job, seen: Observation, now: datetime) -> Job:
-    """The job with what the report tells of its regions, of the same version; itself where that is nothing new.
+def with_progress(job: Job, seen: Observation, now: datetime) -> Job:
+    """Return the job with a report's progress, of the same version; the job itself if nothing is new.
 
-    A region that is done is never done again, so its end is a checkpoint: what the job would lose by stepping aside
-    counts from there.
+    A part that is done is never repeated, so its end is a checkpoint: what a preemption would lose counts from there.
     """
-    work, progress = job.image_work, seen.progress
+    work, progress = job.work, seen.progress
     if work is None or progress is None:
         return job
-    known = advanced(work, progress)
-    # One that comes late tells of fewer; what has been given back since is somebody else's.
-    late = progress.done + progress.failed < known.done + known.failed
+    known = work.advanced(progress)
+    # A late report tells of fewer parts; other jobs use what has been given back since.
+    late = progress.done + progress.failed < known.settled
     attempt = current(job)
     units = dict(attempt.units) if late else still_held(attempt.units, progress)
     if known == work and units == attempt.units:
         return job
-    saved_at = now if known.done > work.done else attempt.saved_at
-    return replace(job, image_work=known, attempt=replace(attempt, units=units, saved_at=saved_at))
+    saved_at = now if known.completed > work.completed else attempt.saved_at
+    return replace(job, work=known, attempt=replace(attempt, units=units, saved_at=saved_at))
 
 
-def on_variant(job: Job, variant: str, now: datetime) -> Job:
-    """The waiting job with a variant chosen for it; it could not be when the job entered."""
-    if job.image_work is None:
-        return job
-    work = replace(job.image_work, variant=variant)
-    words = f"the endpoint could be described by now, and its variant {variant} was chosen"
-    return note(job, now, words, image=pool_of(work), image_work=work, demand=demand_of(work))
+def with_work(job: Job, work: Work, now: datetime, reason: str) -> Job:
+    """Return the waiting job with work that could not be completed when the job entered."""
+    return note(job, now, reason, container_image=work.pool, work=work, demand=work.demand())
 
 
-def noted(before: Job, after: Job, now: datetime) -> Job:
-    """The job after a report that told of its regions alone, with a line where people want one."""
-    words = "" if before.image_work is None or after.image_work is None else _words(before.image_work, after.image_work)
+def note_progress(before: Job, after: Job, now: datetime) -> Job:
+    """Return the job after a report of progress alone, with a line of history where people want one."""
+    words = "" if before.work is None or after.work is None else after.work.note_since(before.work)
     return note(after, now, words) if words else touch(after)
-
-
-def _words(before: ImageWork, after: ImageWork) -> str:
-    """When the first region has failed, and when the last one is done or failed; "" between."""
-    settled = after.done + after.failed
-    if settled == after.regions and before.done + before.failed < settled:
-        failed = f", {after.failed} failed" if after.failed else ""
-        return f"{after.done} of {after.regions} regions done{failed}; the results are being merged"
-    if after.failed and not before.failed:
-        return f"{after.failed} of {after.regions} regions failed so far"
-    return ""

@@ -15,7 +15,7 @@ from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.lifecycle.failures import Retries, fail, failed_as, restarted_in_full
-from trainmaster.domain.jobs.lifecycle.progress import noted, told
+from trainmaster.domain.jobs.lifecycle.progress import note_progress, with_progress
 from trainmaster.domain.jobs.lifecycle.resizing import (
     base_ended,
     elastic_of,
@@ -52,9 +52,9 @@ def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None 
         return None
     if seen.training_job_name != attempt.training_job_name:
         return _seen_member(job, seen, now)
-    known = told(job, seen, now)
+    known = with_progress(job, seen, now)
     after = _seen(known, current(known), seen, now, retries)
-    return noted(job, known, now) if after is None and known is not job else after
+    return note_progress(job, known, now) if after is None and known is not job else after
 
 
 def _seen(job: Job, attempt: Attempt, seen: Observation, now: datetime, retries: Retries | None) -> Job | None:
@@ -229,7 +229,7 @@ def _seen_in_progress(job: Job, attempt: Attempt, seen: Observation, now: dateti
     if job.state is JobState.STARTING and seen.at_work:
         known = replace(known, started_at=seen.started_at or now)
         others = {failure: times for failure, times in job.failures.items() if failure is not FailureClass.CAPACITY}
-        at_work = "instances at work" if job.image_work is None else "its regions are being worked on"
+        at_work = "instances at work" if job.work is None else job.work.at_work_reason
         return move(job, JobState.RUNNING, now, at_work, attempt=known, returns=0, failures=others)
     if job.state is JobState.RESIZING and attempt.started_at is None and seen.at_work:
         if attempt.stop_asked_at is not None:

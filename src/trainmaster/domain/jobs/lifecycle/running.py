@@ -15,8 +15,6 @@ from trainmaster.domain.jobs.lifecycle.resizing import new_members, stops
 from trainmaster.domain.jobs.lifecycle.transition import current, followed, move, note, touch
 from trainmaster.domain.jobs.names import attempt_name
 from trainmaster.domain.times import clock
-from trainmaster.images.domain.demand import begun
-from trainmaster.images.domain.work import run_of
 
 
 def start(  # noqa: PLR0913 - all that a start decides
@@ -31,8 +29,8 @@ def start(  # noqa: PLR0913 - all that a start decides
 ) -> Job:
     """The job takes capacity under a new attempt; its name is fixed before SageMaker is called.
 
-    A start that SageMaker refused for its limits left no training job behind, so its number is used again. An image
-    job's attempt is a run, and is called so.
+    A start that SageMaker refused for its limits left no training job behind, so its number is used again.
+    An attempt of another kind's job is a run, and its name says so.
 
     Args:
         job: a waiting job.
@@ -54,15 +52,15 @@ def start(  # noqa: PLR0913 - all that a start decides
         created_at=now,
         reclaimed_at=reclaimed_at,
         instance_type=instance_type,
-        given=0 if job.image_work is None else sum(units.values()),
+        given=0 if job.work is None else sum(units.values()),
         turned_down=last.lacking if last is not None and reuse else {},
     )
     if job.elastic is not None and job.elastic.hook is Hook.MEMBERS:
         attempt = new_members(job, attempt, attempt.size - job.elastic.least, now)
     past = {} if last is None or reuse else followed(job, last)
     reason = _places(units, instance_type) + _elsewhere(instead_of or _left(last, units))
-    work = None if job.image_work is None else begun(job.image_work)
-    taken: dict[str, Any] = {"attempt": attempt, "image_work": work, **past}
+    work = None if job.work is None else job.work.restarted()
+    taken: dict[str, Any] = {"attempt": attempt, "work": work, **past}
     return move(job, JobState.STARTING, now, reason, hold=None, retry_at=None, **taken)
 
 
@@ -75,7 +73,7 @@ def _left_its_number(job: Job) -> bool:
 def _next_attempt(job: Job) -> tuple[int, str]:
     """Number and name of the attempt that a start makes."""
     number = 1 if job.attempt is None else job.attempt.number + (0 if _left_its_number(job) else 1)
-    return number, attempt_name(job.name, number) if job.image_work is None else run_of(job.name, number)
+    return number, attempt_name(job.name, number) if job.work is None else job.work.run_name(job.name, number)
 
 
 def launched(job: Job) -> Job:

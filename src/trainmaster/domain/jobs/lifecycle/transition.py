@@ -13,7 +13,6 @@ from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import KEPT
 from trainmaster.domain.jobs.job import TRANSITIONS, WAITING, Change, Job, JobState
-from trainmaster.images.domain.demand import demand_of
 
 CLOCK_TOLERANCE = timedelta(seconds=5)
 """How far SageMaker's clock and ours may differ before we call one of them the earlier."""
@@ -22,7 +21,7 @@ CLOCK_TOLERANCE = timedelta(seconds=5)
 def move(job: Job, state: JobState, now: datetime, reason: str, *, size: int | None = None, **changes: Any) -> Job:
     """The job in another state. Raises `IllegalTransition` where the table does not have it.
 
-    An image job that waits again asks for what its regions have left.
+    A job of another kind that waits again asks for what its work has left.
 
     Args:
         job: as it stands.
@@ -36,8 +35,8 @@ def move(job: Job, state: JobState, now: datetime, reason: str, *, size: int | N
         raise IllegalTransition(f"job {job.name} is {job.state}; it cannot become {state}", field="jobState")
     number = number_of(job) if (attempt := changes.get("attempt")) is None else attempt.number
     line = Change(now, job.state, state, reason, number, size)
-    if state in WAITING and job.image_work is not None:
-        changes["demand"] = demand_of(changes.get("image_work", job.image_work))
+    if state in WAITING and job.work is not None:
+        changes["demand"] = changes.get("work", job.work).demand()
     return touch(job, state=state, history=(*job.history, line), **changes)
 
 

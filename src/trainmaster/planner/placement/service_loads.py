@@ -1,4 +1,4 @@
-"""Image jobs of the least loaded endpoint first, those with the oldest job among equals.
+"""Jobs of the least loaded service first, those with the oldest job among equals.
 
 The guide's "Load-Balanced Job Selection". Load is what jobs of the queue hold of a pool, not what waits for it, and
 what the plan itself starts counts from then on. Inside each pool the jobs keep their order, so nobody is passed by one
@@ -15,21 +15,20 @@ from itertools import groupby
 from trainmaster.domain.capacity.units import Kind, total
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
-from trainmaster.images.domain.demand import pool_of
 
 
 def least_loaded_first(ordered: Sequence[Job], snapshot: Snapshot, tier: Callable[[Job], object]) -> list[Job]:
-    """The jobs with the image jobs among them in another order, in the places that image jobs had.
+    """Return the jobs with those of services in another order, in the places that those had.
 
     Args:
         ordered: waiting jobs, resolved, in the order in which they are considered.
         snapshot: what the pass read.
         tier: equal for jobs between which load may decide.
     """
-    if not any(pool.kind is Kind.ENDPOINT for pool in snapshot.pools.values()):
+    if not any(pool.kind is Kind.SERVICE for pool in snapshot.pools.values()):
         return list(ordered)
-    places = [place for place, job in enumerate(ordered) if job.image_work is not None]
-    used = total(job.units for job in snapshot.active if job.image_work is not None)
+    places = [place for place, job in enumerate(ordered) if job.work is not None]
+    used = total(job.units for job in snapshot.active if job.work is not None)
     loads = _Loads({name: pool.cap for name, pool in snapshot.pools.items()}, used)
     result = list(ordered)
     for _, run in groupby(places, key=lambda place: tier(ordered[place])):
@@ -50,8 +49,8 @@ class _Loads:
         """The jobs, each time the first of the pool that is least loaded by then."""
         lines: dict[str, list[tuple[int, Job]]] = {}
         for place, job in enumerate(jobs):
-            if job.image_work is not None:
-                lines.setdefault(pool_of(job.image_work), []).append((place, job))
+            if job.work is not None:
+                lines.setdefault(job.work.pool, []).append((place, job))
         heads = [(self._load(pool), line[0][0], pool, 0) for pool, line in lines.items()]
         heapq.heapify(heads)
         result = []
