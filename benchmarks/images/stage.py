@@ -20,6 +20,7 @@ from benchmarks.common.engine import engine
 from benchmarks.common.engine_import import imported
 from benchmarks.common.world import CALLER, EPOCH, TABLE, MeteredWorld, make_table
 from image_runs_world import Aside, Endpoints, Regions
+from image_stores import DynamoImageStore, MemoryImageStore
 from trainmaster.adapters.dynamodb.requests import request_rows
 from trainmaster.adapters.dynamodb.rows import row_of
 from trainmaster.adapters.dynamodb.table import Table
@@ -150,6 +151,8 @@ class Stage(MeteredWorld):
         client: of an engine with such a table in it.
     """
 
+    stores = (MemoryImageStore, DynamoImageStore)
+
     def __init__(self, client: Any) -> None:
         super().__init__(client)
         self.regions, self.aside, self.endpoints = Regions(), Aside(), Endpoints(takes=0)
@@ -167,8 +170,10 @@ class Stage(MeteredWorld):
             Settings(queue=QUEUE, table=TABLE, pools=self.pools, region_queue_url="regions", image_queue_url="images")
         )
         made.clock = self
+        store = self._store()
         made.__dict__ |= {
-            "store": self._store(),
+            "store": store,
+            "known_endpoints": store,
             "publisher": self.queue,
             "runs": self.runs,
             "region_queue": self.regions,

@@ -24,8 +24,8 @@ class PoolGoneError(Exception):
 def base_request(context: ManagerContext, job: Job, attempt: Attempt) -> Request:
     """Return the request of the attempt's own training job, for the pool that the queue has chosen.
 
-    The run of another kind is made from the job alone, so its request is not read. Raises `PoolGoneError` if the pool is
-    gone and SageMaker does not have the attempt either; `Throttled`, `Unavailable`, `NotPermitted`.
+    The run of another kind is made from the job alone, so its request is not read. Raises `PoolGoneError` if the pool
+    is gone and SageMaker does not have the attempt either; `Throttled`, `Unavailable`, `NotPermitted`.
     """
     if job.work is not None:
         return {}
