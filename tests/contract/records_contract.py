@@ -77,7 +77,11 @@ class RecordsContract:
     def test_ends_add_up_in_the_order_in_which_they_came(self, store, other_store):
         wanted, stores = Records(), [store, other_store]
         for n in range(24):
-            fields = {"share": f"share{n % 3}", "container_image": f"image{n % 5}", "units": {(b.P5, b.G5)[n % 2]: 1 + n % 4}}
+            fields = {
+                "share": f"share{n % 3}",
+                "container_image": f"image{n % 5}",
+                "units": {(b.P5, b.G5)[n % 2]: 1 + n % 4},
+            }
             before, after = ended(stores[n % 2], f"job{n}", 100 * 1.5**n, **fields)
             wanted = booked(wanted, before, after, Policy(), b.pools_of())
         assert alike(store.begin_pass().records, wanted)
