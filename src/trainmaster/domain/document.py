@@ -1,8 +1,7 @@
-"""Settings as JSON documents, and back: the one form in which they are stored, sent and kept in files.
+"""Settings and similar dataclasses as JSON documents, and back: stored, sent, and kept in files in this one form.
 
-A member is named as the field, in camelCase; a duration is a number of seconds and says so in its name
-(`min_runtime` is `minRuntimeSeconds`). Values that stand under their names do not repeat them. It must not check what a
-value means: that is `policy_problems`, and what an API takes is its models' to say.
+A member has the name of its field in camelCase; a duration is a number of seconds, with `Seconds` in its name
+(`min_runtime` is `minRuntimeSeconds`). Values in a mapping do not repeat their key as `name`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _NAME = "name"
 
 
 def document(value: Any, *, sparse: bool = False) -> Document:
-    """The document of a dataclass's values; a sparse one leaves out what has its default value."""
+    """Return the document of a dataclass's value; a sparse one omits members with their default value."""
     return {
         member: written(getattr(value, each.name), sparse=sparse)
         for member, each, _ in _members(value.__class__)
@@ -30,9 +29,9 @@ def document(value: Any, *, sparse: bool = False) -> Document:
 
 
 def value_of(kind: type[T], values: Mapping[str, Any], **others: Any) -> T:
-    """The dataclass's value of such a document, defaults where it says nothing; members that it does not have are left.
+    """Return the dataclass's value of a document, with defaults for omitted members; unknown members are ignored.
 
-    Raises ValueError, TypeError or OverflowError for what no document of ours holds.
+    Raises ValueError, TypeError or OverflowError for a document that this module has not written.
     """
     # mypy does not take a class variable for something that can be hashed.
     members = _members(cast("Any", kind))
@@ -41,14 +40,14 @@ def value_of(kind: type[T], values: Mapping[str, Any], **others: Any) -> T:
 
 
 def member_name(name: str, *, seconds: bool = False) -> str:
-    """The member of a document that has this field."""
+    """Return the name of a field in a document."""
     first, *rest = name.strip("_").split("_")
     return first + "".join(map(str.capitalize, rest)) + ("Seconds" if seconds else "")
 
 
 @lru_cache(maxsize=64)
 def _members(kind: Any) -> tuple[tuple[str, Field[Any], Any], ...]:
-    """The members of a dataclass's documents: name, field, type."""
+    """Return the members of a dataclass's documents: name, field, type."""
     hints = get_type_hints(kind)
     return tuple(
         (member_name(each.name, seconds=timedelta in _choices(hints[each.name])), each, hints[each.name])
@@ -57,7 +56,7 @@ def _members(kind: Any) -> tuple[tuple[str, Field[Any], Any], ...]:
 
 
 def _choices(hint: Any) -> tuple[Any, ...]:
-    """The types that a value may have."""
+    """Return the types that a value may have."""
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
@@ -104,7 +103,7 @@ def _read(hint: Any, value: Any) -> Any:
 
 
 def _named(kind: Any, name: str, value: Any) -> Any:
-    """A value that stands under its name, which is one of its fields where it has such a field."""
+    """Return the value under a key, which is its `name` if it has such a field."""
     if isinstance(kind, type) and is_dataclass(kind) and any(each.name == _NAME for each in fields(kind)):
         return value_of(kind, value, name=name)
     return _read(kind, value)

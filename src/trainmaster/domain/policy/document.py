@@ -1,7 +1,6 @@
-"""The settings of a queue as a document: for its API, its table and people's files alike.
+"""Settings of a queue as a document, for its API, its table and users' files.
 
-What a document does not say is as by default, at every depth; shares are those that it names. It must not check what
-settings mean: `policy_problems` does.
+Omitted members have their default values at every depth; an omitted share does not exist.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ _DEFAULT = Policy()
 
 
 def settings_document(policy: Policy) -> Document:
-    """All settings, the default ones too."""
+    """Return all settings, default values included."""
     return document(policy)
 
 
 def policy_of(given: Mapping[str, Any], default: Policy = _DEFAULT) -> Policy:
-    """The settings of a document, `default` where it says nothing.
+    """Return the settings of a document, with those of `default` where it has none.
 
-    Raises `InvalidRequest` for values of a wrong type, which callers refuse before with the field's name.
+    Raises `InvalidRequest` for values of a wrong type, which the API refuses before with the field's name.
     """
     try:
         return value_of(Policy, _merged(document(default), given))
@@ -33,7 +32,7 @@ def policy_of(given: Mapping[str, Any], default: Policy = _DEFAULT) -> Policy:
 
 
 def differences(policy: Policy, default: Policy) -> Document:
-    """The least document that makes this policy of the default one: what a deployment sets, it goes on setting."""
+    """Return the smallest document that makes this policy of the default one."""
     return _differing(document(policy), document(default), document(policy, sparse=True))
 
 
@@ -46,7 +45,7 @@ def _one_merged(default: Any, given: Any) -> Any:
 
 
 def _differing(full: Mapping[str, Any], default: Mapping[str, Any], sparse: Mapping[str, Any]) -> Document:
-    """Sparse is what only this policy has: a share need not say what every share has by default."""
+    """Return the differing members; `sparse` has the short form of parts that only this policy has."""
     found: Document = {}
     for key, value in full.items():
         if key not in default:

@@ -1,7 +1,6 @@
-"""Which roles may be passed through the queue, by whom, and who may use a share, as far as patterns can say.
+"""Rules on roles that callers may pass through the queue, and on callers that may use a share.
 
-Whether IAM would let the caller pass the role is `adapters/iam.py`'s question. It must not raise: what it cannot make
-out is not allowed.
+`adapters/iam.py` asks IAM whether the caller may pass the role. A malformed ARN or pattern is not allowed anything.
 """
 
 from __future__ import annotations
@@ -21,25 +20,24 @@ _LONGEST = 2048
 
 
 def may_pass(caller: str, role: str, allowed: tuple[str, ...], mapping: Mapping[str, tuple[str, ...]]) -> bool:
-    """Whether the deployment lets this caller pass this role through the queue.
+    """Return whether the deployment lets this caller pass this role through the queue.
 
-    The role must match one of `allowed`; an empty `allowed` allows none. With an empty `mapping` that is all, and
-    the caller does not matter. Otherwise the role must also match a pattern of an entry whose key matches the
-    caller, so a caller whom no entry matches may pass nothing. Several entries that match one caller add up.
+    The role must match one of `allowed`; an empty `allowed` allows none. With an empty `mapping` that is all, and the
+    caller does not matter. Otherwise the role must also match a pattern of an entry whose key matches the caller; a
+    caller without an entry may pass nothing. Several matching entries add up.
 
-    In every pattern `*` stands for any characters, also none, and every other character, `?` and `[` too, for
-    itself; case counts; the whole ARN must match.
+    In every pattern `*` matches any characters, also none, and every other character, `?` and `[` too, matches itself;
+    case counts; the whole ARN must match.
 
-    - In a role pattern `*` runs across `/`, as in the `Resource` of an IAM statement, which is where the same
-      patterns limit the queue's own `iam:PassRole`: `arn:aws:iam::111122223333:role/team-a/*` covers deeper
-      paths as well.
-    - In a caller pattern `*` does not run across `/` or `:`. Callers choose their session's name themselves, and
-      `assumed-role/*-admin` must not match the session `x-admin` of another role. A pattern for an assumed role
-      may leave the session out and then covers all of the role's sessions; its form is that of the caller's own
-      ARN, `arn:aws:sts::<account>:assumed-role/<name>`, which has no path.
+    - In a role pattern `*` runs across `/`, as in the `Resource` of an IAM statement, where the same patterns limit the
+      queue's own `iam:PassRole`: `arn:aws:iam::111122223333:role/team-a/*` covers deeper paths as well.
+    - In a caller pattern `*` does not run across `/` or `:`. Callers choose the name of their session, and
+      `assumed-role/*-admin` must not match the session `x-admin` of another role. A pattern for an assumed role may
+      omit the session and then covers all sessions of the role; its form is that of the caller's own ARN,
+      `arn:aws:sts::<account>:assumed-role/<name>`, which has no path.
 
-    A role or caller that is not a well-formed ARN matches nothing, not even `*`: among others one with an empty,
-    `.` or `..` part in its path, a wildcard, a blank or a control character.
+    A role or caller that is not a well-formed ARN matches nothing, not even `*`: for example one with an empty, `.` or
+    `..` part in its path, a wildcard, a blank or a control character.
     """
     if not is_role(role) or not any(_glob(role, pattern) for pattern in allowed):
         return False
@@ -50,7 +48,7 @@ def may_pass(caller: str, role: str, allowed: tuple[str, ...], mapping: Mapping[
 
 
 def may_use(caller: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a share that is for these callers alone is for this one; empty for everybody.
+    """Return whether a caller may use a share with these patterns; an empty tuple allows every caller.
 
     The patterns are caller patterns as of `may_pass`: `*` does not run across `/` or `:`.
     """
@@ -58,12 +56,12 @@ def may_use(caller: str, patterns: tuple[str, ...]) -> bool:
 
 
 def is_role(arn: str) -> bool:
-    """Whether it is the ARN of an IAM role."""
+    """Return whether a text is the ARN of an IAM role."""
     return _well_formed(arn, _ROLE)
 
 
 def is_caller_pattern(pattern: str) -> bool:
-    """Whether a caller could match it: the ARN of an IAM role is not what its sessions have as theirs."""
+    """Return whether a caller could match the pattern; the sessions of a role do not have the role's ARN."""
     return len(pattern) <= _LONGEST and _PATTERN.fullmatch(pattern) is not None
 
 
@@ -74,7 +72,7 @@ def _well_formed(arn: str, form: re.Pattern[str]) -> bool:
 
 
 def _matches_caller(caller: str, pattern: str) -> bool:
-    """Part by part, so that `*` stays within a part; for an assumed role also without its session."""
+    """Match part by part, so that `*` stays within a part; for an assumed role also without its session."""
     if not _well_formed(caller, _CALLER):
         return False
     session = _SESSION.fullmatch(caller)
@@ -87,10 +85,10 @@ def _parts_match(parts: list[str], patterns: list[str]) -> bool:
 
 
 def _glob(text: str, pattern: str) -> bool:
-    """Whether the text matches, `*` standing for any characters.
+    """Return whether the text matches, where `*` matches any characters.
 
-    Taking the first place of each piece in turn is enough where only `*` varies, and needs no backtracking, which
-    a pattern of many `*` could make endless.
+    Taking the first place of each piece in turn is enough, since only `*` varies. It needs no backtracking, which a
+    pattern of many `*` could make endless.
     """
     first, *pieces = pattern.split("*")
     if not pieces:

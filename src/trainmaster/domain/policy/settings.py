@@ -64,7 +64,7 @@ class Order(StrEnum):
     FAIR = "fair"
 
     preempts_equals: bool
-    """Whether jobs of equal priority may preempt each other; readers of the queue then count on it."""
+    """Jobs of equal priority may preempt each other if true; readers of the queue then read more of it."""
 
     def __new__(cls, value: str, preempts_equals: bool = False) -> Self:  # noqa: FBT001, FBT002 -- of the members above
         """Return a member with its trait."""
@@ -97,7 +97,7 @@ class Choose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """Whether, and how far, the manager creates pools for jobs that no other pool could hold (Liu et al. 2022, 3.3)."""
+    """Rules on pools that the manager creates for jobs that no other pool could hold (Liu et al. 2022, 3.3)."""
 
     enabled: Annotated[bool, Setting("Whether the manager creates pools; what runs in them costs money.")] = False
     types: Annotated[
@@ -165,7 +165,7 @@ class PreemptionOverrides:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far jobs may request other preemption rules than the queue's."""
+    """Limits on the preemption rules that jobs may request instead of the queue's."""
 
     max_min_runtime: Annotated[
         timedelta,
@@ -197,7 +197,7 @@ class WhenSpent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a share may use in each period, counted from 1970-01-01 UTC; at least one of the two bounds."""
+    """Budget of a share for each period, counted from 1970-01-01 UTC; at least one of the two bounds is set."""
 
     gpu_hours: Annotated[float | None, Setting("Maximum accelerators times hours; null for no limit.")] = None
     dollars: Annotated[float | None, Setting("Maximum cost, by the prices of the pools; null for no limit.")] = None
@@ -251,7 +251,7 @@ class Share:
 
 
 class FailureClass(StrEnum):
-    """Why an attempt failed, as far as retries are concerned."""
+    """Class of a failed attempt, which decides about retries."""
 
     CAPACITY = "capacity"
     SERVICE = "service"
@@ -292,7 +292,7 @@ def default_retries() -> Mapping[FailureClass, Retry]:
 
 @dataclass(frozen=True, slots=True)
 class Resizes:
-    """How far the queue resizes elastic jobs by itself."""
+    """Rules on the resizes of elastic jobs."""
 
     enabled: Annotated[
         bool, Setting("Whether elastic jobs grow and shrink; if not, they start with their minimum size and keep it.")

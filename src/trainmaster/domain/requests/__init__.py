@@ -1,9 +1,7 @@
-"""What a CreateTrainingJob request means to the queue: its demand, its options, what is wrong with it.
+"""The meaning of a CreateTrainingJob request to the queue: its demand, its options and its problems.
 
-Pure functions over JSON values that need no AWS call. Types, lengths and patterns are checked before, against the
-service model (`adapters/sagemaker/request_model.py`); these functions still answer for any JSON object, and raise
-nothing but
-`InvalidRequest`. They must not import more than the standard library and `domain`.
+Pure functions over JSON values. The service model is checked before (`adapters/sagemaker/request_model.py`); these
+functions accept any JSON object nevertheless and raise nothing but `InvalidRequest`.
 """
 
 from __future__ import annotations

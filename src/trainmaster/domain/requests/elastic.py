@@ -1,7 +1,7 @@
-"""What a request says of its sizes: whether it is elastic, within which bounds, and what is wrong with them.
+"""Sizes of an elastic job, as its request gives them, and problems with them.
 
-The rules are those of HyperPod elastic training (`elasticPolicy`, `runPolicy`) and those that it forgets. What an
-elastic job's request may not say otherwise is in `elastic_form`. It must not know pools, nor what is free.
+The rules are those of HyperPod elastic training (`elasticPolicy`, `runPolicy`), and some that it lacks. `elastic_rules`
+has the restrictions on the rest of such a request.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ MAX_COUNTED = 49
 MAX_SIZES = 1_000
 """Every pass looks at the sizes of every elastic job."""
 MAX_LIST_LENGTH = 512
-"""Characters of an environment variable (CreateTrainingJob, `Environment`), by which a job's nodes are told its sizes;
-for a step of 1 the bounds tell them."""
+"""Maximum length of an environment variable (CreateTrainingJob, `Environment`), which lists the sizes for the nodes.
+
+With a step of 1 the bounds are enough.
+"""
 _BOUNDS = ("max-instances", "instance-values")
-"""Either makes a job elastic."""
+"""Options that make a job elastic."""
 _TIMES = ("scaling-timeout", "graceful-shutdown-timeout", "faulty-scale-down-timeout", "scale-up-snooze")
 _COUNTED = ("max-restarts", "restarts-before-full")
 _BUDGET = (*_COUNTED, "eval-period", "max-total-restarts", "max-full-restarts")
@@ -41,12 +43,12 @@ _MAX_SHOWN = 8
 
 
 def is_elastic(request: Object) -> bool:
-    """Whether the request asks to be grown and shrunk."""
+    """Return whether the request is for an elastic job."""
     return any(gives(request, name) for name in _BOUNDS)
 
 
 def elastic_of(request: Object, options: Options) -> Elastic | None:
-    """How the job may be resized, of a request that `elastic_problems` finds nothing wrong with; None: not at all."""
+    """Return the sizes and hooks of a request without `elastic_problems`; None if the job is not elastic."""
     if not is_elastic(request):
         return None
     least, most = _bounds(request, options)
@@ -65,7 +67,7 @@ def elastic_of(request: Object, options: Options) -> Elastic | None:
 
 
 def elastic_problems(request: Object, options: Options) -> Iterator[Problem]:
-    """Everything wrong with the options that make a job elastic, or that mean something for elastic jobs only."""
+    """Yield everything wrong with the options that make a job elastic or that only elastic jobs may have."""
     if not is_elastic(request):
         yield from _needs(request, _OTHERS, _BOUNDS, "Give '{0}' (or '{1}') as well, or leave it out.")
         return
@@ -76,7 +78,7 @@ def elastic_problems(request: Object, options: Options) -> Iterator[Problem]:
 
 
 def sizes_shown(elastic: Elastic) -> str:
-    """The sizes in words: `2, 4 or 8`, `1 to 16`, `2 to 16 in steps of 2`."""
+    """Return the sizes in words: `2, 4 or 8`, `1 to 16`, `2 to 16 in steps of 2`."""
     sizes = elastic.sizes
     if elastic.values or len(sizes) <= 2:
         cut = [*map(str, sizes[:_MAX_SHOWN]), *(["..."] if sizes[_MAX_SHOWN:] else [])]
@@ -86,7 +88,7 @@ def sizes_shown(elastic: Elastic) -> str:
 
 
 def _bounds(request: Object, options: Options) -> tuple[int, int]:
-    """Least and most: as given, else the ends of the values, else the number of instances that the request has."""
+    """Return the bounds: as given, else the ends of the values, else the number of instances in the request."""
     values = options.instance_values
     least = options.min_instances or (values[0] if values else first_count(request)) or 1
     return least, options.max_instances or (values[-1] if values else least)
@@ -107,7 +109,7 @@ def _budget(options: Options) -> RestartBudget:
 
 
 def _steps(request: Object, options: Options) -> Iterator[Problem]:
-    """Every size is the least and a number of steps, up to the most."""
+    """Yield problems of sizes that are the minimum and a number of steps, up to the maximum."""
     least, most = _bounds(request, options)
     step = options.instance_step or 1
     if most < least:
@@ -128,7 +130,7 @@ def _steps(request: Object, options: Options) -> Iterator[Problem]:
 
 
 def _values(request: Object, options: Options) -> Iterator[Problem]:
-    """The sizes are all given, so the bounds are two of them: the first and the last."""
+    """Yield problems of sizes that are all given; the bounds must be the first and the last of them."""
     values, least, most = options.instance_values, options.min_instances, options.max_instances
     if options.instance_step is not None:
         wrong = f"'{OPTION_PREFIX}instance-step' and '{OPTION_PREFIX}instance-values' cannot be given together."
@@ -149,7 +151,7 @@ def _values(request: Object, options: Options) -> Iterator[Problem]:
 
 
 def _count(request: Object, options: Options) -> Iterator[Problem]:
-    """However a request says how many instances it has, that is one of its sizes."""
+    """Yield a problem if the request's number of instances is not one of its sizes."""
     elastic, count = elastic_of(request, options), first_count(request)
     if elastic is None or count is None or count in elastic.sizes:
         return
@@ -199,7 +201,7 @@ def _target(request: Object, options: Options) -> Iterator[Problem]:
 
 
 def _needs(request: Object, names: tuple[str, ...], others: tuple[str, ...], hint: str) -> Iterator[Problem]:
-    """These options mean nothing unless one of the others is given."""
+    """Yield a problem for each of these options unless one of the others is given."""
     if any(gives(request, other) for other in others):
         return
     full = [OPTION_PREFIX + other for other in others]

@@ -1,6 +1,6 @@
-"""What the request of an elastic job may not say besides its options, and what its submitter will probably regret.
+"""Restrictions on the request of an elastic job beside its options, and warnings about it.
 
-How each resize is done decides: see `elastic.Hook`. It must not know what is free.
+They depend on the hook that resizes it: see `elastic.sizes.Hook`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ONE_GROUP = "has to let everything in that comes from the group itself (a rule 
 
 
 def form_problems(request: Object, elastic: Elastic) -> Iterator[Problem]:
-    """What an elastic job's request may not say."""
+    """Yield everything that the request of an elastic job must not contain."""
     yield from _instances(request)
     environment = part(request, "Environment")
     if len(environment) > (most := MAX_ENVIRONMENT - OWN_ENVIRONMENT):
@@ -50,13 +50,13 @@ def check_pools(request: Object, elastic: Elastic, demand: Demand, pools: Mappin
 
 
 def elastic_warnings(request: Object, elastic: Elastic, demand: Demand, pools: Mapping[str, Pool]) -> list[str]:
-    """What will probably be regretted, the gravest first."""
+    """Return warnings for the submitter, the most serious first."""
     own = {Hook.RESTART: _restart_advice, Hook.MEMBERS: _members_advice}.get(elastic.hook)
     return [*(own(request, elastic) if own else ()), *_budget_advice(elastic), *_size_advice(elastic, demand, pools)]
 
 
 def _instances(request: Object) -> Iterator[Problem]:
-    """An elastic job's instances are alike, and all of one pool."""
+    """Yield problems if the instances are not all alike and of one pool."""
     config = part(request, CONFIG)
     hint = "Give one InstanceType and InstanceCount, or leave out what makes the job elastic."
     if entries(config, GROUPS):
@@ -88,10 +88,11 @@ def _members(request: Object) -> Iterator[Problem]:
 
 
 def _spot(field: str, wrong: str) -> Problem:
-    """Elastic training on HyperPod takes no spot either (developer guide, "Elastic training", limitations).
+    """Return the problem that elastic jobs resized by members cannot use spot instances.
 
-    An interrupted training job keeps its place while SageMaker looks for other instances, so the queue could not tell
-    capacity that works from capacity that is gone; and where the base is hit, all members wait, and are paid for.
+    HyperPod elastic training has the same limitation (developer guide, "Elastic training", limitations). An interrupted
+    training job keeps its place while SageMaker looks for other instances, so the queue could not tell lost capacity
+    from working capacity. If the base is interrupted, all members wait and cost money.
     """
     why = "SageMaker takes such instances from one of its training jobs and leaves the others waiting for it."
     hint = f"Run it on demand, {_OTHER_WAY}: then the whole job is interrupted and goes on."

@@ -1,7 +1,4 @@
-"""Problems of a request, and readers of its fields that take any JSON value without raising.
-
-It must not know any rule of SageMaker.
-"""
+"""Problems of a request, and readers of its fields that accept any JSON value without raising."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from dataclasses import field as attribute
 from trainmaster.domain.errors import InvalidRequest
 
 MAX_SHOWN_LENGTH = 60
-"""Most characters of a caller's text that a message repeats."""
+"""Maximum characters of a caller's text that a message repeats."""
 MAX_COMPARED_LENGTH = 100
 """Comparing two texts takes time in their product, so longer ones get no suggestion."""
 
@@ -35,37 +32,37 @@ class Problem:
     kind: type[InvalidRequest] = attribute(default=InvalidRequest, repr=False)
 
     def refusal(self) -> InvalidRequest:
-        """The error to raise for it."""
+        """Return the error to raise."""
         return self.kind(self.message, field=self.field, hint=self.hint)
 
 
 def part(value: object, *keys: str) -> Mapping[str, object]:
-    """The object under those keys; an empty one where there is none."""
+    """Return the object under the keys; an empty one if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
 def entries(value: object, key: str) -> list[Mapping[str, object]]:
-    """The list under that key, what is not an object in it standing as an empty one, so that indexes hold."""
+    """Return the list under the key, with an empty object in place of anything else, so that indexes stay valid."""
     found = value.get(key) if isinstance(value, Mapping) else None
     return [part(item) for item in found] if isinstance(found, list | tuple) else []
 
 
 def text(value: Mapping[str, object], key: str) -> str | None:
-    """The string under that key; None where there is none."""
+    """Return the string under the key; None if there is none."""
     found = value.get(key)
     return found if isinstance(found, str) else None
 
 
 def whole(value: Mapping[str, object], key: str) -> int | None:
-    """The integer under that key; None where there is none. `true` is no integer."""
+    """Return the integer under the key; None if there is none. `true` is not an integer."""
     found = value.get(key)
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
 def repeated(values: Iterable[str | None]) -> list[int]:
-    """Indexes of the values that have been there before."""
+    """Return the indexes of values that occurred before."""
     seen: set[str] = set()
     found = []
     for index, value in enumerate(values):
@@ -77,7 +74,7 @@ def repeated(values: Iterable[str | None]) -> list[int]:
 
 
 def shown(value: object) -> str:
-    """A value as a message may repeat it: short, ASCII, never the inside of a list or object."""
+    """Return a value as a message may repeat it: short, ASCII, without the contents of lists and objects."""
     if isinstance(value, str):
         cut = value if len(value) <= MAX_SHOWN_LENGTH else value[: MAX_SHOWN_LENGTH - 3] + "..."
         return ascii(cut)
@@ -93,7 +90,7 @@ def shown(value: object) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """The known word that the given one is probably meant to be, whatever its case."""
+    """Return the known word closest to the given one, ignoring case; None if none is close."""
     if len(word) > MAX_COMPARED_LENGTH:
         return None
     by_lower = {name.casefold(): name for name in known}

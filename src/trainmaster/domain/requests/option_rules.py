@@ -1,7 +1,4 @@
-"""What options may not say together, and how far they may differ from the queue's own rules.
-
-Each option on its own is well formed by now: see `options`. It must not know jobs other than the one submitted.
-"""
+"""Contradictions between options, and limits of the queue on them. `options` checks each option alone."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ Object = Mapping[str, object]
 
 
 def option_problems(request: Object, options: Options) -> Iterator[Problem]:
-    """Options that contradict each other, or that would have no effect."""
+    """Yield options that contradict each other or have no effect."""
     if text(request, "TrainingJobName") in options.after:
         yield _problem(request, "after", "The job would wait for itself.", "Name other jobs.")
     if not options.after:
@@ -36,7 +33,7 @@ def option_problems(request: Object, options: Options) -> Iterator[Problem]:
 
 
 def limit_problems(request: Object, options: Options, policy: Policy) -> Iterator[Problem]:
-    """Wishes beyond what the queue grants (`Policy.limits`)."""
+    """Yield options beyond the limits of the queue (`Policy.limits`)."""
     limits = policy.limits
     yield from _too_long(request, "min-runtime", options.min_runtime, limits.max_min_runtime)
     yield from _too_long(request, "cooldown", options.cooldown, limits.max_cooldown)
@@ -71,7 +68,7 @@ def _problem(request: Object, name: str, wrong: str, hint: str) -> Problem:
 
 
 def _words(span: timedelta) -> str:
-    """A duration as the tags write it."""
+    """Return a duration as tags write it."""
     minutes, seconds = divmod(int(span.total_seconds()), 60)
     hours, minutes = divmod(minutes, 60)
     parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))

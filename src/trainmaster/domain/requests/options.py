@@ -1,6 +1,6 @@
-"""The options that a job may ask for in `trainmaster:` tags: their names, what they take, and what they become.
+"""Options of a job in `trainmaster:` tags: their names, their values and their meaning.
 
-A new option is one entry of `OPTIONS` and one member of `Options`. It must not know where in a request a tag stands.
+A new option is one entry of `OPTIONS` and one member of `Options`.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ from trainmaster.domain.requests.values import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the submitter asks of the queue beyond the request itself; None where the queue's own rule holds.
+    """Options of a request; None where the rule of the queue applies.
 
     Attributes:
-        priority: higher runs first; from the `priority` tag (article, "table for training job requests").
-        preemptible: whether the job may be stopped for one of higher priority, to be resumed later.
-        share: whose claim on pools it draws on.
-        pools: where it may run, best first; empty where the request itself says what capacity it wants.
-        resources: what each of its instances must have; with these the request needs no instance type.
-        instances: how many of them.
-        min_runtime: it is not preempted before it has worked this long.
-        cooldown: nor, once resumed, before it has worked this long.
-        preemption_delay: it preempts nobody before it has waited this long.
-        max_preemptions: preemptions after which it is protected.
-        not_before: it is not considered earlier.
-        deadline: when it has to be done.
-        after: jobs that have to end first.
-        after_failure: what becomes of it when one of those does not complete.
-        group: the group that it belongs to.
-        max_concurrent: most jobs of its group that run at once.
-        retries: how often it is tried again, by class of failure.
-        min_instances, max_instances: bounds of the size of an elastic job.
-        instance_step: between its sizes.
-        instance_values: all its sizes, instead of a step.
-        resize_by: how its size is changed.
-        resize_target: who changes it, where that is none of the queue's own ways.
-        scaling_timeout, graceful_shutdown_timeout, faulty_scale_down_timeout, scale_up_snooze: see `Elastic`.
-        max_restarts, eval_period, max_total_restarts, restarts_before_full, max_full_restarts: see `RestartBudget`.
+        priority: Higher runs first; from the tag `priority` (article, "table for training job requests").
+        preemptible: Whether the queue may preempt the job for one of higher priority and resume it later.
+        share: Share whose quota the job uses.
+        pools: Pools where it may run, best first; empty if the request itself names its capacity.
+        resources: Resources that each of its instances must have; with these the request needs no instance type.
+        instances: Number of such instances.
+        min_runtime: Minimum time that it works before it can be preempted.
+        cooldown: The same after it has been resumed.
+        preemption_delay: Minimum wait before it can preempt others.
+        max_preemptions: Preemptions after which it is protected.
+        not_before: Earliest time at which the queue considers it.
+        deadline: Time by which it has to end.
+        after: Jobs that have to end first.
+        after_failure: Treatment of the job if one of those does not complete.
+        group: Group of the job.
+        max_concurrent: Maximum jobs of the group that run at the same time.
+        retries: Number of retries by failure class.
+        min_instances, max_instances: Bounds of the size of an elastic job.
+        instance_step: Difference between its sizes.
+        instance_values: All its sizes, instead of a step.
+        resize_by: Hook that changes its size.
+        resize_target: Function or event that changes its size, for a custom hook.
+        scaling_timeout, graceful_shutdown_timeout, faulty_scale_down_timeout, scale_up_snooze: See `Elastic`.
+        max_restarts, eval_period, max_total_restarts, restarts_before_full, max_full_restarts: See `RestartBudget`.
     """
 
     priority: int = 0
@@ -111,9 +111,12 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How an option's text is read (None: it cannot be) and what it may say, in words that follow "It takes".
+    """Reader of an option.
 
-    With `wrong` it says itself what is wrong with a text that it cannot read, and what to do about it.
+    Attributes:
+        read: Returns the value of a text; None if it is invalid.
+        takes: Valid values, in words that follow "It takes".
+        wrong: Returns the problem with an invalid text, and a hint, for options whose texts have parts.
     """
 
     read: Callable[[str], object | None]
@@ -177,7 +180,7 @@ _RETRIES = {f"retry-{failure}": failure for failure in FailureClass}
 
 
 def options_from(priority: int, texts: Mapping[str, str]) -> Options:
-    """The options of texts by option name, each of which its reader can read."""
+    """Return the options of valid texts by option name."""
     read: dict[str, Any] = {name: OPTIONS[name].read(text) for name, text in texts.items()}
     retries = {failure: read.pop(name) for name, failure in _RETRIES.items() if name in read}
     return Options(priority=priority, retries=retries, **{name.replace("-", "_"): each for name, each in read.items()})

@@ -1,7 +1,7 @@
-"""Which pools a request draws on, and what it has to say to SageMaker once one of them has been chosen.
+"""Pools that a request can use, and the request to SageMaker once the queue has chosen one.
 
-A request that names no pools says by itself what kind of capacity it wants: its training plan, spot, or neither. One
-that names some, or asks for resources, leaves the choice to the queue. It must not know what is free.
+A request that names no pools states the kind of its capacity itself: its training plan, spot, or neither. With named
+pools or requested resources the choice is the queue's.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ def demand_in(  # noqa: PLR0913 - a request, and all that it is held against
     *,
     instances: int | None = None,
 ) -> Demand:
-    """What the request asks of these pools.
+    """Return the demand of the request on these pools.
 
     Args:
-        request: one that `meaning_problems` finds nothing wrong with.
-        named: the pools of its `trainmaster:pools` option, in order; empty where it has none.
-        pools: the pools in force.
-        asked: of its `trainmaster:resources` option; None where it has none.
-        catalogue: what is known of instance types.
-        instances: the least size of an elastic job, in the place of the number that the request has.
+        request: A request without `meaning_problems`.
+        named: Pools of its option `trainmaster:pools`, in order; empty if it has none.
+        pools: Pools in force.
+        asked: Resources of its option `trainmaster:resources`; None if it has none.
+        catalogue: Known instance types.
+        instances: Minimum size of an elastic job, instead of the request's own number.
 
-    Raises `InvalidRequest`; `NeverFits` where a pool that it needs is not there.
+    Raises `InvalidRequest`; `NeverFits` if a pool that it needs does not exist.
     """
     demand = _named(request, named, pools) if named else _said(request, pools)
     if instances is not None:
@@ -62,7 +62,7 @@ def demand_in(  # noqa: PLR0913 - a request, and all that it is held against
 
 
 def _said(request: Object, pools: Pools) -> Demand:
-    """What the request itself says."""
+    """Return the demand that the request itself states."""
     config = part(request, CONFIG)
     preferred = entries(config, PREFERENCES)
     found = []
@@ -73,7 +73,7 @@ def _said(request: Object, pools: Pools) -> Demand:
 
 
 def _by_resources(request: Object, listed: Demand, asked: Resources, pools: Pools, catalogue: Catalogue) -> Demand:
-    """What the request lists itself, which has to cover what it asks for, and all other pools that do."""
+    """Return the alternatives that the request lists, which must cover its resources, and all other pools that do."""
     by_pool = gives(request, "pools")
     fields = [option_field(request, "pools")] if by_pool else [field for _, field in listed_types(request)]
     for index, units in enumerate(listed.alternatives):
@@ -91,10 +91,10 @@ def _by_resources(request: Object, listed: Demand, asked: Resources, pools: Pool
 
 
 def for_pool(request: Mapping[str, Any], pool: Pool, instances: int) -> dict[str, Any]:
-    """The request as it has to be for these instances of the pool that the queue has chosen: type, plan, spot or not.
+    """Return the request for these instances of the pool that the queue has chosen: type, plan, spot or not.
 
-    A spot job that says nothing of `MaxWaitTimeInSeconds` may wait as long as it may run, from an hour to a day. No
-    warm pool is kept after a spot job (developer guide, "Train using SageMaker managed warm pools").
+    A spot job without `MaxWaitTimeInSeconds` may wait as long as it may run, from an hour to a day. No warm pool is
+    kept after a spot job (developer guide, "Train using SageMaker managed warm pools").
     """
     # A job by resources need not have one: what it would say, the queue says.
     config = {**part(request, CONFIG), "InstanceType": pool.instance_type, "InstanceCount": instances}
@@ -115,7 +115,7 @@ def for_pool(request: Mapping[str, Any], pool: Pool, instances: int) -> dict[str
 
 
 def pool_warnings(request: Object, demand: Demand, pools: Pools) -> list[str]:
-    """What the submitter will probably regret about the kinds of capacity that the request may run on."""
+    """Return warnings about the kinds of capacity that the request may run on."""
     kinds = {pools[name].kind for name in demand.pools if name in pools}
     saves = bool(text(part(request, "CheckpointConfig"), "S3Uri"))
     return [*_spot_warnings(request, demand, kinds, saves=saves), *_plan_warnings(kinds, saves=saves)]
@@ -143,7 +143,7 @@ def _named(request: Object, named: Sequence[str], pools: Pools) -> Demand:
 
 
 def _placed(request: Object, type_: str, count: int, plans: object, pools: Pools) -> dict[str, int]:
-    """These instances in the pool that the request's kind of capacity leads to."""
+    """Return these instances in the pool of the request's kind of capacity."""
     arn = text(part(request, CONFIG), "TrainingPlanArn")
     if arn is not None:
         return {_of_plan(arn, type_, pools): count}

@@ -1,7 +1,7 @@
-"""How the text of `trainmaster:resources` is read: what a job asks of each of its instances, instead of naming a type.
+"""Reader of `trainmaster:resources`: the resources that a job requests of each instance instead of an instance type.
 
-Members are `name=value` with commas, spaces or `+` between them. SageMaker's tags may not hold commas (API reference,
-`Tag`), so a request goes there with `+` in their place. It must not know pools, nor which types there are.
+Members are `name=value`, separated by commas, spaces or `+`. Tags of SageMaker must not contain commas (API reference,
+`Tag`), so a request is sent with `+` in their place.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ _Wrong = tuple[str, str]
 
 
 def resources_in(value: str) -> Resources | None:
-    """What the text asks for; None where it cannot be read, or asks for nothing."""
+    """Return the resources that the text requests; None if it is invalid or requests nothing."""
     read = _read(value)
     return read if isinstance(read, Resources) else None
 
 
 def wrong_with(value: str) -> tuple[str, str]:
-    """What is wrong with a text that cannot be read, without a full stop, and what to do about it."""
+    """Return the problem with an invalid text, without a full stop, and a hint."""
     read = _read(value)
     return ("", "") if isinstance(read, Resources) else read
 
 
 def sendable(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The request as SageMaker takes it: no commas in the tag. The same object where there are none."""
+    """Return the request without commas in the tag; the same object if there are none."""
     if not any(text(tag, "Key") == RESOURCES_TAG and "," in (text(tag, "Value") or "") for tag in _tags(request)):
         return request
     return {**request, "Tags": [_plain(tag) for tag in request["Tags"]]}
 
 
 def shortfalls(asked: Resources, kind: InstanceType) -> Iterator[str]:
-    """Of what an instance of that type has too little, as `name=value` with what it has."""
+    """Return the resources of which an instance of the type has too little, as `name=value`, with its own value."""
     for name in MEMBERS:
         wanted, has = getattr(asked, name), getattr(kind, name)
         if wanted and (has != wanted if isinstance(wanted, str) else has < wanted):

@@ -1,8 +1,7 @@
-"""What instances a request asks for, in the three ways that SageMaker has of saying so, or by their resources.
+"""Instances that a request asks for, in the three forms that SageMaker has, or by their resources.
 
-A request with the tag `trainmaster:resources` need not say any of it: what it says is what it would rather have. The
-rules of `InstancePreferences` are those of the SageMaker developer guide, "Instance preference lists for training
-jobs". It must not know pools: whether a demand could ever be met is for others to say.
+A request with the tag `trainmaster:resources` needs no such form: types that it lists are preferences. The rules of
+`InstancePreferences` are those of the developer guide, "Instance preference lists for training jobs".
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ Object = Mapping[str, object]
 
 
 def demand_of(request: Object) -> tuple[dict[str, int], ...]:
-    """Instances by type that the job needs: it may run in any one alternative, and needs all of that one.
+    """Return the instances by type that the job needs: any one alternative, and all of that one.
 
     A plain request and one with `InstanceGroups` give one alternative (groups of one type add up),
-    `InstancePreferences` one an entry, in the request's order; one by resources gives what it lists, perhaps nothing.
-    Raises `InvalidRequest` where no demand can be read, as for a serverless job, which takes nothing from a pool.
+    `InstancePreferences` one for each entry, in the request's order; a request by resources gives the types that it
+    lists, perhaps none. Raises `InvalidRequest` if there is no demand, as for a serverless job, which uses no pool.
     """
     for problem in resource_problems(request):
         raise problem.refusal()
@@ -47,20 +46,20 @@ def demand_of(request: Object) -> tuple[dict[str, int], ...]:
 
 
 def instances_of(request: Object) -> int:
-    """How many instances a request by resources needs: by its option, else by a count that it has, else one."""
+    """Return the number of instances of a request by resources: from its option, else from a count, else one."""
     counted = first_count(request)
     return 1 if counted is None else counted
 
 
 def first_count(request: Object) -> int | None:
-    """The number of instances that a request says first, by its option or else in `ResourceConfig`; None for none."""
+    """Return the number of instances from the option, or else the first in `ResourceConfig`; None if there is none."""
     asked = option_in(request, "instances")
     counts = [count for _, count in _counts(part(request, CONFIG)) if isinstance(count, int)]
     return asked if isinstance(asked, int) else next(iter(counts), None)
 
 
 def listed_types(request: Object) -> list[tuple[str, str]]:
-    """The types that a request by resources lists itself, best first, each with the path of its field."""
+    """Return the types that a request by resources lists, best first, each with the path of its field."""
     config = part(request, CONFIG)
     path = f"{CONFIG}.{PREFERENCES}"
     found = [(text(entry, _TYPE), f"{path}[{i}].{_TYPE}") for i, entry in enumerate(entries(config, PREFERENCES))]
@@ -68,7 +67,7 @@ def listed_types(request: Object) -> list[tuple[str, str]]:
 
 
 def named_types(request: Object) -> dict[str, str]:
-    """All types that a request names, whichever way it asks for instances, by the paths of their fields."""
+    """Return all types that a request names in any form, by the paths of their fields."""
     config = part(request, CONFIG)
     places = [(CONFIG, config)]
     for kind in (GROUPS, PREFERENCES):
@@ -77,7 +76,7 @@ def named_types(request: Object) -> dict[str, str]:
 
 
 def _counts(config: Object) -> Iterator[tuple[str, object]]:
-    """All counts of a request, each with the path of its field."""
+    """Return all counts of a request, each with the path of its field."""
     entries_ = enumerate(entries(config, PREFERENCES))
     places = [(CONFIG, config), *((f"{CONFIG}.{PREFERENCES}[{i}]", entry) for i, entry in entries_)]
     return ((f"{path}.{_COUNT}", entry[_COUNT]) for path, entry in places if entry.get(_COUNT) is not None)
@@ -88,7 +87,7 @@ def _units(entry: Object, config: Object) -> dict[str, int]:
 
 
 def resource_problems(request: Object) -> list[Problem]:
-    """Everything that keeps a demand from being read, or SageMaker from giving those instances."""
+    """Yield everything that makes the demand unreadable, or that SageMaker refuses about the instances."""
     if request.get("ServerlessJobConfig") is not None:
         return [_SERVERLESS]
     config = part(request, CONFIG)
@@ -123,7 +122,7 @@ def _instances(config: Object) -> Iterator[Problem]:
 
 
 def _by_resources(request: Object, config: Object) -> Iterator[Problem]:
-    """What a request that asks for resources may not say, since the queue chooses the type."""
+    """Yield what a request by resources must not contain, since the queue chooses the type."""
     if entries(config, GROUPS):
         wrong = f"{GROUPS} cannot be combined with the option '{RESOURCES_TAG}'."
         yield Problem(f"{CONFIG}.{GROUPS}", wrong, f"Leave out {GROUPS}, or the tag.")
@@ -136,7 +135,7 @@ def _by_resources(request: Object, config: Object) -> Iterator[Problem]:
 
 
 def _other_kinds(request: Object, config: Object) -> Iterator[Problem]:
-    """The queue finds instances on demand for a job by resources; others it has to name."""
+    """Yield problems of other kinds of capacity: the queue finds on-demand instances for a request by resources."""
     if request.get("EnableManagedSpotTraining") is True:
         yield Problem(
             "EnableManagedSpotTraining",
@@ -152,7 +151,7 @@ def _other_kinds(request: Object, config: Object) -> Iterator[Problem]:
 
 
 def _agreeing(request: Object, config: Object) -> Iterator[Problem]:
-    """However often a request says how many instances it needs, it says the same."""
+    """Yield a problem if the numbers of instances in the request differ."""
     needed = instances_of(request)
     if not 1 <= needed <= LARGEST_COUNT:
         hint = f"Give a whole number from 1 to {LARGEST_COUNT}."
@@ -225,7 +224,7 @@ def _listed_problems(preferences: Sequence[Object], config: Object) -> Iterator[
 
 
 def _preference_counts(preferences: Sequence[Object], config: Object, path: str) -> Iterator[Problem]:
-    """One count for all types, or one with every type."""
+    """Yield problems unless there is one count for all types, or one with every type."""
     own = [index for index, preference in enumerate(preferences) if preference.get(_COUNT) is not None]
     if config.get(_COUNT) is None:
         for index, preference in enumerate(preferences):

@@ -1,7 +1,4 @@
-"""How the text of `trainmaster:instance-values` is read: all sizes that an elastic job may have.
-
-It must not know the job's other options.
-"""
+"""Reader of `trainmaster:instance-values`: all sizes of an elastic job."""
 
 from __future__ import annotations
 
@@ -16,15 +13,15 @@ _BETWEEN = re.compile(r"[ +]+")
 
 
 def sizes_in(text: str) -> tuple[int, ...] | None:
-    """Whole numbers from 1 with spaces or `+` between them, ascending, each once; at least one."""
+    """Return whole numbers from 1, separated by spaces or `+`, ascending and distinct; None if the text is invalid."""
     read = _read(text)
     return read if read and all(before < after for before, after in pairwise(read)) else None
 
 
 def wrong_with_sizes(text: str) -> tuple[str, str]:
-    """What is wrong with a text that cannot be read, without a full stop, and what to do about it.
+    """Return the problem with an invalid text, without a full stop, and a hint.
 
-    It would be easy to sort; but whoever wrote a wrong order or a size twice may have meant other sizes.
+    Sizes are not sorted for the user: a wrong order or a repeated size may be a typing error.
     """
     read = _read(text)
     if read is None:

@@ -1,8 +1,8 @@
-"""What the submitter will regret about storage, which SageMaker gives by the instance type.
+"""Warnings about storage, which SageMaker provides by instance type.
 
 The rules are those of `ResourceConfig` (API reference): a type with local storage takes no `VolumeKmsKeyId`, one
-without needs a `VolumeSizeInGB`. Warnings, since which types have such storage is EC2's word and not SageMaker's.
-It must not refuse anything.
+without needs a `VolumeSizeInGB`. They are warnings, since EC2 and not SageMaker documents which types have such
+storage.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MAX_NAMED = 3
 def storage_warnings(
     request: Mapping[str, object], demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue
 ) -> Iterator[str]:
-    """What to beware of on the types that the job may get.
+    """Return warnings about storage on the types that the job may get.
 
     Args:
-        request: whose demand it is.
-        demand: resolved against the pools.
-        pools: those in force.
-        catalogue: what is known of instance types.
+        request: The request.
+        demand: Its demand, resolved against the pools.
+        pools: Pools in force.
+        catalogue: Known instance types.
     """
     config, kinds = part(request, CONFIG), _possible(demand, pools, catalogue)
     local = [kind.name for kind in kinds if kind.storage_gb]
@@ -48,7 +48,7 @@ def storage_warnings(
 
 
 def _possible(demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue) -> list[InstanceType]:
-    """The types of all pools that the job could run in; where there is none yet, of those that may be made."""
+    """Return the types of all pools that the job could run in; if there is none yet, those that expansion may use."""
     if not demand.alternatives and demand.resources is not None:
         return list(catalogue.covering(demand.resources))
     names = {pools[name].instance_type if name in pools else name for name in demand.pools}

@@ -1,7 +1,4 @@
-"""What a request's tags tell the queue: the priority and the `trainmaster:` options.
-
-It must not know pools or states. Tags that are none of the queue's business pass untouched.
-"""
+"""Tags of a request: the priority and the `trainmaster:` options. Other tags pass unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _INTEGER = re.compile(r"[+-]?0{0,200}[0-9]{1,7}")
 
 
 def options_of(request: Mapping[str, object]) -> Options:
-    """Priority and options of a request.
+    """Return the priority and the options of a request.
 
     Raises `InvalidRequest`, or `UnknownOption` for an option that does not exist, with the field `Tags[i].Key` or
     `Tags[i].Value`.
@@ -35,33 +32,33 @@ def options_of(request: Mapping[str, object]) -> Options:
 
 
 def gives(request: Mapping[str, object], name: str) -> bool:
-    """Whether a request has that option."""
+    """Return whether a request has the option."""
     return any(text(tag, "Key") == OPTION_PREFIX + name for tag in entries(request, "Tags"))
 
 
 def option_in(request: Mapping[str, object], name: str) -> object | None:
-    """What an option of a request says; None where it is not given, or cannot be read."""
+    """Return the value of an option; None if the request does not have it or it is invalid."""
     tags = entries(request, "Tags")
     value = next((text(tag, "Value") for tag in tags if text(tag, "Key") == OPTION_PREFIX + name), None)
     return None if value is None else OPTIONS[name].read(value)
 
 
 def option_field(request: Mapping[str, object], name: str) -> str:
-    """Path of an option's value in a request; `Tags` where it is not given."""
+    """Return the path of an option's value in a request; `Tags` if it does not have the option."""
     keys = [text(tag, "Key") for tag in entries(request, "Tags")]
     return f"Tags[{keys.index(OPTION_PREFIX + name)}].Value" if gives(request, name) else "Tags"
 
 
 def tag_problems(request: Mapping[str, object]) -> list[Problem]:
-    """Everything wrong with the tags of a request."""
+    """Return everything wrong with the tags of a request."""
     tags = entries(request, "Tags")
     return [*_too_many(tags), *_repeated_keys(tags), *_each(tags)]
 
 
 def misspelt(request: Mapping[str, object]) -> list[Problem]:
-    """The tags that are meant to be options and are none.
+    """Return the problems of tags that are meant to be options but are none.
 
-    They are told of first: whoever misspells 'resources' has not forgotten the instance type.
+    They are reported first: a misspelt 'resources' would otherwise look like a missing instance type.
     """
     return [problem for problem in tag_problems(request) if problem.kind is UnknownOption]
 

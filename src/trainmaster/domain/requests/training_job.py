@@ -1,7 +1,7 @@
-"""What SageMaker, or the queue, would refuse in a request whose every field is well formed.
+"""Requests that SageMaker or the queue would refuse although every field is well formed.
 
-Found now, it costs a 400; found by SageMaker, it costs a wait in the queue first. It must not refuse what SageMaker
-takes: each rule has its source. Instances have their own module, `resources`; tags theirs, `tags`.
+Each rule has its source, and none refuses what SageMaker accepts. Found now, a problem costs a 400; found by SageMaker,
+it would cost a wait in the queue first. `resources` checks instances, `tags` checks tags.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_WAIT = "StoppingCondition.MaxWaitTimeInSeconds"
 
 
 def meaning_problems(request: Object) -> list[Problem]:
-    """Everything that SageMaker or the queue would refuse besides form and tags, resources first.
+    """Return everything that SageMaker or the queue would refuse beside form and tags, resources first.
 
     A serverless job has that one problem only: the other rules are about jobs with instances.
     """
@@ -45,7 +45,7 @@ def _name(request: Object) -> Iterator[Problem]:
 
 
 def _algorithm(request: Object) -> Iterator[Problem]:
-    """Exactly one of image and algorithm (AlgorithmSpecification, API reference); only serverless jobs need neither."""
+    """Require one of image and algorithm (AlgorithmSpecification, API reference), except for serverless jobs."""
     field = "AlgorithmSpecification"
     specification = part(request, field)
     given = [name for name in ("TrainingImage", "AlgorithmName") if specification.get(name) is not None]
@@ -68,7 +68,7 @@ def _runtime(request: Object) -> Iterator[Problem]:
 
 
 def _spot(request: Object) -> Iterator[Problem]:
-    """Developer guide: managed spot training, warm pools (considerations), instance preference lists."""
+    """Check spot jobs (developer guide: managed spot training, warm pools, instance preference lists)."""
     if request.get("EnableManagedSpotTraining") is not True:
         return
     config = part(request, CONFIG)
@@ -102,7 +102,7 @@ def _spot_wait(condition: Object) -> Iterator[Problem]:
 
 
 def _not_spot(request: Object) -> Iterator[Problem]:
-    """SageMaker answers ValidationException (aws/amazon-sagemaker-examples, issue 869)."""
+    """Refuse a waiting time without spot, as SageMaker does (aws/amazon-sagemaker-examples, issue 869)."""
     wait = part(request, "StoppingCondition").get("MaxWaitTimeInSeconds")
     if wait is not None and request.get("EnableManagedSpotTraining") is not True:
         yield Problem(
@@ -113,7 +113,7 @@ def _not_spot(request: Object) -> Iterator[Problem]:
 
 
 def _heterogeneous(request: Object) -> Iterator[Problem]:
-    """Developer guide: warm pools, considerations."""
+    """Refuse a warm pool after instance groups (developer guide: warm pools, considerations)."""
     config = part(request, CONFIG)
     if entries(config, GROUPS) and whole(config, "KeepAlivePeriodInSeconds"):
         yield Problem(
@@ -134,7 +134,7 @@ def _channel_names(request: Object) -> Iterator[Problem]:
 
 
 def _channel_groups(request: Object) -> Iterator[Problem]:
-    """Channels go to groups that exist, and all do or none does (aws/sagemaker-python-sdk, issue 6089)."""
+    """Require that channels name existing groups, and all or none do (aws/sagemaker-python-sdk, issue 6089)."""
     known = {text(group, "InstanceGroupName") for group in entries(part(request, CONFIG), GROUPS)}
     assigned = [_groups_of(channel) for channel in entries(request, _CHANNELS)]
     for index, names in enumerate(assigned):

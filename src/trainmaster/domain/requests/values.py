@@ -1,7 +1,7 @@
-"""How the texts of options are read: durations, moments, counts, names. A reader answers None for what it cannot read.
+"""Readers of the texts of options: durations, moments, counts, names. A reader returns None for an invalid text.
 
 A tag's value is at most 256 characters of letters, digits, spaces and `+ - = . _ : / @` (SageMaker API reference,
-`Tag`), so there are no commas to separate by. It must not know which option it reads.
+`Tag`), so commas cannot separate the parts of a list.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9])*")
 _LAMBDA = re.compile(r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_-]{1,128})?")
 EVENT = "event"
-"""The target of a custom resize that is told to EventBridge."""
+"""Target of a custom resize that EventBridge announces."""
 _BETWEEN_NAMES = re.compile(r"[ +]+")
 _YEARS = range(1970, 9999)
 """Years whose moments have a UTC time whatever their zone."""
 
 
 def switch(text: str) -> bool | None:
-    """`true` or `false`."""
+    """Read `true` or `false`."""
     return {"true": True, "false": False}.get(text)
 
 
 def duration(text: str) -> timedelta | None:
-    """Seconds such as `1800`, or units in falling order such as `30m`, `2h`, `1h30m`, `1d`; at most `LONGEST`."""
+    """Read seconds such as `1800`, or units in falling order such as `30m`, `2h`, `1h30m`, `1d`; at most `LONGEST`."""
     if _SECONDS.fullmatch(text):
         span = timedelta(seconds=int(text))
     elif text and (found := _DURATION.fullmatch(text)):
@@ -53,7 +53,7 @@ def duration(text: str) -> timedelta | None:
 
 
 def moment(text: str) -> datetime | None:
-    """ISO 8601 with a zone, such as `2026-11-22T08:00:00Z` or `2026-11-22T09:00+01:00`; in UTC."""
+    """Read ISO 8601 with a zone, such as `2026-11-22T08:00:00Z` or `2026-11-22T09:00+01:00`, in UTC."""
     if not _MOMENT.fullmatch(text) or int(text[:4]) not in _YEARS:
         return None
     try:
@@ -63,34 +63,34 @@ def moment(text: str) -> datetime | None:
 
 
 def count(text: str) -> int | None:
-    """A whole number from 0 to `LARGEST_COUNT`."""
+    """Read a whole number from 0 to `LARGEST_COUNT`."""
     return int(text) if _COUNT.fullmatch(text) and int(text) <= LARGEST_COUNT else None
 
 
 def positive(text: str) -> int | None:
-    """A whole number from 1 to `LARGEST_COUNT`."""
+    """Read a whole number from 1 to `LARGEST_COUNT`."""
     return count(text) or None
 
 
 def label(text: str) -> str | None:
-    """The name of a share or group. It becomes a part of keys, so the signs that separate those do not occur in it."""
+    """Read the name of a share or group, which must not contain the characters that separate the parts of keys."""
     return text if len(text) <= MAX_LABEL_LENGTH and _LABEL.fullmatch(text) else None
 
 
 def job_names(text: str) -> tuple[str, ...] | None:
-    """Names of jobs with spaces or `+` between them, each once; at least one, at most `MAX_NAMES`."""
+    """Read distinct names of jobs, separated by spaces or `+`: at least one, at most `MAX_NAMES`."""
     names = tuple(dict.fromkeys(name for name in _BETWEEN_NAMES.split(text) if name))
     return names if 1 <= len(names) <= MAX_NAMES and all(map(_is_job_name, names)) else None
 
 
 def pool_names(text: str) -> tuple[str, ...] | None:
-    """Names of pools with spaces or `+` between them, each once; at least one, at most `MAX_POOLS`."""
+    """Read distinct names of pools, separated by spaces or `+`: at least one, at most `MAX_POOLS`."""
     names = tuple(dict.fromkeys(name for name in _BETWEEN_NAMES.split(text) if name))
     return names if 1 <= len(names) <= MAX_POOLS and all(map(label, names)) else None
 
 
 def resize_target(text: str) -> str | None:
-    """The ARN of a Lambda function, or of a version or alias of one (Lambda API, `FunctionName`); or `event`."""
+    """Read the ARN of a Lambda function, or of a version or alias of one (Lambda API, `FunctionName`); or `event`."""
     return text if text == EVENT or _LAMBDA.fullmatch(text) else None
 
 

@@ -14,11 +14,11 @@ Object = Mapping[str, object]
 
 
 def warnings(request: Object, *, preemptible: bool | None = None) -> list[str]:
-    """Sentences to show to the submitter, the gravest first.
+    """Return warnings for the submitter, the most serious first.
 
     Args:
-        request: a CreateTrainingJob request.
-        preemptible: whether the queue may preempt the job; read from its tags where not given.
+        request: A CreateTrainingJob request.
+        preemptible: Whether the queue may preempt the job; read from its tags if None.
     """
     may_stop = _asks_to_be_preemptible(request) if preemptible is None else preemptible
     return [*(_preemption(request) if may_stop else ()), *_runtime(request), *_misspelt_priority(request)]
