@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 GROUP = "manager"
 """One message group, so that passes are serial."""
 LARGEST_MESSAGE = 262_144
-"""Bytes of body and attributes together that every queue takes by itself, and the template's dead-letter queue of image
-requests at most: queues made since August 2025 take 1 MiB, older ones this (CreateQueue, `MaximumMessageSize`)."""
+"""Bytes of body and attributes together that every queue accepts. Queues created since August 2025 accept 1 MiB, older
+ones this (CreateQueue, `MaximumMessageSize`)."""
 REASON = "reason"
 _ATTRIBUTE_OVERHEAD = len(REASON) + len("String")
 NOT_SQS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
