@@ -22,11 +22,11 @@ from trainmaster.worker import Rendezvous, World, training
 from trainmaster.worker.batch import Order, part_of
 from trainmaster.worker.checkpoints.checkpoints import Mark
 from trainmaster.worker.checkpoints.notices import Notices, Reason
+from trainmaster.worker.checkpoints.stop_grace import StopGrace
 from trainmaster.worker.container.processes import die_with_parent
 from trainmaster.worker.container.restart_budget import Budget
 from trainmaster.worker.rendezvous.errors import Closed, Drained
 from trainmaster.worker.rendezvous.state import DONE
-from trainmaster.worker.torch.stop_grace import StopGrace
 
 STEPS = int(os.environ.get("SM_HP_STEPS", "200"))
 BATCH = int(os.environ.get("SM_HP_BATCH", "30"))  # samples per step for the whole world, whatever its size

@@ -19,10 +19,9 @@ from trainmaster.worker.rendezvous.control import Control, read_control
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.errors import Corrupt, Drained, Unreachable
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
-from trainmaster.worker.rendezvous.node_names import Identity
 from trainmaster.worker.rendezvous.settings import Settings
 from trainmaster.worker.rendezvous.state import Role, State, decode
-from trainmaster.worker.rendezvous.world import World
+from trainmaster.worker.rendezvous.world import Identity, World
 
 SETTINGS = Settings(
     least=1,
@@ -118,7 +117,7 @@ class Table:
 
 
 class NodeStore:
-    """A node's way to the table; implements `store.StateStore`."""
+    """A node's way to the table; implements `state.StateStore`."""
 
     def __init__(self, table: Table, name: str, rng: random.Random):
         self.table, self.name, self.rng = table, name, rng

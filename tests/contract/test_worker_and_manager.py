@@ -22,8 +22,8 @@ from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.errors import Drained
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
-from trainmaster.worker.rendezvous.node_names import Identity
 from trainmaster.worker.rendezvous.settings import Settings
+from trainmaster.worker.rendezvous.world import Identity
 
 RUN = "bert-qstamp-1"
 CONTROLS = [

@@ -26,9 +26,9 @@ from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.errors import Unreachable
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
-from trainmaster.worker.rendezvous.node_names import Identity
 from trainmaster.worker.rendezvous.settings import Settings
 from trainmaster.worker.rendezvous.state import decode
+from trainmaster.worker.rendezvous.world import Identity
 
 RUN = "bert"
 FAULTS = (answer_lost, trouble_after, request_lost, throttled, conflict)

@@ -9,8 +9,8 @@ import time
 from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
-from trainmaster.worker.rendezvous.node_names import Identity, incarnation
 from trainmaster.worker.rendezvous.settings import Settings
+from trainmaster.worker.rendezvous.world import Identity, incarnation
 from trainmaster.worker.torch.handler import DynamoDBRendezvousHandler
 
 RUN = "bert"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from looking import LEAVING, MEMBER, SPARE, WAITING, forming, key, node, view, working
+from views import LEAVING, MEMBER, SPARE, WAITING, forming, key, node, view, working
 
 from trainmaster.worker.rendezvous.actions import CHANGES, Action, Carried, apply
 from trainmaster.worker.rendezvous.state import RECORDS_KEPT, Endpoint, Record, State, Why, decode, encode

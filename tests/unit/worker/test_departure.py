@@ -6,10 +6,10 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from looking import identity, key, working
+from views import identity, key, working
 
 from trainmaster.worker.container.container import Container
-from trainmaster.worker.rendezvous.departure import take_out
+from trainmaster.worker.container.departure import take_out
 from trainmaster.worker.rendezvous.errors import Corrupt
 from trainmaster.worker.rendezvous.state import Role, decode, encode
 

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from looking import SETTINGS, Row, Ticking, executor, key
+from views import SETTINGS, Row, Ticking, executor, key
 
 from trainmaster.worker.container.restart_budget import SPENT, Budget
 from trainmaster.worker.rendezvous.engine import Engine

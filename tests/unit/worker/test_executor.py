@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from looking import SETTINGS, Row, Ticking, executor, key, working
+from views import SETTINGS, Row, Ticking, executor, key, working
 
 from trainmaster.worker.rendezvous.actions import Action, Carried
 from trainmaster.worker.rendezvous.errors import Closed, Corrupt, Drained, TimedOut, Unreachable

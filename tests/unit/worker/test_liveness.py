@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from looking import node
+from views import node
 
 from trainmaster.worker.rendezvous.liveness import Mark, Watch, pace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from looking import LEAVING, SPARE, WAITING, forming, key, view, working
+from views import LEAVING, SPARE, WAITING, forming, key, view, working
 
 from trainmaster.worker.rendezvous.actions import Action, Carried
 from trainmaster.worker.rendezvous.operators import Await, Close, Drain, Exit, Join, KeepAlive, Look, Publish

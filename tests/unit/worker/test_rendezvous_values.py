@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from looking import SPARE, key, working
+from views import SPARE, key, working
 
 from trainmaster.domain.document import document
 from trainmaster.domain.elastic.rendezvous import Control as Asked
@@ -17,9 +17,9 @@ from trainmaster.domain.elastic.rendezvous import Role, group_of
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.worker.rendezvous.control import Control, read_control
 from trainmaster.worker.rendezvous.errors import Corrupt
-from trainmaster.worker.rendezvous.node_names import Identity, host_of, incarnation, training_job_of
 from trainmaster.worker.rendezvous.settings import Settings, from_environment
 from trainmaster.worker.rendezvous.state import Endpoint, Record, State, Why, decode, encode
+from trainmaster.worker.rendezvous.world import Identity, host_of, incarnation, training_job_of
 
 FULL = working(
     "a",

@@ -97,7 +97,7 @@ def test_a_container_needs_boto3_alone():
         "import trainmaster.worker.container.run, trainmaster.worker.rendezvous.rendezvous\n"
         "import trainmaster.worker.rendezvous.dynamodb\n"
         "import trainmaster.worker.torch.entry, trainmaster.worker.torch.torchrun\n"
-        "import trainmaster.worker.torch.stop_grace\n"
+        "import trainmaster.worker.checkpoints.stop_grace\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr

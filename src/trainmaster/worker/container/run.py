@@ -171,7 +171,7 @@ def depart(container: Container, job: ElasticJob) -> None:
 
     One that still is there when nobody here can beat for it any more is dead; all lives of this container are.
     """
-    from trainmaster.worker.rendezvous.departure import take_out
+    from trainmaster.worker.container.departure import take_out
     from trainmaster.worker.rendezvous.dynamodb import BRISK, Address, DynamoStateStore, client_of
 
     try:

@@ -19,7 +19,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from trainmaster.worker.rendezvous.errors import Corrupt, Unreachable
-from trainmaster.worker.rendezvous.store import Token
+from trainmaster.worker.rendezvous.state import Token
 
 KEPT = 30 * 24 * 3600
 """Seconds that a row stays after the last write; a training job may take 28 days (MaxRuntimeInSeconds)."""
@@ -72,7 +72,7 @@ def _region_in(arn: str) -> str | None:
 
 
 class DynamoStateStore:
-    """The row of one run; implements `store.StateStore`. Tokens are revisions, from 1.
+    """The row of one run; implements `state.StateStore`. Tokens are revisions, from 1.
 
     Args:
         client: a low-level DynamoDB client; its time limits are the caller's choice, see `client_of`.
@@ -96,7 +96,7 @@ class DynamoStateStore:
         return self._control
 
     def get_state(self) -> tuple[bytes, Token] | None:
-        """See `store.StateStore`. Raises `Unreachable`, `Corrupt`."""
+        """See `state.StateStore`. Raises `Unreachable`, `Corrupt`."""
         try:
             answer = self._client.get_item(**self._row, ConsistentRead=True)
         except (BotoCoreError, ClientError) as error:
@@ -104,7 +104,7 @@ class DynamoStateStore:
         return self._seen(answer.get("Item", {}))
 
     def set_state(self, state: bytes, token: Token | None = None) -> tuple[bytes, Token, bool] | None:
-        """See `store.StateStore`. Raises `Unreachable`, `Corrupt`.
+        """See `state.StateStore`. Raises `Unreachable`, `Corrupt`.
 
         A write whose answer was lost, and which botocore sent again, is told as lost: what is stored then holds the
         change already.

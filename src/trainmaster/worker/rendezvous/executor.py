@@ -17,12 +17,11 @@ from trainmaster.worker.rendezvous.actions import CHANGES, Action, apply
 from trainmaster.worker.rendezvous.control import Control, read_control
 from trainmaster.worker.rendezvous.errors import Closed, Drained, RendezvousTrouble, RoundLost, TimedOut, Unreachable
 from trainmaster.worker.rendezvous.liveness import Watch, pace
-from trainmaster.worker.rendezvous.node_names import Identity
 from trainmaster.worker.rendezvous.operators import Operator
 from trainmaster.worker.rendezvous.settings import Settings
-from trainmaster.worker.rendezvous.state import Role, State, decode, encode
-from trainmaster.worker.rendezvous.store import StateStore, Token
+from trainmaster.worker.rendezvous.state import Role, State, StateStore, Token, decode, encode
 from trainmaster.worker.rendezvous.view import View, look
+from trainmaster.worker.rendezvous.world import Identity
 
 _FIRST_PAUSE = 0.2
 _LOSSES_AT_ONCE = 2

@@ -35,11 +35,9 @@ from trainmaster.worker.container.restart_budget import Budget
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.errors import Closed, RoundLost
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
-from trainmaster.worker.rendezvous.node_names import Identity, incarnation
 from trainmaster.worker.rendezvous.settings import from_environment
-from trainmaster.worker.rendezvous.state import DONE
-from trainmaster.worker.rendezvous.store import StateStore
-from trainmaster.worker.rendezvous.world import Asked, World
+from trainmaster.worker.rendezvous.state import DONE, StateStore
+from trainmaster.worker.rendezvous.world import Asked, Identity, World, incarnation
 
 
 def free_port(addr: str) -> int:

@@ -14,11 +14,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from trainmaster.worker.rendezvous.errors import Corrupt
 
 VERSION = 1
+Token = Any
+"""Opaque; never None nor falsy, and another one after every write."""
 DONE = "done"
 """Why a rendezvous is closed whose job has come to its normal end."""
 RECORDS_KEPT = 50
@@ -138,6 +140,34 @@ class State:
         """Nodes of the present world, or of the one before that have not come yet, in order of rank."""
         found = [(name, node) for name, node in self.nodes.items() if node.role is Role.MEMBER]
         return dict(sorted(found, key=lambda item: (item[1].rank is None, item[1].rank or 0, item[0])))
+
+
+class StateStore(Protocol):
+    """One run's state, and what the scheduler asks of it.
+
+    Both methods raise `Unreachable` where the outcome is unknown or nobody answered, and `Corrupt` where the stored
+    row is none of ours. They may block for a few seconds at most; retries are the engine's.
+    """
+
+    @property
+    def control(self) -> str | None:
+        """What the scheduler asks (JSON of `Control`), as it stood at the last read or lost write; None for nothing.
+
+        It is stored beside the state and read with it, in one read. It may be there before any state is.
+        """
+        ...
+
+    def get_state(self) -> tuple[bytes, Token] | None:
+        """The state and its token, read consistently; None where none is stored."""
+        ...
+
+    def set_state(self, state: bytes, token: Token | None = None) -> tuple[bytes, Token, bool] | None:
+        """Store the state if `token` is that of the stored one, or if it is None and nothing is stored.
+
+        Returns what is stored now, its token, and whether that is what this call wrote; None where nothing is stored
+        although a token was given.
+        """
+        ...
 
 
 def encode(state: State) -> bytes:

@@ -12,9 +12,9 @@ from math import inf
 
 from trainmaster.worker.rendezvous.control import Control
 from trainmaster.worker.rendezvous.liveness import Mark, Watch, pace
-from trainmaster.worker.rendezvous.node_names import Identity, training_job_of
 from trainmaster.worker.rendezvous.settings import Settings
 from trainmaster.worker.rendezvous.state import Node, Role, State, Why
+from trainmaster.worker.rendezvous.world import Identity, training_job_of
 
 _COME = (Role.WAITING, Role.SPARE)
 

@@ -15,7 +15,7 @@ from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBa
 
 from trainmaster.worker.rendezvous.dynamodb import Address, DynamoStateStore, client_of
 from trainmaster.worker.rendezvous.errors import Corrupt, Unreachable
-from trainmaster.worker.rendezvous.store import StateStore, Token
+from trainmaster.worker.rendezvous.state import StateStore, Token
 
 NAME = "dynamodb"
 """Name of the backend, and of the plug-in: torch wants them to be the same."""

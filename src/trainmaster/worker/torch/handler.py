@@ -28,6 +28,7 @@ from torch.distributed.elastic.rendezvous import (
 )
 
 from trainmaster.worker.checkpoints.notices import Notices, Reason
+from trainmaster.worker.checkpoints.stop_grace import Notified, StopGrace
 from trainmaster.worker.container.container import ROUND
 from trainmaster.worker.container.restart_budget import Budget
 from trainmaster.worker.rendezvous.dynamodb import BRISK, Address, DynamoStateStore, client_of
@@ -37,9 +38,8 @@ from trainmaster.worker.rendezvous.executor import Clocks, Executor
 from trainmaster.worker.rendezvous.state import DONE
 from trainmaster.worker.rendezvous.world import World
 from trainmaster.worker.torch.backend import NAME
-from trainmaster.worker.torch.meeting import Meeting
-from trainmaster.worker.torch.stop_grace import Notified, StopGrace
 from trainmaster.worker.torch.torchrun import identity_of, settings_of
+from trainmaster.worker.torch.world_store import Meeting
 
 _log = logging.getLogger(__name__)
 

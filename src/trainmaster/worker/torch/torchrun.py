@@ -13,8 +13,8 @@ from typing import Any
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.worker.container.container import Container
-from trainmaster.worker.rendezvous.node_names import Identity, incarnation
 from trainmaster.worker.rendezvous.settings import Settings, from_environment
+from trainmaster.worker.rendezvous.world import Identity, incarnation
 
 TORCHS_NAMES = {
     "keep_alive_interval": "interval",

@@ -14,10 +14,9 @@ from dataclasses import replace
 from trainmaster.worker.container.container import Container
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
-from trainmaster.worker.rendezvous.node_names import Identity, host_of, training_job_of
 from trainmaster.worker.rendezvous.settings import from_environment
-from trainmaster.worker.rendezvous.state import decode
-from trainmaster.worker.rendezvous.store import StateStore
+from trainmaster.worker.rendezvous.state import StateStore, decode
+from trainmaster.worker.rendezvous.world import Identity, host_of, training_job_of
 
 PATIENCE = 5.0
 """Seconds that the table may take: the container has little time left."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from trainmaster.worker.checkpoints.notices import Notices, Reason
-from trainmaster.worker.torch.stop_grace import StopGrace
+from trainmaster.worker.checkpoints.stop_grace import StopGrace
 
 
 class Workers(Notices):

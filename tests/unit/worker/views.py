@@ -7,10 +7,10 @@ import random
 from trainmaster.worker.rendezvous.control import Control
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
 from trainmaster.worker.rendezvous.liveness import Mark
-from trainmaster.worker.rendezvous.node_names import Identity
 from trainmaster.worker.rendezvous.settings import Settings
 from trainmaster.worker.rendezvous.state import Node, Role, State, Why
 from trainmaster.worker.rendezvous.view import View
+from trainmaster.worker.rendezvous.world import Identity
 
 MEMBER, WAITING, SPARE, LEAVING = Role.MEMBER, Role.WAITING, Role.SPARE, Role.LEAVING
 SETTINGS = Settings(
@@ -73,7 +73,7 @@ def view(state, me="a", *, least=2, most=4, sizes=(), drain=(), dead=(), now=100
 
 
 class Row:
-    """A table of one row that answers at once; implements `store.StateStore`."""
+    """A table of one row that answers at once; implements `state.StateStore`."""
 
     def __init__(self):
         self.data, self.token, self.control = None, 0, None
