@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from trainmaster.worker import training
 from trainmaster.worker.batch import Order, part_of
-from trainmaster.worker.checkpoints.checkpoints import Checkpoints, Mark
+from trainmaster.worker.checkpoints.checkpoints import CheckpointId, Checkpoints
 
 STEPS = int(os.environ.get("SM_HP_STEPS", "200"))
 BATCH = int(os.environ.get("SM_HP_BATCH", "30"))  # samples per step for the whole world, whatever its size
@@ -93,19 +93,19 @@ def descend(net: torch.nn.Module, momenta: list[torch.Tensor]) -> None:
 
 def resume(saved: Checkpoints, net: torch.nn.Module, momenta: list[torch.Tensor]) -> int:
     """Load the checkpoint that rank 0 finds, since others may not see it yet, and return the number of steps done."""
-    mark = saved.latest()
+    checkpoint = saved.latest()
     if dist.is_initialized():
-        values = torch.tensor([mark.attempt, mark.round, mark.step] if mark else [0, 0, 0])
+        values = torch.tensor([checkpoint.attempt, checkpoint.round, checkpoint.step] if checkpoint else [0, 0, 0])
         dist.broadcast(values, src=0)
-        mark = Mark(*values.tolist()) if values[0] else None
-    if mark is None:
+        checkpoint = CheckpointId(*values.tolist()) if values[0] else None
+    if checkpoint is None:
         return 0
-    with saved.reading(mark) as directory:
+    with saved.reading(checkpoint) as directory:
         state = torch.load(directory / "state.pt", weights_only=True)
     net.load_state_dict(state["net"])
     for here, there in zip(momenta, state["momenta"], strict=True):
         here.copy_(there)
-    return mark.step
+    return checkpoint.step
 
 
 def save(saved: Checkpoints, step: int, net: torch.nn.Module, momenta: list[torch.Tensor], rank: int) -> None:

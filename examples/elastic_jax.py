@@ -20,11 +20,11 @@ from typing import Any
 
 from trainmaster.worker import Rendezvous, World, training
 from trainmaster.worker.batch import Order, part_of
-from trainmaster.worker.checkpoints.checkpoints import Mark
+from trainmaster.worker.checkpoints.checkpoints import CheckpointId
 from trainmaster.worker.checkpoints.notices import Notices, Reason
 from trainmaster.worker.checkpoints.stop_grace import StopGrace
 from trainmaster.worker.container.processes import die_with_parent
-from trainmaster.worker.container.restart_budget import Budget
+from trainmaster.worker.container.restart_budget import RestartBudget
 from trainmaster.worker.rendezvous.errors import Closed, Drained
 from trainmaster.worker.rendezvous.state import DONE
 
@@ -51,28 +51,31 @@ def main() -> int:
 def own_node() -> int:
     """Join one world after another, run a training process in each, and return the exit code of this node."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    notices, budget = Notices.of(os.environ) or Notices.create(), Budget.of(os.environ)
+    notices, budget = (
+        Notices.from_environment(os.environ) or Notices.create(),
+        RestartBudget.from_environment(os.environ),
+    )
     with Rendezvous.from_environment() as rendezvous:  # leaves at the end; the other nodes continue
         try:
             while True:
                 world = rendezvous.next()
-                reason = budget.overdrawn(rendezvous.engine.state, time.time())
+                reason = budget.exhausted_reason(rendezvous.engine.state, time.time())
                 if reason is not None:
-                    notices.end(reason)
+                    notices.fail_job(reason)
                     rendezvous.close(reason)
                     return 1
                 grace = StopGrace(notices, time.monotonic)
                 code = run(world, notices, lambda grace=grace: should_end(rendezvous, grace))
                 if code == 0:
                     rendezvous.close()
-                if code == 0 or grace.stopped() is not None:
+                if code == 0 or grace.container_stop_expired() is not None:
                     return 0
         except Drained:
             return 0
         except Closed as closed:
             if closed.reason == DONE:
                 return 0
-            notices.end(closed.reason)
+            notices.fail_job(closed.reason)
             return 1
 
 
@@ -99,14 +102,14 @@ def run(world: World, notices: Notices, is_over: Callable[[], bool]) -> int:
 
 def should_end(rendezvous: Rendezvous, grace: StopGrace) -> bool:
     """Return True to end the process: at once if its world is lost; before a resize or a stop, once it has saved."""
-    stopped = grace.stopped()
+    stopped = grace.container_stop_expired()
     if stopped is not None:
         return stopped
-    asked = rendezvous.asked()
+    asked = rendezvous.status()
     if asked.closed is not None:
         return asked.closed != DONE
     if asked.drain or asked.resize:
-        return grace.over(Reason.DRAIN if asked.drain else Reason.RESIZE, asked.grace)
+        return grace.expired(Reason.DRAIN if asked.drain else Reason.RESIZE, asked.grace)
     return asked.rejoin
 
 
@@ -122,18 +125,18 @@ def train() -> None:
     rank, world = meet(jax)
     saved = training.checkpoints(CHECKPOINTS)
     training.requests()  # enrolls: from now on a resize waits until this process has saved
-    mark = saved.latest()
+    checkpoint = saved.latest()
     # All ranks use the checkpoint that rank 0 finds, since not all ranks may see it yet.
-    values = np.array([mark.attempt, mark.round, mark.step] if mark else [0, 0, 0])
-    mark = Mark(*multihost_utils.broadcast_one_to_all(values).tolist())
+    values = np.array([checkpoint.attempt, checkpoint.round, checkpoint.step] if checkpoint else [0, 0, 0])
+    checkpoint = CheckpointId(*multihost_utils.broadcast_one_to_all(values).tolist())
     weights = np.zeros(5)
-    if mark.attempt:
-        with saved.reading(mark) as directory:
+    if checkpoint.attempt:
+        with saved.reading(checkpoint) as directory:
             weights = np.load(directory / "weights.npy")
     inputs, targets = data(np)
     gradient, total = jax.jit(jax.value_and_grad(squares)), summed(jax, np)
     order, part = Order(samples=SAMPLES, batch=BATCH, seed=1), part_of(BATCH, world, rank)
-    for step in range(mark.step + 1, STEPS + 1):
+    for step in range(checkpoint.step + 1, STEPS + 1):
         time.sleep(SECONDS_PER_STEP / world)
         mine = order.at(step - 1)[part.start : part.start + part.size]
         loss, slope = gradient(weights, inputs[mine], targets[mine])

@@ -24,21 +24,21 @@ from trainmaster.worker.rendezvous.state import Role, State, decode
 from trainmaster.worker.rendezvous.world import Identity, World
 
 SETTINGS = Settings(
-    least=1,
-    most=64,
-    interval=1.0,
-    attempts=5,
-    poll=1.0,
-    last_call=3.0,
-    gather=2.0,
-    faulty_wait=5.0,
-    straggler_wait=25.0,
+    min_nodes=1,
+    max_nodes=64,
+    keep_alive_interval=1.0,
+    keep_alive_max_attempt=5,
+    poll_interval=1.0,
+    last_call_timeout=3.0,
+    scale_up_delay=2.0,
+    faulty_scale_down_timeout=5.0,
+    straggler_timeout=25.0,
     join_timeout=100_000.0,
-    backoff=1.0,
+    max_backoff=1.0,
 )
 LATENCY = (0.002, 0.03)
 HANGS = 1.0
-"""Seconds that a call takes which nobody answers (`worker.dynamodb.BRISK`); its node does nothing else meanwhile."""
+"""Seconds of a call without an answer (`dynamodb.ENGINE_CLIENT_CONFIG`); its node does nothing else meanwhile."""
 
 
 def control_text(epoch, least, most, sizes=(), drain=()):
@@ -67,7 +67,7 @@ class Table:
         self.revision = 0
         self.written_at = [0.0, 0.0]
         self.text: str | None = None
-        self.controls: list[tuple[float, Control]] = [(0.0, simulation.settings.control())]
+        self.controls: list[tuple[float, Control]] = [(0.0, simulation.settings.default_control())]
         self.worlds: dict[int, tuple[str, ...]] = {}
         self.charged: dict[int, bool] = {}
         self.writes = 0
@@ -97,7 +97,7 @@ class Table:
         for record in state.restarts:
             assert self.charged.setdefault(record.round, record.charged) == record.charged
         if not state.complete:
-            assert state.newest_world >= max(self.worlds, default=0), "a round is formed again"
+            assert state.latest_round >= max(self.worlds, default=0), "a round is formed again"
             return
         members = state.members()
         assert [node.rank for node in members.values()] == list(range(state.size)), "ranks are not dense"
@@ -113,7 +113,9 @@ class Table:
         valid = []
         for at, control in self.controls:
             valid = [control] if at <= self.written_at[0] else [*valid, control]
-        assert any(control.at_most(state.size) == state.size for control in valid), f"{state.size} is no legal size"
+        assert any(control.largest_size(state.size) == state.size for control in valid), (
+            f"{state.size} is no legal size"
+        )
 
 
 class NodeStore:
@@ -208,7 +210,7 @@ class Node:
         self.fails_at = None
         while True:
             yield self.rng.uniform(0.1, 1.2)
-            asked = self.engine.asked()
+            asked = self.engine.status()
             if asked.drain:
                 yield self.rng.uniform(0.0, 5.0)  # the checkpoint
                 return True
@@ -231,9 +233,9 @@ class Node:
 
     def keep_alive(self) -> Generator[float, None, None]:
         while self.ended is None:
-            yield self.simulation.settings.interval / self.rate
+            yield self.simulation.settings.keep_alive_interval / self.rate
             with suppress(TrainmasterError):
-                yield from self.engine.beating()
+                yield from self.engine.sending_heartbeat()
 
 
 class Simulation:
@@ -306,7 +308,9 @@ class Simulation:
         able = [node for node in self.live() if not control.drains(node.job)]
         inside = [node for node in able if node.world is not None and node.world.round == state.round]
         listed = set(state.nodes) == {node.name for node in self.live()}
-        return listed and len(inside) == state.size == control.at_most(len(able)) and not self._extra(state, inside)
+        return (
+            listed and len(inside) == state.size == control.largest_size(len(able)) and not self._extra(state, inside)
+        )
 
     def _extra(self, state, inside):
         return {node.name for node in inside} ^ {name for name, node in state.nodes.items() if node.role is Role.MEMBER}

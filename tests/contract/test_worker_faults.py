@@ -35,7 +35,7 @@ FAULTS = (answer_lost, trouble_after, request_lost, throttled, conflict)
 HAPPENED = (answer_lost, trouble_after)
 """Faults after which a request has had its effect."""
 TWICE = {"mode": "standard", "total_max_attempts": 2}
-"""As `worker.dynamodb.PATIENCE` has it."""
+"""As `worker.dynamodb.CLIENT_CONFIG` has it."""
 ONCE = {"mode": "standard", "total_max_attempts": 1}
 
 
@@ -43,8 +43,15 @@ def a_node(client, table, number, run=RUN, **settings):
     me = Identity(training_job_name=f"bert-m{number}", host="algo-1", incarnation="a1", addr=f"10.0.0.{number}")
     clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=random.Random(number))
     # Whoever steps in turn with others is never silent for long; nobody is to be taken for dead here.
-    waits = {"interval": 60.0, "last_call": 0.0, "gather": 0.0, "poll": 0.01, "brisk": 0.01, "backoff": 0.02}
-    quick = Settings(least=1, most=3, **(waits | settings))
+    waits = {
+        "keep_alive_interval": 60.0,
+        "last_call_timeout": 0.0,
+        "scale_up_delay": 0.0,
+        "poll_interval": 0.01,
+        "join_poll_interval": 0.01,
+        "max_backoff": 0.02,
+    }
+    quick = Settings(min_nodes=1, max_nodes=3, **(waits | settings))
     return Engine(Executor(DynamoStateStore(client, table, run), me, quick, clocks), time.sleep)
 
 
@@ -78,17 +85,17 @@ def a_life(client, calm, table):
 
     note(*together(one.joining()))
     joins = two.joining()
-    while not one.asked().rejoin:
+    while not one.status().rejoin:
         next(joins)
     note(*together(one.joining(), joins))
     first = one.joining()  # its part has failed
-    while not two.asked().rejoin:
+    while not two.status().rejoin:
         time.sleep(next(first))
     note(*together(first, two.joining()))
     together(one.publishing("10.0.0.1", 29500))
     note()
     assert together(two.awaiting_endpoint()) == [("10.0.0.1", 29500)]
-    together(one.beating())
+    together(one.sending_heartbeat())
     together(one.leaving())
     note()
     together(two.closing("done"))
@@ -164,13 +171,13 @@ def test_a_node_that_dies_at_any_request_leaves_a_row_that_others_go_on_from(dyn
     for number in range(1, 7):
         client, run = dynoxide.client(retries=TWICE), f"{RUN}-{number}"
         Disturbed(client, fault, {number})
-        first = a_node(client, dynoxide_engine.name, 1, run, interval=0.1)
+        first = a_node(client, dynoxide_engine.name, 1, run, keep_alive_interval=0.1)
         with suppress(Killed):
             first.join()
             first.leave()
-        second = a_node(dynoxide_engine.client, dynoxide_engine.name, 2, run, interval=0.1)
+        second = a_node(dynoxide_engine.client, dynoxide_engine.name, 2, run, keep_alive_interval=0.1)
         while (world := second.join()).size > 1:
-            while not second.asked().rejoin:
+            while not second.status().rejoin:
                 time.sleep(0.02)
         assert world.rank == 0
         assert [*second.state.members()] == ["bert-m2/algo-1#a1"]

@@ -7,7 +7,13 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import NoRegionError, ReadTimeoutError
 
-from trainmaster.worker.rendezvous.dynamodb import KEPT, PATIENCE, Address, DynamoStateStore, client_of
+from trainmaster.worker.rendezvous.dynamodb import (
+    CLIENT_CONFIG,
+    RETENTION_SECONDS,
+    DynamoStateStore,
+    TableAddress,
+    dynamodb_client,
+)
 from trainmaster.worker.rendezvous.errors import Corrupt, Unreachable
 
 
@@ -42,7 +48,7 @@ class StateStoreContract:
     def test_a_row_expires_long_after_its_last_write(self, store, engine):
         store.set_state(b"one")
         (row,) = engine.rows()
-        assert row["expires"] == {"N": str(1000 + KEPT)}
+        assert row["expires"] == {"N": str(1000 + RETENTION_SECONDS)}
 
     def test_a_row_of_another_kind_is_corrupt(self, store, engine):
         key = {"pk": {"S": "rdzv#bert"}, "sk": {"S": "state"}}
@@ -108,10 +114,10 @@ def test_silence_leaves_open_whether_it_was_written():
 
 def test_the_client_gives_up_in_seconds(monkeypatch):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-    client = client_of()
-    assert (client.meta.region_name, client_of("us-east-1").meta.region_name) == ("eu-west-1", "us-east-1")
+    client = dynamodb_client()
+    assert (client.meta.region_name, dynamodb_client("us-east-1").meta.region_name) == ("eu-west-1", "us-east-1")
     assert (client.meta.config.connect_timeout, client.meta.config.read_timeout) == (2, 4)
-    assert isinstance(PATIENCE, Config)
+    assert isinstance(CLIENT_CONFIG, Config)
     assert boto3.DEFAULT_SESSION is None, "a session of its own: the script may have set up another one"
 
 
@@ -125,25 +131,25 @@ def test_the_client_gives_up_in_seconds(monkeypatch):
 def test_the_client_knows_the_region_of_a_container_where_boto3_does_not(monkeypatch, tmp_path, environ, region):
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    assert client_of(environ=environ).meta.region_name == region
+    assert dynamodb_client(environ=environ).meta.region_name == region
 
 
 def test_a_client_without_any_region_says_so(monkeypatch, tmp_path):
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     with pytest.raises(NoRegionError):
-        client_of(environ={"TRAINING_JOB_ARN": "none"})
+        dynamodb_client(environ={"TRAINING_JOB_ARN": "none"})
 
 
 @pytest.mark.parametrize(
     ("endpoint", "address"),
-    [("sagemaker-queue", Address("sagemaker-queue")), ("eu-west-1/queue", Address("queue", "eu-west-1"))],
+    [("sagemaker-queue", TableAddress("sagemaker-queue")), ("eu-west-1/queue", TableAddress("queue", "eu-west-1"))],
 )
 def test_an_endpoint_names_a_table(endpoint, address):
-    assert Address.of(endpoint) == address
+    assert TableAddress.parse(endpoint) == address
 
 
 @pytest.mark.parametrize("endpoint", ["", "ab", "eu-west-1/", "localhost:29400", "Europe/queue"])
 def test_another_endpoint_is_refused(endpoint):
     with pytest.raises(ValueError, match="TABLE or REGION/TABLE"):
-        Address.of(endpoint)
+        TableAddress.parse(endpoint)

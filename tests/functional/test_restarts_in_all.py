@@ -17,7 +17,8 @@ from trainmaster.local.memory.store import MemoryStore
 from trainmaster.service.attempt_request import base_request, request_of_member
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.observe import observe
-from trainmaster.worker.container.restart_budget import FULL, Budget, Verdict
+from trainmaster.worker.container.restart_budget import FULL_RESTART_PREFIX, RestartAction
+from trainmaster.worker.container.restart_budget import RestartBudget as WorkerBudget
 
 TOTAL = RestartBudget(total=5, before_full=2, most_full=9)
 
@@ -47,7 +48,7 @@ class Life:
         assert self.store.transition([(before, job)])
         told = base_request(self.manager_context, job, job.attempt)["Environment"]
         assert told == request_of_member(self.manager_context, job, job.attempt)["Environment"]
-        return Budget.of(told)
+        return WorkerBudget.from_environment(told)
 
     def ends(self, restarts, reason="ClientError: no", status=Status.FAILED):
         """The newest attempt ends, its member with it, after its nodes have counted so many restarts."""
@@ -65,7 +66,7 @@ class Life:
         return self.job
 
 
-IN_FULL = f"AlgorithmError: {FULL}: 3 restarts within 3600 seconds, 2 allowed before it"
+IN_FULL = f"AlgorithmError: {FULL_RESTART_PREFIX}: 3 restarts within 3600 seconds, 2 allowed before it"
 
 
 def test_what_an_attempt_has_used_when_it_restarts_in_full_counts_in_the_next_one():
@@ -75,8 +76,8 @@ def test_what_an_attempt_has_used_when_it_restarts_in_full_counts_in_the_next_on
     assert life.start().used == 3
     assert life.ends(2, IN_FULL).state is JobState.PENDING
     last = life.start()
-    assert (last.total, last.used) == (5, 5)
-    assert last.judge([100.0], 1, 100.0)[0] is Verdict.FAIL
+    assert (last.max_total, last.used) == (5, 5)
+    assert last.evaluate([100.0], 1, 100.0)[0] is RestartAction.FAIL
 
 
 def test_restarts_before_a_preemption_count_and_the_preemption_does_not():
@@ -128,4 +129,4 @@ def test_nobody_asks_where_there_is_no_total():
     life.start()
     life.ends(3, IN_FULL)
     told = life.start()
-    assert (told.used, told.before_full, life.job.past[0].restarts) == (0, 2, 1)
+    assert (told.used, told.max_before_full, life.job.past[0].restarts) == (0, 2, 1)

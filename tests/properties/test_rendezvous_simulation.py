@@ -77,7 +77,7 @@ class Play:
 
     def possible(self):
         control = self.simulation.table.controls[-1][1]
-        return control.at_most(sum(not control.drains(node.job) for node in self.simulation.live())) > 0
+        return control.largest_size(sum(not control.drains(node.job) for node in self.simulation.live())) > 0
 
     # what happens
 

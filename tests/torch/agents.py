@@ -10,12 +10,19 @@ from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
 from trainmaster.worker.rendezvous.settings import Settings
-from trainmaster.worker.rendezvous.world import Identity, incarnation
+from trainmaster.worker.rendezvous.world import Identity, new_incarnation
 from trainmaster.worker.torch.handler import DynamoDBRendezvousHandler
 
 RUN = "bert"
 PATIENCE = 30
-QUICK = {"interval": 0.4, "attempts": 6, "poll": 0.1, "last_call": 0.4, "gather": 0.2, "backoff": 0.5}
+QUICK = {
+    "keep_alive_interval": 0.4,
+    "keep_alive_max_attempt": 6,
+    "poll_interval": 0.1,
+    "last_call_timeout": 0.4,
+    "scale_up_delay": 0.2,
+    "max_backoff": 0.5,
+}
 """Beats are so many that a busy machine, on which a thread may wait for two seconds, makes nobody look dead."""
 
 
@@ -104,13 +111,23 @@ class Agents:
         self.client, self.table, self.made = client, table, []
 
     def open(
-        self, number, least=1, most=8, *, job=RUN, client=None, notices=None, budget=None, environ=None, **settings
+        self,
+        number,
+        min_nodes=1,
+        max_nodes=8,
+        *,
+        job=RUN,
+        client=None,
+        notices=None,
+        budget=None,
+        environ=None,
+        **settings,
     ):
         """The agent of the node 127.0.0.`number`."""
         rng, address = random.Random(f"{self.table}-{number}-{len(self.made)}"), f"127.0.0.{number}"
-        me = Identity(training_job_name=job, host="algo-1", incarnation=incarnation(rng), addr=address)
+        me = Identity(training_job_name=job, host="algo-1", incarnation=new_incarnation(rng), addr=address)
         store = DynamoStateStore(client or self.client, self.table, RUN)
-        quick = Settings(least=least, most=most, **({"join_timeout": 20.0} | QUICK | settings))
+        quick = Settings(min_nodes=min_nodes, max_nodes=max_nodes, **({"join_timeout": 20.0} | QUICK | settings))
         clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=rng)
         handler = DynamoDBRendezvousHandler(
             Engine(Executor(store, me, quick, clocks), time.sleep),
@@ -119,7 +136,7 @@ class Agents:
             notices=notices,
             budget=budget,
             environ=environ,
-            patience=quick.join_timeout,
+            join_timeout=quick.join_timeout,
         )
         agent = Agent(handler, address)
         self.made.append(agent)
@@ -132,9 +149,9 @@ class Agents:
             agent.handler._engine.stop_keep_alive()
 
 
-def eventually(condition, patience=PATIENCE):
+def eventually(condition, timeout=PATIENCE):
     """Wait until it holds; what it is then."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     while not (found := condition()):
         assert time.monotonic() < deadline, "it never came about"
         time.sleep(0.02)

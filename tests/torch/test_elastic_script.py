@@ -15,8 +15,9 @@ from tests.containers import alone, until
 from trainmaster.domain.elastic.rendezvous import Control
 
 ONE = "--nproc-per-node=1"
-QUICK = "--rdzv-conf=interval=1,attempts=4,poll=0.3,last_call=1,gather=0.3"
-SLOW_TO_NOTICE = "--rdzv-conf=interval=15,attempts=6,poll=0.3,last_call=1,gather=0.3"
+WAITS = "poll_interval=0.3,last_call_timeout=1,scale_up_delay=0.3"
+QUICK = f"--rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=4,{WAITS}"
+SLOW_TO_NOTICE = f"--rdzv-conf=keep_alive_interval=15,keep_alive_max_attempt=6,{WAITS}"
 
 
 def test_a_job_grows_and_shrinks_without_losing_a_step_and_with_the_losses_of_one_process(

@@ -19,7 +19,7 @@ from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
 from trainmaster.domain.elastic.rendezvous import Control, Role
 from trainmaster.worker.checkpoints.notices import Notices, Reason
-from trainmaster.worker.container.restart_budget import Budget
+from trainmaster.worker.container.restart_budget import RestartBudget
 
 
 @pytest.fixture
@@ -41,10 +41,10 @@ def test_all_that_come_at_once_are_one_world_in_one_store(agents):
 
 def test_a_newcomer_is_taken_in_behind_those_that_are_there_and_finds_an_empty_store(agents):
     first, second = agents.open(8, 1, 3), agents.open(9, 1, 3)
-    ranks = worlds(first, second)
+    process_group = worlds(first, second)
     first.info.store.set("old", "key")
     third = agents.open(1, 1, 3)
-    assert worlds(first, second, third) == [*ranks, 2]
+    assert worlds(first, second, third) == [*process_group, 2]
     assert not third.info.store.check(["old"])
 
 
@@ -76,7 +76,7 @@ def test_draining_the_first_rank_ends_it_in_peace_and_charges_nobody(agents, gro
     worlds(*some)
     drained = next(agent for agent in some if agent.info.rank == 0)
     job = f"bert-m{drained.address[-1]}"
-    groups.set(RUN, Control(epoch=1, least=1, most=2, drain=(job,), grace=5.0))
+    groups.set(RUN, Control(epoch=1, least=1, max_restarts=2, drain=(job,), grace=5.0))
     stay = [agent for agent in some if agent is not drained]
     assert drained.ends() == 0
     assert sorted(worlds(*stay)) == [0, 1]
@@ -114,7 +114,7 @@ def test_failed_workers_of_one_node_start_a_new_round_for_all_which_is_charged_o
 
 
 def test_a_job_that_has_used_up_its_restarts_ends_everywhere_with_the_reason(agents, groups, tmp_path):
-    budget, notices = Budget(most=1), []
+    budget, notices = RestartBudget(max_restarts=1), []
     for number in (1, 2):
         (tmp_path / f"{number}").mkdir(mode=0o700)
         notices.append(Notices(tmp_path / f"{number}"))
@@ -126,7 +126,7 @@ def test_a_job_that_has_used_up_its_restarts_ends_everywhere_with_the_reason(age
     assert all(isinstance(agent.ends(), RendezvousClosedError) for agent in some)
     reason = groups.get(RUN).reason
     assert reason.startswith("trainmaster: restart budget spent")
-    assert [each.ended() for each in notices] == [reason, reason]
+    assert [each.job_failure() for each in notices] == [reason, reason]
 
 
 def test_the_job_is_over_once_the_script_has_ended_on_all_nodes_and_a_spare_ends_in_peace(agents, groups):
@@ -154,7 +154,7 @@ class Answering(Notices):
 
     saved = 0
 
-    def settled(self, number):
+    def is_answered(self, number):
         return number <= self.saved
 
 
@@ -174,7 +174,7 @@ def test_before_a_resize_workers_are_asked_to_save_and_waited_for(agents, tmp_pa
 
 def test_workers_that_never_answer_are_waited_for_no_longer_than_the_grace(agents, groups, tmp_path):
     tmp_path.chmod(0o700)
-    groups.set(RUN, Control(epoch=1, least=1, most=2, grace=1.0))
+    groups.set(RUN, Control(epoch=1, least=1, max_restarts=2, grace=1.0))
     first = agents.open(1, 1, 2, notices=Answering(tmp_path))
     worlds(first)
     began = time.monotonic()
@@ -188,8 +188,8 @@ def test_a_container_that_is_being_stopped_leaves_once_its_workers_have_saved(ag
     notices = Answering(tmp_path)
     stopped, other = agents.open(1, 1, 2, notices=notices), agents.open(2, 1, 2)
     worlds(stopped, other)
-    number = notices.ask(Reason.STOP)
-    notices.leave(time.monotonic() + 60)
+    number = notices.request_checkpoint(Reason.STOP)
+    notices.announce_leave(time.monotonic() + 60)
     time.sleep(0.5)
     assert stopped.rounds == 1
     notices.saved = number
@@ -215,7 +215,7 @@ def test_an_outage_longer_than_the_expiry_costs_nothing_where_all_have_it(agents
     some = [agents.open(number, 1, 2, client=between) for number in (1, 2)]
     worlds(*some)
     between.out.set()
-    time.sleep(1.5 * QUICK["interval"] * QUICK["attempts"])
+    time.sleep(1.5 * QUICK["keep_alive_interval"] * QUICK["keep_alive_max_attempt"])
     between.out.clear()
     beats = sum(node.beats for node in groups.get(RUN).nodes)
     eventually(lambda: sum(node.beats for node in groups.get(RUN).nodes) > beats + 2)

@@ -1,7 +1,7 @@
-"""What runs inside a training container: the rendezvous of elastic jobs, and what starts on top of it.
+"""Code that runs in training containers: the rendezvous of elastic jobs, and its integration with launchers.
 
-It must stay light: torchrun imports it in every process that imports torch, so neither boto3 nor torch is imported
-before somebody uses them. It shares no code with the queue, only the error tree and the JSON in the table.
+torchrun imports it in every process that imports torch, so boto3 and torch are imported only when they are used. With
+the queue it shares only the error tree, and the JSON in the table.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Rendezvous", "World"]
 
-_HOMES = {"Rendezvous": "trainmaster.worker.rendezvous.rendezvous", "World": "trainmaster.worker.rendezvous.world"}
+_MODULES = {"Rendezvous": "trainmaster.worker.rendezvous.rendezvous", "World": "trainmaster.worker.rendezvous.world"}
 
 
 def __getattr__(name: str) -> object:
-    """The public names, imported when they are asked for (PEP 562)."""
-    if name not in _HOMES:
+    """Import a public name on first access (PEP 562)."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)

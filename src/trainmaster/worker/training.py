@@ -1,4 +1,4 @@
-"""What training scripts import: when to save, that it is saved, and where to.
+"""Functions for training scripts: whether to save a checkpoint, where to, and the report that it is saved.
 
     from trainmaster.worker import training
 
@@ -8,8 +8,8 @@
                 torch.save(model.state_dict(), directory / "model.pt")
         training.checkpoint_saved()             # the world changes now, or the container stops
 
-It does nothing in a script that was started by hand. Of torch and JAX it uses what the script has initialised itself.
-Call it from the main thread: Python handles signals there. It must not stop a script by itself.
+Call them from the main thread, where Python handles signals. In a script that was started by hand they do nothing. They
+use torch or JAX only if the script has initialized its distributed processes.
 """
 
 from __future__ import annotations
@@ -24,45 +24,45 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from trainmaster.worker.checkpoints.checkpoints import Checkpoints, DirectoryKeeper, Keeper
-from trainmaster.worker.checkpoints.notices import SIGNAL, Enrolment, Notices
-from trainmaster.worker.container.container import OPT_ML, ROUND, attempt_of
+from trainmaster.worker.checkpoints.checkpoints import Checkpoints, CheckpointStore, DirectoryStore
+from trainmaster.worker.checkpoints.notices import CHECKPOINT_SIGNAL, Notices, WorkerRegistration
+from trainmaster.worker.container.container import OPT_ML, ROUND, attempt_number
 from trainmaster.worker.container.processes import die_with_parent
 from trainmaster.worker.rendezvous.errors import Unreachable
 
-PARKED_SECONDS = 60.0
-"""How long a rank that has saved waits to be ended; then what asked for it is over, and training goes on."""
-LOOK_SECONDS = 0.1
+SAVED_WAIT_SECONDS = 60.0
+"""Wait of a rank that has saved for its end. After that, the request is obsolete and training continues."""
+POLL_SECONDS = 0.1
 
 
-class Ranks(Protocol):
+class ProcessGroup(Protocol):
     """All processes that train together."""
 
-    def most(self, value: int) -> int:
-        """The greatest value of all ranks; each gives one, and all get the same."""
+    def max(self, value: int) -> int:
+        """Return the maximum over all ranks; each passes a value, and all get the same result."""
         ...
 
-    def meet(self) -> None:
-        """Wait for all."""
+    def barrier(self) -> None:
+        """Wait for all ranks."""
         ...
 
 
-class Alone:
-    """One process by itself."""
+class SingleProcess:
+    """A process that trains alone."""
 
-    def most(self, value: int) -> int:
-        """See `Ranks`."""
+    def max(self, value: int) -> int:
+        """Return the value itself."""
         return value
 
-    def meet(self) -> None:
-        """See `Ranks`."""
+    def barrier(self) -> None:
+        """Return at once."""
 
 
-class TorchRanks:
-    """The default process group.
+class TorchProcessGroup:
+    """The default process group of torch.
 
     Args:
-        dist: `torch.distributed`, initialised.
+        dist: `torch.distributed`, initialized.
         torch: the module.
     """
 
@@ -70,19 +70,19 @@ class TorchRanks:
         self._dist = dist
         self._torch = torch
 
-    def most(self, value: int) -> int:
-        """See `Ranks`."""
+    def max(self, value: int) -> int:
+        """Return the maximum over all ranks."""
         device = "cuda" if self._dist.get_backend() == "nccl" else "cpu"
         tensor = self._torch.tensor([value], dtype=self._torch.int32, device=device)
         self._dist.all_reduce(tensor, op=self._dist.ReduceOp.MAX)
         return int(tensor.item())
 
-    def meet(self) -> None:
-        """See `Ranks`. By a sum that all need, which works on every backend and every torch."""
-        self.most(0)
+    def barrier(self) -> None:
+        """Wait for all ranks, by an all-reduce, which works on every backend and every version of torch."""
+        self.max(0)
 
 
-class JaxRanks:
+class JaxProcessGroup:
     """All processes of `jax.distributed`.
 
     Args:
@@ -94,185 +94,187 @@ class JaxRanks:
         self._gather = gather
         self._jnp = jnp
 
-    def most(self, value: int) -> int:
-        """See `Ranks`."""
+    def max(self, value: int) -> int:
+        """Return the maximum over all processes."""
         return int(self._gather(self._jnp.asarray(value, dtype="int32")).max())
 
-    def meet(self) -> None:
-        """See `Ranks`."""
-        self.most(0)
+    def barrier(self) -> None:
+        """Wait for all processes."""
+        self.max(0)
 
 
-def ranks() -> Ranks:
-    """Those of `torch.distributed` or `jax.distributed`, where the script has initialised it; else this process."""
+def process_group() -> ProcessGroup:
+    """Return the processes of `torch.distributed` or `jax.distributed`, if initialized, or this process alone."""
     torch, dist = sys.modules.get("torch"), sys.modules.get("torch.distributed")
     if torch is not None and dist is not None and dist.is_available() and dist.is_initialized():
-        return TorchRanks(dist, torch)
+        return TorchProcessGroup(dist, torch)
     jax = sys.modules.get("jax")
     if jax is not None and jax.distributed.is_initialized():
         from jax.experimental.multihost_utils import process_allgather
 
-        return JaxRanks(process_allgather, jax.numpy)
-    return Alone()
+        return JaxProcessGroup(process_allgather, jax.numpy)
+    return SingleProcess()
 
 
-class Requests:
-    """Requests for checkpoints, as one worker answers them.
+class CheckpointRequests:
+    """Checkpoint requests to one worker, and its answers.
 
     Args:
-        enrolment: its part of the notices; None where nobody sends any.
-        group: those that must agree, at the time of asking.
+        registration: its entry in the directory of notices; None without one.
+        group: returns the processes that must agree, at the time of the call.
         clock, sleep: seconds.
     """
 
     def __init__(
         self,
-        enrolment: Enrolment | None,
-        group: Callable[[], Ranks],
+        registration: WorkerRegistration | None,
+        group: Callable[[], ProcessGroup],
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        self._enrolment = enrolment
+        self._registration = registration
         self._group = group
         self._clock = clock
         self._sleep = sleep
-        self._signalled = True  # one may have been asked for while this process enrolled
+        self._signal_received = True  # a request may have arrived while this process registered
         self._calls = 0
         self._agreed = False
 
-    def signalled(self) -> None:
-        """A notice has come."""
-        self._signalled = True
+    def on_signal(self) -> None:
+        """Record that a request may have arrived."""
+        self._signal_received = True
 
     def requested(self, every: int = 1) -> bool:
-        """See `checkpoint_requested`."""
+        """Return whether to save a checkpoint; see `checkpoint_requested`."""
         self._calls += 1
         if self._calls % every:
             return False
-        self._agreed = self._group().most(int(self._asked_here())) > 0
+        self._agreed = self._group().max(int(self._has_local_request())) > 0
         return self._agreed
 
-    def saved(self, wait: float = PARKED_SECONDS) -> None:
-        """See `checkpoint_saved`."""
+    def saved(self, wait: float = SAVED_WAIT_SECONDS) -> None:
+        """Report that all ranks have saved; see `checkpoint_saved`."""
         if not self._agreed:
             return
         self._agreed = False
-        self._group().meet()
+        self._group().barrier()
         self._answer()
         until = self._clock() + wait
-        while self._enrolment is not None and self._clock() < until:
-            self._sleep(LOOK_SECONDS)
+        while self._registration is not None and self._clock() < until:
+            self._sleep(POLL_SECONDS)
             self._answer()
 
-    def _asked_here(self) -> bool:
-        if not self._signalled:
+    def _has_local_request(self) -> bool:
+        if not self._signal_received:
             return False
-        self._signalled = False  # before the look: a signal that comes meanwhile sets it again
-        asked = self._pending() is not None
-        if asked:
-            self._signalled = True
-        return asked
+        self._signal_received = False  # before the check: a signal during it sets this again
+        pending = self._pending_number() is not None
+        if pending:
+            self._signal_received = True
+        return pending
 
-    def _pending(self) -> int | None:
-        notice = self._enrolment.pending() if self._enrolment is not None else None
+    def _pending_number(self) -> int | None:
+        notice = self._registration.pending() if self._registration is not None else None
         return notice.number if notice is not None else None
 
     def _answer(self) -> None:
-        """Answer what has been asked of this node; its agent may hear of the change later than another's."""
-        number = self._pending()
-        if self._enrolment is not None and number is not None:
-            self._enrolment.answer(number)
+        """Answer the pending request; this node's agent may have made it later than another node's."""
+        number = self._pending_number()
+        if self._registration is not None and number is not None:
+            self._registration.answer(number)
 
 
 @lru_cache(maxsize=1)
-def requests() -> Requests:
-    """This process's, made when they are first needed: from then on it answers SIGUSR1.
+def requests() -> CheckpointRequests:
+    """Return this process's requests; from the first call on it handles SIGUSR1.
 
-    Raises `ValueError` outside the main thread, as `signal.signal` does, and `SystemExit` where whoever started this
-    process has died meanwhile: a newer world must not be disturbed by one that was left behind.
+    Raises:
+        ValueError: not called from the main thread (`signal.signal`).
+        SystemExit: the process that started this one has died; a process left behind must not disturb a newer world.
     """
-    notices = Notices.of(os.environ)
+    notices = Notices.from_environment(os.environ)
     if notices is None:
-        return Requests(None, ranks)
-    before = signal.getsignal(SIGNAL)
-    heard: list[Callable[[], None]] = []
+        return CheckpointRequests(None, process_group)
+    previous = signal.getsignal(CHECKPOINT_SIGNAL)
+    callbacks: list[Callable[[], None]] = []
 
     def handle(number: int, frame: Any) -> None:
-        for hear in heard:
-            hear()
-        if callable(before):
-            before(number, frame)
+        for callback in callbacks:
+            callback()
+        if callable(previous):
+            previous(number, frame)
 
-    signal.signal(SIGNAL, handle)
+    signal.signal(CHECKPOINT_SIGNAL, handle)
     if "TORCHELASTIC_RUN_ID" in os.environ:
-        die_with_parent()  # torch's workers are in sessions of their own, and would outlive a killed agent
-    if notices.deserted():
-        raise SystemExit("trainmaster-run has died, so this worker ends as well")
-    made = Requests(notices.enrol(os.getpid()), ranks)
-    heard.append(made.signalled)
-    return made
+        die_with_parent()  # torch's workers have their own sessions, and would outlive a killed agent
+    if notices.owner_has_died():
+        raise SystemExit("trainmaster-run has died; this worker ends too")
+    registered = CheckpointRequests(notices.register(os.getpid()), process_group)
+    callbacks.append(registered.on_signal)
+    return registered
 
 
 def checkpoint_requested(*, every: int = 1) -> bool:
-    """Whether to save a checkpoint now, then call `checkpoint_saved`. The same answer for all ranks of a step.
+    """Return whether to save a checkpoint now, the same answer for all ranks of a step; then call `checkpoint_saved`.
 
-    Every rank calls it once a step: the ranks agree by one small all-reduce. A script that begins to train should have
-    called it, or `requests`, before its first long step: until then nobody waits for it.
+    Call it once per step on every rank: the ranks agree in a small all-reduce. Call it, or `requests`, before the first
+    long step: until then a resize does not wait for this process.
 
     Args:
-        every: ask the others at each so many calls only, the same number on all ranks; False in between.
+        every: agree only on each call of this number, the same on all ranks; return False in between.
     """
     return requests().requested(every)
 
 
-def checkpoint_saved(*, wait: float = PARKED_SECONDS) -> None:
-    """Tell whoever asked that all ranks have saved. Every rank calls it, whether it wrote anything or not.
+def checkpoint_saved(*, wait: float = SAVED_WAIT_SECONDS) -> None:
+    """Report that all ranks have saved. Call it on every rank, even if the rank wrote nothing.
 
-    Returns after `wait` seconds at the latest. In most cases it does not return: what asked ends this process
-    meanwhile, by SIGTERM, and what it would have computed by then would be lost. Nothing happens where no checkpoint
-    was requested.
+    Waits for at most `wait` seconds. It usually does not return: SIGTERM ends this process, and further work would be
+    lost. Does nothing if no checkpoint was requested.
     """
     requests().saved(wait)
 
 
 def checkpoints(where: str | Path | None = None, environ: Mapping[str, str] | None = None) -> Checkpoints:
-    """The job's checkpoints, written in the name of this process's world.
+    """Return the job's checkpoints, to be written by this process's world.
 
     Args:
         where: a directory, or `s3://bucket/prefix`; None for SageMaker's (`SM_CHECKPOINT_DIR`, `/opt/ml/checkpoints`).
-        environ: None for the process's.
+        environ: variables; None for the process's.
     """
-    given = os.environ if environ is None else environ
-    place = str(where or given.get("SM_CHECKPOINT_DIR") or f"{OPT_ML}/checkpoints")
-    run = given.get("TRAINMASTER_RUN") or given.get("TRAINING_JOB_NAME") or ""
-    keeper: Keeper
-    if place.startswith("s3://"):
+    variables = os.environ if environ is None else environ
+    location = str(where or variables.get("SM_CHECKPOINT_DIR") or f"{OPT_ML}/checkpoints")
+    run = variables.get("TRAINMASTER_RUN") or variables.get("TRAINING_JOB_NAME") or ""
+    store: CheckpointStore
+    if location.startswith("s3://"):
         import boto3
 
-        from trainmaster.worker.checkpoints.s3 import S3Keeper
+        from trainmaster.worker.checkpoints.s3 import S3Store
 
-        keeper, scratch = S3Keeper(boto3.session.Session().client("s3"), place), Path(tempfile.gettempdir())
+        store, scratch = S3Store(boto3.session.Session().client("s3"), location), Path(tempfile.gettempdir())
     else:
-        keeper, scratch = DirectoryKeeper(Path(place)), Path(place)
-    return Checkpoints(keeper, attempt_of(run), int(given.get(ROUND) or 0), newest_world_of(given), scratch)
+        store, scratch = DirectoryStore(Path(location)), Path(location)
+    return Checkpoints(
+        store, attempt_number(run), int(variables.get(ROUND) or 0), latest_round_reader(variables), scratch
+    )
 
 
-def newest_world_of(environ: Mapping[str, str]) -> Callable[[], int | None]:
-    """Asks the job's rendezvous for the round of its newest world; None where it has none, or does not answer."""
+def latest_round_reader(environ: Mapping[str, str]) -> Callable[[], int | None]:
+    """Return a function that reads the round of the newest world; None without a rendezvous or a response."""
     run, table = environ.get("TRAINMASTER_RUN"), environ.get("TRAINMASTER_TABLE")
     if not environ.get(ROUND) or not run or not table:
         return lambda: None
 
-    def ask() -> int | None:
-        from trainmaster.worker.rendezvous.dynamodb import Address, DynamoStateStore, client_of
+    def read() -> int | None:
+        from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore, TableAddress, dynamodb_client
         from trainmaster.worker.rendezvous.state import decode
 
-        where = Address.of(table)
+        address = TableAddress.parse(table)
         try:
-            found = DynamoStateStore(client_of(where.region), where.table, run).get_state()
+            row = DynamoStateStore(dynamodb_client(address.region), address.table, run).get_state()
         except Unreachable:
             return None
-        return decode(found[0]).newest_world if found else None
+        return decode(row[0]).latest_round if row else None
 
-    return ask
+    return read

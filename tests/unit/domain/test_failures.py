@@ -250,7 +250,7 @@ class TestFullRestarts:
     @pytest.mark.parametrize(
         "reason",
         [
-            "AlgorithmError: trainmaster: restart budget spent: 4 restarts, 3 allowed in all, exit code: 1",
+            "AlgorithmError: trainmaster: restart budget spent: 4 restarts, 3 allowed in total, exit code: 1",
             "AlgorithmError: no trainmaster: full restart, exit code: 1",
             "ClientError: trainmaster: full restart",
         ],

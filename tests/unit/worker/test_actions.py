@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from views import LEAVING, MEMBER, SPARE, WAITING, forming, key, node, view, working
 
-from trainmaster.worker.rendezvous.actions import CHANGES, Action, Carried, apply
-from trainmaster.worker.rendezvous.state import RECORDS_KEPT, Endpoint, Record, State, Why, decode, encode
+from trainmaster.worker.rendezvous.actions import CHANGES, Action, Payload, apply
+from trainmaster.worker.rendezvous.state import MAX_RECORDS, Endpoint, RoundReason, RoundRecord, State, decode, encode
 
 
-def done(action, look, **carried):
-    return apply(action, look, Carried(**carried))
+def done(action, look, **payload):
+    return apply(action, look, Payload(**payload))
 
 
 def roles(state):
@@ -67,19 +67,19 @@ class TestGoing:
     def test_a_member_that_goes_ends_the_world_in_the_same_write(self):
         after = done(Action.REMOVE_FROM_PARTICIPANTS, view(working("a", "b", "c")))
         assert roles(after) == {"b": MEMBER, "c": MEMBER}
-        assert (after.round, after.complete, after.why) == (4, False, (Why.DEPARTURE,))
+        assert (after.round, after.complete, after.why) == (4, False, (RoundReason.DEPARTURE,))
 
     def test_one_that_was_asked_to_is_no_loss(self):
         after = done(Action.REMOVE_FROM_PARTICIPANTS, view(working("a", "b", "c"), drain=("a",)))
-        assert after.why == (Why.DRAIN,)
+        assert after.why == (RoundReason.DRAIN,)
 
     def test_one_of_a_round_that_is_being_formed_only_goes(self):
-        after = done(Action.REMOVE_FROM_PARTICIPANTS, view(forming("ab", why=(Why.FAILURE,))))
-        assert (roles(after), after.round, after.why) == ({"b": WAITING}, 4, (Why.FAILURE,))
+        after = done(Action.REMOVE_FROM_PARTICIPANTS, view(forming("ab", why=(RoundReason.FAILURE,))))
+        assert (roles(after), after.round, after.why) == ({"b": WAITING}, 4, (RoundReason.FAILURE,))
 
     def test_unless_it_was_of_the_world_before(self):
-        state = forming("ab", ranks={"a": 0, "b": 1}, why=(Why.FAILURE,))
-        assert done(Action.REMOVE_FROM_PARTICIPANTS, view(state)).why == (Why.FAILURE, Why.DEPARTURE)
+        state = forming("ab", ranks={"a": 0, "b": 1}, why=(RoundReason.FAILURE,))
+        assert done(Action.REMOVE_FROM_PARTICIPANTS, view(state)).why == (RoundReason.FAILURE, RoundReason.DEPARTURE)
 
     def test_who_waits_or_is_spare_goes_and_the_world_goes_on(self):
         after = done(Action.REMOVE_FROM_WAIT_LIST, view(working("b", "c", others={"a": SPARE})))
@@ -93,10 +93,10 @@ class TestGoing:
     def test_a_drained_member_says_so_and_the_next_round_begins(self):
         after = done(Action.MARK_LEAVING, view(working("a", "b", "c"), drain=("a",)))
         assert roles(after)["a"] is LEAVING
-        assert (after.round, after.complete, after.why) == (4, False, (Why.DRAIN,))
+        assert (after.round, after.complete, after.why) == (4, False, (RoundReason.DRAIN,))
 
     def test_in_a_round_that_is_being_formed_it_only_says_so(self):
-        after = done(Action.MARK_LEAVING, view(forming("b", missing="a", why=(Why.DRAIN,)), drain=("a",)))
+        after = done(Action.MARK_LEAVING, view(forming("b", missing="a", why=(RoundReason.DRAIN,)), drain=("a",)))
         assert (roles(after)["a"], after.round) == (LEAVING, 4)
 
 
@@ -104,34 +104,40 @@ class TestEviction:
     @pytest.mark.parametrize(
         ("state", "dead", "drain", "why", "round_"),
         [
-            (working("a", "b", "c"), "c", (), (Why.LOSS,), 4),
-            (working("a", "b", "c"), "bc", ("c",), (Why.LOSS, Why.DRAIN), 4),
-            (working("a", "b", "c"), "c", ("c",), (Why.DRAIN,), 4),
-            (working("a", "b", others={"c": SPARE}), "c", (), (Why.START,), 3),
-            (forming("a", missing="b", why=(Why.FAILURE,)), "b", (), (Why.FAILURE, Why.LOSS), 4),
-            (forming("ab", why=(Why.FAILURE,)), "b", (), (Why.FAILURE,), 4),
-            (working("b", "c", others={"a": WAITING}), "c", (), (Why.LOSS,), 4),
+            (working("a", "b", "c"), "c", (), (RoundReason.LOSS,), 4),
+            (working("a", "b", "c"), "bc", ("c",), (RoundReason.LOSS, RoundReason.DRAIN), 4),
+            (working("a", "b", "c"), "c", ("c",), (RoundReason.DRAIN,), 4),
+            (working("a", "b", others={"c": SPARE}), "c", (), (RoundReason.START,), 3),
+            (
+                forming("a", missing="b", why=(RoundReason.FAILURE,)),
+                "b",
+                (),
+                (RoundReason.FAILURE, RoundReason.LOSS),
+                4,
+            ),
+            (forming("ab", why=(RoundReason.FAILURE,)), "b", (), (RoundReason.FAILURE,), 4),
+            (working("b", "c", others={"a": WAITING}), "c", (), (RoundReason.LOSS,), 4),
         ],
     )
     def test_the_dead_go_and_whoever_was_of_the_world_is_a_loss(self, state, dead, drain, why, round_):
-        after = done(Action.EVICT, view(state, dead=dead, drain=drain))
+        after = done(Action.EVICT, view(state, dead_nodes=dead, drain=drain))
         assert not {key(job) for job in dead} & set(after.nodes)
         assert (after.why, after.round, after.complete) == (why, round_, round_ == 3)
 
     def test_a_world_of_an_illegal_size_is_no_shrink_but_a_loss(self):
-        after = done(Action.EVICT, view(working("a", "b", "c", "d"), sizes=(2, 4), dead="d"))
-        assert after.why == (Why.LOSS,)
+        after = done(Action.EVICT, view(working("a", "b", "c", "d"), sizes=(2, 4), dead_nodes="d"))
+        assert after.why == (RoundReason.LOSS,)
 
 
 class TestTheNextRound:
     @pytest.mark.parametrize(
         ("state", "asks", "why"),
         [
-            (working("a", "b"), {}, Why.FAILURE),
-            (working("a", "b", "c"), {"drain": ("b",)}, Why.DRAIN),
-            (working("a", "b", "c"), {"most": 2}, Why.SHRINK),
-            (working("a", "b", others={"c": WAITING}), {}, Why.NEWCOMER),
-            (working("a", "b", others={"c": SPARE}), {}, Why.GROW),
+            (working("a", "b"), {}, RoundReason.FAILURE),
+            (working("a", "b", "c"), {"drain": ("b",)}, RoundReason.DRAIN),
+            (working("a", "b", "c"), {"max_nodes": 2}, RoundReason.SHRINK),
+            (working("a", "b", others={"c": WAITING}), {}, RoundReason.NEWCOMER),
+            (working("a", "b", others={"c": SPARE}), {}, RoundReason.GROW),
         ],
     )
     def test_it_begins_for_the_resize_that_is_due_else_for_a_failure(self, state, asks, why):
@@ -163,19 +169,19 @@ class TestTheWorld:
     )
     def test_who_stays_keeps_its_order_and_where_it_can_its_rank(self, before, come, most, expected):
         state = forming(come, ranks={job: rank for rank, job in enumerate(before)}, size=len(before))
-        after = completed(view(state, me=come[0], most=most))
+        after = completed(view(state, me=come[0], max_nodes=most))
         assert "".join(ranks(after)) == expected
         assert list(ranks(after).values()) == list(range(len(expected)))
 
     def test_whoever_has_no_room_is_spare(self):
-        after = completed(view(forming("abc"), most=2))
+        after = completed(view(forming("abc"), max_nodes=2))
         assert roles(after) == {"a": MEMBER, "b": MEMBER, "c": SPARE}
         assert after.nodes[key("c")].rank is None
 
     def test_a_spare_takes_the_place_of_a_lost_node(self):
-        state = forming("ab", ranks={"a": 0, "b": 2}, size=3, why=(Why.LOSS,))
+        state = forming("ab", ranks={"a": 0, "b": 2}, size=3, why=(RoundReason.LOSS,))
         state = State(**{**fields_of(state), "nodes": {**state.nodes, key("s"): node(SPARE, since=9)}})
-        assert ranks(completed(view(state, most=3))) == {"a": 0, "s": 1, "b": 2}
+        assert ranks(completed(view(state, max_nodes=3))) == {"a": 0, "s": 1, "b": 2}
 
     def test_those_that_leave_and_those_that_never_came_are_not_in_it(self):
         state = forming("ab", missing="cd", ranks={"a": 0, "b": 1, "c": 2, "d": 3}, size=4)
@@ -186,37 +192,37 @@ class TestTheWorld:
     @pytest.mark.parametrize(
         ("why", "told", "charged"),
         [
-            ((Why.START,), Why.START, False),
-            ((Why.FAILURE,), Why.FAILURE, True),
-            ((Why.LOSS,), Why.LOSS, True),
-            ((Why.DEPARTURE,), Why.DEPARTURE, True),
-            ((Why.FAILURE, Why.LOSS), Why.LOSS, True),
-            ((Why.DRAIN,), Why.DRAIN, False),
-            ((Why.NEWCOMER, Why.LOSS), Why.NEWCOMER, False),
-            ((Why.LOSS, Why.SHRINK), Why.SHRINK, False),
-            ((Why.GROW, Why.FAILURE), Why.GROW, False),
+            ((RoundReason.START,), RoundReason.START, False),
+            ((RoundReason.FAILURE,), RoundReason.FAILURE, True),
+            ((RoundReason.LOSS,), RoundReason.LOSS, True),
+            ((RoundReason.DEPARTURE,), RoundReason.DEPARTURE, True),
+            ((RoundReason.FAILURE, RoundReason.LOSS), RoundReason.LOSS, True),
+            ((RoundReason.DRAIN,), RoundReason.DRAIN, False),
+            ((RoundReason.NEWCOMER, RoundReason.LOSS), RoundReason.NEWCOMER, False),
+            ((RoundReason.LOSS, RoundReason.SHRINK), RoundReason.SHRINK, False),
+            ((RoundReason.GROW, RoundReason.FAILURE), RoundReason.GROW, False),
         ],
     )
     def test_a_round_with_a_resize_in_it_is_never_charged(self, why, told, charged):
         after = completed(view(forming("ab", why=why, charged=5)))
-        assert after.restarts == (Record(round=4, why=told, charged=charged, at=1_800_000_000),)
+        assert after.restarts == (RoundRecord(round=4, why=told, charged=charged, at=1_800_000_000),)
         assert after.charged == 5 + charged
 
     def test_the_record_is_bounded_and_the_total_is_not(self):
-        old = tuple(Record(round=1, why=Why.FAILURE, charged=True, at=1) for _ in range(RECORDS_KEPT))
-        after = completed(view(forming("ab", why=(Why.FAILURE,), restarts=old, charged=70)))
-        assert (len(after.restarts), after.restarts[-1].round, after.charged) == (RECORDS_KEPT, 4, 71)
+        old = tuple(RoundRecord(round=1, why=RoundReason.FAILURE, charged=True, at=1) for _ in range(MAX_RECORDS))
+        after = completed(view(forming("ab", why=(RoundReason.FAILURE,), restarts=old, charged=70)))
+        assert (len(after.restarts), after.restarts[-1].round, after.charged) == (MAX_RECORDS, 4, 71)
 
     def test_restarts_are_remembered_longer_than_resizes(self):
         """So that a job that is resized often has no more restarts than it may."""
-        kinds = [Why.FAILURE, Why.GROW, Why.SHRINK] * RECORDS_KEPT
+        kinds = [RoundReason.FAILURE, RoundReason.GROW, RoundReason.SHRINK] * MAX_RECORDS
         state = forming("ab", restarts=())
         for number, why in enumerate(kinds):
             old = forming("ab", why=(why,), restarts=state.restarts)
             state = completed(view(replace(old, round=number + 1)))
-        assert len(state.restarts) == RECORDS_KEPT
+        assert len(state.restarts) == MAX_RECORDS
         assert [record.round for record in state.restarts] == sorted(record.round for record in state.restarts)
-        assert sum(record.charged for record in state.restarts) == RECORDS_KEPT - 1
+        assert sum(record.charged for record in state.restarts) == MAX_RECORDS - 1
         assert state.restarts[-1].round == len(kinds)
 
 

@@ -6,8 +6,8 @@ import pytest
 from moto import mock_aws
 
 from aws_clients import aws_client
-from trainmaster.worker.checkpoints.checkpoints import Checkpoints, DirectoryKeeper, Fenced, Mark
-from trainmaster.worker.checkpoints.s3 import S3Keeper
+from trainmaster.worker.checkpoints.checkpoints import CheckpointId, Checkpoints, DirectoryStore, Fenced
+from trainmaster.worker.checkpoints.s3 import S3Store
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def s3():
 @pytest.fixture(params=["directory", "s3"])
 def keeper(request, tmp_path):
     if request.param == "directory":
-        return DirectoryKeeper(tmp_path / "kept")
-    return S3Keeper(request.getfixturevalue("s3"), "s3://bucket/jobs/bert/")
+        return DirectoryStore(tmp_path / "kept")
+    return S3Store(request.getfixturevalue("s3"), "s3://bucket/jobs/bert/")
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_there_is_none_at_first(open_as):
 def test_what_was_written_last_is_read(open_as):
     write(open_as(), 10)
     write(open_as(), 20)
-    assert open_as(round_=2).latest() == Mark(1, 1, 20)
+    assert open_as(round_=2).latest() == CheckpointId(1, 1, 20)
     assert read(open_as(round_=2)) == "20"
 
 
@@ -65,11 +65,11 @@ def test_a_newer_round_goes_before_more_steps_of_an_older_one(open_as):
 def test_a_newer_attempt_goes_before_any_round_of_an_older_one(open_as):
     write(open_as(attempt=1, round_=50), 900)
     write(open_as(attempt=2, round_=1), 100)
-    assert open_as().latest() == Mark(2, 1, 100)
+    assert open_as().latest() == CheckpointId(2, 1, 100)
 
 
 def test_a_writer_whose_world_is_over_publishes_nothing(open_as):
-    with pytest.raises(Fenced, match="round 3 works"):
+    with pytest.raises(Fenced, match="round 3 has formed"):
         write(open_as(round_=2, newest=3), 10)
     assert open_as().latest() is None
 
@@ -83,7 +83,7 @@ def test_what_is_written_by_other_means_may_ask_the_fence_alone(open_as):
 def test_a_writer_of_the_present_world_and_one_that_cannot_know_publish(open_as):
     write(open_as(round_=3, newest=3), 10)
     write(open_as(round_=3, newest=None), 11)
-    assert open_as().latest() == Mark(1, 3, 11)
+    assert open_as().latest() == CheckpointId(1, 3, 11)
 
 
 def test_a_writer_that_fails_in_the_middle_leaves_nothing(open_as, tmp_path):
@@ -108,26 +108,26 @@ def test_only_as_many_stay_as_were_asked_for_and_never_a_newer_one_goes(open_as,
     write(open_as(round_=2), 5)
     for step in (10, 20, 30):
         write(open_as(round_=1), step, keep=2)
-    assert sorted(keeper.marks()) == [Mark(1, 1, 20), Mark(1, 1, 30), Mark(1, 2, 5)]
+    assert sorted(keeper.checkpoint_ids()) == [CheckpointId(1, 1, 20), CheckpointId(1, 1, 30), CheckpointId(1, 2, 5)]
 
 
 def test_a_copy_of_a_directory_that_lacks_a_file_is_no_checkpoint(tmp_path):
-    keeper = DirectoryKeeper(tmp_path)
+    keeper = DirectoryStore(tmp_path)
     checkpoints = Checkpoints(keeper, 1, 1, lambda: None, tmp_path)
     write(checkpoints, 10)
     write(checkpoints, 20)
-    (tmp_path / Mark(1, 1, 20).name / "deep" / "state.pt").unlink()
-    assert checkpoints.latest() == Mark(1, 1, 10)
+    (tmp_path / CheckpointId(1, 1, 20).name / "deep" / "state.pt").unlink()
+    assert checkpoints.latest() == CheckpointId(1, 1, 10)
 
 
 def test_files_in_s3_without_a_list_are_no_checkpoint(s3):
-    keeper = S3Keeper(s3, "s3://bucket/bert")
-    s3.put_object(Bucket="bucket", Key=f"bert/files/{Mark(1, 1, 10).name}/ab/state.pt", Body=b"x")
-    assert keeper.marks() == []
+    keeper = S3Store(s3, "s3://bucket/bert")
+    s3.put_object(Bucket="bucket", Key=f"bert/files/{CheckpointId(1, 1, 10).name}/ab/state.pt", Body=b"x")
+    assert keeper.checkpoint_ids() == []
 
 
 def test_a_list_in_s3_that_leads_outside_is_refused(s3, tmp_path):
-    keeper, mark = S3Keeper(s3, "s3://bucket/bert"), Mark(1, 1, 10)
+    keeper, mark = S3Store(s3, "s3://bucket/bert"), CheckpointId(1, 1, 10)
     body = b'{"writer": "ab", "files": {"../../evil": 1}}'
     s3.put_object(Bucket="bucket", Key=f"bert/complete/{mark.name}.json", Body=body)
     with pytest.raises(ValueError, match="outside"):
@@ -136,12 +136,12 @@ def test_a_list_in_s3_that_leads_outside_is_refused(s3, tmp_path):
 
 @pytest.mark.parametrize("uri", ["/opt/ml", "https://bucket/x", "s3://"])
 def test_an_address_that_is_not_s3s_is_refused(uri):
-    with pytest.raises(ValueError, match="no address in S3"):
-        S3Keeper(None, uri)
+    with pytest.raises(ValueError, match="not an S3 URI"):
+        S3Store(None, uri)
 
 
 def test_names_sort_as_marks_do():
-    marks = [Mark(1, 2, 30), Mark(1, 10, 4), Mark(2, 1, 1), Mark(1, 2, 4)]
-    assert sorted(mark.name for mark in marks) == [mark.name for mark in sorted(marks)]
-    assert [Mark.named(mark.name) for mark in marks] == marks
-    assert Mark.named("lost+found") is None
+    checkpoint_ids = [CheckpointId(1, 2, 30), CheckpointId(1, 10, 4), CheckpointId(2, 1, 1), CheckpointId(1, 2, 4)]
+    assert sorted(mark.name for mark in checkpoint_ids) == [mark.name for mark in sorted(checkpoint_ids)]
+    assert [CheckpointId.parse(mark.name) for mark in checkpoint_ids] == checkpoint_ids
+    assert CheckpointId.parse("lost+found") is None

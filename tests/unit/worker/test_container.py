@@ -7,7 +7,7 @@ import json
 import pytest
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.worker.container.container import Container, ElasticJob, Hook, attempt_of, interface_address
+from trainmaster.worker.container.container import Container, ElasticJob, Hook, attempt_number, interface_address
 
 RESOURCES = {"current_host": "algo-2", "hosts": ["algo-1", "algo-2"], "network_interface_name": "eth7"}
 
@@ -21,14 +21,14 @@ def environ(tmp_path):
 
 
 def test_host_and_address_come_from_resourceconfig_and_the_interface_that_it_names(environ):
-    container = Container.of(environ, address_of={"eth7": "10.0.0.9"}.__getitem__)
+    container = Container.from_environment(environ, address_of={"eth7": "10.0.0.9"}.__getitem__)
     assert (container.host, container.hosts) == ("algo-2", ("algo-1", "algo-2"))
     assert container.address == "10.0.0.9"
-    assert str(container.failure).endswith("/output/failure")
+    assert str(container.failure_file).endswith("/output/failure")
 
 
 def test_the_address_may_be_given_where_containers_share_a_machine(environ):
-    container = Container.of(environ | {"TRAINMASTER_LOCAL_ADDR": "127.0.0.3"})
+    container = Container.from_environment(environ | {"TRAINMASTER_LOCAL_ADDR": "127.0.0.3"})
     assert container.address == "127.0.0.3"
 
 
@@ -38,7 +38,7 @@ def test_an_interface_has_its_own_address():
 
 def test_an_interface_that_is_not_there_is_refused_with_those_that_are(environ):
     with pytest.raises(InvalidRequest, match="eth7") as caught:
-        Container.of(environ)
+        Container.from_environment(environ)
     assert "lo" in caught.value.hint
 
 
@@ -47,7 +47,7 @@ def test_a_resourceconfig_that_says_nothing_is_refused_by_its_path(environ, tmp_
     path = tmp_path / "input" / "config" / "resourceconfig.json"
     path.write_text(text)
     with pytest.raises(InvalidRequest) as caught:
-        Container.of(environ)
+        Container.from_environment(environ)
     assert caught.value.field == str(path)
 
 
@@ -59,10 +59,12 @@ def test_members_need_run_table_and_bounds():
         "TRAINMASTER_MIN": "2",
         "TRAINMASTER_MAX": "8",
     }
-    assert ElasticJob.of(given) == ElasticJob(hook=Hook.MEMBERS, run="bert", table="queue", least=2, most=8)
+    assert ElasticJob.from_environment(given) == ElasticJob(
+        hook=Hook.MEMBERS, run="bert", table="queue", min_nodes=2, max_nodes=8
+    )
     for name in given.keys() - {"TRAINMASTER_HOOK"}:
         with pytest.raises(InvalidRequest) as caught:
-            ElasticJob.of({key: text for key, text in given.items() if key != name})
+            ElasticJob.from_environment({key: text for key, text in given.items() if key != name})
         assert caught.value.field == name
 
 
@@ -70,19 +72,19 @@ def test_members_need_run_table_and_bounds():
 def test_a_bound_that_is_no_number_of_nodes_is_refused(text):
     given = {"TRAINMASTER_HOOK": "members", "TRAINMASTER_RUN": "r", "TRAINMASTER_TABLE": "t", "TRAINMASTER_MIN": text}
     with pytest.raises(InvalidRequest) as caught:
-        ElasticJob.of(given)
+        ElasticJob.from_environment(given)
     assert caught.value.field == "TRAINMASTER_MIN"
 
 
 def test_other_hooks_and_none_need_nothing():
-    assert ElasticJob.of({}).hook is Hook.NONE
-    assert ElasticJob.of({"TRAINMASTER_HOOK": "restart"}).hook is Hook.RESTART
+    assert ElasticJob.from_environment({}).hook is Hook.NONE
+    assert ElasticJob.from_environment({"TRAINMASTER_HOOK": "restart"}).hook is Hook.RESTART
     with pytest.raises(InvalidRequest):
-        ElasticJob.of({"TRAINMASTER_HOOK": "magic"})
+        ElasticJob.from_environment({"TRAINMASTER_HOOK": "magic"})
 
 
 @pytest.mark.parametrize(
     ("name", "attempt"), [("bert", 1), ("bert-qstamp-3", 3), ("bert-qstamp-3-m12", 3), ("bert-qstamp-1-m2", 1)]
 )
 def test_a_training_jobs_name_tells_its_attempt(name, attempt):
-    assert attempt_of(name) == attempt
+    assert attempt_number(name) == attempt

@@ -9,7 +9,7 @@ import pytest
 from views import identity, key, working
 
 from trainmaster.worker.container.container import Container
-from trainmaster.worker.container.departure import take_out
+from trainmaster.worker.container.departure import remove_nodes
 from trainmaster.worker.rendezvous.errors import Corrupt
 from trainmaster.worker.rendezvous.state import Role, decode, encode
 
@@ -43,7 +43,7 @@ def container(job):
 
 def test_only_the_nodes_of_this_container_leave():
     store = OneRow(working("a", "b", "c"))
-    assert take_out(store, container("b"), ENVIRON, lambda _: None) == (key("b"),)
+    assert remove_nodes(store, container("b"), ENVIRON, lambda _: None) == (key("b"),)
     after = decode(store.data)
     assert key("b") not in {name for name, node in after.nodes.items() if node.role is Role.MEMBER}
     assert {key("a"), key("c")} <= set(after.nodes)
@@ -55,7 +55,7 @@ def test_only_the_nodes_of_this_container_leave():
 )
 def test_where_there_is_nothing_to_leave_nothing_is_written(state):
     store = OneRow(state)
-    assert take_out(store, container("b"), ENVIRON, lambda _: None) == ()
+    assert remove_nodes(store, container("b"), ENVIRON, lambda _: None) == ()
     assert store.revision == 1
 
 
@@ -63,5 +63,5 @@ def test_a_row_that_is_none_of_ours_is_not_touched():
     store = OneRow(None)
     store.data = b"\x80\x04pickle"
     with pytest.raises(Corrupt):
-        take_out(store, container("b"), ENVIRON, lambda _: None)
+        remove_nodes(store, container("b"), ENVIRON, lambda _: None)
     assert store.revision == 1

@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 from views import SETTINGS, Row, Ticking, executor, key
 
-from trainmaster.worker.container.restart_budget import SPENT, Budget
+from trainmaster.worker.container.restart_budget import BUDGET_SPENT_PREFIX, RestartBudget
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.errors import Closed, Drained, RoundLost, TimedOut, Unreachable
 from trainmaster.worker.rendezvous.rendezvous import Rendezvous, free_port
-from trainmaster.worker.rendezvous.state import DONE, Role, Why, decode
+from trainmaster.worker.rendezvous.state import DONE, Role, RoundReason, decode
 
 LOST = Unreachable("no answer")
 
@@ -69,7 +69,7 @@ def pair(row, clock):
 
 
 def later(clock):
-    clock.sleep(SETTINGS.poll + 0.1)
+    clock.sleep(SETTINGS.poll_interval + 0.1)
 
 
 def test_a_world_tells_who_is_in_it(row, clock):
@@ -82,7 +82,7 @@ def test_a_world_tells_who_is_in_it(row, clock):
 def test_nothing_is_asked_while_nothing_changes(pair, clock):
     for node in pair:
         later(clock)
-        asked = node.asked()
+        asked = node.status()
         assert (asked.rejoin, asked.drain, asked.closed, asked.waiting) == (False, False, None, 0)
 
 
@@ -90,7 +90,7 @@ def test_asking_reads_the_table_once_a_second(pair, row, clock):
     later(clock)
     row.calls.clear()
     for _ in range(10):
-        pair[0].asked()
+        pair[0].status()
         clock.sleep(0.05)
     assert row.calls.count("get") == 1
 
@@ -105,18 +105,18 @@ def test_a_silent_table_changes_no_answer(pair, row, clock):
 def test_a_worker_that_fails_here_begins_a_round_that_is_charged_once(pair, row, clock):
     assert [world.round for world in meet(clock, pair[0], pair[1])] == [2, 2]
     state = decode(row.data)
-    assert (state.charged, state.restarts[-1].why) == (1, Why.FAILURE)
+    assert (state.charged, state.restarts[-1].why) == (1, RoundReason.FAILURE)
 
 
 def test_a_drain_is_announced_before_anyone_stops_and_not_charged(pair, row, clock):
     first, second = pair
     asks(row, most=1, drain=["a"])
     later(clock)
-    assert (second.asked().rejoin, second.asked().resize) == (True, True)
+    assert (second.status().rejoin, second.status().resize) == (True, True)
     later(clock)
-    asked = first.asked()
+    asked = first.status()
     assert (asked.drain, asked.grace) == (True, 600.0)
-    together(clock, first.beating())
+    together(clock, first.sending_heartbeat())
     assert decode(row.data).nodes[key("a")].role is Role.LEAVING
     world, _ = together(clock, second.joining(), first.leaving())
     assert (world.rank, world.size, world.round) == (0, 1, 2)
@@ -134,7 +134,7 @@ def test_a_node_that_was_evicted_rejoins(pair, row, clock):
     first, second = pair
     for _ in range(8):  # `a` is silent, `b` sees it
         clock.sleep(2.0)
-        together(clock, second.beating())
+        together(clock, second.sending_heartbeat())
     meet(clock, second)
     assert first.fenced()
     assert not second.fenced()
@@ -156,7 +156,7 @@ def test_a_node_that_says_goodbye_is_missed_at_once(pair, row, clock):
     pair[1].leave()
     later(clock)
     assert pair[0].should_rejoin()
-    assert decode(row.data).why == (Why.DEPARTURE,)
+    assert decode(row.data).why == (RoundReason.DEPARTURE,)
 
 
 def test_who_cannot_say_goodbye_goes_all_the_same(pair, row, clock):
@@ -173,7 +173,7 @@ def test_the_end_stops_nobody_who_is_at_work_and_everybody_who_waits(pair, row, 
     assert decode(row.data).nodes[key("s")].role is Role.SPARE
     pair[0].close(DONE)
     later(clock)
-    asked = pair[1].asked()
+    asked = pair[1].status()
     assert (asked.rejoin, asked.closed, pair[1].should_rejoin()) == (False, DONE, False)
     assert together(clock, waits)[0].reason == DONE
 
@@ -193,13 +193,13 @@ def test_who_waits_for_it_in_a_world_that_is_over_joins_again(pair, clock):
 QUICK = replace(
     # Nobody dies here: on a busy machine a thread may well not run for a while.
     SETTINGS,
-    interval=0.05,
-    attempts=200,
-    poll=0.02,
-    last_call=0.1,
-    gather=0.05,
-    backoff=0.05,
-    faulty_wait=0.0,
+    keep_alive_interval=0.05,
+    keep_alive_max_attempt=200,
+    poll_interval=0.02,
+    last_call_timeout=0.1,
+    scale_up_delay=0.05,
+    max_backoff=0.05,
+    faulty_scale_down_timeout=0.0,
 )
 
 
@@ -245,16 +245,16 @@ def test_programs_meet_in_real_time_and_have_one_coordinator():
     until = time.monotonic() + 20.0
     while not all(beat > beats[name] + 2 for name, beat in beats_of(row).items()):
         assert time.monotonic() < until, "the keep-alive threads do nothing"
-        time.sleep(QUICK.interval)
+        time.sleep(QUICK.keep_alive_interval)
     assert not any(each.changed() for each in programs)
     programs[0].leave()
-    time.sleep(QUICK.poll * 2)
+    time.sleep(QUICK.poll_interval * 2)
     assert programs[1].changed()
     worlds = threads(programs[1].next, programs[2].next)
     assert sorted(world.rank for world in worlds) == [0, 1]
     programs[1].close()
-    time.sleep(QUICK.poll * 2)
-    assert programs[2].asked().closed == DONE
+    time.sleep(QUICK.poll_interval * 2)
+    assert programs[2].status().closed == DONE
     with pytest.raises(Closed):
         programs[2].next()
     programs[2].leave()
@@ -269,7 +269,7 @@ def test_a_program_hears_that_another_has_ended_it_because_the_job_cannot_go_on(
     one, two = program(row, "a"), program(row, "b")
     threads(one.next, two.next)
     one.close("the data is gone")
-    time.sleep(QUICK.poll * 2)
+    time.sleep(QUICK.poll_interval * 2)
     assert two.changed()
     with pytest.raises(Closed, match="the data is gone"):
         two.next()
@@ -277,13 +277,13 @@ def test_a_program_hears_that_another_has_ended_it_because_the_job_cannot_go_on(
 
 def test_a_program_whose_budget_of_restarts_is_spent_ends_the_job_and_says_why():
     row, said = Locked(), []
-    budget = Budget(most=0)
-    one, two = (program(row, job, budget=budget, say=said.append) for job in "ab")
+    budget = RestartBudget(max_restarts=0)
+    one, two = (program(row, job, budget=budget, report_failure=said.append) for job in "ab")
     threads(one.next, two.next)
     # A program that joins while its world works has failed.
     ended = threads(lambda: refusal(one), lambda: refusal(two))
     assert decode(row.data).closed
-    assert all(reason.startswith(SPENT) for reason in [*ended, *said])
+    assert all(reason.startswith(BUDGET_SPENT_PREFIX) for reason in [*ended, *said])
     assert len(said) == 2
 
 

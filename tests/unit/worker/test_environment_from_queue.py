@@ -11,9 +11,10 @@ from trainmaster.domain.elastic.sizes import Elastic, RestartBudget
 from trainmaster.domain.elastic.sizes import Hook as QueuesHook
 from trainmaster.domain.jobs.names import attempt_name, member_name
 from trainmaster.service.attempt_request import environment
-from trainmaster.worker.container.container import ElasticJob, Hook, attempt_of
-from trainmaster.worker.container.restart_budget import PERIOD, Budget
-from trainmaster.worker.rendezvous.settings import from_environment
+from trainmaster.worker.container.container import ElasticJob, Hook, attempt_number
+from trainmaster.worker.container.restart_budget import PERIOD
+from trainmaster.worker.container.restart_budget import RestartBudget as WorkerBudget
+from trainmaster.worker.rendezvous.settings import Settings
 
 ELASTIC = Elastic(
     least=2,
@@ -27,21 +28,27 @@ ELASTIC = Elastic(
 
 def test_a_container_reads_the_job_its_bounds_and_its_budget():
     told = environment(ELASTIC, "bert", "queue")
-    assert ElasticJob.of(told) == ElasticJob(hook=Hook.MEMBERS, run="bert", table="queue", least=2, most=8)
-    assert Budget.of(told) == Budget(most=9, period=21_600.0, total=50, before_full=3, most_full=1)
-    settings = from_environment(told)
-    assert (settings.least, settings.most, settings.sizes, settings.grace) == (2, 8, (2, 4, 8), 300.0)
+    assert ElasticJob.from_environment(told) == ElasticJob(
+        hook=Hook.MEMBERS, run="bert", table="queue", min_nodes=2, max_nodes=8
+    )
+    assert WorkerBudget.from_environment(told) == WorkerBudget(
+        max_restarts=9, period=21_600.0, max_total=50, max_before_full=3, max_full=1
+    )
+    settings = Settings.from_environment(told)
+    assert (settings.min_nodes, settings.max_nodes, settings.sizes, settings.grace) == (2, 8, (2, 4, 8), 300.0)
 
 
 def test_a_container_is_told_what_earlier_attempts_have_used_of_the_total():
-    assert Budget.of(environment(ELASTIC, "bert-qstamp-2", "queue", used=7)).used == 7
+    assert WorkerBudget.from_environment(environment(ELASTIC, "bert-qstamp-2", "queue", used=7)).used == 7
     unbounded = replace(ELASTIC, budget=RestartBudget(most=9))
-    assert Budget.of(environment(unbounded, "bert-qstamp-2", "queue", used=7)) == Budget(most=9)
+    assert WorkerBudget.from_environment(environment(unbounded, "bert-qstamp-2", "queue", used=7)) == WorkerBudget(
+        max_restarts=9
+    )
 
 
 def test_a_budget_without_bounds_is_one_here_too():
     told = environment(Elastic(least=1, most=2), "bert", "")
-    assert Budget.of(told) == Budget()
+    assert WorkerBudget.from_environment(told) == WorkerBudget()
     assert timedelta(seconds=PERIOD) == RestartBudget().period
 
 
@@ -53,5 +60,5 @@ def test_every_hook_is_known_here(hook):
 @pytest.mark.parametrize("name", ["bert", "b" * 63])
 @pytest.mark.parametrize("attempt", [1, 2, 31])
 def test_a_name_that_the_queue_has_made_tells_its_attempt(name, attempt):
-    assert attempt_of(attempt_name(name, attempt)) == attempt
-    assert attempt_of(member_name(name, attempt, 7)) == attempt
+    assert attempt_number(attempt_name(name, attempt)) == attempt
+    assert attempt_number(member_name(name, attempt, 7)) == attempt

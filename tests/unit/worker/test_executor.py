@@ -7,16 +7,16 @@ import json
 import pytest
 from views import SETTINGS, Row, Ticking, executor, key, working
 
-from trainmaster.worker.rendezvous.actions import Action, Carried
+from trainmaster.worker.rendezvous.actions import Action, Payload
 from trainmaster.worker.rendezvous.errors import Closed, Corrupt, Drained, TimedOut, Unreachable
-from trainmaster.worker.rendezvous.operators import Close, Exit, Join, KeepAlive, Look
+from trainmaster.worker.rendezvous.operators import CloseOp, ExitOp, JoinOp, KeepAliveOp, ReadOp
 from trainmaster.worker.rendezvous.state import State, decode, encode
 
 LOST = Unreachable("no answer")
 
 
 def join(clock, timeout=600.0, after=0):
-    return Join(after=after, started=clock.now, timeout=timeout)
+    return JoinOp(after=after, started=clock.now, timeout=timeout)
 
 
 def drive(steps, clock):
@@ -53,7 +53,7 @@ def test_two_nodes_meet(row, clock):
         one.step(join(clock))
     for _ in range(2):
         two.step(join(clock))
-    clock.sleep(SETTINGS.last_call)
+    clock.sleep(SETTINGS.last_call_timeout)
     last = two.step(join(clock))
     assert last.action is Action.MARK_RENDEZVOUS_COMPLETE
     assert two.step(join(clock)).action is Action.FINISH
@@ -68,8 +68,8 @@ def test_the_last_call_ends_on_time_however_far_apart_looks_are(row, clock):
     while (step := two.step(join(clock))).action in {Action.SYNC, Action.KEEP_ALIVE}:
         clock.sleep(step.pause)
     assert step.action is Action.MARK_RENDEZVOUS_COMPLETE
-    assert clock.now - began == pytest.approx(SETTINGS.last_call, abs=0.02)
-    assert SETTINGS.last_call % SETTINGS.brisk > 0.1, "else looks would be on time anyway"
+    assert clock.now - began == pytest.approx(SETTINGS.last_call_timeout, abs=0.02)
+    assert SETTINGS.last_call_timeout % SETTINGS.join_poll_interval > 0.1, "else looks would be on time anyway"
 
 
 def test_a_lost_write_is_decided_anew_on_what_won(row, clock):
@@ -102,10 +102,10 @@ class TestATableThatDoesNotAnswer:
         row.errors = [LOST] * 8
         node = executor(row, clock)
         steps = [node.step(join(clock)) for _ in range(8)]
-        assert all(step.action is None and step.trouble is LOST for step in steps)
+        assert all(step.action is None and step.error is LOST for step in steps)
         assert steps[0].pause <= 0.4
-        assert all(step.pause <= SETTINGS.backoff for step in steps)
-        assert steps[-1].pause >= SETTINGS.backoff / 2
+        assert all(step.pause <= SETTINGS.max_backoff for step in steps)
+        assert steps[-1].pause >= SETTINGS.max_backoff / 2
 
     def test_a_write_whose_answer_was_lost_is_not_made_twice(self, row, clock):
         node = executor(row, clock)
@@ -127,25 +127,25 @@ class TestATableThatDoesNotAnswer:
         row.errors = [LOST] * 1000
         began = clock.now
         with pytest.raises(Unreachable):
-            drive(executor(row, clock).run(join(clock), patience=30.0), clock)
+            drive(executor(row, clock).run(join(clock), timeout=30.0), clock)
         assert 25.0 < clock.now - began <= 30.0
 
     def test_an_answer_in_between_makes_it_patient_again(self, row, clock):
         node = executor(row, clock)
         row.errors = [LOST] * 6 + [None] + [LOST] * 6 + [None] * 1000
         with pytest.raises(TimedOut):
-            drive(node.run(join(clock, timeout=60.0), patience=12.0), clock)
+            drive(node.run(join(clock, timeout=60.0), timeout=12.0), clock)
 
 
 class TestReading:
     def test_a_cached_step_reads_once_a_second(self, row, clock):
         node = executor(row, clock)
         for _ in range(5):
-            node.step(Look(), cached=True)
+            node.step(ReadOp(), cached=True)
             clock.sleep(0.1)
         assert row.calls == ["get"]
-        clock.sleep(SETTINGS.poll)
-        node.step(Look(), cached=True)
+        clock.sleep(SETTINGS.poll_interval)
+        node.step(ReadOp(), cached=True)
         assert row.calls == ["get", "get"]
 
     def test_what_is_no_state_is_refused(self, row, clock):
@@ -155,16 +155,16 @@ class TestReading:
 
     def test_what_the_scheduler_asks_is_read_with_the_state(self, row, clock):
         node = executor(row, clock)
-        assert node.step(Look()).view.control == SETTINGS.control()
+        assert node.step(ReadOp()).view.control == SETTINGS.default_control()
         row.control = json.dumps({"epoch": 1, "least": 1, "most": 9})
-        assert node.step(Look()).view.control.most == 9
+        assert node.step(ReadOp()).view.control.max_nodes == 9
 
     def test_a_deleted_row_does_not_start_rounds_from_the_beginning(self, row, clock):
         row.data, row.token = encode(working("a", "b", round_=7)), 1
         node = executor(row, clock)
-        node.step(Look())
+        node.step(ReadOp())
         row.data, row.token = None, 0
-        assert node.step(Look()).view.state == State(round=8)
+        assert node.step(ReadOp()).view.state == State(round=8)
 
 
 class TestEnds:
@@ -176,23 +176,23 @@ class TestEnds:
         row.data, row.token = encode(state), 1
         row.control = json.dumps({"epoch": 1, "least": 1, "most": 4, "drain": drain})
         with pytest.raises(error) as raised:
-            drive(executor(row, clock).run(join(clock), patience=1.0), clock)
+            drive(executor(row, clock).run(join(clock), timeout=1.0), clock)
         assert getattr(raised.value, "reason", "spent") == "spent"
 
     def test_too_few_nodes_run_out_of_time_and_leave_nothing_behind(self, row, clock):
         with pytest.raises(TimedOut):
-            drive(executor(row, clock).run(join(clock, timeout=20.0), patience=60.0), clock)
+            drive(executor(row, clock).run(join(clock, timeout=20.0), timeout=60.0), clock)
         assert not decode(row.data).nodes
 
     def test_leaving_closing_and_beating_end_by_themselves(self, row, clock):
         row.data, row.token = encode(working("a", "b")), 1
         node = executor(row, clock)
-        beat = KeepAlive(deadline=clock.now + 100.0)
-        drive(node.run(beat, patience=1.0), clock)
-        clock.sleep(SETTINGS.interval)
-        drive(node.run(beat, patience=1.0), clock)
+        beat = KeepAliveOp(deadline=clock.now + 100.0)
+        drive(node.run(beat, timeout=1.0), clock)
+        clock.sleep(SETTINGS.keep_alive_interval)
+        drive(node.run(beat, timeout=1.0), clock)
         assert decode(row.data).nodes[key("a")].beat == 2
-        drive(node.run(Exit(deadline=clock.now + 1.0), patience=1.0), clock)
+        drive(node.run(ExitOp(deadline=clock.now + 1.0), timeout=1.0), clock)
         assert key("a") not in decode(row.data).nodes
-        drive(node.run(Close(deadline=clock.now + 1.0, carried=Carried(reason="done")), patience=1.0), clock)
+        drive(node.run(CloseOp(deadline=clock.now + 1.0, payload=Payload(reason="done")), timeout=1.0), clock)
         assert decode(row.data).reason == "done"

@@ -7,9 +7,18 @@ from dataclasses import replace
 import pytest
 from views import LEAVING, SPARE, WAITING, forming, key, view, working
 
-from trainmaster.worker.rendezvous.actions import Action, Carried
-from trainmaster.worker.rendezvous.operators import Await, Close, Drain, Exit, Join, KeepAlive, Look, Publish
-from trainmaster.worker.rendezvous.state import Endpoint, Why
+from trainmaster.worker.rendezvous.actions import Action, Payload
+from trainmaster.worker.rendezvous.operators import (
+    AwaitEndpointOp,
+    CloseOp,
+    DrainOp,
+    ExitOp,
+    JoinOp,
+    KeepAliveOp,
+    PublishEndpointOp,
+    ReadOp,
+)
+from trainmaster.worker.rendezvous.state import Endpoint, RoundReason
 
 NOW = 100.0
 DUE = 2.0
@@ -17,7 +26,7 @@ DUE = 2.0
 
 
 def join(look, *, after=0, started=NOW, timeout=600.0):
-    return Join(after=after, started=started, timeout=timeout)(look)
+    return JoinOp(after=after, started=started, timeout=timeout)(look)
 
 
 def closed(state):
@@ -35,41 +44,41 @@ class TestKeepAlive:
         ],
     )
     def test_a_node_beats_once_an_interval(self, quiet, deadline, action):
-        assert KeepAlive(deadline=deadline)(view(working("a", "b"), quiet=quiet)) is action
+        assert KeepAliveOp(deadline=deadline)(view(working("a", "b"), quiet=quiet)) is action
 
     def test_who_takes_no_part_does_not_beat(self):
-        assert KeepAlive(deadline=NOW)(view(working("b", "c"), quiet=60.0)) is Action.FINISH
+        assert KeepAliveOp(deadline=NOW)(view(working("b", "c"), quiet=60.0)) is Action.FINISH
 
     def test_a_closed_rendezvous_needs_no_beats(self):
-        assert KeepAlive(deadline=NOW)(view(closed(working("a", "b")), quiet=60.0)) is Action.FINISH
+        assert KeepAliveOp(deadline=NOW)(view(closed(working("a", "b")), quiet=60.0)) is Action.FINISH
 
     def test_the_dead_go_before_anything_else(self):
-        assert KeepAlive(deadline=NOW)(view(working("a", "b", "c"), dead="c", quiet=60.0)) is Action.EVICT
+        assert KeepAliveOp(deadline=NOW)(view(working("a", "b", "c"), dead_nodes="c", quiet=60.0)) is Action.EVICT
 
     def test_a_drain_is_announced_at_once(self):
-        assert KeepAlive(deadline=NOW)(view(working("a", "b", "c"), drain=("c",))) is Action.OPEN_ROUND
+        assert KeepAliveOp(deadline=NOW)(view(working("a", "b", "c"), drain=("c",))) is Action.OPEN_ROUND
 
     def test_a_world_that_is_too_large_by_now_is_announced_at_once(self):
-        assert KeepAlive(deadline=NOW)(view(working("a", "b", "c"), most=2)) is Action.OPEN_ROUND
+        assert KeepAliveOp(deadline=NOW)(view(working("a", "b", "c"), max_nodes=2)) is Action.OPEN_ROUND
 
     @pytest.mark.parametrize(("waited", "action"), [(2.9, Action.FINISH), (3.0, Action.OPEN_ROUND)])
     def test_a_newcomer_waits_a_little_for_others(self, waited, action):
         state = working("a", "b", others={"c": WAITING})
-        assert KeepAlive(deadline=NOW)(view(state, growth=waited)) is action
+        assert KeepAliveOp(deadline=NOW)(view(state, growth=waited)) is action
 
     def test_newcomers_wait_for_nobody_once_all_expected_are_here(self):
         state = working("a", "b", others={"c": WAITING})
-        assert KeepAlive(deadline=NOW)(view(state, most=3)) is Action.OPEN_ROUND
+        assert KeepAliveOp(deadline=NOW)(view(state, max_nodes=3)) is Action.OPEN_ROUND
 
     def test_a_spare_that_fits_no_legal_size_changes_nothing(self):
         state = working("a", "b", others={"c": SPARE})
-        assert KeepAlive(deadline=NOW)(view(state, sizes=(2, 4), growth=60.0)) is Action.FINISH
+        assert KeepAliveOp(deadline=NOW)(view(state, sizes=(2, 4), growth=60.0)) is Action.FINISH
 
     def test_a_spare_is_taken_in_once_the_bounds_allow(self):
         state = working("a", "b", others={"c": SPARE})
-        assert view(state, most=2).due is None
-        assert view(state, most=3).due is Why.GROW
-        assert KeepAlive(deadline=NOW)(view(state, most=3)) is Action.OPEN_ROUND
+        assert view(state, max_nodes=2).due_resize is None
+        assert view(state, max_nodes=3).due_resize is RoundReason.GROW
+        assert KeepAliveOp(deadline=NOW)(view(state, max_nodes=3)) is Action.OPEN_ROUND
 
 
 class TestClose:
@@ -83,7 +92,7 @@ class TestClose:
         ],
     )
     def test_it_is_closed_once(self, state, deadline, action):
-        assert Close(deadline=deadline, carried=Carried(reason="done"))(view(state)) is action
+        assert CloseOp(deadline=deadline, payload=Payload(reason="done"))(view(state)) is action
 
 
 class TestExit:
@@ -100,7 +109,7 @@ class TestExit:
         ],
     )
     def test_a_node_goes_whatever_it_is(self, state, deadline, action):
-        assert Exit(deadline=deadline)(view(state)) is action
+        assert ExitOp(deadline=deadline)(view(state)) is action
 
 
 class TestDrain:
@@ -116,7 +125,7 @@ class TestDrain:
         ],
     )
     def test_who_is_asked_to_leave_says_so_once(self, state, drain, deadline, action):
-        assert Drain(deadline=deadline)(view(state, drain=drain)) is action
+        assert DrainOp(deadline=deadline)(view(state, drain=drain)) is action
 
 
 class TestJoin:
@@ -132,7 +141,7 @@ class TestJoin:
     @pytest.mark.parametrize("others", [{"c": WAITING}, {"c": SPARE}])
     def test_who_waits_beside_a_world_never_runs_out_of_time(self, others):
         state = working("a", "b", others=others)
-        assert join(view(state, "c", most=2, now=1e6)) is Action.SYNC
+        assert join(view(state, "c", max_nodes=2, now=1e6)) is Action.SYNC
 
     def test_who_has_waited_too_long_for_a_world_goes_and_then_gives_up(self):
         late = {"now": NOW + 601.0, "forming": 700.0}
@@ -147,7 +156,7 @@ class TestJoin:
         [(3, (), Action.ADD_TO_WAIT_LIST), (2, (), Action.ADD_TO_SPARES), (4, (2, 4), Action.ADD_TO_SPARES)],
     )
     def test_a_newcomer_beside_a_world_waits_for_the_next_or_is_spare(self, most, sizes, action):
-        assert join(view(working("b", "c"), most=most, sizes=sizes)) is action
+        assert join(view(working("b", "c"), max_nodes=most, sizes=sizes)) is action
 
     def test_a_node_that_was_evicted_is_a_newcomer(self):
         assert join(view(working("b", "c", round_=5)), after=4) is Action.ADD_TO_WAIT_LIST
@@ -166,7 +175,7 @@ class TestJoin:
         assert join(view(working("b", "c"), **drained)) is Action.ERROR_DRAINED
 
     def test_the_dead_go_first(self):
-        assert join(view(forming("ab"), dead="b")) is Action.EVICT
+        assert join(view(forming("ab"), dead_nodes="b")) is Action.EVICT
 
     def test_a_newcomer_announces_itself_when_it_is_time(self):
         state = working("b", "c", others={"a": WAITING})
@@ -185,39 +194,39 @@ class TestWhenAWorldIsComplete:
 
     def test_not_once_all_expected_have_come(self):
         assert join(view(forming("abcd"))) is Action.MARK_RENDEZVOUS_COMPLETE
-        assert join(view(forming("abc"), most=3)) is Action.MARK_RENDEZVOUS_COMPLETE
-        assert join(view(forming("ab"), most=3, sizes=(2, 4))) is Action.MARK_RENDEZVOUS_COMPLETE
+        assert join(view(forming("abc"), max_nodes=3)) is Action.MARK_RENDEZVOUS_COMPLETE
+        assert join(view(forming("ab"), max_nodes=3, sizes=(2, 4))) is Action.MARK_RENDEZVOUS_COMPLETE
 
     def test_too_few_wait_for_more_however_long_it_takes(self):
         assert join(view(forming("a"), legal=500.0, forming=500.0)) is Action.SYNC
 
     def test_nodes_of_the_world_before_are_waited_for(self):
-        state = forming("ab", missing="c", ranks={"a": 0, "b": 1, "c": 2}, size=3, why=(Why.FAILURE,))
+        state = forming("ab", missing="c", ranks={"a": 0, "b": 1, "c": 2}, size=3, why=(RoundReason.FAILURE,))
         assert join(view(state, forming=59.0, legal=59.0)) is Action.SYNC
         assert join(view(state, forming=60.0)) is Action.MARK_RENDEZVOUS_COMPLETE
 
     def test_those_that_are_to_leave_are_not(self):
-        state = forming("ab", missing="c", ranks={"a": 0, "b": 1, "c": 2}, size=3, why=(Why.DRAIN,))
+        state = forming("ab", missing="c", ranks={"a": 0, "b": 1, "c": 2}, size=3, why=(RoundReason.DRAIN,))
         assert join(view(state, drain=("c",))) is Action.MARK_RENDEZVOUS_COMPLETE
 
     def test_nobody_else_is_waited_for_once_all_that_stay_are_back(self):
-        state = forming("ab", ranks={"a": 0, "b": 1}, size=2, why=(Why.FAILURE,))
+        state = forming("ab", ranks={"a": 0, "b": 1}, size=2, why=(RoundReason.FAILURE,))
         assert join(view(state)) is Action.MARK_RENDEZVOUS_COMPLETE
 
-    @pytest.mark.parametrize("why", [Why.LOSS, Why.DEPARTURE])
+    @pytest.mark.parametrize("why", [RoundReason.LOSS, RoundReason.DEPARTURE])
     def test_after_a_loss_a_replacement_is_waited_for(self, why):
         state = forming("ab", ranks={"a": 0, "b": 1}, size=3, why=(why,))
         assert join(view(state, lost=29.0)) is Action.SYNC
         assert join(view(state, lost=30.0)) is Action.MARK_RENDEZVOUS_COMPLETE
 
     def test_not_once_it_has_come_nor_where_the_scheduler_expects_none(self):
-        state = forming("abd", ranks={"a": 0, "b": 1}, size=3, why=(Why.LOSS,))
+        state = forming("abd", ranks={"a": 0, "b": 1}, size=3, why=(RoundReason.LOSS,))
         assert join(view(state)) is Action.MARK_RENDEZVOUS_COMPLETE
-        state = forming("ab", ranks={"a": 0, "b": 1}, size=3, why=(Why.LOSS,))
-        assert join(view(state, most=2)) is Action.MARK_RENDEZVOUS_COMPLETE
+        state = forming("ab", ranks={"a": 0, "b": 1}, size=3, why=(RoundReason.LOSS,))
+        assert join(view(state, max_nodes=2)) is Action.MARK_RENDEZVOUS_COMPLETE
 
     def test_a_new_group_in_place_of_one_that_is_all_lost_has_its_last_call(self):
-        state = forming("de", round_=9, size=2, why=(Why.LOSS,))
+        state = forming("de", round_=9, size=2, why=(RoundReason.LOSS,))
         assert join(view(state, "d", legal=4.0)) is Action.SYNC
         assert join(view(state, "d", legal=5.0)) is Action.MARK_RENDEZVOUS_COMPLETE
 
@@ -226,20 +235,20 @@ class TestEndpoint:
     HERE = Endpoint(round=3, host="10.0.0.1", port=29500)
 
     def test_the_first_rank_says_where_it_listens(self):
-        assert Publish(endpoint=self.HERE)(view(working("a", "b"))) is Action.PUBLISH_ENDPOINT
-        assert Publish(endpoint=self.HERE)(view(working("a", "b", endpoint=self.HERE))) is Action.FINISH
+        assert PublishEndpointOp(endpoint=self.HERE)(view(working("a", "b"))) is Action.PUBLISH_ENDPOINT
+        assert PublishEndpointOp(endpoint=self.HERE)(view(working("a", "b", endpoint=self.HERE))) is Action.FINISH
 
     def test_the_others_wait_for_it(self):
-        wait = Await(round=3, deadline=NOW)
+        wait = AwaitEndpointOp(round=3, deadline=NOW)
         assert wait(view(working("b", "a"))) is Action.SYNC
         assert wait(view(working("b", "a"), quiet=DUE)) is Action.KEEP_ALIVE
-        assert wait(view(working("b", "a"), dead="b")) is Action.EVICT
+        assert wait(view(working("b", "a"), dead_nodes="b")) is Action.EVICT
         assert wait(view(working("b", "a", endpoint=self.HERE))) is Action.FINISH
         assert wait(view(working("b", "a"), now=NOW + 1)) is Action.ERROR_TIMEOUT
 
     def test_one_of_an_earlier_round_is_none(self):
         old = replace(self.HERE, round=2)
-        assert Await(round=3, deadline=NOW)(view(working("b", "a", endpoint=old))) is Action.SYNC
+        assert AwaitEndpointOp(round=3, deadline=NOW)(view(working("b", "a", endpoint=old))) is Action.SYNC
 
     @pytest.mark.parametrize(
         ("state", "action"),
@@ -251,10 +260,10 @@ class TestEndpoint:
         ],
     )
     def test_neither_goes_on_in_a_world_that_is_over(self, state, action):
-        assert Publish(endpoint=self.HERE)(view(state)) is action
-        assert Await(round=3, deadline=NOW)(view(state)) is action
+        assert PublishEndpointOp(endpoint=self.HERE)(view(state)) is action
+        assert AwaitEndpointOp(round=3, deadline=NOW)(view(state)) is action
 
 
 def test_looking_does_nothing():
-    assert Look()(view(working("a", "b"), dead="b", quiet=60.0)) is Action.FINISH
+    assert ReadOp()(view(working("a", "b"), dead_nodes="b", quiet=60.0)) is Action.FINISH
     assert key("a") == "a/algo-1#x"

@@ -12,21 +12,21 @@ import pytest
 from views import SPARE, key, working
 
 from trainmaster.domain.document import document
-from trainmaster.domain.elastic.rendezvous import Control as Asked
+from trainmaster.domain.elastic.rendezvous import Control as QueueControl
 from trainmaster.domain.elastic.rendezvous import Role, group_of
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.worker.rendezvous.control import Control, read_control
 from trainmaster.worker.rendezvous.errors import Corrupt
-from trainmaster.worker.rendezvous.settings import Settings, from_environment
-from trainmaster.worker.rendezvous.state import Endpoint, Record, State, Why, decode, encode
-from trainmaster.worker.rendezvous.world import Identity, host_of, incarnation, training_job_of
+from trainmaster.worker.rendezvous.settings import Settings
+from trainmaster.worker.rendezvous.state import Endpoint, RoundReason, RoundRecord, State, decode, encode
+from trainmaster.worker.rendezvous.world import Identity, host_of, new_incarnation, training_job_name_of
 
 FULL = working(
     "a",
     "b",
     others={"c": SPARE},
     endpoint=Endpoint(round=3, host="10.0.0.1", port=29500),
-    restarts=(Record(round=3, why=Why.LOSS, charged=True, at=1_800_000_000),),
+    restarts=(RoundRecord(round=3, why=RoundReason.LOSS, charged=True, at=1_800_000_000),),
     charged=4,
 )
 
@@ -101,13 +101,17 @@ class TestState:
 
 class TestControl:
     def test_what_the_queue_writes_is_read(self):
-        asked = Asked(epoch=3, least=2, most=8, sizes=(2, 4, 8), drain=("job-qstamp-1-m2",), grace=120.0)
+        asked = QueueControl(epoch=3, least=2, most=8, sizes=(2, 4, 8), drain=("job-qstamp-1-m2",), grace=120.0)
         read = read_control(json.dumps(document(asked)))
-        assert read == Control(epoch=3, least=2, most=8, sizes=(2, 4, 8), drain=("job-qstamp-1-m2",), grace=120.0)
+        assert read == Control(
+            epoch=3, min_nodes=2, max_nodes=8, sizes=(2, 4, 8), drain=("job-qstamp-1-m2",), grace=120.0
+        )
 
     def test_keys_of_a_later_queue_are_left_alone(self):
         text = json.dumps({"epoch": 2, "least": 1, "most": 4, "sizes": [4, 2, 1], "drain": ["x"], "grace": 9, "new": 1})
-        assert read_control(text) == Control(epoch=2, least=1, most=4, sizes=(1, 2, 4), drain=("x",), grace=9.0)
+        assert read_control(text) == Control(
+            epoch=2, min_nodes=1, max_nodes=4, sizes=(1, 2, 4), drain=("x",), grace=9.0
+        )
 
     @pytest.mark.parametrize(
         "values",
@@ -139,7 +143,7 @@ class TestControl:
         [((), 1, 0), ((), 3, 3), ((), 9, 6), ((2, 4, 8), 3, 2), ((2, 4, 8), 9, 4), ((2, 4, 8), 1, 0)],
     )
     def test_a_world_has_the_largest_legal_size(self, sizes, nodes, size):
-        assert Control(least=2, most=6, sizes=sizes).at_most(nodes) == size
+        assert Control(min_nodes=2, max_nodes=6, sizes=sizes).largest_size(nodes) == size
 
 
 class TestSettings:
@@ -151,13 +155,19 @@ class TestSettings:
             "TRAINMASTER_GRACE": "120",
             "TRAINMASTER_FAULTY_WAIT": "30",
         }
-        read = from_environment(environ)
-        assert (read.least, read.most, read.sizes, read.grace, read.faulty_wait) == (2, 8, (2, 4, 8), 120.0, 30.0)
-        assert read.straggler_wait > read.grace
+        read = Settings.from_environment(environ)
+        assert (read.min_nodes, read.max_nodes, read.sizes, read.grace, read.faulty_scale_down_timeout) == (
+            2,
+            8,
+            (2, 4, 8),
+            120.0,
+            30.0,
+        )
+        assert read.straggler_timeout > read.grace
 
     def test_without_any_there_is_one_node(self):
-        read = from_environment({})
-        assert (read.least, read.most, read.sizes, read.faulty_wait) == (1, 1, (), 0.0)
+        read = Settings.from_environment({})
+        assert (read.min_nodes, read.max_nodes, read.sizes, read.faulty_scale_down_timeout) == (1, 1, (), 0.0)
 
     @pytest.mark.parametrize(
         ("name", "value"),
@@ -170,24 +180,31 @@ class TestSettings:
     )
     def test_wrong_ones_are_refused(self, name, value):
         with pytest.raises(InvalidRequest):
-            from_environment({name: value})
+            Settings.from_environment({name: value})
 
     @pytest.mark.parametrize(
-        "values", [{"least": 3, "most": 2}, {"sizes": (8,)}, {"interval": 0.0}, {"attempts": 1}, {"poll": 0.0}]
+        "values",
+        [
+            {"min_nodes": 3, "max_nodes": 2},
+            {"sizes": (8,)},
+            {"keep_alive_interval": 0.0},
+            {"keep_alive_max_attempt": 1},
+            {"poll_interval": 0.0},
+        ],
     )
     def test_settings_that_cannot_work_are_refused(self, values):
         with pytest.raises(InvalidRequest):
-            Settings(**{"least": 1, "most": 4, **values})
+            Settings(**{"min_nodes": 1, "max_nodes": 4, **values})
 
 
 def test_two_lives_of_one_container_are_two_nodes():
     def life(seed):
-        random_part = incarnation(random.Random(seed))
+        random_part = new_incarnation(random.Random(seed))
         return Identity(training_job_name="job", host="algo-1", incarnation=random_part, addr="10.0.0.1").name
 
     assert life(1) != life(2)
     assert life(1) == life(1)
-    assert (training_job_of(life(1)), host_of(life(1))) == ("job", "algo-1")
+    assert (training_job_name_of(life(1)), host_of(life(1))) == ("job", "algo-1")
 
 
 def test_importing_the_package_imports_neither_boto3_nor_torch():

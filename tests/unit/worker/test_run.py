@@ -14,16 +14,16 @@ import pytest
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.worker.checkpoints.notices import Notices
 from trainmaster.worker.container.container import Container, ElasticJob, Hook
-from trainmaster.worker.container.run import command_of, environment, parser, report
-from trainmaster.worker.container.supervise import Ended, Patience
+from trainmaster.worker.container.run import build_command, environment, make_parser, report
+from trainmaster.worker.container.supervise import CommandResult, StopTimeouts
 
 HERE = Container(base=Path("/opt/ml"), training_job_name="bert", host="algo-1", hosts=("algo-1",), address="10.0.0.7")
-MEMBERS = ElasticJob(hook=Hook.MEMBERS, run="bert", table="queue", least=2, most=8)
+MEMBERS = ElasticJob(hook=Hook.MEMBERS, run="bert", table="queue", min_nodes=2, max_nodes=8)
 PLAIN = ElasticJob(hook=Hook.RESTART)
 
 
 def command(*arguments, job=PLAIN, environ=None):
-    return command_of(parser(environ or {}).parse_args(arguments), HERE, job)
+    return build_command(make_parser(environ or {}).parse_args(arguments), HERE, job)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ while True:
 
 def test_a_command_that_is_not_there_is_told(run, tmp_path):
     assert run("/no/such/program").wait(60) == 127
-    assert "/no/such/program cannot be started" in said(tmp_path)
+    assert "cannot start /no/such/program" in said(tmp_path)
 
 
 def test_what_is_missing_in_the_environment_is_named(run):
@@ -168,31 +168,31 @@ def test_a_module_is_run_by_this_python():
 
 
 def test_nothing_to_run_is_refused():
-    with pytest.raises(SystemExit, match="what is to be run"):
+    with pytest.raises(SystemExit, match="no command is given"):
         command("--")
 
 
 def test_the_reason_of_the_end_goes_before_the_exit_code(tmp_path):
     notices, failure = Notices.create(tmp_path), tmp_path / "output" / "failure"
-    notices.end("trainmaster: full restart: 4 restarts within 60 seconds, 3 allowed before it")
-    assert report(Ended(1, stopped=False), notices, failure) == 1
+    notices.fail_job("trainmaster: full restart: 4 restarts within 60 seconds, 3 allowed before it")
+    assert report(CommandResult(1, stopped=False), notices, failure) == 1
     assert failure.read_text().startswith("trainmaster: full restart")
 
 
 def test_what_torch_wrote_down_of_the_first_failure_is_the_cause(tmp_path):
     notices, failure = Notices.create(tmp_path), tmp_path / "output" / "failure"
-    path = Path(environment({}, notices, Patience())["TORCHELASTIC_ERROR_FILE"])
+    path = Path(environment({}, notices, StopTimeouts())["TORCHELASTIC_ERROR_FILE"])
     path.write_text(json.dumps({"message": {"message": "ValueError: no data"}}))
-    assert report(Ended(1, stopped=False), notices, failure) == 1
+    assert report(CommandResult(1, stopped=False), notices, failure) == 1
     assert failure.read_text() == "trainmaster: the command ended with exit code 1: ValueError: no data"
 
 
 def test_torchs_workers_have_the_whole_grace_after_sigterm_and_no_round_of_another_world(tmp_path):
-    made = environment({"TRAINMASTER_ROUND": "7"}, Notices.create(tmp_path), Patience(total=120, last=3))
+    made = environment({"TRAINMASTER_ROUND": "7"}, Notices.create(tmp_path), StopTimeouts(total=120, sigkill_margin=3))
     assert made["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] == "114"
     assert "TRAINMASTER_ROUND" not in made
 
 
 def test_an_unknown_hook_is_refused():
     with pytest.raises(InvalidRequest):
-        ElasticJob.of({"TRAINMASTER_HOOK": "x"})
+        ElasticJob.from_environment({"TRAINMASTER_HOOK": "x"})

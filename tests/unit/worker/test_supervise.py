@@ -15,18 +15,21 @@ import pytest
 PROGRAM = """
 import os, signal, sys
 from collections import UserDict
-from trainmaster.worker.checkpoints.notices import DIRECTORY, Notices
-from trainmaster.worker.container.supervise import Patience, Supervisor
+from trainmaster.worker.checkpoints.notices import DIRECTORY_VARIABLE, Notices
+from trainmaster.worker.container.supervise import StopTimeouts, Supervisor
 notices = Notices.create()
-patience = Patience(total=float(sys.argv[1]), reserve=float(sys.argv[2]), last=0.2, leaving=float(sys.argv[3]))
-environ = {**os.environ, DIRECTORY: str(notices.directory)}
-class ToldOnTheWay(UserDict):
+total, sigterm_margin, leave_timeout = (float(seconds) for seconds in sys.argv[1:4])
+timeouts = StopTimeouts(
+    total=total, sigterm_margin=sigterm_margin, sigkill_margin=0.2, leave_timeout=leave_timeout
+)
+environ = {**os.environ, DIRECTORY_VARIABLE: str(notices.directory)}
+class StoppedOnTheWay(UserDict):
     def __iter__(self):
         os.kill(os.getpid(), signal.SIGTERM)
         return super().__iter__()
-environ = ToldOnTheWay(environ) if sys.argv[5] == "True" else environ
-ended = Supervisor([sys.executable, "-c", sys.argv[4]], environ, notices, patience).run()
-print(ended.returncode, ended.stopped, flush=True)
+environ = StoppedOnTheWay(environ) if sys.argv[5] == "True" else environ
+result = Supervisor([sys.executable, "-c", sys.argv[4]], environ, notices, timeouts).run()
+print(result.returncode, result.stopped, flush=True)
 """
 WORKER = """
 import os, signal, sys, time
@@ -34,8 +37,8 @@ from trainmaster.worker.checkpoints.notices import Notices
 asked = []
 signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
 signal.signal(signal.SIGTERM, lambda *_: (print("terminated", flush=True), os._exit(3)))
-notices = Notices.of(os.environ)
-me = notices.enrol(os.getpid())
+notices = Notices.from_environment(os.environ)
+me = notices.register(os.getpid())
 print("ready", flush=True)
 while not asked:
     time.sleep(0.01)
@@ -44,8 +47,8 @@ print("asked", notices.last().reason, flush=True)
 
 
 class Container:
-    def __init__(self, script, temporary, *, total=30.0, reserve=1.0, leaving=0.0, told_early=False):
-        arguments = [str(total), str(reserve), str(leaving), textwrap.dedent(script), str(told_early)]
+    def __init__(self, script, temporary, *, total=30.0, sigterm_margin=1.0, leave_timeout=0.0, stopped_early=False):
+        arguments = [str(total), str(sigterm_margin), str(leave_timeout), textwrap.dedent(script), str(stopped_early)]
         self.process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, *arguments],
             env={**os.environ, "TMPDIR": str(temporary)},
@@ -70,8 +73,8 @@ class Container:
 def container(tmp_path):
     made = []
 
-    def make(script, **patience):
-        made.append(Container(script, tmp_path, **patience))
+    def make(script, **timeouts):
+        made.append(Container(script, tmp_path, **timeouts))
         return made[-1]
 
     yield make
@@ -115,7 +118,7 @@ def test_sigterm_reaches_a_script_that_knows_no_notices_at_once(container):
 
 def test_sigterm_before_the_command_has_started_is_kept_for_it(container):
     """It comes while the command's environment is read: after the supervisor listens, before there is a command."""
-    assert container("import time; time.sleep(60)", told_early=True).rest() == ["-15 True"]
+    assert container("import time; time.sleep(60)", stopped_early=True).rest() == ["-15 True"]
 
 
 def test_a_script_that_ignores_sigterm_is_killed_before_the_time_is_up(container):
@@ -143,7 +146,7 @@ def test_a_script_that_answers_notices_is_asked_first_and_terminated_when_it_has
 
 
 def test_a_script_that_never_saves_gets_sigterm_before_the_time_is_up(container):
-    one = container(WORKER + "time.sleep(60)", total=40.0, reserve=39.0)
+    one = container(WORKER + "time.sleep(60)", total=40.0, sigterm_margin=39.0)
     assert one.line() == "ready"
     began = time.monotonic()
     one.stop()
@@ -152,8 +155,8 @@ def test_a_script_that_never_saves_gets_sigterm_before_the_time_is_up(container)
 
 
 def test_a_node_has_time_to_leave_by_itself_once_its_workers_have_saved(container):
-    leaver = "me.answer(1)\nwhile notices.leaving() is None: time.sleep(0.01)\ntime.sleep(0.3)\nexit(0)"
-    one = container(WORKER + leaver, leaving=10.0)
+    leaver = "me.answer(1)\nwhile notices.leave_deadline() is None: time.sleep(0.01)\ntime.sleep(0.3)\nexit(0)"
+    one = container(WORKER + leaver, leave_timeout=10.0)
     assert one.line() == "ready"
     one.stop()
     assert one.rest() == ["asked stop", "0 True"]

@@ -9,43 +9,43 @@ import pytest
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.worker.torch import entry
-from trainmaster.worker.torch.torchrun import identity_of, settings_of
+from trainmaster.worker.torch.torchrun import make_identity, make_settings
 
 
 def an_identity(address="10.0.0.7", configuration=None, environ=None):
-    return identity_of(address, "bert", configuration or {}, environ or {}, random.Random(1))
+    return make_identity(address, "bert", configuration or {}, environ or {}, random.Random(1))
 
 
 def test_bounds_are_those_of_nnodes_whatever_the_environment_says():
-    settings = settings_of(2, 6, {}, {"TRAINMASTER_MIN": "1", "TRAINMASTER_MAX": "9", "TRAINMASTER_SIZES": "2,4,6"})
-    assert (settings.least, settings.most, settings.sizes) == (2, 6, (2, 4, 6))
+    settings = make_settings(2, 6, {}, {"TRAINMASTER_MIN": "1", "TRAINMASTER_MAX": "9", "TRAINMASTER_SIZES": "2,4,6"})
+    assert (settings.min_nodes, settings.max_nodes, settings.sizes) == (2, 6, (2, 4, 6))
 
 
-def test_settings_go_by_our_names_and_by_those_of_torch():
-    ours = settings_of(1, 2, {"interval": "0.5", "attempts": "6", "last_call": "1"}, {})
-    torchs = {"keep_alive_interval": "0.5", "keep_alive_max_attempt": "6", "last_call_timeout": "1", "timeout": 900}
-    assert ours == settings_of(1, 2, torchs | {"heartbeat_timeout": "5"}, {})
-    assert (ours.interval, ours.attempts, ours.last_call) == (0.5, 6, 1.0)
+def test_settings_have_the_names_of_torch_and_other_timeouts_are_ignored():
+    options = {"keep_alive_interval": "0.5", "keep_alive_max_attempt": "6", "last_call_timeout": "1", "timeout": 900}
+    ours = make_settings(1, 2, options, {})
+    assert ours == make_settings(1, 2, options | {"heartbeat_timeout": "5"}, {})
+    assert (ours.keep_alive_interval, ours.keep_alive_max_attempt, ours.last_call_timeout) == (0.5, 6, 1.0)
 
 
 def test_a_grace_of_the_options_is_also_how_long_stragglers_are_waited_for():
-    told, said = settings_of(1, 2, {"grace": "90"}, {}), settings_of(1, 2, {}, {"TRAINMASTER_GRACE": "90"})
+    told, said = make_settings(1, 2, {"grace": "90"}, {}), make_settings(1, 2, {}, {"TRAINMASTER_GRACE": "90"})
     assert told == said
-    assert told.straggler_wait > told.grace == 90.0
+    assert told.straggler_timeout > told.grace == 90.0
 
 
 @pytest.mark.parametrize(
     ("configuration", "field"),
     [
         ({"keepalive": "1"}, "keepalive"),
-        ({"least": "1"}, "least"),
-        ({"interval": "soon"}, "interval"),
-        ({"attempts": "2.5"}, "attempts"),
+        ({"min_nodes": "1"}, "min_nodes"),
+        ({"keep_alive_interval": "soon"}, "keep_alive_interval"),
+        ({"keep_alive_max_attempt": "2.5"}, "keep_alive_max_attempt"),
     ],
 )
 def test_an_option_that_means_nothing_is_refused_by_its_name(configuration, field):
     with pytest.raises(InvalidRequest) as refused:
-        settings_of(1, 2, configuration, {})
+        make_settings(1, 2, configuration, {})
     assert refused.value.field == field
 
 

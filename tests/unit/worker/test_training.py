@@ -8,27 +8,27 @@ import threading
 import pytest
 
 from trainmaster.worker.checkpoints.notices import Notices, Reason
-from trainmaster.worker.training import Alone, Requests, checkpoints, newest_world_of
+from trainmaster.worker.training import CheckpointRequests, SingleProcess, checkpoints, latest_round_reader
 
 
 class Rank:
-    """One of several ranks in threads; `most` and `meet` wait for all."""
+    """One of several ranks in threads; `max` and `barrier` wait for all."""
 
     def __init__(self, world):
-        self.barrier = threading.Barrier(world, timeout=10)
+        self.gate = threading.Barrier(world, timeout=10)
         self.values = []
 
-    def most(self, value):
+    def max(self, value):
         self.values.append(value)
-        self.barrier.wait()
+        self.gate.wait()
         found = max(self.values)
-        self.barrier.wait()
+        self.gate.wait()
         self.values.clear()
-        self.barrier.wait()
+        self.gate.wait()
         return found
 
-    def meet(self):
-        self.most(0)
+    def barrier(self):
+        self.max(0)
 
 
 class Ticking:
@@ -54,16 +54,16 @@ def notices(tmp_path):
 
 def requested_of(notices, clock=None):
     clock = clock or Ticking()
-    return Requests(notices.enrol(os.getpid()), Alone, clock=clock, sleep=clock.sleep)
+    return CheckpointRequests(notices.register(os.getpid()), SingleProcess, clock=clock, sleep=clock.sleep)
 
 
 def ask(notices, number, reason=Reason.RESIZE):
-    """As `Notices.ask`, without the signal, which would hit the test itself."""
+    """As `Notices.request_checkpoint`, without the signal, which would hit the test itself."""
     notices._write("notice.json", {"number": number, "reason": reason})
 
 
 def test_nothing_is_requested_of_a_script_that_was_started_by_hand():
-    requests = Requests(None, Alone)
+    requests = CheckpointRequests(None, SingleProcess)
     assert not requests.requested()
     requests.saved()
 
@@ -72,11 +72,11 @@ def test_a_notice_is_seen_after_its_signal_until_it_is_answered(notices):
     requests = requested_of(notices)
     assert not requests.requested()
     ask(notices, 1)
-    requests.signalled()
+    requests.on_signal()
     assert requests.requested()
     assert requests.requested()
     requests.saved(wait=0)
-    assert notices.settled(1)
+    assert notices.is_answered(1)
     assert not requests.requested()
 
 
@@ -90,7 +90,7 @@ def test_saving_without_a_request_answers_nothing(notices):
     requests = requested_of(notices)
     ask(notices, 1)
     requests.saved(wait=0)
-    assert not notices.settled(1)
+    assert not notices.is_answered(1)
 
 
 def test_it_waits_to_be_ended_and_answers_what_is_asked_meanwhile(notices):
@@ -102,7 +102,7 @@ def test_it_waits_to_be_ended_and_answers_what_is_asked_meanwhile(notices):
     clock.during = lambda: ask(notices, 2) if clock.now > 3 else None
     requests.saved(wait=10)
     assert clock.now == pytest.approx(10, abs=0.2)
-    assert notices.settled(2)
+    assert notices.is_answered(2)
     assert not requests.requested()
 
 
@@ -122,11 +122,11 @@ def test_all_ranks_see_a_request_at_the_same_step_though_one_alone_was_told(tmp_
         places.append(Notices(directory))
 
     def train(rank):
-        requests = Requests(places[rank].enrol(os.getpid()), lambda: group)
+        requests = CheckpointRequests(places[rank].register(os.getpid()), lambda: group)
         for step in range(1, 100):
             if rank == 1 and step == 40:
                 ask(places[1], 1)
-                requests.signalled()
+                requests.on_signal()
             if requests.requested():
                 seen[rank] = step
                 requests.saved(wait=0)
@@ -138,7 +138,7 @@ def test_all_ranks_see_a_request_at_the_same_step_though_one_alone_was_told(tmp_
     for thread in threads:
         thread.join(20)
     assert seen == {0: 40, 1: 40, 2: 40}
-    assert places[1].settled(1)
+    assert places[1].is_answered(1)
 
 
 def test_checkpoints_are_named_after_attempt_and_round(tmp_path):
@@ -158,4 +158,4 @@ def test_sagemakers_directory_is_where_they_are_unless_the_script_says_otherwise
 @pytest.mark.parametrize("missing", ["TRAINMASTER_ROUND", "TRAINMASTER_RUN", "TRAINMASTER_TABLE"])
 def test_without_a_rendezvous_no_writer_is_fenced(missing):
     given = {"TRAINMASTER_ROUND": "1", "TRAINMASTER_RUN": "bert", "TRAINMASTER_TABLE": "queue"}
-    assert newest_world_of({name: text for name, text in given.items() if name != missing})() is None
+    assert latest_round_reader({name: text for name, text in given.items() if name != missing})() is None

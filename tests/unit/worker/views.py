@@ -6,24 +6,24 @@ import random
 
 from trainmaster.worker.rendezvous.control import Control
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
-from trainmaster.worker.rendezvous.liveness import Mark
+from trainmaster.worker.rendezvous.liveness import Timer
 from trainmaster.worker.rendezvous.settings import Settings
-from trainmaster.worker.rendezvous.state import Node, Role, State, Why
+from trainmaster.worker.rendezvous.state import Node, Role, RoundReason, State
 from trainmaster.worker.rendezvous.view import View
 from trainmaster.worker.rendezvous.world import Identity
 
 MEMBER, WAITING, SPARE, LEAVING = Role.MEMBER, Role.WAITING, Role.SPARE, Role.LEAVING
 SETTINGS = Settings(
-    least=2,
-    most=4,
-    interval=2.0,
-    attempts=4,
-    brisk=0.3,
-    last_call=5.0,
-    gather=3.0,
-    faulty_wait=30.0,
-    straggler_wait=60.0,
-    backoff=2.0,
+    min_nodes=2,
+    max_nodes=4,
+    keep_alive_interval=2.0,
+    keep_alive_max_attempt=4,
+    join_poll_interval=0.3,
+    last_call_timeout=5.0,
+    scale_up_delay=3.0,
+    faulty_scale_down_timeout=30.0,
+    straggler_timeout=60.0,
+    max_backoff=2.0,
 )
 
 
@@ -43,7 +43,7 @@ def working(*jobs, round_=3, others=None, **values):
     """A complete round of these jobs, in the order of their ranks; and others, by job, in their roles."""
     nodes = {key(job): node(MEMBER, rank, since=rank + 1) for rank, job in enumerate(jobs)}
     nodes |= {key(job): node(role, since=10 + place) for place, (job, role) in enumerate((others or {}).items())}
-    given = {"size": len(jobs), "arrivals": 20, "why": (Why.START,), **values}
+    given = {"size": len(jobs), "arrivals": 20, "why": (RoundReason.START,), **values}
     return State(round=round_, complete=True, nodes=nodes, **given)
 
 
@@ -55,19 +55,32 @@ def forming(come=(), missing=(), *, round_=4, ranks=None, **values):
     return State(round=round_, nodes=nodes, arrivals=20, **values)
 
 
-def view(state, me="a", *, least=2, most=4, sizes=(), drain=(), dead=(), now=100.0, quiet=0.0, seen=0, **elapsed):
-    """How this state looks to the node of the job `me`; elapsed: seconds that each mark has held."""
-    marks = dict.fromkeys(Mark, 0.0) | {Mark[name.upper()]: seconds for name, seconds in elapsed.items()}
+def view(
+    state,
+    me="a",
+    *,
+    min_nodes=2,
+    max_nodes=4,
+    sizes=(),
+    drain=(),
+    dead_nodes=(),
+    now=100.0,
+    quiet=0.0,
+    seen=0,
+    **elapsed,
+):
+    """How this state looks to the node of the job `identity`; elapsed: seconds that each mark has held."""
+    marks = dict.fromkeys(Timer, 0.0) | {Timer[name.upper()]: seconds for name, seconds in elapsed.items()}
     return View(
-        me=identity(me),
+        identity=identity(me),
         state=state,
-        control=Control(epoch=1, least=least, most=most, sizes=sizes, drain=drain),
+        control=Control(epoch=1, min_nodes=min_nodes, max_nodes=max_nodes, sizes=sizes, drain=drain),
         settings=SETTINGS,
         now=now,
         epoch=1_800_000_000.5,
-        dead=frozenset(key(job) for job in dead),
-        quiet=quiet,
-        seen=max(seen, state.round),
+        dead_nodes=frozenset(key(job) for job in dead_nodes),
+        seconds_since_heartbeat=quiet,
+        highest_round=max(seen, state.round),
         elapsed=marks,
     )
 

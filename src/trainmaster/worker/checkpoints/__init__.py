@@ -1,1 +1,1 @@
-"""Checkpoints that nodes of a world write together."""
+"""Checkpoints, and the requests for them within a container."""

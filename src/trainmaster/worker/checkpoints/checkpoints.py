@@ -1,13 +1,13 @@
-"""Checkpoints that an older world cannot spoil: each is named after who wrote it, and complete or not there.
+"""Checkpoints that an older world cannot overwrite: each is named after its writer, and complete or absent.
 
-A checkpoint's name has the job's attempt, the round of the world and the step, in this order of weight. A writer that
-was left behind therefore never overwrites what a newer world has written, and what it still writes sorts below. Before
-it publishes it also looks whether a newer world works, and if so writes nothing. Two keepers: a directory that all
-containers see (`DirectoryKeeper`), and S3 (`s3_checkpoints`). It must not know what is in a checkpoint.
+A checkpoint's name contains the job's attempt, the round of the world and the step, in this order. A node that was cut
+off and continues therefore cannot overwrite the checkpoints of a newer world, and its own sort before them. Before it
+publishes, it also checks whether a newer world has formed, and if so publishes nothing. There are two stores: a
+directory that all containers see (`DirectoryStore`), and S3 (`s3.S3Store`).
 
-What this cannot do: between the look and the publishing a newer world may form, and a table that does not answer lets
-the look pass. The result is a checkpoint that sorts below the newer world's, so nothing is lost; but until that world
-has published one of its own, a third would resume from it. It is a sound checkpoint of the same job all the same.
+Limits: a newer world can form between the check and the publication, and the check passes if the table does not
+respond. The checkpoint then sorts before the newer world's, so nothing is lost; but until that world has published one,
+a third world would resume from it. It is still a valid checkpoint of the same job.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from typing import Protocol
 from trainmaster.domain.errors import TrainmasterError
 
 MANIFEST = "manifest.json"
-"""Beside a checkpoint's files: their names and sizes."""
+"""File beside those of a checkpoint, with their names and sizes."""
 NAME = re.compile(r"a(\d{4,})-r(\d{6,})-s(\d{12,})")
 DRAFT = ".draft-"
 
 
 class Fenced(TrainmasterError):
-    """A newer world works: this one must write no checkpoints any more. Its processes are about to be ended."""
+    """A newer world has formed: this one must not write checkpoints, and its processes are about to be ended."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Mark:
-    """Which checkpoint it is; later ones are greater.
+class CheckpointId:
+    """Identity of a checkpoint; later ones are greater.
 
     Attributes:
         attempt: of the job, from 1.
-        round: of the world that wrote it; 0 where there is no rendezvous.
-        step: steps that it has behind it.
+        round: of the world that wrote it; 0 without a rendezvous.
+        step: number of completed steps.
     """
 
     attempt: int
@@ -50,92 +50,96 @@ class Mark:
 
     @property
     def name(self) -> str:
-        """Such as `a0001-r000003-s000000001200`: sorted by name is sorted by age."""
+        """Name such as `a0001-r000003-s000000001200`; names sort by age."""
         return f"a{self.attempt:04}-r{self.round:06}-s{self.step:012}"
 
     @classmethod
-    def named(cls, name: str) -> Mark | None:
-        """The mark in a name; None for any other name."""
-        found = NAME.fullmatch(name)
-        return cls(*map(int, found.groups())) if found else None
+    def parse(cls, name: str) -> CheckpointId | None:
+        """Return the identity in a name, or None for any other name."""
+        match = NAME.fullmatch(name)
+        return cls(*map(int, match.groups())) if match else None
 
 
-class Keeper(Protocol):
-    """Where checkpoints are kept: what is there is complete."""
+class CheckpointStore(Protocol):
+    """Storage of checkpoints; contains complete ones only."""
 
-    def marks(self) -> list[Mark]:
-        """All complete checkpoints, in any order."""
+    def checkpoint_ids(self) -> list[CheckpointId]:
+        """Return all complete checkpoints, in any order."""
         ...
 
-    def fetch(self, mark: Mark, into: Path) -> Path:
-        """A directory with its files: `into`, or where they are anyway; they are only read."""
+    def fetch(self, checkpoint_id: CheckpointId, into: Path) -> Path:
+        """Return a directory with its files, to read only: `into`, or the place where they are stored."""
         ...
 
-    def publish(self, draft: Path, mark: Mark) -> None:
-        """Make a directory's files a checkpoint, all at once. Of one that is there already, the first stays."""
+    def publish(self, draft: Path, checkpoint_id: CheckpointId) -> None:
+        """Publish a directory's files as a checkpoint, atomically. If it exists already, the first stays."""
         ...
 
-    def remove(self, mark: Mark) -> None:
-        """Delete it; nothing where it is gone."""
+    def remove(self, checkpoint_id: CheckpointId) -> None:
+        """Delete a checkpoint; do nothing if it does not exist."""
         ...
 
 
 class Checkpoints:
-    """The checkpoints of a job, as one of its worlds may write them.
+    """The checkpoints of a job, for one of its worlds.
 
     Args:
-        keeper: where they are.
-        attempt, round: who writes.
-        newest_world: the round of the newest world; None where that cannot be known, or there is no rendezvous.
-        scratch: for drafts; a directory on the same file system as a `DirectoryKeeper`'s.
+        store: where they are stored.
+        attempt, round: the writer.
+        latest_round: returns the round of the newest world; None if it is unknown, or without a rendezvous.
+        scratch: directory for drafts, on the file system of a `DirectoryStore`.
     """
 
     def __init__(
-        self, keeper: Keeper, attempt: int, round_: int, newest_world: Callable[[], int | None], scratch: Path
+        self, store: CheckpointStore, attempt: int, round_: int, latest_round: Callable[[], int | None], scratch: Path
     ) -> None:
-        self._keeper = keeper
+        self._store = store
         self._attempt = attempt
         self._round = round_
-        self._newest_world = newest_world
+        self._latest_round = latest_round
         self._scratch = scratch
 
-    def latest(self) -> Mark | None:
-        """The one to resume from: the newest complete one; None where there is none.
+    def latest(self) -> CheckpointId | None:
+        """Return the newest complete checkpoint, to resume from, or None.
 
-        Every rank asks before anyone writes; where only one can see them, that one tells the others.
+        Call it on every rank before any rank writes; if only one rank sees the checkpoints, that rank sends it to the
+        others.
         """
-        return max(self._keeper.marks(), default=None)
+        return max(self._store.checkpoint_ids(), default=None)
 
     @contextmanager
-    def reading(self, mark: Mark) -> Iterator[Path]:
-        """A directory with the files of a checkpoint, for as long as the context."""
+    def reading(self, checkpoint_id: CheckpointId) -> Iterator[Path]:
+        """Yield a directory with the files of a checkpoint, which may be removed after the context."""
         with self._draft() as draft:
-            yield self._keeper.fetch(mark, draft)
+            yield self._store.fetch(checkpoint_id, draft)
 
     @contextmanager
     def writing(self, step: int, *, keep: int = 3) -> Iterator[Path]:
-        """A directory to write into; it becomes the checkpoint of this step when the context ends without an error.
+        """Yield a directory to write into, and publish it as the checkpoint of this step at the end of the context.
 
-        One process of the world writes. Raises `Fenced` at the end where a newer world works; nothing is published.
+        Nothing is published if the context raises an error. Call it in one process of the world.
 
         Args:
-            step: steps done.
-            keep: how many checkpoints stay, this one included; only older ones are removed.
+            step: number of completed steps.
+            keep: number of checkpoints to keep, with this one; only older ones are removed.
+
+        Raises:
+            Fenced: a newer world has formed; nothing is published.
         """
-        mark = Mark(self._attempt, self._round, step)
+        checkpoint_id = CheckpointId(self._attempt, self._round, step)
         with self._draft() as draft:
             yield draft
             self.fence()
-            self._keeper.publish(draft, mark)
-        older = sorted(found for found in self._keeper.marks() if found < mark)
-        for found in older[: max(0, len(older) - keep + 1)]:
-            self._keeper.remove(found)
+            self._store.publish(draft, checkpoint_id)
+        older = sorted(other for other in self._store.checkpoint_ids() if other < checkpoint_id)
+        for obsolete in older[: max(0, len(older) - keep + 1)]:
+            self._store.remove(obsolete)
 
     def fence(self) -> None:
-        """Raises `Fenced` where a newer world works. For what is written by other means, look right before."""
-        newest = self._newest_world()
-        if newest is not None and newest > self._round:
-            raise Fenced(f"round {newest} works, and this is round {self._round}: it must write nothing")
+        """Raise `Fenced` if a newer world has formed. Call it right before you publish a checkpoint by other means."""
+        latest = self._latest_round()
+        if latest is not None and latest > self._round:
+            raise Fenced(f"round {self._round} must not write checkpoints: round {latest} has formed")
 
     @contextmanager
     def _draft(self) -> Iterator[Path]:
@@ -148,53 +152,57 @@ class Checkpoints:
 
 
 def files_of(directory: Path) -> dict[str, int]:
-    """All files below a directory, by their relative paths, with their sizes in bytes; not its manifest."""
-    found = (path for path in sorted(directory.rglob("*")) if path.is_file())
-    return {str(path.relative_to(directory)): path.stat().st_size for path in found if path.name != MANIFEST}
+    """Return all files below a directory except its manifest, by relative path, with their sizes in bytes."""
+    files = (path for path in sorted(directory.rglob("*")) if path.is_file())
+    return {str(path.relative_to(directory)): path.stat().st_size for path in files if path.name != MANIFEST}
 
 
-class DirectoryKeeper:
-    """Checkpoints as directories in a directory: renamed into place, which is all or nothing (rename(2)).
+class DirectoryStore:
+    """Checkpoints as directories in a directory, published by an atomic rename (rename(2)).
 
-    Whether one is complete its manifest says: SageMaker copies a directory to S3 file by file and back, and what it
-    had not copied when the container ended is missing from the copy.
+    The manifest shows whether a checkpoint is complete: SageMaker copies a directory to S3 and back file by file, so
+    files that were not copied when the container ended are missing.
 
     Args:
-        root: on a file system that renames directories whole; all that share the checkpoints see it.
+        root: directory that all containers share, on a file system that renames directories atomically.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
         root.mkdir(parents=True, exist_ok=True)
 
-    def marks(self) -> list[Mark]:
-        """See `Keeper`."""
-        return [mark for path in self._root.iterdir() if (mark := Mark.named(path.name)) and _complete(path)]
+    def checkpoint_ids(self) -> list[CheckpointId]:
+        """Return all complete checkpoints; see `CheckpointStore`."""
+        return [
+            checkpoint_id
+            for path in self._root.iterdir()
+            if (checkpoint_id := CheckpointId.parse(path.name)) and _is_complete(path)
+        ]
 
-    def fetch(self, mark: Mark, into: Path) -> Path:  # noqa: ARG002  # it is a directory already
-        """See `Keeper`."""
-        return self._root / mark.name
+    def fetch(self, checkpoint_id: CheckpointId, into: Path) -> Path:  # noqa: ARG002  # it is a directory already
+        """Return the directory of a checkpoint; see `CheckpointStore`."""
+        return self._root / checkpoint_id.name
 
-    def publish(self, draft: Path, mark: Mark) -> None:
-        """See `Keeper`."""
+    def publish(self, draft: Path, checkpoint_id: CheckpointId) -> None:
+        """Publish a checkpoint; see `CheckpointStore`."""
         (draft / MANIFEST).write_text(json.dumps(files_of(draft)))
         try:
-            draft.rename(self._root / mark.name)
+            draft.rename(self._root / checkpoint_id.name)
         except OSError:
-            if not _complete(self._root / mark.name):
+            if not _is_complete(self._root / checkpoint_id.name):
                 raise
 
-    def remove(self, mark: Mark) -> None:
-        """See `Keeper`. Renamed first: a checkpoint that is half deleted must not look complete."""
-        doomed = self._root / f"{DRAFT}gone-{mark.name}"
+    def remove(self, checkpoint_id: CheckpointId) -> None:
+        """Delete a checkpoint. It is renamed first, since a partly deleted one must not look complete."""
+        doomed = self._root / f"{DRAFT}gone-{checkpoint_id.name}"
         try:
-            (self._root / mark.name).rename(doomed)
+            (self._root / checkpoint_id.name).rename(doomed)
         except FileNotFoundError:
             return
         shutil.rmtree(doomed, ignore_errors=True)
 
 
-def _complete(directory: Path) -> bool:
+def _is_complete(directory: Path) -> bool:
     try:
         return bool(json.loads((directory / MANIFEST).read_text()) == files_of(directory))
     except (OSError, ValueError):

@@ -1,8 +1,8 @@
 """Checkpoints in S3, for nodes that share no file system.
 
-`<prefix>/complete/<mark>.json` lists the files of a checkpoint, below `<prefix>/files/<mark>/<writer>/`, with their
-sizes. It is put last, and only where there is none yet (`If-None-Match`): so a checkpoint is complete or not there, two
-writers of one mark never mix, and the first stays. It must not know what is in a checkpoint.
+`<prefix>/complete/<checkpoint>.json` lists the files of a checkpoint, below `<prefix>/files/<checkpoint>/<writer>/`,
+with their sizes. It is written last, and only if it does not exist (`If-None-Match`). A checkpoint is therefore
+complete or absent, two writers of one checkpoint never mix, and the first stays.
 """
 
 from __future__ import annotations
@@ -17,84 +17,90 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
-from trainmaster.worker.checkpoints.checkpoints import Mark, files_of
+from trainmaster.worker.checkpoints.checkpoints import CheckpointId, files_of
 
-TAKEN = frozenset({"PreconditionFailed", "ConditionalRequestConflict"})
-"""What S3 answers where the object is there already, or is being put at this moment (PutObject, `If-None-Match`)."""
+ALREADY_EXISTS_CODES = frozenset({"PreconditionFailed", "ConditionalRequestConflict"})
+"""Error codes of S3 if the object exists or is being written (PutObject, `If-None-Match`)."""
 
 
-class S3Keeper:
-    """See `checkpoints.Keeper`.
+class S3Store:
+    """See `checkpoints.CheckpointStore`.
 
     Args:
-        client: of S3.
+        client: an S3 client.
         uri: such as `s3://bucket/prefix`; one for each job.
 
     Raises:
-        ValueError: it is no such address.
+        ValueError: it is not an S3 URI.
     """
 
     def __init__(self, client: Any, uri: str) -> None:
         parts = urlsplit(uri)
         if parts.scheme != "s3" or not parts.netloc:
-            raise ValueError(f"{uri} is no address in S3")
+            raise ValueError(f"{uri} is not an S3 URI")
         self._client = client
         self._bucket = parts.netloc
         self._prefix = PurePosixPath(parts.path.strip("/"))
 
-    def marks(self) -> list[Mark]:
-        """See `checkpoints.Keeper`."""
-        names = (PurePosixPath(key).stem for key in self._keys(f"{self._prefix / 'complete'}/"))
-        return [mark for name in names if (mark := Mark.named(name))]
+    def checkpoint_ids(self) -> list[CheckpointId]:
+        """Return all complete checkpoints; see `checkpoints.CheckpointStore`."""
+        names = (PurePosixPath(key).stem for key in self._list_keys(f"{self._prefix / 'complete'}/"))
+        return [checkpoint_id for name in names if (checkpoint_id := CheckpointId.parse(name))]
 
-    def fetch(self, mark: Mark, into: Path) -> Path:
-        """See `checkpoints.Keeper`. Raises `ValueError` for a list of files that leads elsewhere."""
-        manifest = self._manifest(mark)
+    def fetch(self, checkpoint_id: CheckpointId, into: Path) -> Path:
+        """Download a checkpoint; see `checkpoints.CheckpointStore`.
+
+        Raises:
+            ValueError: a path in the list of files leads outside the directory.
+        """
+        manifest = self._read_manifest(checkpoint_id)
         for name in manifest["files"]:
             target = into / name
             if not target.resolve().is_relative_to(into.resolve()):
-                raise ValueError(f"checkpoint {mark.name} has a file outside of it: {name}")
+                raise ValueError(f"checkpoint {checkpoint_id.name} lists a file outside its directory: {name}")
             target.parent.mkdir(parents=True, exist_ok=True)
-            self._client.download_file(self._bucket, self._file(mark, manifest["writer"], name), str(target))
+            self._client.download_file(
+                self._bucket, self._file_key(checkpoint_id, manifest["writer"], name), str(target)
+            )
         return into
 
-    def publish(self, draft: Path, mark: Mark) -> None:
-        """See `checkpoints.Keeper`."""
+    def publish(self, draft: Path, checkpoint_id: CheckpointId) -> None:
+        """Publish a checkpoint; see `checkpoints.CheckpointStore`."""
         writer, files = secrets.token_hex(8), files_of(draft)
         for name in files:
-            self._client.upload_file(str(draft / name), self._bucket, self._file(mark, writer, name))
+            self._client.upload_file(str(draft / name), self._bucket, self._file_key(checkpoint_id, writer, name))
         try:
             self._client.put_object(
                 Bucket=self._bucket,
-                Key=self._complete(mark),
+                Key=self._manifest_key(checkpoint_id),
                 Body=json.dumps({"writer": writer, "files": files}).encode(),
                 IfNoneMatch="*",
             )
         except ClientError as error:
-            if error.response.get("Error", {}).get("Code") not in TAKEN:
+            if error.response.get("Error", {}).get("Code") not in ALREADY_EXISTS_CODES:
                 raise
-            self._delete(self._file(mark, writer, name) for name in files)
+            self._delete(self._file_key(checkpoint_id, writer, name) for name in files)
 
-    def remove(self, mark: Mark) -> None:
-        """See `checkpoints.Keeper`. The list goes first: without it there is no checkpoint."""
-        self._delete([self._complete(mark)])
-        self._delete(self._keys(f"{self._prefix / 'files' / mark.name}/"))
+    def remove(self, checkpoint_id: CheckpointId) -> None:
+        """Delete a checkpoint; the list goes first, since there is no checkpoint without it."""
+        self._delete([self._manifest_key(checkpoint_id)])
+        self._delete(self._list_keys(f"{self._prefix / 'files' / checkpoint_id.name}/"))
 
-    def _manifest(self, mark: Mark) -> dict[str, Any]:
-        answer = self._client.get_object(Bucket=self._bucket, Key=self._complete(mark))
-        found: dict[str, Any] = json.loads(answer["Body"].read())
-        return found
+    def _read_manifest(self, checkpoint_id: CheckpointId) -> dict[str, Any]:
+        response = self._client.get_object(Bucket=self._bucket, Key=self._manifest_key(checkpoint_id))
+        manifest: dict[str, Any] = json.loads(response["Body"].read())
+        return manifest
 
-    def _complete(self, mark: Mark) -> str:
-        return str(self._prefix / "complete" / f"{mark.name}.json")
+    def _manifest_key(self, checkpoint_id: CheckpointId) -> str:
+        return str(self._prefix / "complete" / f"{checkpoint_id.name}.json")
 
-    def _file(self, mark: Mark, writer: str, name: str) -> str:
-        return str(self._prefix / "files" / mark.name / writer / name)
+    def _file_key(self, checkpoint_id: CheckpointId, writer: str, name: str) -> str:
+        return str(self._prefix / "files" / checkpoint_id.name / writer / name)
 
-    def _keys(self, prefix: str) -> Iterator[str]:
+    def _list_keys(self, prefix: str) -> Iterator[str]:
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
         for page in pages:
-            yield from (found["Key"] for found in page.get("Contents", ()))
+            yield from (item["Key"] for item in page.get("Contents", ()))
 
     def _delete(self, keys: Any) -> None:
         for key in list(keys):

@@ -1,7 +1,7 @@
-"""Keeps an agent from stopping its workers before they have saved: for as long as they may take, and no longer.
+"""Grace between the decision to stop workers and the stop, in which they save a checkpoint.
 
-Torch's agent kills workers 30 seconds after it has decided on a restart, whatever they do. So the decision waits for
-their answer to a notice instead. This must not wait itself: the agent asks again and again.
+Torch's agent kills workers 30 seconds after it decides on a restart, whether they have saved or not. The decision is
+therefore delayed until the workers have answered a request. Nothing here waits: the agent calls repeatedly.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from typing import Protocol
 from trainmaster.worker.checkpoints.notices import Notice, Reason
 
 
-class Notified(Protocol):
-    """What of `notices.Notices` an agent needs."""
+class CheckpointNotices(Protocol):
+    """The part of `notices.Notices` that an agent uses."""
 
-    def ask(self, reason: Reason) -> int:
-        """Ask the workers for a checkpoint; the number of the request."""
+    def request_checkpoint(self, reason: Reason) -> int:
+        """Request a checkpoint from the workers, and return the number of the request."""
         ...
 
-    def settled(self, number: int) -> bool:
-        """Whether no worker owes an answer to it."""
+    def is_answered(self, number: int) -> bool:
+        """Return whether all workers have answered the request."""
         ...
 
     def last(self) -> Notice | None:
-        """The newest request of anyone."""
+        """Return the newest request of any process."""
         ...
 
-    def leaving(self) -> float | None:
-        """By when this node is to have left because its container is being stopped, on the monotonic clock."""
+    def leave_deadline(self) -> float | None:
+        """Return the monotonic time by which this node must leave, or None unless its container is being stopped."""
         ...
 
-    def end(self, reason: str) -> None:
-        """Leave word of why the whole job ends here."""
+    def fail_job(self, reason: str) -> None:
+        """Record the reason for which the job fails."""
         ...
 
 
@@ -40,42 +40,42 @@ class StopGrace:
     """One decision to stop the workers, from the request to the answer.
 
     Args:
-        notices: where the workers answer; None where nobody would.
+        notices: directory in which the workers answer; None without one.
         clock: the machine's monotonic clock.
     """
 
-    def __init__(self, notices: Notified | None, clock: Callable[[], float]) -> None:
+    def __init__(self, notices: CheckpointNotices | None, clock: Callable[[], float]) -> None:
         self._notices = notices
         self._clock = clock
         self._request: tuple[int, float] | None = None
 
-    def over(self, reason: Reason, grace: float) -> bool:
-        """Whether the workers may be stopped; the first call asks them for a checkpoint.
+    def expired(self, reason: Reason, grace: float) -> bool:
+        """Return whether the workers may be stopped; the first call requests a checkpoint from them.
 
         Args:
-            reason: what they are told.
-            grace: seconds from that call on after which they are stopped all the same.
+            reason: reason of the request.
+            grace: seconds after the first call at which they may be stopped even without an answer.
         """
         if self._notices is None:
             return True
         if self._request is None:
-            self._request = self._notices.ask(reason), self._clock() + grace
+            self._request = self._notices.request_checkpoint(reason), self._clock() + grace
         number, until = self._request
-        return self._notices.settled(number) or self._clock() >= until
+        return self._notices.is_answered(number) or self._clock() >= until
 
-    def stopped(self) -> bool | None:
-        """The same for a container that is being stopped, whose workers were asked already; None if it is not."""
-        until = None if self._notices is None else self._notices.leaving()
+    def container_stop_expired(self) -> bool | None:
+        """Return the same for a container that is being stopped, whose workers have a request already, or None."""
+        until = None if self._notices is None else self._notices.leave_deadline()
         if self._notices is None or until is None:
             return None
         last = self._notices.last()
-        return last is None or self._notices.settled(last.number) or self._clock() >= until
+        return last is None or self._notices.is_answered(last.number) or self._clock() >= until
 
-    def end(self, reason: str) -> None:
-        """Nothing is to be waited for any more: the job ends, and this is what its container is to say of it."""
+    def fail_job(self, reason: str) -> None:
+        """Record the reason for which the job fails."""
         if self._notices is not None:
-            self._notices.end(reason)
+            self._notices.fail_job(reason)
 
     def reset(self) -> None:
-        """The decision is carried out, or no longer called for."""
+        """Forget the request: the decision was carried out, or is obsolete."""
         self._request = None

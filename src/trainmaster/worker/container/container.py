@@ -1,8 +1,7 @@
-"""What a container knows of itself: its directories, its training job, its host, its address, its elastic job.
+"""A container's directories, training job, host, address and elastic job.
 
-The truth is `input/config/resourceconfig.json` and the variables that the queue adds to the request; what only
-SageMaker's training toolkit sets (`SM_HOSTS` and such) is not relied upon, and neither is `/etc/hosts`. It reads and
-says; it must not start anything, nor speak to AWS.
+The sources are `input/config/resourceconfig.json` and the variables that the queue adds to the request. Variables of
+SageMaker's training toolkit (such as `SM_HOSTS`) and `/etc/hosts` are not used.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from trainmaster.domain.errors import InvalidRequest
 
 OPT_ML = "/opt/ml"
 BASE_DIRECTORY = "SM_BASE_DIR"
-"""Stands for `/opt/ml` under the simulator, and in SageMaker's own images."""
+"""Replaces `/opt/ml` under the simulator and in SageMaker's own images."""
 LOCAL_ADDRESS = "TRAINMASTER_LOCAL_ADDR"
-"""An address to use instead of the interface's: several containers on one machine need one each (127.0.0.N)."""
+"""Replaces the interface's address; several containers on one machine need one each (127.0.0.N)."""
 ROUND = "TRAINMASTER_ROUND"
-"""What the agent tells the workers that it starts: the round of the world that they are of."""
+"""Variable by which the agent gives the round of the world to its workers."""
 SIOCGIFADDR = 0x8915
-"""Linux: an interface's IPv4 address (netdevice(7))."""
+"""Linux request for the IPv4 address of an interface (netdevice(7))."""
 ATTEMPT = re.compile(r"-qstamp-(\d+)(?:-m\d+)?$")
-"""The end of a later attempt's name, or of a member's (tags and names: docs/reference/tags.md)."""
+"""End of the name of a later attempt or of a member (docs/reference/tags.md)."""
 
 
 class Hook(StrEnum):
-    """How the queue resizes this job; `none`: it does not."""
+    """Method by which the queue resizes the job; `none` if it does not."""
 
     RESTART = "restart"
     MEMBERS = "members"
@@ -43,18 +42,22 @@ class Hook(StrEnum):
 
 
 def interface_address(name: str) -> str:
-    """The IPv4 address of a network interface. Raises `InvalidRequest` for one that is not there or has none."""
+    """Return the IPv4 address of a network interface.
+
+    Raises:
+        InvalidRequest: the interface does not exist, or has no address.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
         try:
-            answer = fcntl.ioctl(opened, SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+            response = fcntl.ioctl(opened, SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
         except OSError as error:
-            known = ", ".join(found for _, found in socket.if_nameindex())
+            available = ", ".join(interface for _, interface in socket.if_nameindex())
             raise InvalidRequest(
                 f"network interface {name} has no IPv4 address ({error})",
                 field="network_interface_name",
-                hint=f"interfaces here: {known}; or set {LOCAL_ADDRESS}",
+                hint=f"available interfaces: {available}; or set {LOCAL_ADDRESS}",
             ) from error
-    return socket.inet_ntoa(answer[20:24])
+    return socket.inet_ntoa(response[20:24])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +65,10 @@ class Container:
     """One container of a training job.
 
     Attributes:
-        base: what stands for `/opt/ml`.
+        base: directory that takes the place of `/opt/ml`.
         training_job_name: its training job.
-        host, hosts: its own name there, and all of them; only within one training job do they tell containers apart.
-        address: where others reach it.
+        host, hosts: its name and those of all containers of the training job; not unique beyond it.
+        address: address at which other nodes reach it.
     """
 
     base: Path
@@ -75,87 +78,103 @@ class Container:
     address: str
 
     @classmethod
-    def of(cls, environ: Mapping[str, str], address_of: Callable[[str], str] = interface_address) -> Container:
-        """This container. Raises `InvalidRequest` naming what is missing or wrong."""
+    def from_environment(
+        cls, environ: Mapping[str, str], address_of: Callable[[str], str] = interface_address
+    ) -> Container:
+        """Return this container.
+
+        Raises:
+            InvalidRequest: a value is missing or not valid; the error names it.
+        """
         base = Path(environ.get(BASE_DIRECTORY) or OPT_ML)
-        config = _resources(base / "input" / "config" / "resourceconfig.json")
+        config = _read_resource_config(base / "input" / "config" / "resourceconfig.json")
         address = environ.get(LOCAL_ADDRESS) or address_of(config["network_interface_name"])
         return cls(
             base=base,
-            training_job_name=required(environ, "TRAINING_JOB_NAME"),
+            training_job_name=require(environ, "TRAINING_JOB_NAME"),
             host=config["current_host"],
             hosts=tuple(config["hosts"]),
             address=address,
         )
 
     @property
-    def failure(self) -> Path:
-        """The file whose text becomes the training job's `FailureReason` where it fails."""
+    def failure_file(self) -> Path:
+        """File whose text becomes the training job's `FailureReason`."""
         return self.base / "output" / "failure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticJob:
-    """What the queue says of the elastic job that a container is of.
+    """The elastic job of a container.
 
     Attributes:
-        hook: how it is resized.
-        run: the rendezvous; the name of the training job that is its base.
-        table: the DynamoDB table of the rendezvous.
-        least, most: nodes that a world may have when the job starts; the queue may change them.
+        hook: method by which it is resized.
+        run: name of the rendezvous, which is that of the base training job.
+        table: DynamoDB table of the rendezvous.
+        min_nodes, max_nodes: bounds of a world when the job starts; the queue can change them.
     """
 
     hook: Hook
     run: str = ""
     table: str = ""
-    least: int = 1
-    most: int = 1
+    min_nodes: int = 1
+    max_nodes: int = 1
 
     @classmethod
-    def of(cls, environ: Mapping[str, str]) -> ElasticJob:
-        """The job in an environment. Raises `InvalidRequest` naming the variable that is missing or wrong."""
-        named = environ.get("TRAINMASTER_HOOK") or Hook.NONE
+    def from_environment(cls, environ: Mapping[str, str]) -> ElasticJob:
+        """Return the job in an environment.
+
+        Raises:
+            InvalidRequest: a variable is missing or not valid; the error names it.
+        """
+        name = environ.get("TRAINMASTER_HOOK") or Hook.NONE
         try:
-            hook = Hook(named)
+            hook = Hook(name)
         except ValueError as error:
             known = ", ".join(Hook)
-            raise InvalidRequest(f"unknown hook {named}", field="TRAINMASTER_HOOK", hint=f"one of: {known}") from error
+            raise InvalidRequest(f"unknown hook {name}", field="TRAINMASTER_HOOK", hint=f"one of: {known}") from error
         if hook is not Hook.MEMBERS:
             return cls(hook=hook, run=environ.get("TRAINMASTER_RUN", ""), table=environ.get("TRAINMASTER_TABLE", ""))
         return cls(
             hook=hook,
-            run=required(environ, "TRAINMASTER_RUN"),
-            table=required(environ, "TRAINMASTER_TABLE"),
-            least=_count(environ, "TRAINMASTER_MIN"),
-            most=_count(environ, "TRAINMASTER_MAX"),
+            run=require(environ, "TRAINMASTER_RUN"),
+            table=require(environ, "TRAINMASTER_TABLE"),
+            min_nodes=_count(environ, "TRAINMASTER_MIN"),
+            max_nodes=_count(environ, "TRAINMASTER_MAX"),
         )
 
 
-def attempt_of(training_job_name: str) -> int:
-    """Which attempt of its job a training job is; the first carries the user's own name."""
-    found = ATTEMPT.search(training_job_name)
-    return int(found[1]) if found else 1
+def attempt_number(training_job_name: str) -> int:
+    """Return the attempt of its job that a training job is; the first has the name that the user chose."""
+    match = ATTEMPT.search(training_job_name)
+    return int(match[1]) if match else 1
 
 
-def required(environ: Mapping[str, str], name: str) -> str:
-    """A variable that must be there. Raises `InvalidRequest` naming it."""
+def require(environ: Mapping[str, str], name: str) -> str:
+    """Return the value of a variable.
+
+    Raises:
+        InvalidRequest: it is not set.
+    """
     if not environ.get(name):
         raise InvalidRequest(f"{name} is not set", field=name, hint="the queue sets it for elastic jobs")
     return environ[name]
 
 
 def _count(environ: Mapping[str, str], name: str) -> int:
-    text = required(environ, name)
+    text = require(environ, name)
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise InvalidRequest(f"{name} is {text!r}, not a number of nodes", field=name)
+        raise InvalidRequest(f"{name} is {text!r}; it must be a positive integer", field=name)
     return int(text)
 
 
-def _resources(path: Path) -> Mapping[str, Any]:
+def _read_resource_config(path: Path) -> Mapping[str, Any]:
     try:
         config = json.loads(path.read_text())
         return {name: config[name] for name in ("current_host", "hosts", "network_interface_name")}
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InvalidRequest(
-            f"{path} does not say what SageMaker's says: {error!r}", field=str(path), hint=f"{BASE_DIRECTORY} moves it"
+            f"{path} is not a valid resource configuration: {error!r}",
+            field=str(path),
+            hint=f"set {BASE_DIRECTORY} to use another base directory",
         ) from error

@@ -1,7 +1,6 @@
-"""Takes a container's dead node out of its rendezvous, on behalf of an agent that was killed before it could leave.
+"""Removes a container's dead node from its rendezvous, if the agent was killed before it could leave.
 
-The others see it at once then, instead of when its beats have stood still for long enough. It must not close anything,
-nor touch another container's node.
+The other nodes then see it at once, instead of after the keep-alive timeout.
 """
 
 from __future__ import annotations
@@ -14,38 +13,41 @@ from dataclasses import replace
 from trainmaster.worker.container.container import Container
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
-from trainmaster.worker.rendezvous.settings import from_environment
+from trainmaster.worker.rendezvous.settings import Settings
 from trainmaster.worker.rendezvous.state import StateStore, decode
-from trainmaster.worker.rendezvous.world import Identity, host_of, training_job_of
+from trainmaster.worker.rendezvous.world import Identity, host_of, training_job_name_of
 
-PATIENCE = 5.0
-"""Seconds that the table may take: the container has little time left."""
+TIMEOUT_SECONDS = 5.0
+"""Seconds that this may take: the container has little time left."""
 
 
-def take_out(
+def remove_nodes(
     store: StateStore, container: Container, environ: Mapping[str, str], sleep: Callable[[float], object]
 ) -> tuple[str, ...]:
-    """Take out every node of this training job and host; their names.
+    """Remove every node of this training job and host, and return their names.
 
-    Raises `Unreachable`, `TimedOut`, `Corrupt`, and `InvalidRequest` for an environment that says nothing of the job.
+    Raises:
+        Unreachable: the table does not respond; likewise `TimedOut`, `Corrupt`.
+        InvalidRequest: the environment does not describe a job.
     """
-    found = store.get_state()
-    state = decode(found[0]) if found else None
+    row = store.get_state()
+    state = decode(row[0]) if row else None
     if state is None or state.closed:
         return ()
-    settings = replace(from_environment(environ), close_timeout=PATIENCE)
+    settings = replace(Settings.from_environment(environ), close_timeout=TIMEOUT_SECONDS)
     clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=random.SystemRandom())
-    mine = tuple(name for name in state.nodes if _is_of(name, container))
-    for name in mine:
+    names = tuple(name for name in state.nodes if _belongs_to(name, container))
+    for name in names:
         Engine(Executor(store, _identity(name, container), settings, clocks), sleep).leave()
-    return mine
+    return names
 
 
-def _is_of(name: str, container: Container) -> bool:
-    return training_job_of(name) == container.training_job_name and host_of(name) == container.host
+def _belongs_to(name: str, container: Container) -> bool:
+    return training_job_name_of(name) == container.training_job_name and host_of(name) == container.host
 
 
 def _identity(name: str, container: Container) -> Identity:
+    """Return the identity of a node of this container."""
     return Identity(
         training_job_name=container.training_job_name,
         host=container.host,

@@ -1,7 +1,6 @@
-"""What the first process of a container must do for others: start, signal and bury them.
+"""Duties of a container's first process: start, signal, reap and kill other processes.
 
-Linux only: the kernel's own means (prctl(2), `/proc`) see to it that no process is lost or left behind. It must not
-decide when to stop anything.
+Linux only: prctl(2) and `/proc` ensure that no process is lost or left behind.
 """
 
 from __future__ import annotations
@@ -17,26 +16,26 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-TOLD_BY_CODE = 128
-"""A shell's convention: an exit code beyond this is the number of the signal that ended the process."""
-BURIAL_SECONDS = 5.0
-"""How long `bury` waits for killed processes, at most: one in uninterruptible sleep must not keep a container alive."""
+SIGNAL_EXIT_CODE_BASE = 128
+"""Shell convention: an exit code above this is the number of the signal that ended the process plus this number."""
+KILL_TIMEOUT_SECONDS = 5.0
+"""Maximum wait of `kill_children`: a process in uninterruptible sleep must not keep a container alive."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def adopt_orphans() -> None:
-    """From now on, processes whose parents have died become this one's children, as they do for a process 1."""
+def become_subreaper() -> None:
+    """Become the parent of descendants whose own parent dies, as process 1 does."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def die_with_parent() -> None:
-    """Be killed as soon as the parent process has died, even by a signal that it could not pass on."""
+    """Have the kernel kill this process as soon as its parent dies, even by a signal that the parent cannot forward."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 @contextmanager
-def blocked(signals: Iterable[signal.Signals]) -> Iterator[None]:
-    """Keep signals until `sigtimedwait` fetches them; none is lost, not even before the first child is there."""
+def signals_blocked(signals: Iterable[signal.Signals]) -> Iterator[None]:
+    """Hold signals until `sigtimedwait` fetches them, so that none is lost, even before the first child starts."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield
@@ -45,10 +44,13 @@ def blocked(signals: Iterable[signal.Signals]) -> Iterator[None]:
 
 
 def start(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a command in a process group of its own, with no signal blocked. Raises `OSError` where it cannot be.
+    """Start a command in its own process group, with no signal blocked.
 
-    Its own group, because whoever stops the container may signal ours: when the child hears of it is our decision.
-    It is killed if we are, so that nothing goes on where no process 1 ends everything.
+    It has its own group because SageMaker may signal this process's group, and this process decides when the child gets
+    the signal. The child is killed if this process dies, for containers without a process 1 that ends all others.
+
+    Raises:
+        OSError: it cannot be started.
     """
 
     def prepare() -> None:
@@ -60,7 +62,7 @@ def start(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Pope
 
 
 def reap(child: subprocess.Popen[bytes]) -> int | None:
-    """Bury whatever has died, adopted orphans included; the child's exit code once it is among them."""
+    """Reap all dead processes, adopted orphans included; return the child's exit code once it is among them."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -72,8 +74,8 @@ def reap(child: subprocess.Popen[bytes]) -> int | None:
             child.returncode = os.waitstatus_to_exitcode(status)
 
 
-def send(child: subprocess.Popen[bytes], number: signal.Signals, *, group: bool) -> None:
-    """Signal the child, or its whole group; nothing where it is gone."""
+def send_signal(child: subprocess.Popen[bytes], number: signal.Signals, *, group: bool) -> None:
+    """Signal the child or its whole group; do nothing if it is gone."""
     with suppress(ProcessLookupError):
         if group:
             os.killpg(child.pid, number)
@@ -81,14 +83,14 @@ def send(child: subprocess.Popen[bytes], number: signal.Signals, *, group: bool)
             os.kill(child.pid, number)
 
 
-def bury(wait: Callable[[float], None] = time.sleep, clock: Callable[[], float] = time.monotonic) -> None:
-    """Kill all children that are left, their children as they come to us, and reap them.
+def kill_children(wait: Callable[[float], None] = time.sleep, clock: Callable[[], float] = time.monotonic) -> None:
+    """Kill and reap all remaining children, and their children as they are adopted.
 
-    A process 1 that ends takes all others with it; under a simulator nothing else would.
+    In a container the end of process 1 ends all others; under a simulator nothing else would.
     """
-    until = clock() + BURIAL_SECONDS
+    until = clock() + KILL_TIMEOUT_SECONDS
     while clock() < until:
-        for pid in children():
+        for pid in child_pids():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         try:
@@ -99,17 +101,18 @@ def bury(wait: Callable[[float], None] = time.sleep, clock: Callable[[], float] 
         wait(0.01)
 
 
-def children() -> list[int]:
-    """Process ids of this process's children (proc(5), `stat`, field 4; not every kernel has `task/*/children`)."""
+def child_pids() -> list[int]:
+    """Return the process ids of this process's children (proc(5), `stat`, field 4)."""
     mine = str(os.getpid())
-    found = []
+    # Some kernels lack `task/*/children`.
+    pids = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(FileNotFoundError, ProcessLookupError):
             if path.read_text().rpartition(")")[2].split()[1] == mine:
-                found.append(int(path.parent.name))
-    return found
+                pids.append(int(path.parent.name))
+    return pids
 
 
-def code_of(returncode: int) -> int:
-    """The exit code by which to pass on how a child ended: its own, or 128 and the signal's number."""
-    return returncode if returncode >= 0 else TOLD_BY_CODE - returncode
+def exit_code_of(returncode: int) -> int:
+    """Return the exit code that reports how a child ended: its own, or 128 plus the number of the signal."""
+    return returncode if returncode >= 0 else SIGNAL_EXIT_CODE_BASE - returncode

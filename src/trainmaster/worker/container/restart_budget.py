@@ -1,7 +1,7 @@
-"""How many restarts for failures a job may have, and what follows when they are used up.
+"""The restart budget of an elastic job, in the terms of HyperPod's `runPolicy`, and the action when it is spent.
 
-The terms are those of HyperPod's `runPolicy`. A resize is never given to it. Pure: times are handed in, and the record
-of restarts is the rendezvous's own, so that every node of a job comes to the same verdict.
+Pure: the times are arguments. All nodes evaluate the record of restarts in the rendezvous, so they reach the same
+result. Resizes do not count as restarts.
 """
 
 from __future__ import annotations
@@ -16,84 +16,100 @@ from trainmaster.domain.errors import InvalidRequest
 from trainmaster.worker.rendezvous.state import State
 
 VARIABLE = "TRAINMASTER_RESTARTS"
-FULL = "trainmaster: full restart"
-"""How the failure reason begins by which a container asks the queue for a new attempt."""
-SPENT = "trainmaster: restart budget spent"
-"""How it begins where the job is to fail."""
+FULL_RESTART_PREFIX = "trainmaster: full restart"
+"""Prefix of the failure reason by which a container requests a new attempt from the queue."""
+BUDGET_SPENT_PREFIX = "trainmaster: restart budget spent"
+"""Prefix of the failure reason of a job that has no restarts left."""
 PERIOD = 3600.0
-"""Seconds that restarts are counted over where nobody says otherwise."""
+"""Default period, in seconds, over which restarts are counted."""
 
 
-class Verdict(StrEnum):
-    """What a restart leads to: a new world in the same containers, a new attempt of the job, or its failure."""
+class RestartAction(StrEnum):
+    """The action after a restart: a new world in the same containers, a new attempt of the job, or its failure."""
 
     RESTART = "restart"
-    FULL = "full"
+    FULL_RESTART = "full"
     FAIL = "fail"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """How often the processes of a job may be started anew for failures.
+class RestartBudget:
+    """Limits on restarts of a job's processes after failures; None means unlimited.
 
     Attributes:
-        most: restarts within `period` after which the job is restarted in full, or fails where it may not be.
-        period: seconds that restarts are counted over.
-        total: restarts in all after which the job fails, over all of its attempts.
-        used: of those, what the attempts before this one have used; the queue counts them.
-        before_full: after so many within the period the next is a full restart.
-        most_full: full restarts within the period that the queue allows; it counts them, across attempts.
+        max_restarts: restarts within `period` before a full restart, or before the job fails if `max_full` is 0.
+        period: seconds over which restarts are counted.
+        max_total: restarts over all attempts of the job before it fails.
+        used: restarts of earlier attempts that count against `max_total`, as counted by the queue.
+        max_before_full: restarts within `period` before a full restart.
+        max_full: full restarts that the queue allows within `period`; the queue counts them across attempts.
     """
 
-    most: int | None = None
+    max_restarts: int | None = None
     period: float = PERIOD
-    total: int | None = None
+    max_total: int | None = None
     used: int = 0
-    before_full: int | None = None
-    most_full: int = 0
+    max_before_full: int | None = None
+    max_full: int = 0
 
     @classmethod
-    def of(cls, environ: Mapping[str, str]) -> Budget:
-        """The budget in an environment; without bounds where there is none. Raises `InvalidRequest` for a wrong one."""
+    def from_environment(cls, environ: Mapping[str, str]) -> RestartBudget:
+        """Return the budget in TRAINMASTER_RESTARTS, or an unlimited one if the variable is not set.
+
+        Raises:
+            InvalidRequest: the variable does not contain a budget.
+        """
         text = environ.get(VARIABLE)
         if not text:
             return cls()
         try:
-            return cls._read(json.loads(text))
+            return cls._from_json(json.loads(text))
         except (ValueError, TypeError, AttributeError) as error:
-            raise InvalidRequest(f"{VARIABLE} is no budget: {error}", field=VARIABLE) from error
+            raise InvalidRequest(f"{VARIABLE} is not a restart budget: {error}", field=VARIABLE) from error
 
     @classmethod
-    def _read(cls, given: Mapping[str, Any]) -> Budget:
-        counts = ("most", "total", "used", "before_full", "most_full")
-        numbers: dict[str, Any] = {name: int(given[name]) for name in counts if given.get(name) is not None}
-        if given.get("period") is not None:
-            numbers["period"] = float(given["period"])
-        return cls(**numbers)
+    def _from_json(cls, document: Mapping[str, Any]) -> RestartBudget:
+        values: dict[str, Any] = {
+            attribute: convert(document[key])
+            for key, (attribute, convert) in _JSON_KEYS.items()
+            if document.get(key) is not None
+        }
+        return cls(**values)
 
-    def judge(self, restarts: Sequence[float], total: int, now: float) -> tuple[Verdict, str]:
-        """What the newest restart leads to, and why in words.
+    def evaluate(self, restarts: Sequence[float], count: int, now: float) -> tuple[RestartAction, str]:
+        """Return the action after the newest restart, and the reason for it.
 
         Args:
-            restarts: when each restart that counts began, of the newest ones; seconds since the epoch.
-            total: how many this attempt ever had.
-            now: seconds since the epoch. Clocks of nodes differ by little against a period.
+            restarts: start times of the newest charged restarts, in seconds since the epoch.
+            count: number of charged restarts in this attempt.
+            now: seconds since the epoch. The nodes' clocks differ by little compared to a period.
         """
         recent = sum(1 for at in restarts if at > now - self.period)
         within = f"within {self.period:g} seconds"
-        in_all = self.used + total
-        if self.total is not None and in_all > self.total:
-            return Verdict.FAIL, f"{SPENT}: {in_all} restarts, {self.total} allowed in all"
-        if self.before_full is not None and recent > self.before_full:
-            return Verdict.FULL, f"{FULL}: {recent} restarts {within}, {self.before_full} allowed before it"
-        if self.most is not None and recent > self.most:
-            if self.most_full:
-                return Verdict.FULL, f"{FULL}: {recent} restarts {within}, {self.most} allowed"
-            return Verdict.FAIL, f"{SPENT}: {recent} restarts {within}, {self.most} allowed"
-        return Verdict.RESTART, ""
+        total = self.used + count
+        if self.max_total is not None and total > self.max_total:
+            return RestartAction.FAIL, f"{BUDGET_SPENT_PREFIX}: {total} restarts, {self.max_total} allowed in total"
+        full = f"{FULL_RESTART_PREFIX}: {recent} restarts {within}"
+        if self.max_before_full is not None and recent > self.max_before_full:
+            return RestartAction.FULL_RESTART, f"{full}, {self.max_before_full} allowed before it"
+        if self.max_restarts is not None and recent > self.max_restarts:
+            if self.max_full:
+                return RestartAction.FULL_RESTART, f"{full}, {self.max_restarts} allowed"
+            return RestartAction.FAIL, f"{BUDGET_SPENT_PREFIX}: {recent} restarts {within}, {self.max_restarts} allowed"
+        return RestartAction.RESTART, ""
 
-    def overdrawn(self, state: State, now: float) -> str | None:
-        """Why the job must not go on as it is; None where it may. See `judge`."""
+    def exhausted_reason(self, state: State, now: float) -> str | None:
+        """Return the reason to end this attempt, or None if the budget allows the newest restart."""
         charged = [record.at for record in state.restarts if record.charged]
-        verdict, reason = self.judge(charged, state.charged, now)
-        return None if verdict is Verdict.RESTART else reason
+        action, reason = self.evaluate(charged, state.charged, now)
+        return None if action is RestartAction.RESTART else reason
+
+
+_JSON_KEYS = {
+    "most": ("max_restarts", int),
+    "period": ("period", float),
+    "total": ("max_total", int),
+    "used": ("used", int),
+    "before_full": ("max_before_full", int),
+    "most_full": ("max_full", int),
+}

@@ -1,8 +1,8 @@
-"""`trainmaster-run`: the container's entry point, for elastic jobs and any others.
+"""`trainmaster-run`: the entry point of a training container, for elastic and other jobs.
 
-It finds out where it is, starts torchrun with the job's rendezvous or just the given command, stays as the container's
-first process, and leaves a reason where the job fails. Nothing a script does needs it: a script runs without it, too.
-It must not take part in the rendezvous itself, except to take its own node out of it when its agent has died.
+It starts torchrun in the job's rendezvous, or the given command, supervises it as the container's first process, and
+writes a failure reason. Scripts also run without it. It does not take part in the rendezvous, but removes its own node
+from it if the agent has died.
 """
 
 from __future__ import annotations
@@ -18,137 +18,138 @@ from contextlib import suppress
 from pathlib import Path
 
 from trainmaster.domain.errors import TrainmasterError
-from trainmaster.worker.checkpoints.notices import DIRECTORY, Notices
+from trainmaster.worker.checkpoints.notices import DIRECTORY_VARIABLE, Notices
 from trainmaster.worker.container.container import ROUND, Container, ElasticJob, Hook
-from trainmaster.worker.container.processes import blocked, code_of
-from trainmaster.worker.container.supervise import HEARD, Ended, Patience, Supervisor
+from trainmaster.worker.container.processes import exit_code_of, signals_blocked
+from trainmaster.worker.container.supervise import HANDLED_SIGNALS, CommandResult, StopTimeouts, Supervisor
 
-MANY = 1_000_000
-"""Restarts that torchrun itself allows: the job's own budget, which is counted for the whole job, decides."""
-LEAVING_SECONDS = 45.0
-"""How long an agent may take to leave its rendezvous once its workers have saved: torchrun gives them 30 to end."""
+UNLIMITED_RESTARTS = 1_000_000
+"""Restarts that torchrun allows; the restart budget of the whole job decides instead."""
+LEAVE_TIMEOUT_SECONDS = 45.0
+"""Time for an agent to leave its rendezvous once its workers have saved: torchrun allows them 30 s to end."""
 MAX_REASON_LENGTH = 1024
-"""Characters of a failure reason that SageMaker shows: `domain/text.py`, of which a container has nothing."""
-CANNOT_START = 127
-"""A shell's exit code for a command that is not there."""
-WRONG_USE = 2
+"""Characters of a failure reason that SageMaker shows. `domain/text.py` has the same limit but is not in containers."""
+EXIT_COMMAND_NOT_FOUND = 127
+"""A shell's exit code for a command that does not exist."""
+EXIT_USAGE_ERROR = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the container; the exit code for it. Signals are kept from here on: as process 1, one would be lost else."""
-    given = parser(os.environ).parse_args(argv)
-    with blocked(HEARD):
+    """Run the container and return its exit code. Signals are held from the start, since process 1 would lose them."""
+    args = make_parser(os.environ).parse_args(argv)
+    with signals_blocked(HANDLED_SIGNALS):
         try:
-            container, job = Container.of(os.environ), ElasticJob.of(os.environ)
-            command = command_of(given, container, job)
+            container, job = Container.from_environment(os.environ), ElasticJob.from_environment(os.environ)
+            command = build_command(args, container, job)
         except TrainmasterError as error:
-            say(f"trainmaster-run: {error}")
-            return WRONG_USE
-        return _run(given, command, container, job)
+            log(f"trainmaster-run: {error}")
+            return EXIT_USAGE_ERROR
+        return _run(args, command, container, job)
 
 
-def parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
-    """The command line. What torchrun reads from the environment, it finds there as ever (`PET_NPROC_PER_NODE`)."""
+def make_parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
+    """Return the command-line parser. torchrun's own variables, such as `PET_NPROC_PER_NODE`, still apply."""
     workers = environ.get("PET_NPROC_PER_NODE") or "auto"
-    made = argparse.ArgumentParser(prog="trainmaster-run", description="The entry point of a training container.")
-    made.add_argument("--launcher", choices=("torchrun", "none"), help="default: torchrun for jobs with members")
-    made.add_argument("--nproc-per-node", default=workers, help="torchrun's: workers on each node (default: auto)")
-    made.add_argument("--rdzv-conf", default="", help="torchrun's: settings of the rendezvous, as name=value,...")
-    made.add_argument("--stop-seconds", type=float, default=120.0, help="from SIGTERM until all is killed")
-    made.add_argument("-m", "--module", action="store_true", help="the command is the name of a Python module")
-    made.add_argument("command", nargs=argparse.REMAINDER, help="a Python script or another program, with arguments")
-    return made
+    parser = argparse.ArgumentParser(prog="trainmaster-run", description="The entry point of a training container.")
+    parser.add_argument("--launcher", choices=("torchrun", "none"), help="default: torchrun for jobs with members")
+    parser.add_argument("--nproc-per-node", default=workers, help="torchrun's: workers on each node (default: auto)")
+    parser.add_argument("--rdzv-conf", default="", help="torchrun's: settings of the rendezvous, as name=value,...")
+    parser.add_argument("--stop-seconds", type=float, default=120.0, help="from SIGTERM until all processes are killed")
+    parser.add_argument("-m", "--module", action="store_true", help="the command is the name of a Python module")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="a Python script or another program, with arguments")
+    return parser
 
 
-def command_of(given: argparse.Namespace, container: Container, job: ElasticJob) -> list[str]:
-    """What to start. A name that ends in `.py` is run by this Python, so that one request serves every hook.
+def build_command(args: argparse.Namespace, container: Container, job: ElasticJob) -> list[str]:
+    """Return the command to start. This Python runs names that end in `.py`, so one request serves every hook.
 
-    Raises `SystemExit` where there is nothing to start.
+    Raises:
+        SystemExit: no command is given.
     """
-    command = given.command[1:] if given.command[:1] == ["--"] else list(given.command)
+    command = args.command[1:] if args.command[:1] == ["--"] else list(args.command)
     if not command:
-        raise SystemExit("trainmaster-run: what is to be run?")
-    launcher = given.launcher or ("torchrun" if job.hook is Hook.MEMBERS else "none")
+        raise SystemExit("trainmaster-run: no command is given")
+    launcher = args.launcher or ("torchrun" if job.hook is Hook.MEMBERS else "none")
     if launcher == "torchrun":
-        return [*_torchrun(given, container, job), *_kind(given, command), *command]
-    if given.module:
+        return [*_torchrun_command(args, container, job), *_script_options(args, command), *command]
+    if args.module:
         return [sys.executable, "-m", *command]
     return [sys.executable, *command] if command[0].endswith(".py") else command
 
 
-def _torchrun(given: argparse.Namespace, container: Container, job: ElasticJob) -> list[str]:
-    """Torchrun in the job's rendezvous; without one, on this host alone."""
-    start = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={given.nproc_per_node}"]
+def _torchrun_command(args: argparse.Namespace, container: Container, job: ElasticJob) -> list[str]:
+    """Return the torchrun command for the job's rendezvous, or for this host alone if the job has none."""
+    start = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={args.nproc_per_node}"]
     if job.hook is not Hook.MEMBERS:
         return [*start, "--standalone", "--nnodes=1"]
     return [
         *start,
-        f"--nnodes={job.least}:{job.most}",
+        f"--nnodes={job.min_nodes}:{job.max_nodes}",
         "--rdzv-backend=dynamodb",
         f"--rdzv-endpoint={job.table}",
         f"--rdzv-id={job.run}",
-        *([f"--rdzv-conf={given.rdzv_conf}"] if given.rdzv_conf else []),
+        *([f"--rdzv-conf={args.rdzv_conf}"] if args.rdzv_conf else []),
         f"--local-addr={container.address}",
-        f"--max-restarts={MANY}",
+        f"--max-restarts={UNLIMITED_RESTARTS}",
     ]
 
 
-def _kind(given: argparse.Namespace, command: Sequence[str]) -> list[str]:
-    if given.module:
+def _script_options(args: argparse.Namespace, command: Sequence[str]) -> list[str]:
+    if args.module:
         return ["--module"]
     return [] if command[0].endswith(".py") else ["--no-python"]
 
 
-def _run(given: argparse.Namespace, command: Sequence[str], container: Container, job: ElasticJob) -> int:
+def _run(args: argparse.Namespace, command: Sequence[str], container: Container, job: ElasticJob) -> int:
     members = job.hook is Hook.MEMBERS
-    patience = Patience(total=given.stop_seconds, leaving=LEAVING_SECONDS if members else 0.0)
+    timeouts = StopTimeouts(total=args.stop_seconds, leave_timeout=LEAVE_TIMEOUT_SECONDS if members else 0.0)
     notices = Notices.create()
     try:
-        ended = Supervisor(command, environment(os.environ, notices, patience), notices, patience).run()
-        if members and ended.returncode != 0:
-            depart(container, job)
-        return report(ended, notices, container.failure)
+        result = Supervisor(command, environment(os.environ, notices, timeouts), notices, timeouts).run()
+        if members and result.returncode != 0:
+            leave_rendezvous(container, job)
+        return report(result, notices, container.failure_file)
     except OSError as error:
-        leave_word(container.failure, f"trainmaster: {command[0]} cannot be started: {error}")
-        return CANNOT_START
+        write_failure(container.failure_file, f"trainmaster: cannot start {command[0]}: {error}")
+        return EXIT_COMMAND_NOT_FOUND
     finally:
         shutil.rmtree(notices.directory, ignore_errors=True)
 
 
-def environment(environ: Mapping[str, str], notices: Notices, patience: Patience) -> dict[str, str]:
-    """What the command finds: where notices are, and how long torchrun lets workers end after a SIGTERM."""
+def environment(environ: Mapping[str, str], notices: Notices, timeouts: StopTimeouts) -> dict[str, str]:
+    """Return the command's environment, with the directory of notices and torchrun's timeout after a SIGTERM."""
     inherited = {name: text for name, text in environ.items() if name != ROUND}
     return {
-        "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(max(1, int(patience.total - 2 * patience.last))),
+        "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(max(1, int(timeouts.total - 2 * timeouts.sigkill_margin))),
         "TORCHELASTIC_ERROR_FILE": str(_error_file(notices)),
         **inherited,
-        DIRECTORY: str(notices.directory),
+        DIRECTORY_VARIABLE: str(notices.directory),
     }
 
 
-def report(ended: Ended, notices: Notices, failure: Path) -> int:
-    """The container's exit code; a failure leaves its reason, a stop that was asked for does not."""
-    if ended.returncode == 0:
+def report(result: CommandResult, notices: Notices, failure: Path) -> int:
+    """Return the container's exit code, and write the reason of a failure; a requested stop is not a failure."""
+    if result.returncode == 0:
         return 0
-    if reason := notices.ended():
-        leave_word(failure, reason)
+    if reason := notices.job_failure():
+        write_failure(failure, reason)
         return 1
-    code = code_of(ended.returncode)
-    if not ended.stopped and not failure.exists():
-        leave_word(failure, f"trainmaster: the command ended with exit code {code}{_cause(notices)}")
+    code = exit_code_of(result.returncode)
+    if not result.stopped and not failure.exists():
+        write_failure(failure, f"trainmaster: the command ended with exit code {code}{_first_exception(notices)}")
     return code
 
 
-def leave_word(failure: Path, reason: str) -> None:
-    """Say why the job failed, on standard error and where SageMaker looks for it."""
-    say(reason)
+def write_failure(failure: Path, reason: str) -> None:
+    """Write the reason of a failure to standard error and to SageMaker's failure file."""
+    log(reason)
     with suppress(OSError):
         failure.parent.mkdir(parents=True, exist_ok=True)
         failure.write_text(reason[:MAX_REASON_LENGTH])
 
 
-def say(text: str) -> None:
-    """A line in the container's log."""
+def log(text: str) -> None:
+    """Write a line to the container's log."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
@@ -157,29 +158,34 @@ def _error_file(notices: Notices) -> Path:
     return notices.directory / "error.json"
 
 
-def _cause(notices: Notices) -> str:
-    """What torch's `record` wrote down of the first failure (torch.distributed.elastic.multiprocessing.errors)."""
+def _first_exception(notices: Notices) -> str:
+    """Return the first failure that torch's `record` has written (torch.distributed.elastic.multiprocessing.errors)."""
     try:
-        said = json.loads(_error_file(notices).read_text())["message"]
-        return f": {said['message'] if isinstance(said, dict) else said}"
+        message = json.loads(_error_file(notices).read_text())["message"]
+        return f": {message['message'] if isinstance(message, dict) else message}"
     except (OSError, ValueError, TypeError, KeyError):
         return ""
 
 
-def depart(container: Container, job: ElasticJob) -> None:
-    """Take this container's node out of the rendezvous if its agent could not: the others need not wait for it then.
+def leave_rendezvous(container: Container, job: ElasticJob) -> None:
+    """Remove this container's node from the rendezvous if its agent could not, so that the other nodes need not wait.
 
-    One that still is there when nobody here can beat for it any more is dead; all lives of this container are.
+    Every incarnation of this container is dead by now, since only this process is left.
     """
-    from trainmaster.worker.container.departure import take_out
-    from trainmaster.worker.rendezvous.dynamodb import BRISK, Address, DynamoStateStore, client_of
+    from trainmaster.worker.container.departure import remove_nodes
+    from trainmaster.worker.rendezvous.dynamodb import (
+        ENGINE_CLIENT_CONFIG,
+        DynamoStateStore,
+        TableAddress,
+        dynamodb_client,
+    )
 
     try:
-        where = Address.of(job.table)
-        store = DynamoStateStore(client_of(where.region, patience=BRISK), where.table, job.run)
-        take_out(store, container, os.environ, time.sleep)
+        where = TableAddress.parse(job.table)
+        store = DynamoStateStore(dynamodb_client(where.region, config=ENGINE_CLIENT_CONFIG), where.table, job.run)
+        remove_nodes(store, container, os.environ, time.sleep)
     except (TrainmasterError, ValueError) as error:
-        say(f"trainmaster-run: the others will find out for themselves that this node is gone: {error}")
+        log(f"trainmaster-run: could not remove this node; the other nodes will evict it: {error}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The first process of a container: runs one command, buries the dead, and ends it in order when it is told to stop.
+"""The first process of a container: runs one command, reaps dead processes, and stops the command in order.
 
-SageMaker sends SIGTERM and kills after 120 seconds. A script that answers notices is asked for a checkpoint first, and
-gets SIGTERM when it has saved; any other gets SIGTERM at once, so that it has all the time there is. It must not know
-what the command is, nor speak to AWS.
+SageMaker sends SIGTERM and kills after 120 seconds. If workers answer checkpoint requests, they are asked for a
+checkpoint first and get SIGTERM once they have saved; otherwise SIGTERM is forwarded at once, to leave the command all
+the time.
 """
 
 from __future__ import annotations
@@ -14,36 +14,42 @@ from dataclasses import dataclass
 from subprocess import Popen
 
 from trainmaster.worker.checkpoints.notices import Notices, Reason
-from trainmaster.worker.container.processes import adopt_orphans, blocked, bury, reap, send, start
+from trainmaster.worker.container.processes import (
+    become_subreaper,
+    kill_children,
+    reap,
+    send_signal,
+    signals_blocked,
+    start,
+)
 
-STOPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT})
-"""What ends the container."""
-HEARD = STOPS | {signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD}
-LOOK_SECONDS = 0.05
-"""How often the answers to a notice are looked for, once there is one; before that nothing is polled."""
+STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT})
+"""Signals that end the container."""
+HANDLED_SIGNALS = STOP_SIGNALS | {signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD}
+POLL_SECONDS = 0.05
+"""Interval of checks for answers after a checkpoint request; before one, nothing is polled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class StopTimeouts:
     """Seconds between SIGTERM and the container's end.
 
     Attributes:
-        total: until SageMaker kills all ("StopTrainingJob", API reference: 120).
-        reserve: SIGTERM goes to the command so long before that at the latest, notices answered or not.
-        last: it is killed so long before that, so that its end can still be reported.
-        leaving: how long a node may take to leave its rendezvous by itself once its workers have saved; 0 where
-            the command takes part in none.
+        total: until SageMaker kills all processes ("StopTrainingJob", API reference: 120).
+        sigterm_margin: the command gets SIGTERM this long before `total`, whether its workers have saved or not.
+        sigkill_margin: it is killed this long before `total`, so that its end can be reported.
+        leave_timeout: time for a node to leave its rendezvous once its workers have saved; 0 without a rendezvous.
     """
 
     total: float = 120.0
-    reserve: float = 15.0
-    last: float = 3.0
-    leaving: float = 0.0
+    sigterm_margin: float = 15.0
+    sigkill_margin: float = 3.0
+    leave_timeout: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How the command ended: its exit code (negative: the signal that killed it), and whether it had been stopped."""
+class CommandResult:
+    """Result of the command: its exit code (negative: the signal that killed it), and whether it was stopped."""
 
     returncode: int
     stopped: bool
@@ -55,8 +61,8 @@ class Supervisor:
     Args:
         command: its argument list.
         environ: its environment.
-        notices: where its workers enrol.
-        patience: how long a stop may take.
+        notices: directory in which its workers register.
+        timeouts: limits of a stop.
         clock: the machine's monotonic clock.
     """
 
@@ -65,77 +71,78 @@ class Supervisor:
         command: Sequence[str],
         environ: Mapping[str, str],
         notices: Notices,
-        patience: Patience,
+        timeouts: StopTimeouts,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._command = command
         self._environ = environ
         self._notices = notices
-        self._patience = patience
+        self._timeouts = timeouts
         self._clock = clock
         self._stop: _Stop | None = None
 
-    def run(self) -> Ended:
-        """Start the command and see it to its end; nothing of it is left behind.
+    def run(self) -> CommandResult:
+        """Run the command to its end, and leave no process of it behind. It gets signals that came before it started.
 
-        Raises `OSError` where it cannot be started. Signals that come before it has started are kept for it.
+        Raises:
+            OSError: it cannot be started.
         """
-        adopt_orphans()
-        with blocked(HEARD):
+        become_subreaper()
+        with signals_blocked(HANDLED_SIGNALS):
             child = start(self._command, self._environ)
             try:
                 while reap(child) is None:
-                    self._hear(child)
+                    self._handle_next_signal(child)
             finally:
-                bury()
-        return Ended(child.returncode, self._stop is not None)
+                kill_children()
+        return CommandResult(child.returncode, self._stop is not None)
 
-    def _hear(self, child: Popen[bytes]) -> None:
-        heard = signal.sigtimedwait(HEARD, LOOK_SECONDS if self._stop else 3600.0)
-        number = signal.Signals(heard.si_signo) if heard else None
-        if number in STOPS:
-            self._told_to_stop(child)
+    def _handle_next_signal(self, child: Popen[bytes]) -> None:
+        received = signal.sigtimedwait(HANDLED_SIGNALS, POLL_SECONDS if self._stop else 3600.0)
+        number = signal.Signals(received.si_signo) if received else None
+        if number in STOP_SIGNALS:
+            self._begin_stop(child)
         elif number is signal.SIGUSR1:
-            self._notices.ask(Reason.RESIZE)
+            self._notices.request_checkpoint(Reason.RESIZE)
         elif number is not None and number is not signal.SIGCHLD:
-            send(child, number, group=False)
+            send_signal(child, number, group=False)
         if self._stop is not None:
-            self._stop.go_on(child, self._clock())
+            self._stop.advance(child, self._clock())
 
-    def _told_to_stop(self, child: Popen[bytes]) -> None:
+    def _begin_stop(self, child: Popen[bytes]) -> None:
         if self._stop is not None:
-            return self._stop.hurry(child)
+            return self._stop.terminate(child)
         began = self._clock()
-        asked = self._notices.ask(Reason.STOP) if self._notices.enrolled() else None
-        if asked is not None and self._patience.leaving:
-            self._notices.leave(began + self._patience.total - self._patience.reserve)
-        self._stop = _Stop(self._notices, self._patience, began, asked)
+        request = self._notices.request_checkpoint(Reason.STOP) if self._notices.worker_pids() else None
+        if request is not None and self._timeouts.leave_timeout:
+            self._notices.announce_leave(began + self._timeouts.total - self._timeouts.sigterm_margin)
+        self._stop = _Stop(self._notices, self._timeouts, began, request)
         return None
 
 
 class _Stop:
     """One stop, from the signal to the end of the command."""
 
-    def __init__(self, notices: Notices, patience: Patience, began: float, asked: int | None) -> None:
+    def __init__(self, notices: Notices, timeouts: StopTimeouts, began: float, request: int | None) -> None:
         self._notices = notices
-        self._asked = asked
-        self._leaving = patience.leaving
-        self._term_at = began + (patience.total - patience.reserve if asked is not None else 0.0)
-        self._kill_at = began + patience.total - patience.last
+        self._request = request
+        self._leave_timeout = timeouts.leave_timeout
+        self._term_at = began + (timeouts.total - timeouts.sigterm_margin if request is not None else 0.0)
+        self._kill_at = began + timeouts.total - timeouts.sigkill_margin
         self._saved = False
-        self._sent = False
+        self._terminated = False
 
-    def go_on(self, child: Popen[bytes], now: float) -> None:
-        """Do what is due."""
-        if self._asked is not None and not self._saved and self._notices.settled(self._asked):
+    def advance(self, child: Popen[bytes], now: float) -> None:
+        """Send the signals that are due."""
+        if self._request is not None and not self._saved and self._notices.is_answered(self._request):
             self._saved = True
-            self._term_at = min(self._term_at, now + self._leaving)
-        if now >= self._term_at and not self._sent:
-            self.hurry(child)
+            self._term_at = min(self._term_at, now + self._leave_timeout)
+        if now >= self._term_at and not self._terminated:
+            self.terminate(child)
         if now >= self._kill_at:
-            send(child, signal.SIGKILL, group=True)
+            send_signal(child, signal.SIGKILL, group=True)
 
-    def hurry(self, child: Popen[bytes]) -> None:
-        """SIGTERM to the command itself: it knows best what to tell its own processes."""
-        self._sent = True
-        send(child, signal.SIGTERM, group=False)
+    def terminate(self, child: Popen[bytes]) -> None:
+        """Send SIGTERM to the command itself, which forwards it to its own processes."""
+        self._terminated = True
+        send_signal(child, signal.SIGTERM, group=False)

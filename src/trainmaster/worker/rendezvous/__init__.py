@@ -1,1 +1,1 @@
-"""The rendezvous engine."""
+"""Rendezvous of the nodes of an elastic job."""

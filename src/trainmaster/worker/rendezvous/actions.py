@@ -1,7 +1,7 @@
-"""What can happen to a rendezvous: the closed set of actions, and for each the pure function that carries it out.
+"""The closed set of actions on a rendezvous, and the pure function of each: from a view and a payload to a new state.
 
-The names are those of torch's engine where the meaning is. Each function makes a new state of a view and what the
-operator carries; writing it is the executor's. They must not read a clock, and must make the same of the same.
+Names are those of torch's engine where the meaning is the same. The executor writes the result. The functions are
+deterministic and read no clock.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from trainmaster.worker.rendezvous.state import RECORDS_KEPT, Endpoint, Node, Record, Role, State, Why
+from trainmaster.worker.rendezvous.state import MAX_RECORDS, Endpoint, Node, Role, RoundReason, RoundRecord, State
 from trainmaster.worker.rendezvous.view import View
 
 
 class Action(Enum):
-    """What a node does next. Those of `CHANGES` change the state; the others wait, end, or are errors."""
+    """A node's next action. Those in `CHANGES` change the state; the others wait, finish, or are errors."""
 
     KEEP_ALIVE = auto()
     ADD_TO_PARTICIPANTS = auto()
@@ -38,160 +38,163 @@ class Action(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
-    """What an operator has for its action.
+class Payload:
+    """Data of an action.
 
     Attributes:
         reason: why the rendezvous is closed.
-        endpoint: where the first rank listens.
+        endpoint: address on which the first rank listens.
     """
 
     reason: str = ""
     endpoint: Endpoint | None = None
 
 
-def apply(action: Action, view: View, carried: Carried) -> State:
-    """The state after this action, which is one of `CHANGES`."""
-    return CHANGES[action](view, carried)
+def apply(action: Action, view: View, payload: Payload) -> State:
+    """Return the state after an action of `CHANGES`."""
+    return CHANGES[action](view, payload)
 
 
-def _keep_alive(view: View, _: Carried) -> State:
-    node = view.state.nodes[view.me.name]
-    return _with(view.state, {view.me.name: replace(node, beat=node.beat + 1)})
+def _keep_alive(view: View, _: Payload) -> State:
+    node = view.state.nodes[view.identity.name]
+    return _with_nodes(view.state, {view.identity.name: replace(node, beat=node.beat + 1)})
 
 
-def _come(view: View, role: Role) -> State:
-    """This node takes part in this role. A node that stays keeps its rank, so that it gets the same one again."""
+def _arrive(view: View, role: Role) -> State:
+    """Add this node in a role. A node of the previous world keeps its rank, so that it gets the same one again."""
     state, node = view.state, view.node
     if node is None:
         arrival = state.arrivals + 1
-        node = Node(addr=view.me.addr, slots=view.me.slots, role=role, rank=None, beat=0, since=arrival)
+        node = Node(addr=view.identity.addr, slots=view.identity.slots, role=role, rank=None, beat=0, since=arrival)
         state = replace(state, arrivals=arrival)
-    return _with(state, {view.me.name: replace(node, role=role, beat=node.beat + 1)})
+    return _with_nodes(state, {view.identity.name: replace(node, role=role, beat=node.beat + 1)})
 
 
-def _add_to_participants(view: View, _: Carried) -> State:
-    """Come for the round that is being formed; it must be above every round that this node has ever seen complete."""
-    fresh = view.state.round >= view.seen
-    return replace(_come(view, Role.WAITING), round=view.state.round if fresh else view.seen + 1)
+def _add_to_participants(view: View, _: Payload) -> State:
+    """Add this node to the round that is forming, which must be above every round that the node has seen complete."""
+    is_new = view.state.round >= view.highest_round
+    return replace(_arrive(view, Role.WAITING), round=view.state.round if is_new else view.highest_round + 1)
 
 
-def _remove(view: View, _: Carried) -> State:
-    """This node goes; where that breaks a world, the next round begins in the same write."""
-    rank = view.state.nodes[view.me.name].rank
-    state = _without(view.state, [view.me.name])
+def _remove_self(view: View, _: Payload) -> State:
+    """Remove this node; if that ends a world, open the next round in the same write."""
+    rank = view.state.nodes[view.identity.name].rank
+    state = _without_nodes(view.state, [view.identity.name])
     if rank is None or view.state.closed:
         return state
-    why = Why.DRAIN if view.drained else view.due or Why.DEPARTURE
-    return _open(state, view, (why,)) if state.complete else replace(state, why=_also(state.why, why))
+    reason = RoundReason.DRAIN if view.is_drained else view.due_resize or RoundReason.DEPARTURE
+    if state.complete:
+        return _open_next_round(state, view, (reason,))
+    return replace(state, why=_add_reason(state.why, reason))
 
 
-def _mark_leaving(view: View, _: Carried) -> State:
-    """This node is on its way out; the world goes on without it."""
-    node = view.state.nodes[view.me.name]
-    state = _with(view.state, {view.me.name: replace(node, role=Role.LEAVING, rank=None, beat=node.beat + 1)})
-    opens = node.role is Role.MEMBER and state.complete
-    return _open(state, view, (Why.DRAIN,)) if opens else state
+def _mark_leaving(view: View, _: Payload) -> State:
+    """Mark this node as leaving; the world continues without it."""
+    name = view.identity.name
+    node = view.state.nodes[name]
+    state = _with_nodes(view.state, {name: replace(node, role=Role.LEAVING, rank=None, beat=node.beat + 1)})
+    ends_world = node.role is Role.MEMBER and state.complete
+    return _open_next_round(state, view, (RoundReason.DRAIN,)) if ends_world else state
 
 
-def _evict(view: View, _: Carried) -> State:
-    """The dead go. Whoever of the world was among them, and had not been asked to leave, is a loss."""
-    state = _without(view.state, view.dead)
-    ranked = [name for name in view.dead if name in view.state.nodes and view.state.nodes[name].rank is not None]
+def _evict(view: View, _: Payload) -> State:
+    """Remove the dead nodes. The loss of a member that had not been asked to leave is a reason for the round."""
+    state = _without_nodes(view.state, view.dead_nodes)
+    ranked = [name for name in view.dead_nodes if name in view.state.nodes and view.state.nodes[name].rank is not None]
     if not ranked:
         return state
-    why = Why.DRAIN if all(view.leaves(name) for name in ranked) else Why.LOSS
+    reason = RoundReason.DRAIN if all(view.is_leaving(name) for name in ranked) else RoundReason.LOSS
     if state.complete:
-        return _open(state, view, _also((why,), view.due))
-    return replace(state, why=_also(state.why, why))
+        return _open_next_round(state, view, _add_reason((reason,), view.due_resize))
+    return replace(state, why=_add_reason(state.why, reason))
 
 
-def _open_round(view: View, _: Carried) -> State:
-    """The world is to be formed anew: for the resize that is due, else because this node's part of it has failed."""
-    return _open(view.state, view, (view.due or Why.FAILURE,))
+def _open_round(view: View, _: Payload) -> State:
+    """Open the next round: for the due resize, or because this node's workers have failed."""
+    return _open_next_round(view.state, view, (view.due_resize or RoundReason.FAILURE,))
 
 
-def _open(state: State, view: View, why: tuple[Why, ...]) -> State:
-    return replace(state, round=max(state.round, view.seen) + 1, complete=False, why=why, endpoint=None)
+def _open_next_round(state: State, view: View, reasons: tuple[RoundReason, ...]) -> State:
+    return replace(state, round=max(state.round, view.highest_round) + 1, complete=False, why=reasons, endpoint=None)
 
 
-def _complete(view: View, _: Carried) -> State:
-    """The world of this round: those that stay come first, in the order of their ranks, then by arrival."""
+def _complete(view: View, _: Payload) -> State:
+    """Form the world of this round: nodes of the previous world first, by rank, then the others by arrival."""
     state, nodes = view.state, view.state.nodes
     order = sorted(
         view.candidates, key=lambda name: (nodes[name].rank is None, nodes[name].rank or 0, nodes[name].since)
     )
-    chosen = order[: view.possible]
-    ranks = _ranks([nodes[name].rank for name in chosen])
+    chosen = order[: view.possible_size]
+    ranks = _assign_ranks([nodes[name].rank for name in chosen])
     changed = {
         name: replace(nodes[name], role=Role.MEMBER, rank=rank) for name, rank in zip(chosen, ranks, strict=True)
     }
-    changed |= {name: replace(nodes[name], role=Role.SPARE, rank=None) for name in order[view.possible :]}
-    changed |= {name: replace(nodes[name], role=Role.LEAVING, rank=None) for name in nodes if view.leaves(name)}
-    # Whoever of the old world has not come until now joins again by itself, once it sees that the world has gone on.
-    gone = [name for name in nodes if name in view.dead or name in view.stragglers]
+    changed |= {name: replace(nodes[name], role=Role.SPARE, rank=None) for name in order[view.possible_size :]}
+    changed |= {name: replace(nodes[name], role=Role.LEAVING, rank=None) for name in nodes if view.is_leaving(name)}
+    # A live straggler joins again by itself, once it sees that the world continues without it.
+    gone = [name for name in nodes if name in view.dead_nodes or name in view.stragglers]
     formed = replace(state, complete=True, size=len(chosen), endpoint=None)
-    return _recorded(_without(_with(formed, changed), gone), view.epoch)
+    return _record_round(_without_nodes(_with_nodes(formed, changed), gone), view.epoch)
 
 
-def _ranks(before: list[int | None]) -> list[int]:
-    """Ranks 0 to n-1: whoever stays keeps its rank where that leaves no hole, and its order always.
+def _assign_ranks(before: list[int | None]) -> list[int]:
+    """Return ranks 0 to n-1. A node that stays keeps its rank unless that leaves a hole; the order never changes.
 
-    Newcomers fill the holes and then the end.
+    New nodes fill the holes, then the end.
 
     Args:
-        before: ranks in the world before, ascending, then None for each newcomer.
+        before: ranks in the previous world, ascending, then None for each new node.
     """
     size, stays = len(before), [rank for rank in before if rank is not None]
     kept = [min(rank, size - len(stays) + index) for index, rank in enumerate(stays)]
     return kept + [rank for rank in range(size) if rank not in set(kept)]
 
 
-def _recorded(state: State, epoch: float) -> State:
-    """A round counts as a restart if nothing but trouble was the reason for it."""
-    resizes = [why for why in state.why if why.resize]
-    charged = not resizes and any(why.trouble for why in state.why)
-    why = (resizes or sorted(state.why, key=lambda word: word is Why.FAILURE))[0]
-    record = Record(round=state.round, why=why, charged=charged, at=max(int(epoch), 0))
-    return replace(state, restarts=(*_kept(state.restarts), record), charged=state.charged + charged)
+def _record_round(state: State, epoch: float) -> State:
+    """Record the round. It counts as a restart if its reasons include a failure and no resize."""
+    resizes = [reason for reason in state.why if reason.is_resize]
+    charged = not resizes and any(reason.is_failure for reason in state.why)
+    reason = (resizes or sorted(state.why, key=lambda reason: reason is RoundReason.FAILURE))[0]
+    record = RoundRecord(round=state.round, why=reason, charged=charged, at=max(int(epoch), 0))
+    return replace(state, restarts=(*_trim_records(state.restarts), record), charged=state.charged + charged)
 
 
-def _kept(records: tuple[Record, ...]) -> tuple[Record, ...]:
-    """Those that stay when another comes: resizes are forgotten first, since the budget counts restarts."""
-    if len(records) < RECORDS_KEPT:
+def _trim_records(records: tuple[RoundRecord, ...]) -> tuple[RoundRecord, ...]:
+    """Return the records to keep when one is added: resizes are dropped first, since the budget counts restarts."""
+    if len(records) < MAX_RECORDS:
         return records
-    oldest = next((place for place, record in enumerate(records) if not record.charged), 0)
-    return _kept((*records[:oldest], *records[oldest + 1 :]))
+    oldest = next((index for index, record in enumerate(records) if not record.charged), 0)
+    return _trim_records((*records[:oldest], *records[oldest + 1 :]))
 
 
-def _close(view: View, carried: Carried) -> State:
-    return replace(view.state, closed=True, reason=carried.reason)
+def _close(view: View, payload: Payload) -> State:
+    return replace(view.state, closed=True, reason=payload.reason)
 
 
-def _publish(view: View, carried: Carried) -> State:
-    return replace(view.state, endpoint=carried.endpoint)
+def _publish(view: View, payload: Payload) -> State:
+    return replace(view.state, endpoint=payload.endpoint)
 
 
-def _with(state: State, changed: dict[str, Node]) -> State:
+def _with_nodes(state: State, changed: dict[str, Node]) -> State:
     return replace(state, nodes={**state.nodes, **changed})
 
 
-def _without(state: State, names: Iterable[str]) -> State:
+def _without_nodes(state: State, names: Iterable[str]) -> State:
     gone = set(names)
     return replace(state, nodes={name: node for name, node in state.nodes.items() if name not in gone})
 
 
-def _also(whys: tuple[Why, ...], why: Why | None) -> tuple[Why, ...]:
-    return whys if why is None or why in whys else (*whys, why)
+def _add_reason(reasons: tuple[RoundReason, ...], reason: RoundReason | None) -> tuple[RoundReason, ...]:
+    return reasons if reason is None or reason in reasons else (*reasons, reason)
 
 
-CHANGES: dict[Action, Callable[[View, Carried], State]] = {
+CHANGES: dict[Action, Callable[[View, Payload], State]] = {
     Action.KEEP_ALIVE: _keep_alive,
     Action.ADD_TO_PARTICIPANTS: _add_to_participants,
-    Action.ADD_TO_WAIT_LIST: lambda view, _: _come(view, Role.WAITING),
-    Action.ADD_TO_SPARES: lambda view, _: _come(view, Role.SPARE),
-    Action.REMOVE_FROM_PARTICIPANTS: _remove,
-    Action.REMOVE_FROM_WAIT_LIST: _remove,
+    Action.ADD_TO_WAIT_LIST: lambda view, _: _arrive(view, Role.WAITING),
+    Action.ADD_TO_SPARES: lambda view, _: _arrive(view, Role.SPARE),
+    Action.REMOVE_FROM_PARTICIPANTS: _remove_self,
+    Action.REMOVE_FROM_WAIT_LIST: _remove_self,
     Action.MARK_LEAVING: _mark_leaving,
     Action.EVICT: _evict,
     Action.OPEN_ROUND: _open_round,

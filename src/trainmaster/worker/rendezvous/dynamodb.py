@@ -1,8 +1,7 @@
-"""The one row of a rendezvous in DynamoDB: read whole, written by compare-and-set.
+"""The row of a rendezvous in DynamoDB, read whole and written by compare-and-set (docs/reference/rendezvous.md).
 
-`st` holds the state as bytes, `rev` its revision, `control` what the queue asks of the nodes (the queue writes it, and
-they read both with one strongly consistent GetItem), `expires` when DynamoDB may delete the row. See
-docs/reference/rendezvous.md. This must not look into the state, nor retry a write that another node has won.
+`st` contains the state as bytes, `rev` its revision, `control` the queue's requirements, `expires` the time at which
+DynamoDB may delete the row. One strongly consistent GetItem reads both the state and the control.
 """
 
 from __future__ import annotations
@@ -21,64 +20,71 @@ from botocore.exceptions import BotoCoreError, ClientError
 from trainmaster.worker.rendezvous.errors import Corrupt, Unreachable
 from trainmaster.worker.rendezvous.state import Token
 
-KEPT = 30 * 24 * 3600
-"""Seconds that a row stays after the last write; a training job may take 28 days (MaxRuntimeInSeconds)."""
-PATIENCE = Config(connect_timeout=2, read_timeout=4, retries={"mode": "standard", "total_max_attempts": 2})
-"""Seconds for one try, and how many, for whoever asks once: a fence, torch's own handler."""
-BRISK = Config(connect_timeout=1, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 1})
-"""The same for the engine, which tries again itself: its node does not beat while a call hangs, and is dead in 5 s."""
+RETENTION_SECONDS = 30 * 24 * 3600
+"""Seconds for which a row stays after the last write; a training job can take 28 days (MaxRuntimeInSeconds)."""
+CLIENT_CONFIG = Config(connect_timeout=2, read_timeout=4, retries={"mode": "standard", "total_max_attempts": 2})
+"""Timeouts and tries of a client for single calls: a fence, torch's own handler."""
+ENGINE_CLIENT_CONFIG = Config(connect_timeout=1, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 1})
+"""The same for the engine, which retries itself: a node sends no heartbeat during a call, and is dead after 5 s."""
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 _ARN = re.compile(rf"arn:[a-z-]+:sagemaker:({_REGION.pattern}):")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """Where rendezvous are kept.
+class TableAddress:
+    """Address of the rendezvous table.
 
     Attributes:
         table: name of the table.
-        region: of AWS; None for that of the environment.
+        region: AWS Region; None for the environment's.
     """
 
     table: str
     region: str | None = None
 
     @classmethod
-    def of(cls, endpoint: str) -> Address:
-        """`TABLE` or `REGION/TABLE`, as in `torchrun --rdzv-endpoint`. Raises ValueError."""
+    def parse(cls, endpoint: str) -> TableAddress:
+        """Parse `TABLE` or `REGION/TABLE`, as in `torchrun --rdzv-endpoint`.
+
+        Raises:
+            ValueError: it is neither.
+        """
         region, _, table = endpoint.rpartition("/")
         if not re.fullmatch(r"[A-Za-z0-9_.-]{3,255}", table) or (region and not _REGION.fullmatch(region)):
-            raise ValueError(f"a rendezvous endpoint is TABLE or REGION/TABLE, not {endpoint!r}")
+            raise ValueError(f"the rendezvous endpoint must be TABLE or REGION/TABLE, not {endpoint!r}")
         return cls(table, region or None)
 
 
-def client_of(
-    region: str | None = None, environ: Mapping[str, str] | None = None, *, patience: Config = PATIENCE
+def dynamodb_client(
+    region: str | None = None, environ: Mapping[str, str] | None = None, *, config: Config = CLIENT_CONFIG
 ) -> Any:
-    """A client that answers or gives up in seconds; credentials and endpoints are boto3's usual ones.
+    """Return a client that responds or fails within seconds, with boto3's usual credentials and endpoints.
 
-    Without a region it is boto3's own, else the container's, which boto3 does not look for: AWS_REGION, or that of
-    TRAINING_JOB_ARN, which SageMaker always sets.
+    Args:
+        region: AWS Region; None for boto3's, otherwise AWS_REGION, otherwise that of TRAINING_JOB_ARN, which SageMaker
+            always sets and boto3 does not read.
+        environ: variables; None for the process's.
+        config: timeouts and tries.
     """
     session = boto3.session.Session()
-    given = os.environ if environ is None else environ
-    region = region or session.region_name or given.get("AWS_REGION") or _region_in(given.get("TRAINING_JOB_ARN", ""))
-    return session.client("dynamodb", region_name=region, config=patience)
+    variables = os.environ if environ is None else environ
+    region = region or session.region_name or variables.get("AWS_REGION") or _region_of_job(variables)
+    return session.client("dynamodb", region_name=region, config=config)
 
 
-def _region_in(arn: str) -> str | None:
-    found = _ARN.match(arn)
-    return found and found[1]
+def _region_of_job(environ: Mapping[str, str]) -> str | None:
+    match = _ARN.match(environ.get("TRAINING_JOB_ARN", ""))
+    return match and match[1]
 
 
 class DynamoStateStore:
     """The row of one run; implements `state.StateStore`. Tokens are revisions, from 1.
 
     Args:
-        client: a low-level DynamoDB client; its time limits are the caller's choice, see `client_of`.
+        client: a low-level DynamoDB client with suitable timeouts, see `dynamodb_client`.
         table: name of the table.
-        run: what the run is called; every node of it says the same.
-        now: seconds since 1970; tells when the row expires, and nothing else.
+        run: name of the run, the same on every node.
+        now: seconds since 1970; sets when the row expires.
     """
 
     def __init__(self, client: Any, table: str, run: str, *, now: Callable[[], float] = time.time) -> None:
@@ -92,48 +98,57 @@ class DynamoStateStore:
 
     @property
     def control(self) -> str | None:
-        """What the queue asks, as it stood at the last read or lost write."""
+        """The queue's control as of the last read or failed write."""
         return self._control
 
     def get_state(self) -> tuple[bytes, Token] | None:
-        """See `state.StateStore`. Raises `Unreachable`, `Corrupt`."""
+        """Return the state and its token; see `state.StateStore`.
+
+        Raises:
+            Unreachable: DynamoDB did not respond, or rejected the request.
+            Corrupt: the row is not one of a rendezvous.
+        """
         try:
-            answer = self._client.get_item(**self._row, ConsistentRead=True)
+            response = self._client.get_item(**self._row, ConsistentRead=True)
         except (BotoCoreError, ClientError) as error:
             raise _unreachable(error) from error
-        return self._seen(answer.get("Item", {}))
+        return self._parse_row(response.get("Item", {}))
 
     def set_state(self, state: bytes, token: Token | None = None) -> tuple[bytes, Token, bool] | None:
-        """See `state.StateStore`. Raises `Unreachable`, `Corrupt`.
+        """Store the state; see `state.StateStore`.
 
-        A write whose answer was lost, and which botocore sent again, is told as lost: what is stored then holds the
-        change already.
+        If the response of a successful write is lost and botocore retries it, the result is a failed write: the stored
+        state then contains the change already.
+
+        Raises:
+            Unreachable: DynamoDB did not respond, or rejected the request.
+            Corrupt: the row is not one of a rendezvous.
         """
         revision = 0 if token is None else token
         if type(revision) is not int or (token is not None and revision < 1):
-            return _lost(self.get_state())
+            return _conflict(self.get_state())
         try:
-            self._client.update_item(**self._row, **self._change(state, revision))
+            self._client.update_item(**self._row, **self._update_arguments(state, revision))
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") != "ConditionalCheckFailedException":
                 raise _unreachable(error) from error
             row: Any = error.response.get("Item", {})
-            return _lost(self._seen(row))
+            return _conflict(self._parse_row(row))
         except BotoCoreError as error:
             raise _unreachable(error) from error
         return state, revision + 1, True
 
-    def _seen(self, row: Mapping[str, Any]) -> tuple[bytes, Token] | None:
+    def _parse_row(self, row: Mapping[str, Any]) -> tuple[bytes, Token] | None:
         self._control = row.get("control", {}).get("S")
         if "st" not in row and "rev" not in row:
             return None
         try:
             return bytes(row["st"]["B"]), int(row["rev"]["N"])
         except (KeyError, TypeError, ValueError) as error:
-            raise Corrupt(f"the row of the rendezvous is not as nodes write it: {error!r}") from error
+            raise Corrupt(f"the row of the rendezvous is not valid: {error!r}") from error
 
-    def _change(self, state: bytes, revision: int) -> dict[str, Any]:
-        numbers = {":next": revision + 1, ":expires": int(self._now()) + KEPT}
+    def _update_arguments(self, state: bytes, revision: int) -> dict[str, Any]:
+        numbers = {":next": revision + 1, ":expires": int(self._now()) + RETENTION_SECONDS}
         if revision:
             numbers[":rev"] = revision
         return {
@@ -148,7 +163,7 @@ class DynamoStateStore:
         }
 
 
-def _lost(stored: tuple[bytes, Token] | None) -> tuple[bytes, Token, bool] | None:
+def _conflict(stored: tuple[bytes, Token] | None) -> tuple[bytes, Token, bool] | None:
     return None if stored is None else (*stored, False)
 
 

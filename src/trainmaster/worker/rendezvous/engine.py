@@ -1,7 +1,7 @@
-"""One node of a rendezvous, step by step: join, look, leave, close, with a thread that says that it lives.
+"""One node of a rendezvous: join, status, leave and close, with a thread that sends heartbeats.
 
-What handlers and launchers are built on; `Rendezvous` is the same for programs. All waiting is done by the `sleep` that
-is handed in; in a simulation whoever drives the generators waits instead. It must not know of torch, JAX or containers.
+Handlers and launchers build on `Engine`; `Rendezvous` is its interface for programs. Blocking calls wait with the
+`sleep` argument; a simulation drives the generators and waits itself.
 """
 
 from __future__ import annotations
@@ -11,14 +11,24 @@ import threading
 from collections.abc import Callable, Generator
 from typing import TypeVar
 
-from trainmaster.worker.rendezvous.actions import Carried
+from trainmaster.worker.rendezvous.actions import Payload
 from trainmaster.worker.rendezvous.errors import TimedOut, Unreachable
 from trainmaster.worker.rendezvous.executor import Executor
-from trainmaster.worker.rendezvous.liveness import pace
-from trainmaster.worker.rendezvous.operators import Await, Close, Drain, Exit, Join, KeepAlive, Look, Operator, Publish
+from trainmaster.worker.rendezvous.liveness import interval_factor
+from trainmaster.worker.rendezvous.operators import (
+    AwaitEndpointOp,
+    CloseOp,
+    DrainOp,
+    ExitOp,
+    JoinOp,
+    KeepAliveOp,
+    Operator,
+    PublishEndpointOp,
+    ReadOp,
+)
 from trainmaster.worker.rendezvous.state import Endpoint, Role, State
 from trainmaster.worker.rendezvous.view import View
-from trainmaster.worker.rendezvous.world import Asked, World, world_of
+from trainmaster.worker.rendezvous.world import World, WorldStatus, world_of
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -28,8 +38,8 @@ class Engine:
     """A node.
 
     Args:
-        executor: its side of the shared state.
-        sleep: waits for so many seconds.
+        executor: its access to the shared state.
+        sleep: waits for a number of seconds.
     """
 
     def __init__(self, executor: Executor, sleep: Callable[[float], object]) -> None:
@@ -38,177 +48,201 @@ class Engine:
         self._now = executor.clocks.monotonic
         self._sleep = sleep
         self._round = 0
-        self._asked = Asked()
-        self._look_again_at = 0.0
+        self._status = WorldStatus()
+        self._next_read_at = 0.0
         self._stop: threading.Event | None = None
         self._thread: threading.Thread | None = None
 
     @property
     def round(self) -> int:
-        """Round of the world that this node was in last; 0 before the first."""
+        """Round of this node's last world; 0 before the first."""
         return self._round
 
     @property
     def state(self) -> State:
-        """The state as this node last saw it: the record of restarts, for whoever keeps the budget."""
+        """State as this node last saw it; it includes the record of restarts."""
         return self._executor.state
 
-    # ------------------------------------------------------------ what waits
+    # ------------------------------------------------------------ blocking calls
 
     def join(self, timeout: float | None = None) -> World:
-        """Be in the next world. Leaves the present one: asking while it works means that this node's part has failed.
+        """Join the next world. A call while the current one works means that this node's workers have failed.
 
         Args:
             timeout: seconds to wait while no world works; None for the settings' `join_timeout`.
 
-        Raises `Closed`, `Drained` (this node is out then), `TimedOut` (it is out, too), `Unreachable` where the table
-        has not answered for as long, and `Corrupt`.
+        Raises:
+            Closed: the rendezvous is closed.
+            Drained: this node must leave, and has left.
+            TimedOut: no world formed in time; this node has left.
+            Unreachable: the table has not responded for the timeout.
+            Corrupt: the stored row is not valid.
         """
-        return self._wait(self.joining(timeout))
+        return self._drive(self.joining(timeout))
 
     def publish(self, host: str, port: int) -> None:
-        """As the first rank of the present world: say where it listens. Raises `RoundLost`, `Closed`, `Unreachable`."""
-        self._wait(self.publishing(host, port))
+        """Publish the address on which this node, the first rank of the world, listens.
+
+        Raises:
+            RoundLost: another round has begun; likewise `Closed`, `Unreachable`.
+        """
+        self._drive(self.publishing(host, port))
 
     def endpoint(self, timeout: float | None = None) -> tuple[str, int]:
-        """Host and port of the first rank of the present world, once it has said so.
+        """Return host and port of the first rank of the current world, once published.
 
-        Raises `RoundLost` where another round begins before, `TimedOut`, `Closed`, `Unreachable`.
+        Raises:
+            RoundLost: another round has begun; likewise `TimedOut`, `Closed`, `Unreachable`.
         """
-        return self._wait(self.awaiting_endpoint(timeout))
+        return self._drive(self.awaiting_endpoint(timeout))
 
     def leave(self) -> None:
-        """Take no part any more, and close nothing. Tries for `close_timeout`; after that the others find out."""
+        """Leave without closing the rendezvous. After `close_timeout` give up; the other nodes then evict this one."""
         self.stop_keep_alive()
         try:
-            self._wait(self.leaving())
-        except (Unreachable, TimedOut) as trouble:
-            _log.warning("left without a word: %s", trouble)
+            self._drive(self.leaving())
+        except (Unreachable, TimedOut) as error:
+            _log.warning("could not leave the rendezvous; the other nodes will evict this one: %s", error)
 
     def close(self, reason: str) -> None:
-        """End the rendezvous for all, for good. Raises `Unreachable` after `close_timeout`."""
-        self.stop_keep_alive()
-        self._wait(self.closing(reason))
+        """Close the rendezvous for all nodes.
 
-    # ------------------------------------------------------------ the same, driven by the caller
+        Raises:
+            Unreachable: the table has not responded for `close_timeout`.
+        """
+        self.stop_keep_alive()
+        self._drive(self.closing(reason))
+
+    # ------------------------------------------------------------ the same calls as generators
 
     def joining(self, timeout: float | None = None) -> Generator[float, None, World]:
-        """`join`, as a generator of the seconds to wait."""
+        """Yield the seconds to wait; see `join`."""
         limit = self._settings.join_timeout if timeout is None else timeout
-        view = yield from self._run(Join(after=self._round, started=self._now(), timeout=limit), limit)
-        world = world_of(view.state, view.me.name)
-        if world is None:  # Join ends for a member of a complete world only
-            raise AssertionError(f"round {view.state.round} was joined without a rank")
+        view = yield from self._run(JoinOp(after=self._round, started=self._now(), timeout=limit), limit)
+        world = world_of(view.state, view.identity.name)
+        if world is None:  # JoinOp finishes only for a member of a complete world
+            raise AssertionError(f"joined round {view.state.round} without a rank")
         self._round = world.round
-        self._remember(view)
+        self._update_status(view)
         return world
 
     def publishing(self, host: str, port: int) -> Generator[float, None, None]:
-        """`publish`, as a generator of the seconds to wait."""
+        """Yield the seconds to wait; see `publish`."""
         where = Endpoint(round=self._round, host=host, port=port)
-        yield from self._run(Publish(endpoint=where), self._settings.join_timeout)
+        yield from self._run(PublishEndpointOp(endpoint=where), self._settings.join_timeout)
 
     def awaiting_endpoint(self, timeout: float | None = None) -> Generator[float, None, tuple[str, int]]:
-        """`endpoint`, as a generator of the seconds to wait."""
+        """Yield the seconds to wait; see `endpoint`."""
         limit = self._settings.join_timeout if timeout is None else timeout
-        view = yield from self._run(Await(round=self._round, deadline=self._now() + limit), limit)
+        view = yield from self._run(AwaitEndpointOp(round=self._round, deadline=self._now() + limit), limit)
         where = view.state.endpoint
-        if where is None:  # Await ends once there is one
-            raise AssertionError("the endpoint is gone")
+        if where is None:  # AwaitEndpointOp finishes only once there is an endpoint
+            raise AssertionError("the endpoint is missing")
         return where.host, where.port
 
     def leaving(self) -> Generator[float, None, None]:
-        """`leave`, as a generator of the seconds to wait. Raises `Unreachable`, `TimedOut`."""
+        """Yield the seconds to wait; see `leave`.
+
+        Raises:
+            Unreachable: the table has not responded for `close_timeout`; likewise `TimedOut`.
+        """
         limit = self._settings.close_timeout
-        yield from self._run(Exit(deadline=self._now() + limit), limit)
+        yield from self._run(ExitOp(deadline=self._now() + limit), limit)
 
     def closing(self, reason: str) -> Generator[float, None, None]:
-        """`close`, as a generator of the seconds to wait."""
+        """Yield the seconds to wait; see `close`."""
         limit = self._settings.close_timeout
-        yield from self._run(Close(deadline=self._now() + limit, carried=Carried(reason=reason)), limit)
+        yield from self._run(CloseOp(deadline=self._now() + limit, payload=Payload(reason=reason)), limit)
 
-    def beating(self) -> Generator[float, None, None]:
-        """One beat, and what a node does for all meanwhile, as a generator of the seconds to wait.
+    def sending_heartbeat(self) -> Generator[float, None, None]:
+        """Send one heartbeat and act on requests and dead nodes; yield the seconds to wait.
 
-        Raises `Unreachable`, `TimedOut`: it is for the next beat to try again.
+        Raises:
+            Unreachable: the table does not respond; the next heartbeat tries again. Likewise `TimedOut`.
         """
-        limit = self._settings.expiry
-        yield from self._run(Drain(deadline=self._now() + limit), limit)
-        # What Drain has just read is fresh enough.
-        beat = KeepAlive(deadline=self._now() + limit)
-        view = yield from self._executor.run(beat, patience=limit, cached=True)
-        self._remember(view)
+        limit = self._settings.keep_alive_timeout
+        yield from self._run(DrainOp(deadline=self._now() + limit), limit)
+        # The state that DrainOp has just read is recent enough.
+        operator = KeepAliveOp(deadline=self._now() + limit)
+        view = yield from self._executor.run(operator, timeout=limit, cached=True)
+        self._update_status(view)
 
-    # ------------------------------------------------------------ what does not wait
+    # ------------------------------------------------------------ calls that do not wait
 
-    def asked(self) -> Asked:
-        """What is asked of this node, from at most one read per `poll`; what was known last where the table is silent.
+    def status(self) -> WorldStatus:
+        """Return the status of this node, from at most one read per `poll_interval`; the last one if a read fails.
 
-        A resize is announced in the table before this says so: whatever breaks because of it counts as a resize.
-        Raises `Corrupt`.
+        A resize is announced in the table before it is returned, so everything that breaks because of it counts as a
+        resize.
+
+        Raises:
+            Corrupt: the stored row is not valid.
         """
-        if self._now() < self._look_again_at:
-            return self._asked
-        step = self._executor.step(KeepAlive(deadline=self._now() + self._settings.interval), cached=True)
-        self._look_again_at = self._now() + (step.pause if step.view is None else self._settings.poll)
+        if self._now() < self._next_read_at:
+            return self._status
+        step = self._executor.step(KeepAliveOp(deadline=self._now() + self._settings.keep_alive_interval), cached=True)
+        self._next_read_at = self._now() + (step.pause if step.view is None else self._settings.poll_interval)
         if step.view is not None and step.pause == 0.0 and step.action is not None:
-            step = self._executor.step(KeepAlive(deadline=self._now()), cached=True)
+            step = self._executor.step(KeepAliveOp(deadline=self._now()), cached=True)
         if step.view is not None:
-            self._remember(step.view)
-        return self._asked
+            self._update_status(step.view)
+        return self._status
 
     def should_rejoin(self) -> bool:
-        """Whether this node's world is over, so that it is to `join` again. As cheap as `asked`."""
-        return self.asked().rejoin
+        """Return whether this node's world has ended, so that it must `join` again. As cheap as `status`."""
+        return self.status().rejoin
 
     def fenced(self, round_: int | None = None) -> bool:
-        """Whether a world newer than that of this round (None: this node's own) has been formed: then write nothing.
+        """Return whether a world newer than that of a round (None: this node's own) has formed. Always reads the table.
 
-        Always reads the table. Raises `Unreachable` where that cannot be known; whoever writes must not, then.
+        If so, do not write checkpoints.
+
+        Raises:
+            Unreachable: the table does not respond; do not write a checkpoint then.
         """
-        step = self._executor.step(Look())
+        step = self._executor.step(ReadOp())
         if step.view is None:
-            raise step.trouble or Unreachable("the table did not answer")
-        return step.view.state.newest_world > (self._round if round_ is None else round_)
+            raise step.error or Unreachable("the table did not respond")
+        return step.view.state.latest_round > (self._round if round_ is None else round_)
 
-    # ------------------------------------------------------------ the thread
+    # ------------------------------------------------------------ the heartbeat thread
 
     def start_keep_alive(self) -> None:
-        """Beat in a thread of its own until `stop_keep_alive`, `leave` or `close`."""
+        """Send heartbeats in a thread until `stop_keep_alive`, `leave` or `close`."""
         if self._thread is not None:
             return
         stop = threading.Event()
-        self._stop, self._thread = (
-            stop,
-            threading.Thread(target=self._beat_until, args=(stop,), name="trainmaster-keep-alive", daemon=True),
+        thread = threading.Thread(
+            target=self._send_heartbeats_until, args=(stop,), name="trainmaster-keep-alive", daemon=True
         )
-        self._thread.start()
+        self._stop, self._thread = stop, thread
+        thread.start()
 
     def stop_keep_alive(self) -> None:
-        """Beat no more; returns at once, a beat under way may still end."""
+        """Stop the heartbeats; return at once, although a heartbeat under way may still complete."""
         if self._stop is not None:
             self._stop.set()
         self._stop = self._thread = None
 
-    def _beat_until(self, stop: threading.Event) -> None:
-        while not stop.wait(self._settings.interval * pace(len(self._executor.state.nodes))):
+    def _send_heartbeats_until(self, stop: threading.Event) -> None:
+        while not stop.wait(self._settings.keep_alive_interval * interval_factor(len(self._executor.state.nodes))):
             try:
-                for pause in self.beating():
+                for pause in self.sending_heartbeat():
                     if stop.wait(pause):
                         return
-            except Exception as trouble:  # noqa: BLE001 - a thread that ends here would make this node dead to all
-                _log.warning("no beat this time: %s: %s", type(trouble).__name__, trouble)
+            except Exception as error:  # noqa: BLE001 - without this thread, the other nodes would evict this one
+                _log.warning("heartbeat failed: %s: %s", type(error).__name__, error)
 
-    def wait(self, seconds: float) -> None:
-        """Wait as this node waits."""
+    def sleep(self, seconds: float) -> None:
+        """Wait with the `sleep` argument."""
         self._sleep(seconds)
 
     # ------------------------------------------------------------ helpers
 
-    def _run(self, operator: Operator, patience: float) -> Generator[float, None, View]:
-        return self._executor.run(operator, patience=patience)
+    def _run(self, operator: Operator, timeout: float) -> Generator[float, None, View]:
+        return self._executor.run(operator, timeout=timeout)
 
-    def _wait(self, steps: Generator[float, None, T]) -> T:
+    def _drive(self, steps: Generator[float, None, T]) -> T:
         while True:
             try:
                 pause = next(steps)
@@ -218,15 +252,15 @@ class Engine:
             if pause > 0:
                 self._sleep(pause)
 
-    def _remember(self, view: View) -> None:
-        state, node = view.state, view.node
-        present = state.complete and state.round == self._round and node is not None and node.role is Role.MEMBER
-        rejoin = not present and not state.closed
-        self._asked = Asked(
+    def _update_status(self, view: View) -> None:
+        state, own = view.state, view.node
+        is_current = state.complete and state.round == self._round and own is not None and own.role is Role.MEMBER
+        rejoin = not is_current and not state.closed
+        self._status = WorldStatus(
             rejoin=rejoin,
-            resize=rejoin and not state.complete and any(why.resize for why in state.why),
-            drain=view.drained and not state.closed,
+            resize=rejoin and not state.complete and any(reason.is_resize for reason in state.why),
+            drain=view.is_drained and not state.closed,
             grace=view.control.grace,
             closed=state.reason if state.closed else None,
-            waiting=sum(each.role is Role.WAITING for each in state.nodes.values()),
+            waiting=sum(node.role is Role.WAITING for node in state.nodes.values()),
         )

@@ -1,17 +1,17 @@
-"""What can go wrong in a rendezvous, as types.
+"""Errors of a rendezvous.
 
     TrainmasterError
     ├── Unavailable
-    │   └── Unreachable      the table did not answer: it may or may not have happened; ends no node
-    ├── Fenced               (`checkpoints`) a newer world works: this one must write no checkpoint
-    └── RendezvousTrouble
-        ├── Corrupt          what the table holds is no state of ours; it is never executed
-        ├── Closed           it is over for good, with the reason
-        ├── Drained          this node was asked to leave; it ends with exit code 0
-        ├── TimedOut         no world, or no answer, within the time that was given
-        └── RoundLost        the world that this was about is no longer the present one: join again
+    │   └── Unreachable      the table did not respond; a write may have taken effect. No node ends because of it
+    ├── Fenced               (`checkpoints`) a newer world exists; this one must not write checkpoints
+    └── RendezvousError
+        ├── Corrupt          the stored row is not valid; no part of it is executed
+        ├── Closed           the rendezvous has ended for good, with a reason
+        ├── Drained          the scheduler has requested this node to leave; exit with code 0
+        ├── TimedOut         no world, or no response, within the timeout
+        └── RoundLost        another round has begun; join again
 
-It must not import torch or boto3: stores and handlers translate into these.
+Imports neither torch nor boto3: stores and handlers translate their errors to and from these.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from trainmaster.domain.errors import TrainmasterError, Unavailable
 
 
 class Unreachable(Unavailable):
-    """The table did not answer, or refused for now; a write may or may not have taken effect."""
+    """The table did not respond, or rejected the request temporarily; a write may have taken effect."""
 
 
-class RendezvousTrouble(TrainmasterError):
-    """Base of what ends a wait of a node."""
+class RendezvousError(TrainmasterError):
+    """Base of the errors that end a node's wait."""
 
 
-class Corrupt(RendezvousTrouble):
-    """What is stored is no state, or no control, that this version understands."""
+class Corrupt(RendezvousError):
+    """The stored row is not a state or control that this version understands."""
 
 
-class Closed(RendezvousTrouble):
-    """The rendezvous is over for good.
+class Closed(RendezvousError):
+    """The rendezvous has ended for good.
 
     Args:
-        reason: as whoever closed it gave it; `state.DONE` where the job has come to its normal end.
+        reason: the reason given to `close`; `state.DONE` after the job's normal end.
     """
 
     def __init__(self, reason: str) -> None:
@@ -43,13 +43,13 @@ class Closed(RendezvousTrouble):
         self.reason = reason
 
 
-class Drained(RendezvousTrouble):
-    """The scheduler wants this node to leave; it is out of the rendezvous, and nothing is closed."""
+class Drained(RendezvousError):
+    """The scheduler has requested this node to leave. The node has left, and the rendezvous stays open."""
 
 
-class TimedOut(RendezvousTrouble):
-    """It did not come about within the time given."""
+class TimedOut(RendezvousError):
+    """The operation did not complete within its timeout."""
 
 
-class RoundLost(RendezvousTrouble):
-    """Another round has begun meanwhile: this one's world is no more."""
+class RoundLost(RendezvousError):
+    """Another round has begun, so the world of this round no longer exists."""

@@ -1,9 +1,9 @@
-"""The executor: reads the state, asks the operator, carries out its action, writes by compare-and-set, and again.
+"""Executor of operators: reads the state, calls the operator, writes its action by compare-and-set, and repeats.
 
-One step is one sync and one question, without any waiting in it: who drives it waits for as long as a step says. So it
-runs in threads, and in a simulation whose time is virtual. A table that does not answer ends nothing: the step says
-when to try again, and what was to be written is decided anew from what is stored then, since a write whose answer was
-lost may have taken effect. It must not decide anything about the rendezvous.
+A step is one read or write and one call, and never waits; it returns the pause before the next step. The executor
+therefore runs in threads as well as in a simulation with virtual time. If the table does not respond, the step returns
+when to retry. A write whose response was lost may have taken effect, so it is not repeated: the operator decides again
+on what is stored.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from dataclasses import dataclass
 
 from trainmaster.worker.rendezvous.actions import CHANGES, Action, apply
 from trainmaster.worker.rendezvous.control import Control, read_control
-from trainmaster.worker.rendezvous.errors import Closed, Drained, RendezvousTrouble, RoundLost, TimedOut, Unreachable
-from trainmaster.worker.rendezvous.liveness import Watch, pace
+from trainmaster.worker.rendezvous.errors import Closed, Drained, RendezvousError, RoundLost, TimedOut, Unreachable
+from trainmaster.worker.rendezvous.liveness import LivenessMonitor, interval_factor
 from trainmaster.worker.rendezvous.operators import Operator
 from trainmaster.worker.rendezvous.settings import Settings
 from trainmaster.worker.rendezvous.state import Role, State, StateStore, Token, decode, encode
-from trainmaster.worker.rendezvous.view import View, look
+from trainmaster.worker.rendezvous.view import View, build_view
 from trainmaster.worker.rendezvous.world import Identity
 
-_FIRST_PAUSE = 0.2
-_LOSSES_AT_ONCE = 2
-"""Writes that may be lost in a row before the node steps back; what it lost to is fresh enough for one more try."""
-_CONFLICT_PAUSE = 0.05
-_MAX_CONFLICT_PAUSE_LENGTH = 1.0
-_SHORTEST_PAUSE = 0.01
-"""Between two reads; clocks need not agree on what is due to the last digit."""
+_INITIAL_BACKOFF = 0.2
+_MAX_CONSECUTIVE_CONFLICTS = 2
+"""Writes that may fail in a row before the node pauses: a failed write returns the current state for another try."""
+_INITIAL_CONFLICT_BACKOFF = 0.05
+_MAX_CONFLICT_BACKOFF = 1.0
+_MIN_PAUSE = 0.01
+"""Minimum pause between two reads, since clocks differ in the last digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """Where a node's time and chance come from.
+    """A node's sources of time and randomness.
 
     Attributes:
-        monotonic: seconds; only differences count, and never those to another node's.
-        wall: seconds since 1970, for the record only.
-        rng: for pauses; two nodes should not have the same.
+        monotonic: seconds; only differences count, and never against another node's clock.
+        wall: seconds since 1970; recorded only.
+        rng: randomizes pauses; seed it differently on each node.
     """
 
     monotonic: Callable[[], float]
@@ -49,94 +49,102 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What one step came to.
+    """Result of one step.
 
     Attributes:
-        action: what the operator wants; its change is written by the next step. None where the table did not answer.
+        action: the operator's action; the next step writes its change. None if the table did not respond.
         pause: seconds to wait before the next step.
-        view: what the operator saw; None where the table did not answer.
-        trouble: why it did not.
+        view: the view that the operator was given; None if the table did not respond.
+        error: the reason for which it did not.
     """
 
     action: Action | None
     pause: float
     view: View | None = None
-    trouble: Unreachable | None = None
+    error: Unreachable | None = None
 
 
 class Executor:
-    """One node's side of the shared state.
+    """One node's access to the shared state.
+
+    Several threads may use it: a step is atomic, and operators tolerate changes between steps.
 
     Args:
-        store: of the run.
-        me: who this node is.
-        settings: waits and intervals.
-        clocks: time and chance.
-
-    It may be used by several threads: each step is one unit, and every operator bears what happens between its steps.
+        store: store of the run.
+        identity: the node.
+        settings: timeouts and intervals.
+        clocks: time and randomness.
     """
 
-    def __init__(self, store: StateStore, me: Identity, settings: Settings, clocks: Clocks) -> None:
-        self.me = me
+    def __init__(self, store: StateStore, identity: Identity, settings: Settings, clocks: Clocks) -> None:
+        self.identity = identity
         self.settings = settings
         self.clocks = clocks
         self._store = store
-        self._watch = Watch(interval=settings.interval, expiry=settings.expiry)
+        self._monitor = LivenessMonitor(interval=settings.keep_alive_interval, timeout=settings.keep_alive_timeout)
         self._lock = threading.Lock()
         self._state = State()
         self._token: Token | None = None
-        self._found: tuple[bytes, Token] | None = None
+        self._last_row: tuple[bytes, Token] | None = None
         self._dirty: State | None = None
         self._read_at: float | None = None
-        self._asked: tuple[str | None, Control] = None, settings.control()
-        self._seen = 0
+        self._control: tuple[str | None, Control] = None, settings.default_control()
+        self._highest_round = 0
         self._failures = 0
-        self._losses = 0
-        self._lost = False
+        self._conflicts = 0
+        self._conflicted = False
 
     @property
     def state(self) -> State:
-        """As last read or written."""
+        """The state as last read or written."""
         return self._state
 
     def step(self, operator: Operator, *, cached: bool = False) -> Step:
-        """One sync, one question, one action; a cached one reads nothing where the last read is younger than `poll`.
+        """Read or write the state, call the operator once, and prepare its change.
 
-        Raises `Corrupt`.
+        Args:
+            operator: the goal.
+            cached: read nothing if the last read is younger than `poll_interval`.
+
+        Raises:
+            Corrupt: the stored row is not valid.
         """
         with self._lock:
             try:
                 self._sync(cached=cached)
-            except Unreachable as trouble:
-                return Step(action=None, pause=self._back_off(), trouble=trouble)
+            except Unreachable as error:
+                return Step(action=None, pause=self._backoff_pause(), error=error)
             view = self._view()
             action = operator(view)
             if action is Action.SYNC:
-                return Step(action=action, pause=self._patience(view), view=view)
+                return Step(action=action, pause=self._poll_pause(view), view=view)
             if action in CHANGES:
-                if self._lost and self._losses >= _LOSSES_AT_ONCE:
-                    return Step(action=Action.SYNC, pause=self._after_losses(), view=view)
-                self._dirty = apply(action, view, operator.carried)
+                if self._conflicted and self._conflicts >= _MAX_CONSECUTIVE_CONFLICTS:
+                    return Step(action=Action.SYNC, pause=self._conflict_pause(), view=view)
+                self._dirty = apply(action, view, operator.payload)
             return Step(action=action, pause=0.0, view=view)
 
-    def run(self, operator: Operator, *, patience: float, cached: bool = False) -> Generator[float, None, View]:
-        """Step until the operator has what it wants; yields the seconds to wait each time, and returns the last view.
+    def run(self, operator: Operator, *, timeout: float, cached: bool = False) -> Generator[float, None, View]:
+        """Step until the operator finishes; yield the seconds to wait between steps, and return the last view.
 
         Args:
-            operator: what is wanted.
-            patience: seconds without any answer of the table after which this is given up.
-            cached: whether the first step may do with what was read just now, see `step`.
+            operator: the goal.
+            timeout: seconds without any response of the table before this gives up.
+            cached: as for `step`, for the first step.
 
-        Raises `Unreachable` then; `Closed`, `Drained`, `TimedOut` and `RoundLost` as the operator says; `Corrupt`.
+        Raises:
+            Unreachable: the table has not responded for `timeout` seconds.
+            Closed: the operator has returned this error; likewise `Drained`, `TimedOut` and `RoundLost`.
+            Corrupt: the stored row is not valid.
         """
-        answered = self.clocks.monotonic()
+        responded_at = self.clocks.monotonic()
         while True:
             step, cached = self.step(operator, cached=cached), False
             if step.view is None:
-                if step.trouble is not None and self.clocks.monotonic() - answered + step.pause > patience:
-                    raise step.trouble
+                if step.error is not None and self.clocks.monotonic() - responded_at + step.pause > timeout:
+                    raise step.error
             else:
-                answered = self.clocks.monotonic()
+                responded_at = self.clocks.monotonic()
                 if step.action is Action.FINISH:
                     return step.view
                 if step.action in _ERRORS:
@@ -144,72 +152,72 @@ class Executor:
             yield step.pause
 
     def _sync(self, *, cached: bool) -> None:
-        """Write what is to be written if nobody else was first, or read; then look at who beats."""
+        """Write the pending change, or read; then record the heartbeats."""
         dirty, self._dirty = self._dirty, None
         now = self.clocks.monotonic()
-        if dirty is None and cached and self._read_at is not None and now - self._read_at < self.settings.poll:
+        if dirty is None and cached and self._read_at is not None and now - self._read_at < self.settings.poll_interval:
             return
-        self._lost = False
-        self._take(self._store.get_state() if dirty is None else self._write(dirty))
+        self._conflicted = False
+        self._load(self._store.get_state() if dirty is None else self._write(dirty))
 
     def _write(self, dirty: State) -> tuple[bytes, Token] | None:
-        answer = self._store.set_state(encode(dirty), self._token)
-        self._lost = answer is None or not answer[2]
-        self._losses = self._losses + 1 if self._lost else 0
-        return None if answer is None else answer[:2]
+        result = self._store.set_state(encode(dirty), self._token)
+        self._conflicted = result is None or not result[2]
+        self._conflicts = self._conflicts + 1 if self._conflicted else 0
+        return None if result is None else result[:2]
 
-    def _take(self, found: tuple[bytes, Token] | None) -> None:
-        """Believe what is stored. Where nothing is, a state that was there has expired: rounds go on all the same."""
-        if found is None:
-            self._state, self._token = State(round=self._seen + 1), None
-        elif found != self._found:
-            self._state, self._token = decode(found[0]), found[1]
-        self._found = found
+    def _load(self, row: tuple[bytes, Token] | None) -> None:
+        """Load the stored row. If a known row is gone, it has expired; rounds continue from the highest known."""
+        if row is None:
+            self._state, self._token = State(round=self._highest_round + 1), None
+        elif row != self._last_row:
+            self._state, self._token = decode(row[0]), row[1]
+        self._last_row = row
         self._failures = 0
         self._read_at = self.clocks.monotonic()
-        self._watch.observe(self._state.nodes, self._read_at)
+        self._monitor.observe(self._state.nodes, self._read_at)
 
     def _view(self) -> View:
         text = self._store.control
-        if text != self._asked[0]:
-            self._asked = text, self.settings.control() if text is None else read_control(text)
-        view = look(
-            self.me,
+        if text != self._control[0]:
+            self._control = text, self.settings.default_control() if text is None else read_control(text)
+        view = build_view(
+            self.identity,
             self._state,
-            self._asked[1],
+            self._control[1],
             self.settings,
-            self._watch,
+            self._monitor,
             now=self.clocks.monotonic(),
             epoch=self.clocks.wall(),
-            seen=self._seen,
+            highest_round=self._highest_round,
         )
-        self._seen = view.seen if self._token is not None else self._seen
+        self._highest_round = view.highest_round if self._token is not None else self._highest_round
         return view
 
-    def _patience(self, view: View) -> float:
-        """Seconds until there may be news: all wait for a world that is being formed, few beside one that works.
+    def _poll_pause(self, view: View) -> float:
+        """Return the seconds until news can be expected: short while a round is forming, longer beside a working world.
 
-        A wait that this node times itself ends on time: in a large group the next look would be late.
+        A timer of this node ends the pause early: in a large group the next read would be late.
         """
-        beside = view.state.complete and view.node is not None and view.node.role is not Role.MEMBER
-        brisk = self.settings.brisk * pace(len(view.state.nodes))
-        usual = self.settings.poll if beside else min(brisk, self.settings.poll)
-        return min(usual, max(view.until_due, _SHORTEST_PAUSE))
+        waits_beside_world = view.state.complete and view.node is not None and view.node.role is not Role.MEMBER
+        interval = self.settings.join_poll_interval * interval_factor(len(view.state.nodes))
+        interval = self.settings.poll_interval if waits_beside_world else min(interval, self.settings.poll_interval)
+        return min(interval, max(view.seconds_to_next_timeout, _MIN_PAUSE))
 
-    def _back_off(self) -> float:
+    def _backoff_pause(self) -> float:
         self._failures += 1
-        most = min(_FIRST_PAUSE * 2.0 ** min(self._failures, 30), self.settings.backoff)
-        return self.clocks.rng.uniform(most / 2, most)
+        max_pause = min(_INITIAL_BACKOFF * 2.0 ** min(self._failures, 30), self.settings.max_backoff)
+        return self.clocks.rng.uniform(max_pause / 2, max_pause)
 
-    def _after_losses(self) -> float:
-        """Seconds to step back, or many nodes that come at once would block each other; what is read then is fresh."""
-        most = min(_CONFLICT_PAUSE * 2.0 ** min(self._losses, 30), _MAX_CONFLICT_PAUSE_LENGTH)
-        return self.clocks.rng.uniform(0.0, most)
+    def _conflict_pause(self) -> float:
+        """Return the seconds to wait after conflicts: nodes that arrive together would otherwise block each other."""
+        max_pause = min(_INITIAL_CONFLICT_BACKOFF * 2.0 ** min(self._conflicts, 30), _MAX_CONFLICT_BACKOFF)
+        return self.clocks.rng.uniform(0.0, max_pause)
 
 
-_ERRORS: dict[Action | None, Callable[[View], RendezvousTrouble]] = {
+_ERRORS: dict[Action | None, Callable[[View], RendezvousError]] = {
     Action.ERROR_CLOSED: lambda view: Closed(view.state.reason),
-    Action.ERROR_DRAINED: lambda view: Drained(f"{view.me.training_job_name} was asked to leave"),
-    Action.ERROR_TIMEOUT: lambda view: TimedOut(f"no answer in time in round {view.state.round}"),
+    Action.ERROR_DRAINED: lambda view: Drained(f"{view.identity.training_job_name} was requested to leave"),
+    Action.ERROR_TIMEOUT: lambda view: TimedOut(f"timed out in round {view.state.round}"),
     Action.ERROR_LOST: lambda view: RoundLost(f"round {view.state.round} has begun"),
 }

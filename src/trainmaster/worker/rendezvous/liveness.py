@@ -1,10 +1,9 @@
-"""Who lives, and for how long something has been so, as one node has seen it on its own clock.
+"""Detection of dead nodes, and timers of a round, on the clock of the node that observes.
 
-A node is dead once its count of beats has stood still, under this reader's eyes, for the expiry. No two clocks are
-ever compared, so skew and drift do not matter. Only time between reads counts, and a gap counts as one interval at
-most: after an outage of the table, or a pause of the reader itself, the others get their time to beat again before
-anyone is dead. In a large group all beat less often (`pace`), or their writes to the one row would starve each other.
-It must not change the state.
+A node is dead once its heartbeat count has not changed during reads that cover the timeout. No two clocks are compared,
+so skew and drift do not matter. A gap between two reads counts as one interval at most: after an outage of the table,
+or a pause of the reader, the other nodes get time to send a heartbeat before any of them is dead. In a large group all
+nodes send heartbeats less often (`interval_factor`), because their writes to the one row would block each other.
 """
 
 from __future__ import annotations
@@ -15,17 +14,21 @@ from enum import Enum, auto
 
 from trainmaster.worker.rendezvous.state import Node
 
-NODES_AT_FULL_PACE = 8
-"""So many nodes beat once an interval; 64 with an interval of 1 s would write 64 times a second, and lose as often."""
+MAX_NODES_AT_FULL_RATE = 8
+"""Nodes that send one heartbeat per interval. With 64 writers a second to one row, most writes would conflict."""
 
 
-def pace(nodes: int) -> float:
-    """By how much intervals are longer in a group of so many nodes: from 1."""
-    return max(1.0, nodes / NODES_AT_FULL_PACE)
+def interval_factor(nodes: int) -> float:
+    """Return the factor, at least 1, by which intervals are longer in a group of this many nodes."""
+    return max(1.0, nodes / MAX_NODES_AT_FULL_RATE)
 
 
-class Mark(Enum):
-    """What is timed, in one round: it is being formed; could be legal; has lost a node; a larger world is possible."""
+class Timer(Enum):
+    """Conditions that are timed in a round.
+
+    FORMING: the round is forming. LEGAL: a legal world is possible. LOST: the round follows a loss. GROWTH: a larger
+    world is possible.
+    """
 
     FORMING = auto()
     LEGAL = auto()
@@ -34,53 +37,53 @@ class Mark(Enum):
 
 
 @dataclass(slots=True)
-class Watch:
-    """What one node has seen so far.
+class LivenessMonitor:
+    """A node's observations of the other nodes' heartbeats.
 
     Args:
-        interval: seconds between two beats, in a small group.
-        expiry: seconds without one after which a node is dead, in a small group.
+        interval: seconds between two heartbeats in a small group.
+        timeout: seconds without a heartbeat after which a node is dead, in a small group.
     """
 
     interval: float
-    expiry: float
-    _watched: float = 0.0
+    timeout: float
+    _observed_seconds: float = 0.0
     _read_at: float | None = None
-    _counts: dict[str, tuple[int, float, float]] = field(default_factory=dict)
-    _marks: dict[Mark, float] = field(default_factory=dict)
+    _heartbeats: dict[str, tuple[int, float, float]] = field(default_factory=dict)
+    _timer_starts: dict[Timer, float] = field(default_factory=dict)
     _round: int = 0
-    _pace: float = 1.0
-    _paced_at: float = 0.0
+    _factor: float = 1.0
+    _factor_set_at: float = 0.0
 
     def observe(self, nodes: Mapping[str, Node], now: float) -> None:
-        """The nodes as just read from the table; `now` is this node's monotonic clock."""
+        """Record the nodes as just read from the table; `now` is this node's monotonic clock."""
         if self._read_at is not None:
-            self._watched += min(max(now - self._read_at, 0.0), self.interval * self._pace)
+            self._observed_seconds += min(max(now - self._read_at, 0.0), self.interval * self._factor)
         self._read_at = now
-        self._keep_pace(pace(len(nodes)))
-        self._counts = {name: self._count(name, node.beat, now) for name, node in nodes.items()}
+        self._set_factor(interval_factor(len(nodes)))
+        self._heartbeats = {name: self._heartbeat(name, node.beat, now) for name, node in nodes.items()}
 
-    def _count(self, name: str, beat: int, now: float) -> tuple[int, float, float]:
-        known = self._counts.get(name)
-        return known if known is not None and known[0] == beat else (beat, self._watched, now)
+    def _heartbeat(self, name: str, beat: int, now: float) -> tuple[int, float, float]:
+        known = self._heartbeats.get(name)
+        return known if known is not None and known[0] == beat else (beat, self._observed_seconds, now)
 
-    def _keep_pace(self, wanted: float) -> None:
-        """The pace of a group that shrinks holds for one more expiry: its nodes have just beaten at the slower one."""
-        if wanted >= self._pace or self._watched - self._paced_at >= self.expiry * self._pace:
-            self._pace, self._paced_at = wanted, self._watched
+    def _set_factor(self, factor: float) -> None:
+        """Set the factor; after a group shrinks, keep the larger one for a timeout, since its nodes still follow it."""
+        if factor >= self._factor or self._observed_seconds - self._factor_set_at >= self.timeout * self._factor:
+            self._factor, self._factor_set_at = factor, self._observed_seconds
 
-    def dead(self) -> frozenset[str]:
-        """Nodes whose count has stood still for too long."""
-        limit = self.expiry * self._pace
-        return frozenset(name for name, count in self._counts.items() if self._watched - count[1] >= limit)
+    def dead_nodes(self) -> frozenset[str]:
+        """Return the nodes whose heartbeat count has not changed for the timeout."""
+        limit = self.timeout * self._factor
+        return frozenset(name for name, count in self._heartbeats.items() if self._observed_seconds - count[1] >= limit)
 
-    def quiet_for(self, name: str, now: float) -> float:
-        """Seconds since this node's count was seen to change; 0 for one that was never seen."""
-        return now - self._counts[name][2] if name in self._counts else 0.0
+    def seconds_since_heartbeat(self, name: str, now: float) -> float:
+        """Return the seconds since a change of this node's count was observed; 0 for an unknown node."""
+        return now - self._heartbeats[name][2] if name in self._heartbeats else 0.0
 
-    def elapsed(self, round_: int, holds: Mapping[Mark, bool], now: float) -> dict[Mark, float]:
-        """For how many seconds each of these has held without a break in this round; 0 for what does not hold."""
+    def elapsed(self, round_: int, conditions: Mapping[Timer, bool], now: float) -> dict[Timer, float]:
+        """Return the seconds for which each condition has held without a break in this round; 0 if it does not hold."""
         if round_ != self._round:
-            self._round, self._marks = round_, {}
-        self._marks = {mark: self._marks.get(mark, now) for mark, true in holds.items() if true}
-        return {mark: now - self._marks[mark] if mark in self._marks else 0.0 for mark in Mark}
+            self._round, self._timer_starts = round_, {}
+        self._timer_starts = {timer: self._timer_starts.get(timer, now) for timer, holds in conditions.items() if holds}
+        return {timer: now - self._timer_starts[timer] if timer in self._timer_starts else 0.0 for timer in Timer}

@@ -1,7 +1,7 @@
-"""What a node wants of the rendezvous: each operator looks at a view and returns the one action that comes next.
+"""Operators: each maps a view to the next action that brings the rendezvous closer to the operator's goal.
 
-The executor carries it out and asks again, until the operator says FINISH or an error. They must not change the state,
-nor remember anything of earlier looks: after a lost write the next look says what is still to do.
+The executor carries out the action and calls the operator again until it returns FINISH or an error. Operators change
+no state and remember no earlier view: after a lost write, the next view shows what is still to do.
 """
 
 from __future__ import annotations
@@ -9,35 +9,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from trainmaster.worker.rendezvous.actions import Action, Carried
-from trainmaster.worker.rendezvous.liveness import Mark
+from trainmaster.worker.rendezvous.actions import Action, Payload
+from trainmaster.worker.rendezvous.liveness import Timer
 from trainmaster.worker.rendezvous.state import Endpoint, Role
 from trainmaster.worker.rendezvous.view import View
 
-_NOTHING = Carried()
+_NO_PAYLOAD = Payload()
 
 
 class Operator(Protocol):
-    """Something that a node wants."""
+    """A goal of a node."""
 
     @property
-    def carried(self) -> Carried:
-        """What its action needs beside the view."""
+    def payload(self) -> Payload:
+        """Data for its action."""
         ...
 
     def __call__(self, view: View) -> Action:
-        """The next action."""
+        """Return the next action."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Join:
-    """Be in a world of a round later than `after`, this node's own world of before (0 for none).
+class JoinOp:
+    """Join a world of a round later than `after`, the node's own previous round (0 for none).
 
-    Calling for another one while that world works means that this node's part of it has failed: the next round begins.
+    If that world still works, the call means that this node's workers have failed, and the next round opens.
 
     Args:
-        after: round of the world that is left.
+        after: round of the previous world.
         started: this node's clock when it began to wait.
         timeout: seconds to wait while no world works; a spare waits for as long as one does.
     """
@@ -45,171 +45,171 @@ class Join:
     after: int
     started: float
     timeout: float
-    carried: Carried = _NOTHING
+    payload: Payload = _NO_PAYLOAD
 
     def __call__(self, view: View) -> Action:
-        """See `Operator`."""
+        """Return the next action; see `Operator`."""
         if view.state.closed:
             return Action.ERROR_CLOSED
-        if view.drained:
-            return Action.ERROR_DRAINED if view.node is None else _removal(view)
-        if view.dead:
+        if view.is_drained:
+            return Action.ERROR_DRAINED if view.node is None else _removal_action(view)
+        if view.dead_nodes:
             return Action.EVICT
-        chosen = self._beside(view) if view.state.complete else self._forming(view)
-        return chosen or (Action.KEEP_ALIVE if view.beat_due else Action.SYNC)
+        chosen = self._while_complete(view) if view.state.complete else self._while_forming(view)
+        return chosen or (Action.KEEP_ALIVE if view.heartbeat_due else Action.SYNC)
 
-    def _beside(self, view: View) -> Action | None:
-        """While a world works."""
+    def _while_complete(self, view: View) -> Action | None:
+        """Return the action while a world works."""
         node = view.node
         if node is not None and node.role is Role.MEMBER:
             return Action.FINISH if view.state.round > self.after else Action.OPEN_ROUND
         if node is None or node.role is Role.LEAVING:
-            return Action.ADD_TO_WAIT_LIST if view.room else Action.ADD_TO_SPARES
-        return Action.OPEN_ROUND if view.ripe else None
+            return Action.ADD_TO_WAIT_LIST if view.has_room else Action.ADD_TO_SPARES
+        return Action.OPEN_ROUND if view.resize_ready else None
 
-    def _forming(self, view: View) -> Action | None:
-        """While a round is being formed."""
-        come = view.node is not None and view.node.role in (Role.WAITING, Role.SPARE)
-        began = max(self.started, view.now - view.elapsed[Mark.FORMING])
+    def _while_forming(self, view: View) -> Action | None:
+        """Return the action while a round is forming."""
+        arrived = view.node is not None and view.node.role in (Role.WAITING, Role.SPARE)
+        began = max(self.started, view.now - view.elapsed[Timer.FORMING])
         if view.now > began + self.timeout:
-            return _removal(view) if come else Action.ERROR_TIMEOUT
-        if not come:
+            return _removal_action(view) if arrived else Action.ERROR_TIMEOUT
+        if not arrived:
             return Action.ADD_TO_PARTICIPANTS
-        return Action.MARK_RENDEZVOUS_COMPLETE if view.ready else None
+        return Action.MARK_RENDEZVOUS_COMPLETE if view.can_complete else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeepAlive:
-    """Say that this node lives; see to it that the dead go, and that a resize is announced before anyone stops for it.
+class KeepAliveOp:
+    """Send a heartbeat; evict dead nodes, and announce a resize before any node stops for it.
 
     Args:
-        deadline: this node's clock when it is given up until the next time.
+        deadline: this node's clock at which to give up until the next heartbeat.
     """
 
     deadline: float
-    carried: Carried = _NOTHING
+    payload: Payload = _NO_PAYLOAD
 
     def __call__(self, view: View) -> Action:
-        """See `Operator`."""
-        chosen = _upkeep(view)
+        """Return the next action; see `Operator`."""
+        chosen = _maintenance(view)
         if chosen is None:
             return Action.FINISH
         return Action.ERROR_TIMEOUT if view.now > self.deadline else chosen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drain:
-    """If this node was asked to leave, say that it is on its way out; its workers save their checkpoint meanwhile."""
+class DrainOp:
+    """Mark this node as leaving if the scheduler has requested it, while its workers save their checkpoint."""
 
     deadline: float
-    carried: Carried = _NOTHING
+    payload: Payload = _NO_PAYLOAD
 
     def __call__(self, view: View) -> Action:
-        """See `Operator`."""
-        if view.node is None or not view.drained or view.node.role is Role.LEAVING or view.state.closed:
+        """Return the next action; see `Operator`."""
+        if view.node is None or not view.is_drained or view.node.role is Role.LEAVING or view.state.closed:
             return Action.FINISH
         return Action.ERROR_TIMEOUT if view.now > self.deadline else Action.MARK_LEAVING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exit:
-    """Take no part any more; nothing is closed."""
+class ExitOp:
+    """Leave the rendezvous without closing it."""
 
     deadline: float
-    carried: Carried = _NOTHING
+    payload: Payload = _NO_PAYLOAD
 
     def __call__(self, view: View) -> Action:
-        """See `Operator`."""
+        """Return the next action; see `Operator`."""
         if view.node is None:
             return Action.FINISH
-        return Action.ERROR_TIMEOUT if view.now > self.deadline else _removal(view)
+        return Action.ERROR_TIMEOUT if view.now > self.deadline else _removal_action(view)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Close:
-    """End the rendezvous for all and for good; the first reason stays."""
+class CloseOp:
+    """Close the rendezvous for all nodes; the first reason stays."""
 
     deadline: float
-    carried: Carried
+    payload: Payload
 
     def __call__(self, view: View) -> Action:
-        """See `Operator`."""
+        """Return the next action; see `Operator`."""
         if view.state.closed:
             return Action.FINISH
         return Action.ERROR_TIMEOUT if view.now > self.deadline else Action.MARK_RENDEZVOUS_CLOSED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publish:
-    """Say where this node, the first rank of the round, listens."""
+class PublishEndpointOp:
+    """Publish the address of this node, the first rank of the round."""
 
     endpoint: Endpoint
 
     @property
-    def carried(self) -> Carried:
-        """See `Operator`."""
-        return Carried(endpoint=self.endpoint)
+    def payload(self) -> Payload:
+        """The endpoint to publish."""
+        return Payload(endpoint=self.endpoint)
 
     def __call__(self, view: View) -> Action:
-        """See `Operator`."""
-        if not _works(view, self.endpoint.round):
-            return _gone(view)
+        """Return the next action; see `Operator`."""
+        if not _is_in_world(view, self.endpoint.round):
+            return _round_error(view)
         return Action.FINISH if view.state.endpoint == self.endpoint else Action.PUBLISH_ENDPOINT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Await:
-    """Learn where the first rank of the round listens."""
+class AwaitEndpointOp:
+    """Wait for the address of the first rank of the round."""
 
     round: int
     deadline: float
-    carried: Carried = _NOTHING
+    payload: Payload = _NO_PAYLOAD
 
     def __call__(self, view: View) -> Action:
-        """See `Operator`."""
-        if not _works(view, self.round):
-            return _gone(view)
+        """Return the next action; see `Operator`."""
+        if not _is_in_world(view, self.round):
+            return _round_error(view)
         if view.state.endpoint is not None and view.state.endpoint.round == self.round:
             return Action.FINISH
         if view.now > self.deadline:
             return Action.ERROR_TIMEOUT
-        return _upkeep(view) or Action.SYNC
+        return _maintenance(view) or Action.SYNC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """See how the rendezvous stands, and do nothing."""
+class ReadOp:
+    """Read the state without any action."""
 
-    carried: Carried = _NOTHING
+    payload: Payload = _NO_PAYLOAD
 
     def __call__(self, view: View) -> Action:  # noqa: ARG002 - as all operators
-        """See `Operator`."""
+        """Return the next action; see `Operator`."""
         return Action.FINISH
 
 
-def _upkeep(view: View) -> Action | None:
-    """What a node does for all, whatever else it wants; None for nothing."""
+def _maintenance(view: View) -> Action | None:
+    """Return the action that any member or waiting node takes for the group, or None."""
     if view.node is None or view.state.closed:
         return None
-    if view.dead:
+    if view.dead_nodes:
         return Action.EVICT
-    if view.ripe and view.node.role is Role.MEMBER:
+    if view.resize_ready and view.node.role is Role.MEMBER:
         return Action.OPEN_ROUND
-    return Action.KEEP_ALIVE if view.beat_due else None
+    return Action.KEEP_ALIVE if view.heartbeat_due else None
 
 
-def _removal(view: View) -> Action:
+def _removal_action(view: View) -> Action:
     member = view.node is not None and view.node.role is Role.MEMBER
     takes_part = member or not view.state.complete
     return Action.REMOVE_FROM_PARTICIPANTS if takes_part else Action.REMOVE_FROM_WAIT_LIST
 
 
-def _works(view: View, round_: int) -> bool:
-    """Whether this round's world is the present one, with this node."""
+def _is_in_world(view: View, round_: int) -> bool:
+    """Return whether the world of this round is the current one and includes this node."""
     state, node = view.state, view.node
     present = state.complete and not state.closed and state.round == round_
     return present and node is not None and node.role is Role.MEMBER
 
 
-def _gone(view: View) -> Action:
+def _round_error(view: View) -> Action:
     return Action.ERROR_CLOSED if view.state.closed else Action.ERROR_LOST

@@ -1,4 +1,4 @@
-"""A rendezvous for any program, with or without torch: be in a world, work, see whether it is over, be in the next.
+"""A rendezvous for any program, with or without torch.
 
     rendezvous = Rendezvous.from_environment()
     world = rendezvous.next()
@@ -9,14 +9,14 @@
         step(world)
     rendezvous.close()
 
-JAX's processes find each other by it:
+JAX processes use it to find each other:
 
     host, port = world.coordinator
     jax.distributed.initialize(coordinator_address=f"{host}:{port}", num_processes=world.size, process_id=world.rank)
 
-A process of JAX is best started anew for each world, by one that has the rendezvous: `examples/elastic_jax.py`.
+Start a new JAX process for each world from a process that owns the rendezvous: `examples/elastic_jax.py`.
 
-It must not import boto3 before it is told to connect, nor torch ever.
+This module never imports torch, and imports boto3 only to connect to the table.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from types import TracebackType
 from typing import Self
 
 from trainmaster.worker.checkpoints.notices import Notices
-from trainmaster.worker.container.container import Container, required
-from trainmaster.worker.container.restart_budget import Budget
+from trainmaster.worker.container.container import Container, require
+from trainmaster.worker.container.restart_budget import RestartBudget
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.errors import Closed, RoundLost
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
-from trainmaster.worker.rendezvous.settings import from_environment
+from trainmaster.worker.rendezvous.settings import Settings
 from trainmaster.worker.rendezvous.state import DONE, StateStore
-from trainmaster.worker.rendezvous.world import Asked, Identity, World, incarnation
+from trainmaster.worker.rendezvous.world import Identity, World, WorldStatus, new_incarnation
 
 
 def free_port(addr: str) -> int:
-    """A port of this address that nobody has at the moment."""
+    """Return a port of this address that is free at the moment."""
     with socket.socket(socket.AF_INET6 if ":" in addr else socket.AF_INET) as probe:
         probe.bind((addr, 0))
         port: int = probe.getsockname()[1]
@@ -51,110 +51,127 @@ def free_port(addr: str) -> int:
 class Rendezvous:
     """One node.
 
+    As a context manager it leaves at the end. It closes the rendezvous for all nodes only if you call `close`.
+
     Args:
         engine: see `engine.Engine`.
-        addr: this node's own address; the coordinator's, where it has the first rank.
-        port_of: finds a free port of an address for the coordinator.
-        budget: how often the job may be restarted for failures.
-        say: leaves word for the queue of why the job ends here.
+        addr: this node's address, which is the coordinator's if the node has the first rank.
+        find_port: finds a free port of an address for the coordinator.
+        budget: limits on restarts after failures.
+        report_failure: reports to the queue the reason for which the job ends here.
         wall: seconds since 1970, for the budget's period.
-
-    As a context it leaves at the end; it closes the rendezvous for all only where `close` is called.
     """
 
-    def __init__(  # noqa: PLR0913  # each is something that a test hands in
+    def __init__(  # noqa: PLR0913  # tests pass each of them
         self,
         engine: Engine,
         addr: str,
-        port_of: Callable[[str], int] = free_port,
+        find_port: Callable[[str], int] = free_port,
         *,
-        budget: Budget | None = None,
-        say: Callable[[str], object] | None = None,
+        budget: RestartBudget | None = None,
+        report_failure: Callable[[str], object] | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._engine = engine
         self._addr = addr
-        self._port_of = port_of
-        self._budget = budget or Budget()
-        self._say = say or (lambda _: None)
+        self._find_port = find_port
+        self._budget = budget or RestartBudget()
+        self._report_failure = report_failure or (lambda _: None)
         self._wall = wall
-        self._ended = False
+        self._has_left = False
 
     @classmethod
     def from_environment(
         cls, environ: Mapping[str, str] | None = None, *, store: StateStore | None = None, slots: int = 1
     ) -> Rendezvous:
-        """The node that this container is, in the rendezvous of its job, on DynamoDB.
+        """Return this container's node in the rendezvous of its job, on DynamoDB.
 
         Args:
-            environ: TRAINMASTER_RUN, TRAINMASTER_TABLE and the bounds, as the queue sets them; None for the process's.
-            store: another store than the table.
-            slots: worker processes that this node runs, for others to see.
+            environ: TRAINMASTER_RUN, TRAINMASTER_TABLE and the bounds, as set by the queue; None for the process's.
+            store: store to use instead of the table.
+            slots: worker processes that this node runs, for information.
 
-        Raises `InvalidRequest` with what is missing or wrong.
+        Raises:
+            InvalidRequest: a variable is missing or not valid.
         """
-        given = os.environ if environ is None else environ
-        container, rng = Container.of(given), random.SystemRandom()
-        me = Identity(
+        variables = os.environ if environ is None else environ
+        container, rng = Container.from_environment(variables), random.SystemRandom()
+        identity = Identity(
             training_job_name=container.training_job_name,
             host=container.host,
-            incarnation=incarnation(rng),
+            incarnation=new_incarnation(rng),
             addr=container.address,
             slots=slots,
         )
         clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=rng)
-        executor = Executor(store or _table(given), me, from_environment(given), clocks)
-        notices = Notices.of(given)
-        say = None if notices is None else notices.end
-        return cls(Engine(executor, time.sleep), container.address, budget=Budget.of(given), say=say)
+        executor = Executor(
+            store or _store_from_environment(variables), identity, Settings.from_environment(variables), clocks
+        )
+        notices = Notices.from_environment(variables)
+        report_failure = None if notices is None else notices.fail_job
+        return cls(
+            Engine(executor, time.sleep),
+            container.address,
+            budget=RestartBudget.from_environment(variables),
+            report_failure=report_failure,
+        )
 
     @property
     def engine(self) -> Engine:
-        """The node, step by step."""
+        """The engine of this node."""
         return self._engine
 
     def next(self, timeout: float | None = None) -> World:
-        """The next world with this node, its coordinator known; the present one is over for it.
+        """Join and return the next world, with its coordinator; the current one is over for this node.
 
-        A spare waits here until it is needed. Raises `Drained`, and `Closed` with the reason, which is `state.DONE` at
-        the normal end: exit with code 0 then, and with 1 for any other, such as a budget of restarts that is spent; and
-        `TimedOut`, `Unreachable`, `Corrupt`.
+        A spare waits in this call until it is needed. After `Drained`, and after `Closed` with the reason `state.DONE`,
+        exit with code 0; after `Closed` with any other reason, such as a spent restart budget, exit with code 1.
+
+        Raises:
+            Drained: this node must leave, and has left.
+            Closed: the rendezvous is closed.
+            TimedOut: no world formed in time; likewise `Unreachable`, `Corrupt`.
         """
         self._engine.start_keep_alive()
         while True:
-            world = self._joined(timeout)
+            world = self._join(timeout)
             try:
                 return self._with_coordinator(world)
             except RoundLost:
                 continue
 
-    def asked(self) -> Asked:
-        """All that is asked of this node; cheap, at most one read a second."""
-        return self._engine.asked()
+    def status(self) -> WorldStatus:
+        """Return the status of this node, from at most one read a second."""
+        return self._engine.status()
 
     def changed(self) -> bool:
-        """Whether this world is over: save a checkpoint, then call `next`. Cheap, at most one read a second.
+        """Return whether this world is over: if so, save a checkpoint, then call `next`. At most one read a second.
 
-        Also where a node has ended it for all because the job cannot go on: `next` then says why.
+        Also true if a node has closed the rendezvous because the job cannot continue; `next` then raises the reason.
         """
-        asked = self._engine.asked()
-        return asked.rejoin or asked.drain or asked.closed not in (None, DONE)
+        status = self._engine.status()
+        return status.rejoin or status.drain or status.closed not in (None, DONE)
 
     def fenced(self) -> bool:
-        """Whether a newer world works: then this one's checkpoints must not be written any more.
+        """Return whether a newer world has formed, so that this one must not write checkpoints.
 
-        Raises `Unreachable` where that cannot be known.
+        Raises:
+            Unreachable: the table does not respond; do not write a checkpoint then.
         """
         return self._engine.fenced()
 
     def leave(self) -> None:
-        """Take no part any more; the others go on without this node."""
-        self._ended = True
+        """Leave the rendezvous; the other nodes continue."""
+        self._has_left = True
         self._engine.leave()
 
     def close(self, reason: str = DONE) -> None:
-        """End it for all and for good: the job is done, or cannot go on. Raises `Unreachable`."""
-        self._ended = True
+        """Close the rendezvous for all nodes: the job is done, or cannot continue.
+
+        Raises:
+            Unreachable: the table does not respond.
+        """
+        self._has_left = True
         self._engine.close(reason)
 
     def __enter__(self) -> Self:
@@ -163,33 +180,33 @@ class Rendezvous:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._ended:
+        if not self._has_left:
             self.leave()
 
-    def _joined(self, timeout: float | None) -> World:
+    def _join(self, timeout: float | None) -> World:
         try:
             world = self._engine.join(timeout)
         except Closed as closed:
             if closed.reason != DONE:
-                self._say(closed.reason)
+                self._report_failure(closed.reason)
             raise
-        reason = self._budget.overdrawn(self._engine.state, self._wall())
+        reason = self._budget.exhausted_reason(self._engine.state, self._wall())
         if reason is None:
             return world
-        self._say(reason)
+        self._report_failure(reason)
         self.close(reason)
         raise Closed(reason)
 
     def _with_coordinator(self, world: World) -> World:
         if world.rank == 0:
-            port = self._port_of(self._addr)
+            port = self._find_port(self._addr)
             self._engine.publish(self._addr, port)
-            return world.at(self._addr, port)
-        return world.at(*self._engine.endpoint())
+            return world.with_coordinator(self._addr, port)
+        return world.with_coordinator(*self._engine.endpoint())
 
 
-def _table(environ: Mapping[str, str]) -> StateStore:
-    from trainmaster.worker.rendezvous.dynamodb import BRISK, DynamoStateStore, client_of
+def _store_from_environment(environ: Mapping[str, str]) -> StateStore:
+    from trainmaster.worker.rendezvous.dynamodb import ENGINE_CLIENT_CONFIG, DynamoStateStore, dynamodb_client
 
-    run, table = required(environ, "TRAINMASTER_RUN"), required(environ, "TRAINMASTER_TABLE")
-    return DynamoStateStore(client_of(environ=environ, patience=BRISK), table, run)
+    run, table = require(environ, "TRAINMASTER_RUN"), require(environ, "TRAINMASTER_TABLE")
+    return DynamoStateStore(dynamodb_client(environ=environ, config=ENGINE_CLIENT_CONFIG), table, run)

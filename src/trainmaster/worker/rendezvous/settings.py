@@ -1,7 +1,7 @@
-"""The engine's settings, and what of them the container's environment says.
+"""Settings of the rendezvous engine, and the environment variables that set some of them.
 
-All durations are seconds. Environment variables are those that the manager gives to every training job of a group
-(docs/reference/rendezvous.md). It must not read anything else, nor decide.
+All durations are in seconds. The manager sets the variables for every training job of an elastic job
+(docs/reference/rendezvous.md).
 """
 
 from __future__ import annotations
@@ -12,86 +12,97 @@ from dataclasses import dataclass
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.worker.rendezvous.control import Control
 
-_STOP = 45.0
-"""What workers may take beyond the grace: torchrun gives them 30 s between SIGTERM and SIGKILL."""
+_STOP_SECONDS = 45.0
+"""Time that workers can need after the grace: torchrun allows 30 s between SIGTERM and SIGKILL."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How a node behaves; all nodes of a group should have the same.
+    """Settings of a node; use the same on all nodes of a rendezvous. Names that torch has are torch's.
 
     Attributes:
-        least, most, sizes: bounds of a world until the scheduler gives others (`control.Control`).
-        grace: time to checkpoint before a resize, until the scheduler gives another.
-        interval: between two beats of a node.
-        attempts: a node is dead to whoever has seen its count stand still for `interval` times this.
-        poll: between two reads of a node that waits beside a world, and the least between two of one that works.
-        brisk: between two reads of one that waits for a world that is being formed, or its endpoint, in a small group;
-            at most `poll`.
-        last_call: how long a world of a legal size waits for more nodes than have come, unless the expected number has.
-        gather: how long a newcomer may wait for others before a world that works is asked to take it in.
-        faulty_wait: after a loss, how long a smaller world waits for a replacement.
-        straggler_wait: how long a new world waits for a node of the old one that lives but does not come.
-        join_timeout: how long a node waits for a world, while none works.
-        close_timeout: how long leaving and closing are tried.
-        backoff: longest pause between two tries of a table that does not answer; well below the expiry, or whoever
-            tries again last after an outage would be dead to whoever tried first.
+        min_nodes, max_nodes, sizes: bounds of a world until the scheduler sets others (`control.Control`).
+        grace: time to save a checkpoint before a resize, until the scheduler sets another.
+        keep_alive_interval: interval of a node's heartbeats.
+        keep_alive_max_attempt: a node is dead once its heartbeat count has not changed for this many intervals.
+        poll_interval: interval of reads by a node that waits while a world works, and the minimum for members of one.
+        join_poll_interval: interval of reads while a node waits for a round to complete or for its endpoint, in a
+            small group; at most `poll_interval`.
+        last_call_timeout: how long a world of a legal size waits for more nodes, unless the expected number is there.
+        scale_up_delay: how long new nodes wait for others before a working world is interrupted to include them.
+        faulty_scale_down_timeout: after a loss, how long a smaller world waits for a replacement.
+        straggler_timeout: how long a new world waits for a live node of the previous one.
+        join_timeout: how long a node waits for a world while none works.
+        close_timeout: how long leaving and closing are retried.
+        max_backoff: maximum pause between retries while the table does not respond. Keep it well below
+            `keep_alive_timeout`: after an outage, the last node to retry must not be dead to the first.
     """
 
-    least: int
-    most: int
+    min_nodes: int
+    max_nodes: int
     sizes: tuple[int, ...] = ()
     grace: float = 600.0
-    interval: float = 1.0
-    attempts: int = 5
-    poll: float = 1.0
-    brisk: float = 0.1
-    last_call: float = 5.0
-    gather: float = 5.0
-    faulty_wait: float = 0.0
-    straggler_wait: float = 60.0
+    keep_alive_interval: float = 1.0
+    keep_alive_max_attempt: int = 5
+    poll_interval: float = 1.0
+    join_poll_interval: float = 0.1
+    last_call_timeout: float = 5.0
+    scale_up_delay: float = 5.0
+    faulty_scale_down_timeout: float = 0.0
+    straggler_timeout: float = 60.0
     join_timeout: float = 600.0
     close_timeout: float = 30.0
-    backoff: float = 1.0
+    max_backoff: float = 1.0
 
     def __post_init__(self) -> None:
-        """Raises `InvalidRequest` for what no group could work with."""
-        if not 1 <= self.least <= self.most or self.control().expected() == 0:
-            raise InvalidRequest(f"no world can have {self.least} to {self.most} nodes", field="TRAINMASTER_MIN")
-        if min(self.interval, self.poll, self.brisk, self.attempts - 1, self.backoff) <= 0:
+        """Raise `InvalidRequest` for settings with which no world can form or a wait is not valid."""
+        if not 1 <= self.min_nodes <= self.max_nodes or self.default_control().expected_size() == 0:
+            bounds = f"{self.min_nodes} to {self.max_nodes} nodes"
+            raise InvalidRequest(f"no world can have {bounds}", field="TRAINMASTER_MIN")
+        self._check_intervals()
+        self._check_timeouts()
+
+    def _check_intervals(self) -> None:
+        intervals = (self.keep_alive_interval, self.poll_interval, self.join_poll_interval, self.max_backoff)
+        if min(*intervals, self.keep_alive_max_attempt - 1) <= 0:
             raise InvalidRequest(
-                "interval, poll, brisk and backoff are more than 0, attempts more than 1", field="interval"
+                "keep_alive_interval, poll_interval, join_poll_interval and max_backoff must be greater than 0, and"
+                " keep_alive_max_attempt greater than 1",
+                field="keep_alive_interval",
             )
-        waits = (self.grace, self.last_call, self.gather, self.faulty_wait, self.straggler_wait, self.join_timeout)
-        if min(*waits, self.close_timeout) < 0:
-            raise InvalidRequest("no wait is negative", field="last_call")
+
+    def _check_timeouts(self) -> None:
+        joining = (self.last_call_timeout, self.scale_up_delay, self.straggler_timeout, self.join_timeout)
+        if min(*joining, self.grace, self.faulty_scale_down_timeout, self.close_timeout) < 0:
+            raise InvalidRequest("a timeout must not be negative", field="last_call_timeout")
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Settings:
+        """Return the settings of TRAINMASTER_MIN, _MAX, _SIZES, _GRACE and _FAULTY_WAIT; by default, for one node.
+
+        Raises:
+            InvalidRequest: a variable is not valid; the error names it.
+        """
+        min_nodes = _number(environ, "TRAINMASTER_MIN", 1)
+        grace = _number(environ, "TRAINMASTER_GRACE", 600.0)
+        return cls(
+            min_nodes=int(min_nodes),
+            max_nodes=int(_number(environ, "TRAINMASTER_MAX", min_nodes)),
+            sizes=_sizes(environ.get("TRAINMASTER_SIZES", "")),
+            grace=grace,
+            faulty_scale_down_timeout=_number(environ, "TRAINMASTER_FAULTY_WAIT", 0.0),
+            straggler_timeout=grace + _STOP_SECONDS,
+            join_timeout=grace + _STOP_SECONDS + cls.join_timeout,
+        )
 
     @property
-    def expiry(self) -> float:
-        """How long a count must have stood still until its node is dead."""
-        return self.interval * self.attempts
+    def keep_alive_timeout(self) -> float:
+        """Seconds without a change of its heartbeat count after which a node is dead."""
+        return self.keep_alive_interval * self.keep_alive_max_attempt
 
-    def control(self) -> Control:
-        """What holds while the scheduler has said nothing."""
-        return Control(least=self.least, most=self.most, sizes=self.sizes, grace=self.grace)
-
-
-def from_environment(environ: Mapping[str, str]) -> Settings:
-    """The settings that TRAINMASTER_MIN, _MAX, _SIZES, _GRACE and _FAULTY_WAIT ask for; one node where none are given.
-
-    Raises `InvalidRequest` with the variable's name.
-    """
-    least = _number(environ, "TRAINMASTER_MIN", 1)
-    grace = _number(environ, "TRAINMASTER_GRACE", 600.0)
-    return Settings(
-        least=int(least),
-        most=int(_number(environ, "TRAINMASTER_MAX", least)),
-        sizes=_sizes(environ.get("TRAINMASTER_SIZES", "")),
-        grace=grace,
-        faulty_wait=_number(environ, "TRAINMASTER_FAULTY_WAIT", 0.0),
-        straggler_wait=grace + _STOP,
-        join_timeout=grace + _STOP + Settings.join_timeout,
-    )
+    def default_control(self) -> Control:
+        """Return the bounds that apply until the scheduler sets others."""
+        return Control(min_nodes=self.min_nodes, max_nodes=self.max_nodes, sizes=self.sizes, grace=self.grace)
 
 
 def _number(environ: Mapping[str, str], name: str, default: float) -> float:
@@ -99,11 +110,11 @@ def _number(environ: Mapping[str, str], name: str, default: float) -> float:
     try:
         return float(text) if text else float(default)
     except ValueError as cause:
-        raise InvalidRequest(f"{name} is no number: {text!r}", field=name) from cause
+        raise InvalidRequest(f"{name} is not a number: {text!r}", field=name) from cause
 
 
 def _sizes(text: str) -> tuple[int, ...]:
     try:
         return tuple(sorted({int(size) for size in text.split(",") if size.strip()}))
     except ValueError as cause:
-        raise InvalidRequest(f"not whole numbers with commas: {text!r}", field="TRAINMASTER_SIZES") from cause
+        raise InvalidRequest(f"not a comma-separated list of integers: {text!r}", field="TRAINMASTER_SIZES") from cause

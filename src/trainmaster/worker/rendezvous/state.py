@@ -1,11 +1,11 @@
-"""The state that all nodes of a rendezvous share, and its JSON (docs/reference/rendezvous.md, field by field).
+"""State that all nodes of a rendezvous share, its JSON (docs/reference/rendezvous.md), and the protocol of its store.
 
-Values only. It must not change by itself (`actions` has every change), and nothing that is read here is ever executed:
-what is not exactly a state of this version is refused.
+`actions` contains every change of the state. `decode` rejects any value that is not a state of this version, and
+executes none.
 
-A complete round never changes: its members are the nodes of role `member`, with ranks 0 to n-1. Whatever changes who
-takes part opens the next round first, until the end. While a round is being formed, `member` are nodes of the world
-before that have not come yet, `waiting` and `spare` those that have.
+A complete round never changes: its members are the nodes of role `member`, with ranks 0 to n-1. Until the rendezvous is
+closed, every change of members first opens the next round. While a round is forming, `member` are nodes of the previous
+world that have not arrived yet; `waiting` and `spare` are those that have.
 """
 
 from __future__ import annotations
@@ -20,15 +20,19 @@ from trainmaster.worker.rendezvous.errors import Corrupt
 
 VERSION = 1
 Token = Any
-"""Opaque; never None nor falsy, and another one after every write."""
+"""Opaque revision of the stored state; never falsy, and different after every write."""
 DONE = "done"
-"""Why a rendezvous is closed whose job has come to its normal end."""
-RECORDS_KEPT = 50
-"""How many rounds the record of restarts goes back; it is written with every beat, so it must stay small."""
+"""Reason for closing a rendezvous after the job's normal end."""
+MAX_RECORDS = 50
+"""Rounds in the record of restarts. Every heartbeat writes the record, so it must stay small."""
 
 
 class Role(StrEnum):
-    """What a node is: of the present world; to be taken into the next one; without room; on its way out."""
+    """Role of a node.
+
+    MEMBER: in the current world. WAITING: the next world includes it. SPARE: a legal world has no place for it.
+    LEAVING: it was asked to leave, and saves its checkpoint.
+    """
 
     MEMBER = "member"
     WAITING = "waiting"
@@ -36,8 +40,8 @@ class Role(StrEnum):
     LEAVING = "leaving"
 
 
-class Why(StrEnum):
-    """Why a round is formed. Those that are resizes are never charged to the restart budget."""
+class RoundReason(StrEnum):
+    """Reason for a new round. A round with a resize among its reasons is never charged to the restart budget."""
 
     START = "start"
     DRAIN = "drain"
@@ -49,18 +53,18 @@ class Why(StrEnum):
     DEPARTURE = "departure"
 
     @property
-    def resize(self) -> bool:
-        """Whether somebody wanted it."""
-        return self in _RESIZES
+    def is_resize(self) -> bool:
+        """True if the round changes the world on purpose."""
+        return self in _RESIZE_REASONS
 
     @property
-    def trouble(self) -> bool:
-        """Whether it counts against the restart budget, where nothing else was the reason."""
-        return self in _TROUBLES
+    def is_failure(self) -> bool:
+        """True if a round with no resize among its reasons counts against the restart budget."""
+        return self in _FAILURE_REASONS
 
 
-_RESIZES = frozenset({Why.DRAIN, Why.SHRINK, Why.NEWCOMER, Why.GROW})
-_TROUBLES = frozenset({Why.FAILURE, Why.LOSS, Why.DEPARTURE})
+_RESIZE_REASONS = frozenset({RoundReason.DRAIN, RoundReason.SHRINK, RoundReason.NEWCOMER, RoundReason.GROW})
+_FAILURE_REASONS = frozenset({RoundReason.FAILURE, RoundReason.LOSS, RoundReason.DEPARTURE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +72,11 @@ class Node:
     """One container.
 
     Attributes:
-        addr: where the others reach it.
+        addr: address at which other nodes reach it.
         slots: worker processes that it runs.
-        rank: its place in the present world; while a round is formed, in the world before; None outside of both.
-        beat: how often it has said that it lives.
-        since: which arrival it was, counted over the life of the rendezvous.
+        rank: in the current world; while a round is forming, in the previous one; None if it is in neither.
+        beat: heartbeat count.
+        since: sequence number of its arrival, over the life of the rendezvous.
     """
 
     addr: str
@@ -85,7 +89,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where the first rank of a round's world listens."""
+    """Address on which the first rank of a round's world listens."""
 
     round: int
     host: str
@@ -93,30 +97,30 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """A world that was formed: its round, why, whether that counts as a restart, and when (epoch seconds)."""
+class RoundRecord:
+    """A world that formed: round, main reason, whether it counts as a restart, and time in seconds since the epoch."""
 
     round: int
-    why: Why
+    why: RoundReason
     charged: bool
     at: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A rendezvous.
+    """A rendezvous. The names of the attributes are those of the JSON.
 
     Attributes:
-        round: of the present world, or of the one that is being formed.
-        complete: whether that world is formed.
-        closed, reason: whether it is over for good, and why.
-        size: nodes of the newest world that was formed; 0 before the first.
-        why: all reasons that there have been for this round.
-        arrivals: nodes that have ever come.
-        nodes: by `names.Identity.name`.
-        endpoint: where the first rank listens, once it has said so.
-        restarts: the newest worlds that were formed, oldest first.
-        charged: rounds that count as restarts, of all that there ever were.
+        round: of the current world, or of the world that is forming.
+        complete: whether that world has formed.
+        closed, reason: whether the rendezvous has ended for good, and why.
+        size: nodes of the newest world that formed; 0 before the first.
+        why: all reasons for this round, in order.
+        arrivals: number of nodes that have ever arrived.
+        nodes: by `world.Identity.name`.
+        endpoint: address on which the first rank listens, once published.
+        restarts: the newest worlds that formed, oldest first.
+        charged: total number of rounds that count as restarts.
     """
 
     round: int = 1
@@ -124,119 +128,123 @@ class State:
     closed: bool = False
     reason: str = ""
     size: int = 0
-    why: tuple[Why, ...] = (Why.START,)
+    why: tuple[RoundReason, ...] = (RoundReason.START,)
     arrivals: int = 0
     nodes: Mapping[str, Node] = field(default_factory=dict)
     endpoint: Endpoint | None = None
-    restarts: tuple[Record, ...] = ()
+    restarts: tuple[RoundRecord, ...] = ()
     charged: int = 0
 
     @property
-    def newest_world(self) -> int:
-        """Round of the newest world that was formed; one of an earlier round must write nothing any more."""
+    def latest_round(self) -> int:
+        """Round of the newest world that formed. Processes of an earlier round must not write checkpoints."""
         return self.round if self.complete else self.round - 1
 
     def members(self) -> dict[str, Node]:
-        """Nodes of the present world, or of the one before that have not come yet, in order of rank."""
+        """Return the members of the current world, or those of the previous one that have not arrived yet, by rank."""
         found = [(name, node) for name, node in self.nodes.items() if node.role is Role.MEMBER]
         return dict(sorted(found, key=lambda item: (item[1].rank is None, item[1].rank or 0, item[0])))
 
 
 class StateStore(Protocol):
-    """One run's state, and what the scheduler asks of it.
+    """Store of one run's state and of the scheduler's control; changed by compare-and-set.
 
-    Both methods raise `Unreachable` where the outcome is unknown or nobody answered, and `Corrupt` where the stored
-    row is none of ours. They may block for a few seconds at most; retries are the engine's.
+    `get_state` and `set_state` follow the contract of torch's `RendezvousBackend` exactly, so one store serves both
+    engines. A store does not interpret the state. Both methods raise `Unreachable` if the outcome is unknown or there
+    is no response, and `Corrupt` if the stored row is not valid. They block for a few seconds at most; the engine
+    retries.
     """
 
     @property
     def control(self) -> str | None:
-        """What the scheduler asks (JSON of `Control`), as it stood at the last read or lost write; None for nothing.
+        """Scheduler's control (JSON of `Control`) as of the last read or failed write; None if there is none.
 
-        It is stored beside the state and read with it, in one read. It may be there before any state is.
+        It is stored beside the state, read with it in one read, and may exist before any state.
         """
         ...
 
     def get_state(self) -> tuple[bytes, Token] | None:
-        """The state and its token, read consistently; None where none is stored."""
+        """Return the state and its token, read consistently, or None if none is stored."""
         ...
 
     def set_state(self, state: bytes, token: Token | None = None) -> tuple[bytes, Token, bool] | None:
         """Store the state if `token` is that of the stored one, or if it is None and nothing is stored.
 
-        Returns what is stored now, its token, and whether that is what this call wrote; None where nothing is stored
-        although a token was given.
+        Returns:
+            The stored state, its token, and whether this call wrote it; None if nothing is stored although a token was
+            given.
         """
         ...
 
 
 def encode(state: State) -> bytes:
-    """The state as JSON."""
+    """Return the state as JSON."""
     document = {
-        **_fields(state),
-        "nodes": {name: _fields(node) for name, node in state.nodes.items()},
-        "endpoint": None if state.endpoint is None else _fields(state.endpoint),
-        "restarts": [_fields(record) for record in state.restarts],
+        **_to_json(state),
+        "nodes": {name: _to_json(node) for name, node in state.nodes.items()},
+        "endpoint": None if state.endpoint is None else _to_json(state.endpoint),
+        "restarts": [_to_json(record) for record in state.restarts],
     }
     return json.dumps({"v": VERSION, **document}, separators=(",", ":")).encode()
 
 
 def decode(data: bytes) -> State:
-    """The state of these bytes.
+    """Parse a state.
 
-    Raises `Corrupt` for anything that `encode` could not have made.
+    Raises:
+        Corrupt: `encode` could not have produced these bytes.
     """
     try:
         raw = json.loads(data)
         if type(raw) is not dict or raw.pop("v", None) != VERSION:
-            raise Corrupt(f"no rendezvous state of version {VERSION}")
-        if set(raw) != set(_NAMES[State]):
-            raise Corrupt(f"a rendezvous state of version {VERSION} has other members")
-        return _checked(_state(raw))
+            raise Corrupt(f"not a rendezvous state of version {VERSION}")
+        if set(raw) != set(_FIELD_NAMES[State]):
+            raise Corrupt(f"the members are not those of a rendezvous state of version {VERSION}")
+        return _validate(_state_from_json(raw))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as cause:
         raise Corrupt("the rendezvous state cannot be read") from cause
 
 
-def _fields(value: State | Node | Endpoint | Record) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in _NAMES[type(value)]}
+def _to_json(value: State | Node | Endpoint | RoundRecord) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in _FIELD_NAMES[type(value)]}
 
 
-def _state(raw: dict[str, Any]) -> State:
+def _state_from_json(raw: dict[str, Any]) -> State:
     values = {
         **raw,
-        "why": tuple(Why(word) for word in raw["why"]),
-        "nodes": {name: _node(node) for name, node in raw["nodes"].items()},
+        "why": tuple(RoundReason(word) for word in raw["why"]),
+        "nodes": {name: _node_from_json(node) for name, node in raw["nodes"].items()},
         "endpoint": None if raw["endpoint"] is None else Endpoint(**raw["endpoint"]),
-        "restarts": tuple(Record(**{**record, "why": Why(record["why"])}) for record in raw["restarts"]),
+        "restarts": tuple(RoundRecord(**{**record, "why": RoundReason(record["why"])}) for record in raw["restarts"]),
     }
     return State(**values)
 
 
-def _node(raw: dict[str, Any]) -> Node:
+def _node_from_json(raw: dict[str, Any]) -> Node:
     return Node(**{**raw, "role": Role(raw["role"])})
 
 
-def _checked(state: State) -> State:
-    whole = [state.round, state.size, state.arrivals, state.charged]
-    whole += [number for node in state.nodes.values() for number in (node.slots, node.beat, node.since)]
-    whole += [node.rank for node in state.nodes.values() if node.rank is not None]
-    whole += [number for record in state.restarts for number in (record.round, record.at)]
+def _validate(state: State) -> State:
+    integers = [state.round, state.size, state.arrivals, state.charged]
+    integers += [number for node in state.nodes.values() for number in (node.slots, node.beat, node.since)]
+    integers += [node.rank for node in state.nodes.values() if node.rank is not None]
+    integers += [number for record in state.restarts for number in (record.round, record.at)]
     texts = [state.reason, *(node.addr for node in state.nodes.values())]
-    truths = [state.complete, state.closed, *(record.charged for record in state.restarts)]
+    booleans = [state.complete, state.closed, *(record.charged for record in state.restarts)]
     if state.endpoint is not None:
-        whole += [state.endpoint.round, state.endpoint.port]
+        integers += [state.endpoint.round, state.endpoint.port]
         texts.append(state.endpoint.host)
-    right = all(type(number) is int and number >= 0 for number in whole)
-    right = right and all(type(text) is str for text in texts) and all(type(truth) is bool for truth in truths)
-    works = state.complete and not state.closed  # after the end nodes go one by one, and nothing begins anew
-    if not right or (works and not _dense(state)):
+    valid = all(type(number) is int and number >= 0 for number in integers)
+    valid = valid and all(type(text) is str for text in texts) and all(type(value) is bool for value in booleans)
+    is_open = state.complete and not state.closed  # nodes leave a closed rendezvous one by one, and no round opens
+    if not valid or (is_open and not _has_dense_ranks(state)):
         raise Corrupt("the rendezvous state has values that no node would have written")
     return state
 
 
-def _dense(state: State) -> bool:
-    """Whether the members of a complete round have the ranks 0 to n-1."""
+def _has_dense_ranks(state: State) -> bool:
+    """Return whether the members of a complete round have the ranks 0 to n-1."""
     return [node.rank for node in state.members().values()] == list(range(state.size))
 
 
-_NAMES = {kind: tuple(item.name for item in fields(kind)) for kind in (State, Node, Endpoint, Record)}
+_FIELD_NAMES = {kind: tuple(item.name for item in fields(kind)) for kind in (State, Node, Endpoint, RoundRecord)}

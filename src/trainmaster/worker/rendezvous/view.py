@@ -1,6 +1,6 @@
-"""What an operator looks at: the state, and what one node knows: who is dead, what the scheduler asks, the time.
+"""Input of a decision: the state, and one node's own knowledge (dead nodes, the scheduler's control, the time).
 
-Questions about it are answered here, so that operators and actions agree. It must not change anything.
+Derived facts are computed here, so that operators and actions agree.
 """
 
 from __future__ import annotations
@@ -11,175 +11,184 @@ from functools import cached_property
 from math import inf
 
 from trainmaster.worker.rendezvous.control import Control
-from trainmaster.worker.rendezvous.liveness import Mark, Watch, pace
+from trainmaster.worker.rendezvous.liveness import LivenessMonitor, Timer, interval_factor
 from trainmaster.worker.rendezvous.settings import Settings
-from trainmaster.worker.rendezvous.state import Node, Role, State, Why
-from trainmaster.worker.rendezvous.world import Identity, training_job_of
+from trainmaster.worker.rendezvous.state import Node, Role, RoundReason, State
+from trainmaster.worker.rendezvous.world import Identity, training_job_name_of
 
-_COME = (Role.WAITING, Role.SPARE)
+_ARRIVED_ROLES = (Role.WAITING, Role.SPARE)
 
 
 @dataclass(kw_only=True)
 class View:
-    """One look at the rendezvous.
+    """One node's view of the rendezvous.
 
     Attributes:
-        me: who looks.
-        state: as just read, or as this node would have it.
-        control: what the scheduler asks, or the settings' own bounds.
-        settings: waits and intervals, seconds.
-        now: this node's monotonic clock; it compares with no other.
-        epoch: this node's wall clock, seconds since 1970; for the record, no decision depends on it.
-        dead: nodes that this one holds for dead.
-        quiet: seconds since this node's own last beat was seen in the table.
-        seen: the highest round that this node has ever seen.
-        elapsed: how long each mark has held, seconds; `look` knows it last, nothing else is ever set.
+        identity: the node.
+        state: as just read, or as this node would write it.
+        control: the scheduler's control, or the bounds of the settings.
+        settings: timeouts and intervals, in seconds.
+        now: this node's monotonic clock; not comparable with another node's.
+        epoch: this node's wall clock, seconds since 1970; recorded only, no decision depends on it.
+        dead_nodes: nodes that this one considers dead.
+        seconds_since_heartbeat: seconds since this node's own last heartbeat was seen in the table.
+        highest_round: the highest round that this node has ever seen.
+        elapsed: seconds for which each timer's condition has held; `build_view` sets it last, from the other values.
     """
 
-    me: Identity
+    identity: Identity
     state: State
     control: Control
     settings: Settings
     now: float
     epoch: float
-    dead: frozenset[str] = frozenset()
-    quiet: float = 0.0
-    seen: int = 0
-    elapsed: Mapping[Mark, float] = field(default_factory=lambda: dict.fromkeys(Mark, 0.0))
+    dead_nodes: frozenset[str] = frozenset()
+    seconds_since_heartbeat: float = 0.0
+    highest_round: int = 0
+    elapsed: Mapping[Timer, float] = field(default_factory=lambda: dict.fromkeys(Timer, 0.0))
 
     @property
     def node(self) -> Node | None:
-        """This node, as far as it takes part."""
-        return self.state.nodes.get(self.me.name)
+        """This node's entry in the state; None if it does not take part."""
+        return self.state.nodes.get(self.identity.name)
 
     @property
-    def drained(self) -> bool:
-        """Whether this node is to leave."""
-        return self.control.drains(self.me.training_job_name)
+    def is_drained(self) -> bool:
+        """True if this node must leave."""
+        return self.control.drains(self.identity.training_job_name)
 
     @property
-    def beat_due(self) -> bool:
-        """Whether it is time to say that this node lives."""
-        return self.node is not None and self.quiet >= self.settings.interval * pace(len(self.state.nodes))
+    def heartbeat_due(self) -> bool:
+        """True if a heartbeat of this node is due."""
+        return (
+            self.node is not None
+            and self.seconds_since_heartbeat
+            >= self.settings.keep_alive_interval * interval_factor(len(self.state.nodes))
+        )
 
-    def leaves(self, name: str) -> bool:
-        """Whether a node is asked to leave, or does."""
-        asked = bool(self.control.drain) and self.control.drains(training_job_of(name))
-        return asked or self.state.nodes[name].role is Role.LEAVING
+    def is_leaving(self, name: str) -> bool:
+        """Return whether a node is leaving, or must leave."""
+        is_drained = bool(self.control.drain) and self.control.drains(training_job_name_of(name))
+        return is_drained or self.state.nodes[name].role is Role.LEAVING
 
     @cached_property
     def candidates(self) -> tuple[str, ...]:
-        """Nodes that the next world can have: all that live and have come; those at work too, while a world works."""
-        roles = (*_COME, Role.MEMBER) if self.state.complete else _COME
+        """Nodes that the next world can include: the live nodes that have arrived, and members of a working world."""
+        roles = (*_ARRIVED_ROLES, Role.MEMBER) if self.state.complete else _ARRIVED_ROLES
         return tuple(
             name
             for name, node in self.state.nodes.items()
-            if node.role in roles and name not in self.dead and not self.leaves(name)
+            if node.role in roles and name not in self.dead_nodes and not self.is_leaving(name)
         )
 
     @cached_property
     def stragglers(self) -> tuple[str, ...]:
-        """While a round is formed: nodes of the world before that live, but have not come yet."""
+        """While a round is forming: live nodes of the previous world that have not arrived yet."""
         members = () if self.state.complete else self.state.members()
-        return tuple(name for name in members if name not in self.dead and not self.leaves(name))
+        return tuple(name for name in members if name not in self.dead_nodes and not self.is_leaving(name))
 
     @cached_property
-    def possible(self) -> int:
-        """The size of the largest legal world of the candidates; 0 for none."""
-        return self.control.at_most(len(self.candidates))
+    def possible_size(self) -> int:
+        """Size of the largest legal world of the candidates; 0 if there is none."""
+        return self.control.largest_size(len(self.candidates))
 
     @cached_property
-    def due(self) -> Why | None:
-        """The resize that the present world needs; None for none, or where no world works."""
+    def due_resize(self) -> RoundReason | None:
+        """The resize that the current world needs; None if it needs none, or no world works."""
         state = self.state
         if not state.complete or state.closed:
             return None
-        if any(self.leaves(name) for name in state.members()):
-            return Why.DRAIN
-        if self.control.at_most(state.size) < state.size and self.possible > 0:
-            return Why.SHRINK
-        if self.possible > state.size:
+        if any(self.is_leaving(name) for name in state.members()):
+            return RoundReason.DRAIN
+        if self.control.largest_size(state.size) < state.size and self.possible_size > 0:
+            return RoundReason.SHRINK
+        if self.possible_size > state.size:
             waits = any(state.nodes[name].role is Role.WAITING for name in self.candidates)
-            return Why.NEWCOMER if waits else Why.GROW
+            return RoundReason.NEWCOMER if waits else RoundReason.GROW
         return None
 
     @property
-    def ripe(self) -> bool:
-        """Whether that resize is to be announced now; growth waits a little for all that come together."""
-        grows = self.due in (Why.NEWCOMER, Why.GROW)
-        all_here = self.possible >= self.control.expected()
-        return self.due is not None and (not grows or all_here or self.elapsed[Mark.GROWTH] >= self.settings.gather)
+    def resize_ready(self) -> bool:
+        """True if the due resize must be announced now; growth waits a little, for all nodes that arrive together."""
+        grows = self.due_resize in (RoundReason.NEWCOMER, RoundReason.GROW)
+        all_here = self.possible_size >= self.control.expected_size()
+        return self.due_resize is not None and (
+            not grows or all_here or self.elapsed[Timer.GROWTH] >= self.settings.scale_up_delay
+        )
 
     @property
-    def room(self) -> bool:
-        """Whether one more node would make a larger world legal."""
-        more = len(self.candidates) + (self.me.name not in self.candidates)
-        return self.control.at_most(more) > self.state.size
+    def has_room(self) -> bool:
+        """True if one more node would make a larger world legal."""
+        more = len(self.candidates) + (self.identity.name not in self.candidates)
+        return self.control.largest_size(more) > self.state.size
 
     @property
-    def ready(self) -> bool:
-        """Whether the world that is being formed is as good as it will be.
+    def can_complete(self) -> bool:
+        """True if the round that is forming can complete.
 
-        Nodes of the world before are waited for. After a loss so is a replacement. In the first world, and in one where
-        nobody is left of the world before, nobody knows who else comes: there the last call is waited for.
+        It waits for live nodes of the previous world and, after a loss, for a replacement. In the first world, and in
+        one without a node of the previous world, the number of nodes to come is unknown: there it waits for the last
+        call.
         """
-        if self.possible == 0:
+        if self.possible_size == 0:
             return False
-        if self.stragglers and self.elapsed[Mark.FORMING] < self.settings.straggler_wait:
+        if self.stragglers and self.elapsed[Timer.FORMING] < self.settings.straggler_timeout:
             return False
-        if self.possible >= self.control.expected():
+        if self.possible_size >= self.control.expected_size():
             return True
-        if lost(self.state) and self.possible < self.state.size:
-            return self.elapsed[Mark.LOST] >= self.settings.faulty_wait
+        if is_after_loss(self.state) and self.possible_size < self.state.size:
+            return self.elapsed[Timer.LOST] >= self.settings.faulty_scale_down_timeout
         stays = any(self.state.nodes[name].rank is not None for name in self.candidates)
-        return stays or self.elapsed[Mark.LEGAL] >= self.settings.last_call
+        return stays or self.elapsed[Timer.LEGAL] >= self.settings.last_call_timeout
 
     @property
-    def until_due(self) -> float:
-        """Seconds until a wait that this node times may be over, at the earliest; infinite where all are."""
+    def seconds_to_next_timeout(self) -> float:
+        """Seconds until the next timer of this node can expire; infinite if all have expired."""
         limits = {
-            Mark.LEGAL: self.settings.last_call,
-            Mark.LOST: self.settings.faulty_wait,
-            Mark.FORMING: self.settings.straggler_wait,
-            Mark.GROWTH: self.settings.gather,
+            Timer.LEGAL: self.settings.last_call_timeout,
+            Timer.LOST: self.settings.faulty_scale_down_timeout,
+            Timer.FORMING: self.settings.straggler_timeout,
+            Timer.GROWTH: self.settings.scale_up_delay,
         }
         left = (limit - self.elapsed[mark] for mark, limit in limits.items())
         return min((seconds for seconds in left if seconds > 0), default=inf)
 
 
-def lost(state: State) -> bool:
-    """Whether this round is formed because a node has gone that nobody had asked to."""
-    return bool({Why.LOSS, Why.DEPARTURE} & set(state.why)) and not any(why.resize for why in state.why)
+def is_after_loss(state: State) -> bool:
+    """Return whether this round is forming because a node was lost or left without a request."""
+    return bool({RoundReason.LOSS, RoundReason.DEPARTURE} & set(state.why)) and not any(
+        why.is_resize for why in state.why
+    )
 
 
-def look(  # noqa: PLR0913 - everything that a decision may depend on
-    me: Identity,
+def build_view(  # noqa: PLR0913 - all inputs of a decision
+    identity: Identity,
     state: State,
     control: Control,
     settings: Settings,
-    watch: Watch,
+    monitor: LivenessMonitor,
     *,
     now: float,
     epoch: float,
-    seen: int,
+    highest_round: int,
 ) -> View:
-    """The view of this state, which the watch has observed."""
+    """Return the view of a state that the monitor has observed."""
     view = View(
-        me=me,
+        identity=identity,
         state=state,
         control=control,
         settings=settings,
         now=now,
         epoch=epoch,
-        dead=watch.dead() - {me.name},
-        quiet=watch.quiet_for(me.name, now),
-        seen=max(seen, state.round),
+        dead_nodes=monitor.dead_nodes() - {identity.name},
+        seconds_since_heartbeat=monitor.seconds_since_heartbeat(identity.name, now),
+        highest_round=max(highest_round, state.round),
     )
-    holds = {
-        Mark.FORMING: not state.complete,
-        Mark.LEGAL: not state.complete and view.possible > 0,
-        Mark.LOST: not state.complete and lost(state),
-        Mark.GROWTH: view.due in (Why.NEWCOMER, Why.GROW),
+    conditions = {
+        Timer.FORMING: not state.complete,
+        Timer.LEGAL: not state.complete and view.possible_size > 0,
+        Timer.LOST: not state.complete and is_after_loss(state),
+        Timer.GROWTH: view.due_resize in (RoundReason.NEWCOMER, RoundReason.GROW),
     }
-    view.elapsed = watch.elapsed(state.round, holds, now)
+    view.elapsed = monitor.elapsed(state.round, conditions, now)
     return view

@@ -1,4 +1,4 @@
-"""What a node learns of a rendezvous: its world, and what is asked of it. Values only."""
+"""Identities of nodes, and a node's view of the rendezvous: its world, and the status that it acts on."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from dataclasses import dataclass, replace
 
 from trainmaster.worker.rendezvous.state import State
 
-_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """One life of one container.
 
+    Every training job calls its first instance `algo-1`, addresses are reused, and process ids repeat in containers. An
+    identity therefore contains the training job's name, and a random part that is new for each process.
+
     Attributes:
-        training_job_name: the training job that it is of.
-        host: its name there, such as `algo-1`.
-        incarnation: random; another one after the container's program has been started anew.
-        addr: where the other nodes reach it; an IP address, never a host's name.
+        training_job_name: the training job of the container.
+        host: its name within the training job, such as `algo-1`.
+        incarnation: random part; changes when the container's program restarts.
+        addr: IP address, not a host name, at which other nodes reach it.
         slots: worker processes that it runs.
     """
 
@@ -30,22 +33,22 @@ class Identity:
 
     @property
     def name(self) -> str:
-        """Its key in the state: `<training job>/<host>#<incarnation>`."""
+        """Key in the state: `<training job>/<host>#<incarnation>`."""
         return f"{self.training_job_name}/{self.host}#{self.incarnation}"
 
 
-def incarnation(rng: random.Random) -> str:
-    """A random part for an identity; 40 bits, so that two processes never have the same in practice."""
-    return "".join(rng.choice(_LETTERS) for _ in range(8))
+def new_incarnation(rng: random.Random) -> str:
+    """Return a random part for an identity: 40 bits, so that two processes do not have the same in practice."""
+    return "".join(rng.choice(_ALPHABET) for _ in range(8))
 
 
-def training_job_of(name: str) -> str:
-    """The training job of the node of this key."""
+def training_job_name_of(name: str) -> str:
+    """Return the training job in the name of a node."""
     return name.split("/", 1)[0]
 
 
 def host_of(name: str) -> str:
-    """The host of the node of this key."""
+    """Return the host in the name of a node."""
     return name.split("/", 1)[-1].split("#", 1)[0]
 
 
@@ -54,7 +57,7 @@ class Peer:
     """A node of a world.
 
     Attributes:
-        name: its identity (`names.Identity.name`).
+        name: see `Identity.name`.
         rank, addr, slots: see `state.Node`.
     """
 
@@ -69,10 +72,10 @@ class World:
     """A world, as one of its nodes sees it.
 
     Attributes:
-        round: grows with every world; whoever writes checkpoints under an earlier one must stop.
-        rank, size: this node's place among the nodes, from 0.
-        nodes: all of them, by rank.
-        coordinator: host and port of the first rank's service; None until it is known.
+        round: increases with every world. Processes of an earlier round must not write checkpoints.
+        rank, size: this node's rank, from 0, and the number of nodes.
+        nodes: all nodes, by rank.
+        coordinator: host and port of the first rank's service; None until known.
     """
 
     round: int
@@ -81,22 +84,22 @@ class World:
     nodes: tuple[Peer, ...]
     coordinator: tuple[str, int] | None = None
 
-    def at(self, host: str, port: int) -> World:
-        """The same world with its coordinator."""
+    def with_coordinator(self, host: str, port: int) -> World:
+        """Return the same world with its coordinator."""
         return replace(self, coordinator=(host, port))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is asked of a node between two steps of its work.
+class WorldStatus:
+    """State of a node's world, and requests to the node.
 
     Attributes:
-        rejoin: this world is over or not its own any more: stop the workers, and join again.
-        resize: the reason for that is a resize, so that there is time to checkpoint first.
-        drain: the node is to checkpoint and leave.
+        rejoin: the world has ended, or continues without this node: stop the workers, and join again.
+        resize: the reason is a resize, so there is time to save a checkpoint first.
+        drain: the node must save a checkpoint and leave.
         grace: seconds for either.
-        closed: why the rendezvous is over for good; None while it is open. Work that ends by itself may go on.
-        waiting: nodes that wait to be in the next world.
+        closed: why the rendezvous was closed; None while it is open. Work that ends by itself may continue.
+        waiting: nodes that wait for the next world.
     """
 
     rejoin: bool = False
@@ -108,7 +111,7 @@ class Asked:
 
 
 def world_of(state: State, name: str) -> World | None:
-    """The present world as this node sees it; None where there is none, or not with it."""
+    """Return the current world as the named node sees it, or None if there is none or the node is not in it."""
     members = state.members() if state.complete else {}
     peers = tuple(
         Peer(name=key, rank=node.rank or 0, addr=node.addr, slots=node.slots) for key, node in members.items()

@@ -1,1 +1,1 @@
-"""The rendezvous below torchrun."""
+"""Integration of the rendezvous with torchrun."""

@@ -1,8 +1,8 @@
-"""The row of a rendezvous as the backend of torch's own `DynamicRendezvousHandler`.
+"""The row of a rendezvous as a backend of torch's own `DynamicRendezvousHandler`.
 
-For those who want torch's engine on DynamoDB; `torch_handler` has ours, which keeps JSON in the row. Torch's engine
-pickles its state: who may write the row may then run code in every node. This must not unpickle anything itself, and
-lets out no error but the two that torch's contract allows (any other one ends its keep-alive thread).
+Use it for torch's engine on DynamoDB; `handler` is this project's engine, which keeps JSON in the row. Torch's engine
+pickles its state, so any writer of the row can run code in every node. This module unpickles nothing, and raises only
+the two errors that torch's contract allows, since any other ends torch's keep-alive thread.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from contextlib import contextmanager
 from torch.distributed.elastic.rendezvous import RendezvousConnectionError, RendezvousParameters, RendezvousStateError
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend
 
-from trainmaster.worker.rendezvous.dynamodb import Address, DynamoStateStore, client_of
+from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore, TableAddress, dynamodb_client
 from trainmaster.worker.rendezvous.errors import Corrupt, Unreachable
 from trainmaster.worker.rendezvous.state import StateStore, Token
 
 NAME = "dynamodb"
-"""Name of the backend, and of the plug-in: torch wants them to be the same."""
+"""Name of the backend and of the plug-in, which torch requires to be equal."""
 
 
 class DynamoDBRendezvousBackend(RendezvousBackend):
     """Torch's `RendezvousBackend`: opaque bytes under a token, changed by compare-and-set.
 
     Args:
-        store: keeps the bytes of one run.
+        store: store of one run.
     """
 
     def __init__(self, store: StateStore) -> None:
@@ -33,28 +33,32 @@ class DynamoDBRendezvousBackend(RendezvousBackend):
 
     @property
     def name(self) -> str:
-        """See the base class."""
+        """Name of the backend."""
         return NAME
 
     def get_state(self) -> tuple[bytes, Token] | None:
-        """See the base class."""
-        with _translated():
+        """Return the state; see the base class."""
+        with _errors_translated():
             return self._store.get_state()
 
     def set_state(self, state: bytes, token: Token | None = None) -> tuple[bytes, Token, bool] | None:
-        """See the base class."""
-        with _translated():
+        """Store the state; see the base class."""
+        with _errors_translated():
             return self._store.set_state(state, token)
 
 
 def create_backend(params: RendezvousParameters) -> DynamoDBRendezvousBackend:
-    """The backend for the table that the endpoint names, `TABLE` or `REGION/TABLE`. Raises ValueError."""
-    address = Address.of(params.endpoint)
-    return DynamoDBRendezvousBackend(DynamoStateStore(client_of(address.region), address.table, params.run_id))
+    """Return the backend for the table that the endpoint names, `TABLE` or `REGION/TABLE`.
+
+    Raises:
+        ValueError: the endpoint is not valid.
+    """
+    address = TableAddress.parse(params.endpoint)
+    return DynamoDBRendezvousBackend(DynamoStateStore(dynamodb_client(address.region), address.table, params.run_id))
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _errors_translated() -> Iterator[None]:
     try:
         yield
     except Unreachable as error:

@@ -1,7 +1,7 @@
-"""What torch loads wherever it is imported and trainmaster is installed: the entry point `torchrun.handlers`.
+"""Entry point of `torchrun.handlers`, loaded by every process that imports torch where trainmaster is installed.
 
-Torch calls `creator` at `import torch.distributed.elastic.rendezvous`, in every worker process too, and only logs what
-goes wrong. So this must import nothing but the standard library until torchrun really selects `dynamodb`.
+Torch calls `creator` at `import torch.distributed.elastic.rendezvous`, in worker processes too, and only logs errors.
+Nothing beyond the standard library is imported until torchrun selects `dynamodb`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from typing import Any
 
 
 def creator() -> Callable[[Any], Any]:
-    """What makes a handler of torch's `RendezvousParameters`."""
+    """Return the function that creates a handler from torch's `RendezvousParameters`."""
     return create
 
 
 def create(parameters: Any) -> Any:
-    """The handler for `torchrun --rdzv-backend=dynamodb`; it reads this process's environment.
+    """Return the handler for `torchrun --rdzv-backend=dynamodb`, using this process's environment.
 
-    Raises ValueError for an endpoint that is none, `InvalidRequest` for whatever else is missing or wrong.
+    Raises:
+        ValueError: the endpoint is not valid.
+        InvalidRequest: another option or variable is missing or not valid.
     """
-    from trainmaster.worker.torch.handler import handler_of
+    from trainmaster.worker.torch.handler import make_handler
 
-    handler = handler_of(parameters, os.environ)
-    # An agent that a signal ends never calls `shutdown`; this way the others need not find out by its silence.
-    atexit.register(handler.depart)
+    handler = make_handler(parameters, os.environ)
+    # An agent that is ended by a signal never calls `shutdown`. Without this, the other nodes would have to evict it.
+    atexit.register(handler.leave)
     return handler

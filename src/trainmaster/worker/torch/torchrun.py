@@ -1,7 +1,6 @@
-"""What torchrun's options and a container's environment make of a node: who it is, and how it behaves.
+"""A node's identity and settings from torchrun's options and the container's environment. Does not need torch.
 
-`--rdzv-conf` takes the names of `settings.Settings` and those that torch's own rendezvous has for the same things. It
-must not need torch, nor read the environment itself.
+`--rdzv-conf` accepts the names of `settings.Settings`.
 """
 
 from __future__ import annotations
@@ -13,68 +12,65 @@ from typing import Any
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.worker.container.container import Container
-from trainmaster.worker.rendezvous.settings import Settings, from_environment
-from trainmaster.worker.rendezvous.world import Identity, incarnation
+from trainmaster.worker.rendezvous.settings import Settings
+from trainmaster.worker.rendezvous.world import Identity, new_incarnation
 
-TORCHS_NAMES = {
-    "keep_alive_interval": "interval",
-    "keep_alive_max_attempt": "attempts",
-    "last_call_timeout": "last_call",
-}
-"""Torch's names of settings; `join_timeout` and `close_timeout` are called the same here."""
-IGNORED = frozenset({"timeout", "heartbeat_timeout"})
+IGNORED_OPTIONS = frozenset({"timeout", "heartbeat_timeout"})
 """torchrun adds `timeout` to every configuration (`LaunchConfig`), for other backends."""
-WHOLE = frozenset({"least", "most", "attempts"})
-IDENTITY = frozenset({"job", "host", "slots"})
-_BOUNDS = frozenset({"least", "most", "sizes"})
+INTEGER_SETTINGS = frozenset({"keep_alive_max_attempt"})
+IDENTITY_OPTIONS = frozenset({"job", "host", "slots"})
+_BOUND_SETTINGS = frozenset({"min_nodes", "max_nodes", "sizes"})
 
 
-def settings_of(least: int, most: int, configuration: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
-    """Bounds from `--nnodes`, everything else from `--rdzv-conf` and, where that says nothing, the environment.
+def make_settings(
+    min_nodes: int, max_nodes: int, configuration: Mapping[str, Any], environ: Mapping[str, str]
+) -> Settings:
+    """Return the settings: bounds from `--nnodes`, the others from `--rdzv-conf`, otherwise from the environment.
 
-    Raises `InvalidRequest` naming the option.
+    Raises:
+        InvalidRequest: an option is unknown or not valid; the error names it.
     """
-    given = {TORCHS_NAMES.get(name, name): value for name, value in configuration.items()}
-    known = {field.name for field in fields(Settings)} - _BOUNDS
-    if unknown := given.keys() - known - IGNORED - IDENTITY:
-        names = ", ".join(sorted(known | IDENTITY))
-        raise InvalidRequest(f"--rdzv-conf has no {min(unknown)}", field=min(unknown), hint=f"It has {names}.")
-    told = dict(environ) | {"TRAINMASTER_MIN": str(least), "TRAINMASTER_MAX": str(most)}
-    if "grace" in given:
-        told["TRAINMASTER_GRACE"] = str(given["grace"])
-    numbers: dict[str, Any] = {name: _number(name, value) for name, value in given.items() if name in known}
-    return replace(from_environment(told), **numbers)
+    names = {field.name for field in fields(Settings)} - _BOUND_SETTINGS
+    if unknown := configuration.keys() - names - IGNORED_OPTIONS - IDENTITY_OPTIONS:
+        hint = f"valid options: {', '.join(sorted(names | IDENTITY_OPTIONS))}"
+        raise InvalidRequest(f"unknown option in --rdzv-conf: {min(unknown)}", field=min(unknown), hint=hint)
+    merged = dict(environ) | {"TRAINMASTER_MIN": str(min_nodes), "TRAINMASTER_MAX": str(max_nodes)}
+    if "grace" in configuration:
+        merged["TRAINMASTER_GRACE"] = str(configuration["grace"])
+    numbers: dict[str, Any] = {name: _number(name, value) for name, value in configuration.items() if name in names}
+    return replace(Settings.from_environment(merged), **numbers)
 
 
-def identity_of(
+def make_identity(
     address: str | None, run: str, configuration: Mapping[str, Any], environ: Mapping[str, str], rng: random.Random
 ) -> Identity:
-    """Who this node is: from `--rdzv-conf job=,host=,slots=`, else what SageMaker says, else the run and the address.
+    """Return this node's identity: `job`, `host` and `slots` of `--rdzv-conf`, or SageMaker's values, run and address.
 
-    Raises `InvalidRequest` where no address is given: a host's name is `algo-1` in every training job.
+    Raises:
+        InvalidRequest: no address is given. Host names do not work: every training job has an `algo-1`.
     """
     if not address:
-        hint = "In a training job it is the address of the interface that resourceconfig.json names."
-        raise InvalidRequest("--local-addr is missing: where the others reach this node", field="local_addr", hint=hint)
+        hint = "in a training job, use the address of the interface that resourceconfig.json names"
+        raise InvalidRequest("--local-addr is required: other nodes connect to it", field="local_addr", hint=hint)
     return Identity(
         training_job_name=str(configuration.get("job") or environ.get("TRAINING_JOB_NAME") or run),
         host=str(configuration.get("host") or _host(environ, address)),
-        incarnation=incarnation(rng),
+        incarnation=new_incarnation(rng),
         addr=address,
         slots=int(_number("slots", configuration.get("slots") or 1)),
     )
 
 
 def _host(environ: Mapping[str, str], address: str) -> str:
-    """SageMaker's name of this host; outside of SageMaker its address."""
+    """Return SageMaker's name of this host, or its address outside SageMaker."""
     try:
-        return Container.of(environ, address_of=lambda _: address).host
+        return Container.from_environment(environ, address_of=lambda _: address).host
     except InvalidRequest:
         return address
 
 
 def _number(name: str, value: Any) -> float:
     try:
-        return int(value) if name in WHOLE else float(value)
+        return int(value) if name in INTEGER_SETTINGS else float(value)
     except (TypeError, ValueError) as error:
-        raise InvalidRequest(f"--rdzv-conf {name}={value} is no number", field=name) from error
+        raise InvalidRequest(f"not a number: --rdzv-conf {name}={value}", field=name) from error

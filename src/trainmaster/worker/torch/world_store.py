@@ -1,7 +1,7 @@
-"""The store of one world, in which its agents meet: when they come, and when their scripts have ended.
+"""The TCPStore of one world, on which its agents wait for each other at the start and at the end.
 
-It is a TCPStore that the agent of the first rank hosts, a new one for every world, so that no key of an earlier one is
-ever read. Its address is in the rendezvous' state. This must not decide who is in the world.
+The agent of the first rank hosts it, a new one for every world, so no key of an earlier world is ever read. Its address
+is in the state of the rendezvous.
 """
 
 from __future__ import annotations
@@ -14,22 +14,24 @@ from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.errors import RoundLost
 from trainmaster.worker.rendezvous.world import World
 
-CONNECT = timedelta(seconds=30)
-"""How long an agent tries to reach the first rank's store, and waits there for others that had come as well."""
+CONNECT_TIMEOUT = timedelta(seconds=30)
+"""Limit on connecting to the store of the first rank, and on each wait in it."""
 _ARRIVED, _DONE = "trainmaster/arrived", "trainmaster/done"
-_LOOK = 0.05
-"""Seconds between two looks at how many there are."""
+_POLL_SECONDS = 0.05
+"""Interval of checks for the other agents."""
 
 
-class Meeting:
-    """One agent's side of a world's store.
+class WorldStore:
+    """One agent's connection to a world's store.
 
     Args:
         engine: this node.
-        world: the one that it is in.
-        address: where others reach this node.
+        world: its world.
+        address: address at which other nodes reach this one.
 
-    Raises `RoundLost`, `Closed`, `TimedOut` and `Unreachable` as the engine does, and torch's `DistError`.
+    Raises:
+        RoundLost: another round has begun; likewise `Closed`, `TimedOut` and `Unreachable`.
+        DistError: torch cannot reach the store.
     """
 
     def __init__(self, engine: Engine, world: World, address: str) -> None:
@@ -41,34 +43,38 @@ class Meeting:
             engine.publish(self.host, self.port)
         else:
             self.host, self.port = engine.endpoint()
-            self.store = TCPStore(self.host, self.port, is_master=False, wait_for_workers=False, timeout=CONNECT)
+            self.store = TCPStore(
+                self.host, self.port, is_master=False, wait_for_workers=False, timeout=CONNECT_TIMEOUT
+            )
 
-    def arrive(self) -> None:
-        """Wait until all have reached the store: after this nobody waits in it for somebody who died on the way.
+    def wait_for_all(self) -> None:
+        """Wait until all agents have reached the store; after that, none waits in it for one that died on the way.
 
-        Raises `RoundLost` where the world ends before, `DistError` where the store does.
+        Raises:
+            RoundLost: the world has ended.
+            DistError: the store has ended.
         """
-        here = self.store.add(_ARRIVED, 1)
-        while here < self._world.size:
+        arrived = self.store.add(_ARRIVED, 1)
+        while arrived < self._world.size:
             if self._engine.should_rejoin():
-                raise RoundLost(f"round {self._world.round} has ended before all had come")
-            self._engine.wait(_LOOK)
-            here = self.store.add(_ARRIVED, 0)
+                raise RoundLost(f"round {self._world.round} has ended before all nodes arrived")
+            self._engine.sleep(_POLL_SECONDS)
+            arrived = self.store.add(_ARRIVED, 0)
 
-    def all_done(self) -> bool:
-        """Whether the script has ended on all nodes of the world; waits for them as long as it works and is open.
+    def wait_until_all_done(self) -> bool:
+        """Wait until the script has ended on all nodes; return False if the world or the rendezvous ends first.
 
-        Torch's own barrier waits for five minutes, and lets the first node close the rendezvous under the others then.
+        Torch's own barrier waits for five minutes, then lets the first node close the rendezvous under the others.
         """
         try:
             done = self.store.add(_DONE, 1)
             while done < self._world.size:
-                asked = self._engine.asked()
-                if asked.rejoin or asked.closed is not None:
+                status = self._engine.status()
+                if status.rejoin or status.closed is not None:
                     return False
-                self._engine.wait(_LOOK)
+                self._engine.sleep(_POLL_SECONDS)
                 done = self.store.add(_DONE, 0)
         except DistError:
-            # Its host has ended: it had seen all others end, or it is lost and they go on.
+            # The host has ended: it has seen all others end, or it was lost and they continue.
             return False
         return True
