@@ -15,7 +15,7 @@ from trainmaster.domain.elastic.sizes import Member, Resizing
 from trainmaster.domain.jobs.observation import WAITED_TOO_LONG
 
 FULL_RESTART = "trainmaster: full restart"
-"""How the reason begins by which the nodes of an elastic job ask for a new attempt (`worker/budget.FULL`)."""
+"""Prefix of the reason for a new attempt: `FULL_RESTART_PREFIX` in `worker/container/restart_budget.py`."""
 
 NOT_PERMITTED = "not permitted: "
 """How the reason begins of an attempt that was returned for want of a permission, not of capacity."""

@@ -23,7 +23,7 @@ MAX_FULL_RESTARTS = 1
 MAX_FULL = 1_000
 """Full restarts within a period that the queue remembers, at most."""
 MAX_COUNTED = 49
-"""Restarts within the period that a bound can be on: the nodes keep the newest 50 (`worker/state.RECORDS_KEPT`)."""
+"""Maximum bound on restarts in a period: nodes keep the newest 50 (`MAX_RECORDS` in `worker/rendezvous/state.py`)."""
 MAX_SIZES = 1_000
 """Every pass looks at the sizes of every elastic job."""
 MAX_LIST_LENGTH = 512
