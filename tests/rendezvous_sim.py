@@ -47,7 +47,7 @@ def control_text(epoch, least, most, sizes=(), drain=()):
 
 @dataclass
 class Faults:
-    """Shares of the calls that fail before, or after, they took effect; and when nobody, or one node, gets through."""
+    """Shares of calls that fail before or after they take effect, and outages for all nodes or one."""
 
     refused: float = 0.0
     answer_lost: float = 0.0
@@ -77,7 +77,7 @@ class Table:
         self.controls.append((self.simulation.now, read_control(text)))
 
     def wipe(self):
-        """Somebody deletes the row. Whoever comes then knows nothing of earlier rounds; those who were there do."""
+        """Delete the row. New nodes then know nothing of earlier rounds; older nodes do."""
         self.data, self.revision = None, 0
         self.worlds, self.charged = {}, {}
 
@@ -109,7 +109,7 @@ class Table:
     def prove_size(self, state):
         if self.data is not None and decode(self.data).complete and decode(self.data).round == state.round:
             return
-        # Whoever wrote this had read what is asked before its last write: no longer ago than the write before that.
+        # The writer had read the control before its write, and no earlier than the write before that.
         valid = []
         for at, control in self.controls:
             valid = [control] if at <= self.written_at[0] else [*valid, control]
@@ -179,7 +179,7 @@ class Node:
         return self.offset + self.simulation.now * self.rate
 
     def gone_from(self, round_):
-        """Whether its workers do not run in that world any more; before they begin, those of the others wait."""
+        """Return whether its workers no longer run in that world; before they start, the others' workers wait."""
         left = any(each >= round_ for each in self.rounds) and (self.world is None or self.world.round != round_)
         return not self.alive or self.ended is not None or left
 
@@ -286,7 +286,7 @@ class Simulation:
         node.frozen_until = self.now + seconds
 
     def broken(self, node):
-        """Whether anyone of this node's world does not run in it any more."""
+        """Return whether a node of this node's world no longer runs in it."""
         there, round_ = {each.name: each for each in self.nodes}, node.world.round
         return any(there[peer.name].gone_from(round_) for peer in node.world.nodes)
 
@@ -300,7 +300,7 @@ class Simulation:
         self.now = until
 
     def settled(self):
-        """Whether the world that ought to be works, and every node of it is in it."""
+        """Return whether the expected world works, with every node in it."""
         state = self.table.state()
         if state is None or not state.complete:
             return False

@@ -35,14 +35,14 @@ FAULTS = (answer_lost, trouble_after, request_lost, throttled, conflict)
 HAPPENED = (answer_lost, trouble_after)
 """Faults after which a request has had its effect."""
 TWICE = {"mode": "standard", "total_max_attempts": 2}
-"""As `worker.dynamodb.CLIENT_CONFIG` has it."""
+"""As `worker.rendezvous.dynamodb.CLIENT_CONFIG` has it."""
 ONCE = {"mode": "standard", "total_max_attempts": 1}
 
 
 def a_node(client, table, number, run=RUN, **settings):
     me = Identity(training_job_name=f"bert-m{number}", host="algo-1", incarnation="a1", addr=f"10.0.0.{number}")
     clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=random.Random(number))
-    # Whoever steps in turn with others is never silent for long; nobody is to be taken for dead here.
+    # Nodes that take turns are never silent for long; no node must look dead here.
     waits = {
         "keep_alive_interval": 60.0,
         "last_call_timeout": 0.0,

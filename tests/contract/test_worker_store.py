@@ -36,7 +36,7 @@ class StateStoreContract:
         assert store.get_state() == (b"one", tokens[-1])
 
     @pytest.mark.parametrize("token", [None, 1, 3, "invalid"])
-    def test_whoever_is_late_gets_what_is_stored(self, store, token):
+    def test_a_late_writer_gets_the_stored_state(self, store, token):
         store.set_state(b"one")
         store.set_state(b"two", 1)
         assert store.set_state(b"three", token) == (b"two", 2, False)

@@ -10,5 +10,5 @@ __all__ = ["client", "containers", "engine", "groups", "table"]
 
 @pytest.fixture
 def script():
-    """What the containers run."""
+    """The script that the containers run."""
     return EXAMPLES / "elastic_jax.py"

@@ -22,7 +22,7 @@ def ranks_of(group):
 
 
 def steps_of(*containers):
-    """What rank 0 has said, whoever it was, in the order of the rounds and steps."""
+    """Return the lines of rank 0 on any node, by round and step."""
     return sorted((line for one in containers for line in one.steps), key=lambda line: (line["round"], line["step"]))
 
 

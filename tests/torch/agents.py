@@ -23,7 +23,7 @@ QUICK = {
     "scale_up_delay": 0.2,
     "max_backoff": 0.5,
 }
-"""Beats are so many that a busy machine, on which a thread may wait for two seconds, makes nobody look dead."""
+"""So many heartbeats that no node looks dead on a busy machine, on which a thread may wait for two seconds."""
 
 
 class Agent:
@@ -42,7 +42,7 @@ class Agent:
         self._thread.start()
 
     def fails(self):
-        """Its workers fail; the agent starts them anew."""
+        """Fail its workers; the agent restarts them."""
         self._failed.set()
 
     def finishes(self):
@@ -57,7 +57,7 @@ class Agent:
         assert not self._thread.is_alive()
 
     def ends(self):
-        """What it ends with: None, an exit code, or an error."""
+        """Return its result: None, an exit code, or an error."""
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive(), "the agent goes on"
         return self.ended

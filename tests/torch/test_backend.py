@@ -1,4 +1,4 @@
-"""What torch asks of a backend: the behaviours of its own backends' common test, in our words."""
+"""Torch's requirements for a backend: the behaviours in the common test of its own backends."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_first_state_needs_no_token(backend):
     assert backend.get_state() == (b"one", token)
 
 
-def test_a_state_is_replaced_by_whoever_has_its_token_which_is_another_one_then(backend):
+def test_only_the_holder_of_the_token_replaces_a_state_and_the_token_changes(backend):
     _, first, _ = backend.set_state(b"one")
     state, second, written = backend.set_state(b"two", first)
     assert (state, written) == (b"two", True)
@@ -77,7 +77,7 @@ def test_a_token_where_nothing_is_stored_stores_nothing(backend):
     assert backend.get_state() is None
 
 
-def test_of_many_who_write_at_once_each_revision_has_one_winner(client, table):
+def test_of_concurrent_writers_each_revision_has_one_winner(client, table):
     """Every writer adds its mark by read, change and write, as torch's nodes do."""
     backends = [DynamoDBRendezvousBackend(DynamoStateStore(client, table, RUN)) for _ in range(8)]
 

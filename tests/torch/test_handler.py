@@ -71,7 +71,7 @@ def test_the_first_worker_opens_the_store_where_the_environment_says_so(agents):
     assert told.pop()[1] != first.info.store.port
 
 
-def test_draining_the_first_rank_ends_it_in_peace_and_charges_nobody(agents, groups):
+def test_draining_the_first_rank_ends_it_with_code_0_and_charges_no_restart(agents, groups):
     some = [agents.open(n, 1, 3, job=f"bert-m{n}") for n in (1, 2, 3)]
     worlds(*some)
     drained = next(agent for agent in some if agent.info.rank == 0)
@@ -167,7 +167,7 @@ def test_before_a_resize_workers_are_asked_to_save_and_waited_for(agents, tmp_pa
     asked = eventually(notices.last)
     assert asked.reason is Reason.RESIZE
     time.sleep(1.0)
-    assert (first.rounds, second.world) == (1, None), "nobody is stopped before it has saved"
+    assert (first.rounds, second.world) == (1, None), "a node was stopped before it had saved"
     notices.saved = asked.number
     worlds(first, second)
 
@@ -252,7 +252,7 @@ def test_torch_finds_the_handler_by_its_name(table, engine, monkeypatch):
     assert handler.is_closed()
 
 
-def test_the_row_holds_json_that_nobody_has_to_trust(agents, client, table):
+def test_the_row_contains_json_and_no_pickle(agents, client, table):
     worlds(agents.open(1, 1, 1))
     row = client.get_item(TableName=table, Key={"pk": {"S": f"rdzv#{RUN}"}, "sk": {"S": "state"}})["Item"]
     assert json.loads(row["st"]["B"])["round"] == 1

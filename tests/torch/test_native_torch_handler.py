@@ -70,7 +70,7 @@ def test_all_nodes_join_one_world_and_close_it_for_good(handlers):
         handlers(4, 2, 3).next_rendezvous()
 
 
-def test_whoever_finds_no_room_is_spare_and_joins_once_a_node_is_lost(handlers, monkeypatch):
+def test_a_node_without_room_is_spare_and_joins_once_a_node_is_lost(handlers, monkeypatch):
     # With the shared store torch 2.13 publishes its address under the first round's prefix alone: newcomers wait for it
     # in vain. Our own handler has no such trouble.
     monkeypatch.setenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
@@ -79,7 +79,7 @@ def test_whoever_finds_no_room_is_spare_and_joins_once_a_node_is_lost(handlers, 
     spare = Joining(handlers(3, 1, 2))
     time.sleep(2.5)
     assert spare.is_alive()
-    assert first.handler.num_nodes_waiting() == 0, "a spare disturbs nobody"
+    assert first.handler.num_nodes_waiting() == 0, "a spare must not disturb the world"
     second.handler._stop_heartbeats()
     eventually(lambda: first.handler.num_nodes_waiting() == 1)
     again = Joining(first.handler)

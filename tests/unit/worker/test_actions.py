@@ -1,4 +1,4 @@
-"""What each action makes of the state."""
+"""Effect of each action on the state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_others_change_nothing():
     assert set(Action) == set(CHANGES) | ends
 
 
-def test_a_beat_counts_one_and_touches_nobody_else():
+def test_a_heartbeat_increments_only_the_nodes_own_count():
     before = working("a", "b")
     after = done(Action.KEEP_ALIVE, view(before))
     assert after.nodes[key("a")].beat == before.nodes[key("a")].beat + 1
@@ -85,7 +85,7 @@ class TestGoing:
         after = done(Action.REMOVE_FROM_WAIT_LIST, view(working("b", "c", others={"a": SPARE})))
         assert (roles(after), after.round, after.complete) == ({"b": MEMBER, "c": MEMBER}, 3, True)
 
-    def test_nothing_begins_anew_after_the_end(self):
+    def test_no_round_opens_after_the_end(self):
         state = working("a", "b", closed=True, reason="done")
         after = done(Action.REMOVE_FROM_PARTICIPANTS, view(state))
         assert (after.round, after.complete) == (3, True)
@@ -119,7 +119,7 @@ class TestEviction:
             (working("b", "c", others={"a": WAITING}), "c", (), (RoundReason.LOSS,), 4),
         ],
     )
-    def test_the_dead_go_and_whoever_was_of_the_world_is_a_loss(self, state, dead, drain, why, round_):
+    def test_dead_nodes_are_evicted_and_a_dead_member_is_a_loss(self, state, dead, drain, why, round_):
         after = done(Action.EVICT, view(state, dead_nodes=dead, drain=drain))
         assert not {key(job) for job in dead} & set(after.nodes)
         assert (after.why, after.round, after.complete) == (why, round_, round_ == 3)
@@ -157,7 +157,7 @@ class TestTheWorld:
     @pytest.mark.parametrize(
         ("before", "come", "most", "expected"),
         [
-            ("abc", "abc", 4, "abc"),  # nobody changes
+            ("abc", "abc", 4, "abc"),  # no node changes
             ("abc", "abcd", 4, "abcd"),  # a newcomer is last
             ("abcd", "bcd", 4, "bcd"),  # the first rank is gone: order stays
             ("abcd", "acd", 4, "acd"),
@@ -173,7 +173,7 @@ class TestTheWorld:
         assert "".join(ranks(after)) == expected
         assert list(ranks(after).values()) == list(range(len(expected)))
 
-    def test_whoever_has_no_room_is_spare(self):
+    def test_nodes_without_room_are_spare(self):
         after = completed(view(forming("abc"), max_nodes=2))
         assert roles(after) == {"a": MEMBER, "b": MEMBER, "c": SPARE}
         assert after.nodes[key("c")].rank is None
@@ -226,7 +226,7 @@ class TestTheWorld:
         assert state.restarts[-1].round == len(kinds)
 
 
-def test_closing_says_why_and_keeps_who_was_there():
+def test_closing_records_the_reason_and_keeps_the_nodes():
     after = done(Action.MARK_RENDEZVOUS_CLOSED, view(working("a", "b")), reason="budget spent")
     assert (after.closed, after.reason, set(after.nodes)) == (True, "budget spent", {key("a"), key("b")})
 

@@ -1,4 +1,4 @@
-"""What a container knows of itself."""
+"""A container's view of itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A container whose agent was killed takes its own node out, and nobody else's."""
+"""A container whose agent was killed removes its own node, and no other container's."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def later(clock):
     clock.sleep(SETTINGS.poll_interval + 0.1)
 
 
-def test_a_world_tells_who_is_in_it(row, clock):
+def test_a_world_lists_its_nodes(row, clock):
     worlds = meet(clock, *(engine(row, clock, job) for job in "abc"))
     assert {world.size for world in worlds} == {3}
     assert [world.rank for world in worlds] == [0, 1, 2]
@@ -146,26 +146,26 @@ def test_a_node_that_was_evicted_rejoins(pair, row, clock):
     assert decode(row.data).charged == 1
 
 
-def test_who_cannot_know_whether_it_is_fenced_is_told_so(pair, row):
+def test_an_unknown_fence_raises(pair, row):
     row.errors = [LOST]
     with pytest.raises(Unreachable):
         pair[0].fenced()
 
 
-def test_a_node_that_says_goodbye_is_missed_at_once(pair, row, clock):
+def test_a_node_that_leaves_is_seen_to_leave_at_once(pair, row, clock):
     pair[1].leave()
     later(clock)
     assert pair[0].should_rejoin()
     assert decode(row.data).why == (RoundReason.DEPARTURE,)
 
 
-def test_who_cannot_say_goodbye_goes_all_the_same(pair, row, clock):
+def test_a_node_that_cannot_leave_gives_up(pair, row, clock):
     row.errors = [LOST] * 1000
     pair[1].leave()
     assert clock.slept
 
 
-def test_the_end_stops_nobody_who_is_at_work_and_everybody_who_waits(pair, row, clock):
+def test_closing_does_not_stop_members_and_ends_all_waits(pair, row, clock):
     spare = engine(row, clock, "s")
     waits = spare.joining()
     for _ in range(4):
@@ -183,7 +183,7 @@ def test_the_first_rank_says_where_it_listens(pair, clock):
     assert asked == ("10.0.0.a", 4321)
 
 
-def test_who_waits_for_it_in_a_world_that_is_over_joins_again(pair, clock):
+def test_waiting_for_the_endpoint_ends_with_its_world(pair, clock):
     waits = pair[1].awaiting_endpoint()
     next(waits)
     pair[0].leave()
@@ -191,7 +191,7 @@ def test_who_waits_for_it_in_a_world_that_is_over_joins_again(pair, clock):
 
 
 QUICK = replace(
-    # Nobody dies here: on a busy machine a thread may well not run for a while.
+    # No node dies here: on a busy machine a thread may not run for a while.
     SETTINGS,
     keep_alive_interval=0.05,
     keep_alive_max_attempt=200,
@@ -275,7 +275,7 @@ def test_a_program_hears_that_another_has_ended_it_because_the_job_cannot_go_on(
         two.next()
 
 
-def test_a_program_whose_budget_of_restarts_is_spent_ends_the_job_and_says_why():
+def test_a_program_with_a_spent_restart_budget_closes_the_rendezvous_with_the_reason():
     row, said = Locked(), []
     budget = RestartBudget(max_restarts=0)
     one, two = (program(row, job, budget=budget, report_failure=said.append) for job in "ab")

@@ -1,4 +1,4 @@
-"""What the queue writes into a request's environment is what containers read there; they share no code."""
+"""The environment that the queue writes is the one that containers read; the two share no code."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_the_last_call_ends_on_time_however_far_apart_looks_are(row, clock):
     assert SETTINGS.last_call_timeout % SETTINGS.join_poll_interval > 0.1, "else looks would be on time anyway"
 
 
-def test_a_lost_write_is_decided_anew_on_what_won(row, clock):
+def test_a_conflicting_write_is_decided_again_on_the_stored_state(row, clock):
     one, two = executor(row, clock, "a"), executor(row, clock, "b")
     one.step(join(clock))
     two.step(join(clock))
@@ -88,7 +88,7 @@ def test_who_loses_twice_in_a_row_steps_back_and_reads_again(row, clock):
     for _ in range(2):
         other.step(join(clock))
     assert node.step(join(clock)).pause == 0.0
-    row.token += 1  # somebody else again
+    row.token += 1  # another writer again
     back = node.step(join(clock))
     assert back.action is Action.SYNC
     assert 0.0 < back.pause <= 0.2

@@ -1,4 +1,4 @@
-"""Who is dead, by one reader's own clock and reads."""
+"""Detection of dead nodes, by one reader's own clock and reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_who_beats_lives_however_slowly_its_clock_goes():
     assert not watching([(now, {"x": now}) for now in range(0, 100, 5)]).dead_nodes()
 
 
-def test_whose_count_stands_still_for_the_expiry_is_dead():
+def test_a_node_with_an_unchanged_count_for_the_timeout_is_dead():
     assert not watching(still(0, 2, 4, 6)).dead_nodes()
     assert watching(still(0, 2, 4, 6, 8)).dead_nodes() == {"x"}
 
@@ -35,13 +35,13 @@ def test_a_newcomer_to_the_reader_has_the_whole_time_whatever_its_count():
     assert not watch.dead_nodes()
 
 
-def test_an_outage_or_a_pause_of_the_reader_kills_nobody():
+def test_after_an_outage_or_a_pause_of_the_reader_no_node_is_dead():
     assert not watching(still(0, 1, 600)).dead_nodes()
     assert not watching(still(0, 1, 600, 602, 604)).dead_nodes()
     assert watching(still(0, 1, 600, 602, 604, 606)).dead_nodes() == {"x"}
 
 
-def test_a_clock_that_jumps_back_kills_nobody():
+def test_a_clock_that_jumps_back_makes_no_node_dead():
     assert not watching(still(1000, 1002, 5, 7)).dead_nodes()
 
 
@@ -52,7 +52,7 @@ def test_who_went_and_came_again_is_a_newcomer():
 def test_quiet_is_counted_from_the_last_change_that_was_seen():
     watch = watching([(0, {"x": 1}), (3, {"x": 2}), (5, {"x": 2})])
     assert watch.seconds_since_heartbeat("x", 6.0) == 3.0
-    assert watch.seconds_since_heartbeat("nobody", 6.0) == 0.0
+    assert watch.seconds_since_heartbeat("unknown", 6.0) == 0.0
 
 
 class TestLargeGroups:
@@ -67,7 +67,7 @@ class TestLargeGroups:
         assert not watching(self.reads(*range(0, 64, 2))).dead_nodes()
         assert watching(self.reads(*range(0, 66, 2))).dead_nodes() == {"x"}
 
-    def test_whoever_is_left_of_one_is_not_dead_at_once(self):
+    def test_the_rest_of_one_is_not_dead_at_once(self):
         large = self.reads(*range(0, 48, 2))
         assert not watching([*large, *self.reads(48, others=False)]).dead_nodes()
         assert watching([*large, *self.reads(*range(48, 116, 2), others=False)]).dead_nodes() == {"x"}
@@ -81,7 +81,7 @@ class TestMarks:
         assert watch.elapsed(1, {Timer.LEGAL: False}, 15.0)[Timer.LEGAL] == 0.0
         assert watch.elapsed(1, {Timer.LEGAL: True}, 16.0)[Timer.LEGAL] == 0.0
 
-    def test_they_begin_anew_with_every_round(self):
+    def test_they_restart_with_every_round(self):
         watch = watching([])
         watch.elapsed(1, {Timer.FORMING: True}, 10.0)
         assert watch.elapsed(2, {Timer.FORMING: True}, 14.0)[Timer.FORMING] == 0.0

@@ -54,7 +54,7 @@ def test_a_notice_reaches_a_worker_by_signal_and_is_settled_once_it_has_saved(no
     assert notices.last() == Notice(1, Reason.RESIZE)
 
 
-def test_without_any_worker_that_answers_nobody_is_waited_for(notices):
+def test_without_registered_workers_a_request_is_answered_at_once(notices):
     assert notices.is_answered(notices.request_checkpoint(Reason.DRAIN))
 
 
@@ -93,7 +93,7 @@ def test_a_process_id_that_is_used_again_is_not_signalled(notices):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"pid": "1", "born": 2, "saved": 0}', '{"pid": 1, "born": 2}'])
-def test_an_entry_that_is_not_as_it_should_be_is_nobodys(notices, text):
+def test_an_invalid_entry_is_ignored(notices, text):
     (notices.directory / "workers" / "7.json").write_text(text)
     assert notices.is_answered(notices.request_checkpoint(Reason.DRAIN))
 

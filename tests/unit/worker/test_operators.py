@@ -66,7 +66,7 @@ class TestKeepAlive:
         state = working("a", "b", others={"c": WAITING})
         assert KeepAliveOp(deadline=NOW)(view(state, growth=waited)) is action
 
-    def test_newcomers_wait_for_nobody_once_all_expected_are_here(self):
+    def test_new_nodes_stop_waiting_once_all_expected_nodes_are_there(self):
         state = working("a", "b", others={"c": WAITING})
         assert KeepAliveOp(deadline=NOW)(view(state, max_nodes=3)) is Action.OPEN_ROUND
 
@@ -129,7 +129,7 @@ class TestDrain:
 
 
 class TestJoin:
-    def test_a_closed_rendezvous_takes_nobody(self):
+    def test_a_closed_rendezvous_admits_no_node(self):
         assert join(view(closed(working("b", "c")))) is Action.ERROR_CLOSED
 
     def test_a_member_of_a_new_world_has_what_it_wants(self):
@@ -148,7 +148,7 @@ class TestJoin:
         assert join(view(forming("a"), **late)) is Action.REMOVE_FROM_PARTICIPANTS
         assert join(view(forming("b"), **late)) is Action.ERROR_TIMEOUT
 
-    def test_the_time_begins_anew_when_the_world_that_was_waited_beside_breaks(self):
+    def test_the_timeout_restarts_when_the_working_world_ends(self):
         assert join(view(forming("a"), now=NOW + 10_000.0, forming=599.0)) is Action.SYNC
 
     @pytest.mark.parametrize(
@@ -161,11 +161,11 @@ class TestJoin:
     def test_a_node_that_was_evicted_is_a_newcomer(self):
         assert join(view(working("b", "c", round_=5)), after=4) is Action.ADD_TO_WAIT_LIST
 
-    def test_whose_drain_was_taken_back_joins_again(self):
+    def test_a_node_with_a_cancelled_drain_joins_again(self):
         assert join(view(working("b", "c", others={"a": LEAVING}))) is Action.ADD_TO_WAIT_LIST
 
     @pytest.mark.parametrize("state", [forming("b"), forming("b", missing="a"), forming()])
-    def test_who_has_not_come_for_the_round_comes(self, state):
+    def test_a_node_that_has_not_arrived_for_the_round_arrives(self, state):
         assert join(view(state), after=3) is Action.ADD_TO_PARTICIPANTS
 
     def test_a_drained_node_goes_and_then_ends(self):
@@ -209,7 +209,7 @@ class TestWhenAWorldIsComplete:
         state = forming("ab", missing="c", ranks={"a": 0, "b": 1, "c": 2}, size=3, why=(RoundReason.DRAIN,))
         assert join(view(state, drain=("c",))) is Action.MARK_RENDEZVOUS_COMPLETE
 
-    def test_nobody_else_is_waited_for_once_all_that_stay_are_back(self):
+    def test_a_round_completes_once_all_remaining_nodes_are_back(self):
         state = forming("ab", ranks={"a": 0, "b": 1}, size=2, why=(RoundReason.FAILURE,))
         assert join(view(state)) is Action.MARK_RENDEZVOUS_COMPLETE
 

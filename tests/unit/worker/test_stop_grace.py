@@ -53,7 +53,7 @@ def test_the_grace_counts_from_the_first_request(stop_grace, clock):
     assert stop_grace.expired(Reason.DRAIN, 999.0)
 
 
-def test_after_a_reset_the_next_resize_asks_anew(stop_grace, notices):
+def test_after_a_reset_the_next_resize_makes_a_new_request(stop_grace, notices):
     stop_grace.expired(Reason.RESIZE, 60.0)
     notices.saved = 1
     stop_grace.reset()
@@ -61,11 +61,11 @@ def test_after_a_reset_the_next_resize_asks_anew(stop_grace, notices):
     assert notices.last().number == 2
 
 
-def test_nobody_is_waited_for_where_nobody_would_answer(clock):
+def test_without_notices_the_grace_has_expired_at_once(clock):
     stop_grace = StopGrace(None, clock)
     assert stop_grace.expired(Reason.RESIZE, 60.0)
     assert stop_grace.container_stop_expired() is None
-    stop_grace.fail_job("for nobody")
+    stop_grace.fail_job("unread")
 
 
 def test_a_container_that_is_stopped_goes_once_its_workers_have_saved(stop_grace, notices, clock):

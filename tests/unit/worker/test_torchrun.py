@@ -63,7 +63,7 @@ def test_outside_of_sagemaker_it_is_its_run_and_its_address():
     assert (me.training_job_name, me.host) == ("bert", "10.0.0.7")
 
 
-def test_the_options_have_the_last_word_on_who_a_node_is():
+def test_options_override_the_identity():
     me = an_identity(configuration={"job": "a", "host": "b", "slots": "8"}, environ={"TRAINING_JOB_NAME": "c"})
     assert (me.training_job_name, me.host, me.slots) == ("a", "b", 8)
 

@@ -69,7 +69,7 @@ def view(
     seen=0,
     **elapsed,
 ):
-    """How this state looks to the node of the job `identity`; elapsed: seconds that each mark has held."""
+    """Return the view of the job `me`; elapsed: seconds for which each timer's condition has held."""
     marks = dict.fromkeys(Timer, 0.0) | {Timer[name.upper()]: seconds for name, seconds in elapsed.items()}
     return View(
         identity=identity(me),
@@ -112,7 +112,7 @@ class Row:
 
 
 class Ticking:
-    """A clock that is set by hand; whoever sleeps on it moves it."""
+    """A clock that is set by hand, and moved by sleeping on it."""
 
     def __init__(self):
         self.now = 1000.0
