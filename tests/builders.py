@@ -15,7 +15,7 @@ from trainmaster.domain.capacity.units import Demand, Pool, Units
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
-from trainmaster.domain.jobs.job import Change, Hold, Job, JobState
+from trainmaster.domain.jobs.job import Change, Job, JobState, Reservation
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Budget, Policy, Share
@@ -148,9 +148,9 @@ def a_past_attempt(number: int = 1, *, outcome: Outcome = Outcome.PREEMPTED, **f
     return an_attempt(number, outcome=outcome, **fields)
 
 
-def a_hold(units: Units | None = None, *, until: datetime = UNTIL) -> Hold:
+def a_reservation(units: Units | None = None, *, until: datetime = UNTIL) -> Reservation:
     """One P5 instance kept for an hour."""
-    return Hold(dict(units or {P5: 1}), until)
+    return Reservation(dict(units or {P5: 1}), until)
 
 
 def an_observation(

@@ -79,7 +79,9 @@ class Course:
             plan = schedule(snapshot, self.now, random.Random(self.passes))
             self.watch(snapshot, plan, self.now)
             for preemption in plan.preemptions:
-                self.jobs[preemption.job.name] = lifecycle.keep_for(self.jobs[preemption.job.name], preemption.hold)
+                self.jobs[preemption.job.name] = lifecycle.reserve(
+                    self.jobs[preemption.job.name], preemption.reservation
+                )
                 for victim in preemption.victims:
                     self.jobs[victim.name] = lifecycle.preempt(victim, preemption.job.name, self.now)
                     self.see(self.jobs[victim.name], Status.STOPPED)

@@ -176,7 +176,7 @@ class ElasticPlay(Play):
 
     def _check_way(self, preemption: Preempt, before: dict[str, Job]) -> None:
         """Who is stopped or shrunk suffices in the end, and nobody is stopped where shrinking would have done."""
-        for pool, count in preemption.hold.units.items():
+        for pool, count in preemption.reservation.units.items():
             staying = sum(job.staying.get(pool, 0) for job in self._in(ACTIVE))
             assert staying + count <= self.pools[pool].cap, "stopped or shrunk for a job that could not start"
         for victim in preemption.victims:

@@ -45,7 +45,7 @@ class ModelServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def shut(self, path: str) -> None:
-        """Hold back the answers of this path from now on."""
+        """Reservation back the answers of this path from now on."""
         self._shut[path] = threading.Event()
 
     def open(self, *paths: str) -> None:

@@ -172,7 +172,7 @@ class Play:
         """One pass; whether it did anything."""
         self.plan = schedule(self.snapshot(), self.now, random.Random(self.passes))
         for preemption in self.plan.preemptions:
-            self._put(lifecycle.keep_for(self.jobs[preemption.job.name], preemption.hold))
+            self._put(lifecycle.reserve(self.jobs[preemption.job.name], preemption.reservation))
             for victim in preemption.victims:
                 self.swaps.append(Swap(victim.name, preemption.job.name, self.now))
                 self._put(lifecycle.preempt(self.jobs[victim.name], preemption.job.name, self.now))

@@ -12,7 +12,7 @@ from datetime import timedelta
 from hypothesis import strategies as st
 
 from builders import a_job, a_pool, a_preempting_job, a_running_job, at
-from trainmaster.domain.jobs.job import Hold
+from trainmaster.domain.jobs.job import Reservation
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, Lending, Order, Policy, Preemption, Share
 from trainmaster.domain.shares.entitlement import Entitlements
@@ -68,7 +68,7 @@ def snapshots(draw, *, restless=True, **of_policy):
             active.append(replace(job, attempt=replace(job.attempt, saved_at=at(-draw(st.integers(0, 500))))))
     waiting = [a_job(f"w{number}", **draw(fields_of(draw(some_units)))) for number in range(draw(st.integers(0, 8)))]
     if restless:
-        waiting = [replace(job, hold=draw(holds(job))) for job in waiting]
+        waiting = [replace(job, reservation=draw(holds(job))) for job in waiting]
     return Snapshot(
         pass_number=1,
         pools={pool: a_pool(pool, cap) for pool, cap in caps.items()},
@@ -90,7 +90,7 @@ def fields_of(draw, units):
 
 @st.composite
 def holds(draw, job):
-    return Hold(job.demand.alternatives[0], at(600)) if draw(st.integers(0, 7)) == 0 else None
+    return Reservation(job.demand.alternatives[0], at(600)) if draw(st.integers(0, 7)) == 0 else None
 
 
 def entitlements_of(snapshot):

@@ -168,7 +168,7 @@ class Run:
         """As the door makes it of the request, which the door would read again for each of 400 pools."""
         asked = (task.resources, task.units)
         if asked not in self._demands:
-            bare = Demand((), ours=True, resources=task.resources, instances=task.units)
+            bare = Demand((), queue_selects_pool=True, resources=task.resources, instances=task.units)
             self._demands[asked] = resolved(bare, Offers(self._cluster.pools, self._store.settings().catalogue))
         return build_job(request, Options(), self._demands[asked], ROLE, time)
 

@@ -12,7 +12,7 @@ from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, Member, Resizing, RestartBudget
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
-from trainmaster.domain.jobs.job import Change, Hold, Job, JobState, ParentRule
+from trainmaster.domain.jobs.job import Change, Job, JobState, ParentRule, Reservation
 from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
 from trainmaster.images.domain.tiling import Cut, Window
 from trainmaster.images.domain.work import ImageWork, run_name
@@ -151,11 +151,13 @@ resources = st.builds(
     memory_gib=gib,
     accelerator=st.sampled_from(["", "nvidia", "aws"]),
 )
-demands = st.builds(Demand, st.lists(units, min_size=1, max_size=3).map(tuple), ours=st.booleans()) | st.builds(
+demands = st.builds(
+    Demand, st.lists(units, min_size=1, max_size=3).map(tuple), queue_selects_pool=st.booleans()
+) | st.builds(
     Demand,
     # No pool may have what is asked for.
     st.lists(units, max_size=3).map(tuple),
-    ours=st.just(True),
+    queue_selects_pool=st.just(True),
     resources=resources,
     instances=st.integers(1, 1_000),
     listed=st.integers(0, 3),
@@ -173,14 +175,14 @@ JOB = dict[str, st.SearchStrategy[Any]](
     max_runtime=spans,
     max_pending=st.none() | spans,
     keep_alive=st.booleans(),
-    fit=texts,
+    warm_pool_key=texts,
     submitted_by=st.none() | texts,
     attempt=st.none() | attempts,
     past=st.lists(attempts, max_size=2).map(tuple),
     earlier=st.builds(AttemptTotals, **EARLIER),
-    hold=st.none() | st.builds(Hold, units=units, until=times),
+    reservation=st.none() | st.builds(Reservation, units=units, until=times),
     retry_at=st.none() | times,
-    returns=st.integers(0, 99),
+    capacity_failures=st.integers(0, 99),
     stop_requested=st.booleans(),
     failure=st.none() | texts,
     ended_at=st.none() | times,

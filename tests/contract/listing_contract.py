@@ -138,7 +138,9 @@ class ListingContract:
             assert everything(store, which, limit) == [job for job in jobs if which.matches(job)], which
 
     def test_jobs_by_resources_are_listed_by_what_the_pools_instances_have_and_not_by_past_pools(self, store):
-        asked = Demand(({"listed": 1}, {"old": 1}), ours=True, resources=Resources(vcpus=8), instances=1, listed=1)
+        asked = Demand(
+            ({"listed": 1}, {"old": 1}), queue_selects_pool=True, resources=Resources(vcpus=8), instances=1, listed=1
+        )
         # One lane; the first of it has seen other pools than the second.
         for n, demand in enumerate([asked, replace(asked, alternatives=asked.alternatives[:1])]):
             store.submit(b.a_job(f"job{n}", demand=demand, entry_time=b.at(n)), b.a_request(f"job{n}"))

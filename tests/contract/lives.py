@@ -31,12 +31,14 @@ def a_life(store: Store) -> list[object]:
     waits = lifecycle.parent_ended(child, ended, b.at(4))
     freed = lifecycle.parent_ended(waits, b.an_ended_job("job2"), b.at(5))
     answers += [
-        store.transition([(job, started), (long, lifecycle.keep_for(long, b.a_hold()))], fence=snapshot.pass_number),
+        store.transition(
+            [(job, started), (long, lifecycle.reserve(long, b.a_reservation()))], fence=snapshot.pass_number
+        ),
         store.transition([(started, launched)]),
         store.transition([(launched, running)]),
         store.transition([(running, ended)]),
         store.transition([(job, lifecycle.cancel(job, b.at(4), "bob"))]),
-        store.transition([(lifecycle.keep_for(long, b.a_hold()), raised)]),
+        store.transition([(lifecycle.reserve(long, b.a_reservation()), raised)]),
         store.transition([(child, waits)]),
         store.list_jobs(Filter(parent="job2"), limit=10).jobs,
         store.transition([(waits, freed)]),

@@ -114,14 +114,16 @@ class SubmitContract:
     @pytest.mark.parametrize("alternatives", [(), ({b.G5: 2}, {b.P5: 2})], ids=["no pool", "two pools"])
     def test_what_a_job_asks_of_instances_is_kept(self, store, alternatives):
         asked = Resources(accelerators=8, accelerator_memory_gib=640, memory_gib=1.5, accelerator="nvidia")
-        demand = Demand(alternatives, ours=True, resources=asked, instances=2, listed=len(alternatives) // 2)
+        demand = Demand(
+            alternatives, queue_selects_pool=True, resources=asked, instances=2, listed=len(alternatives) // 2
+        )
         job = b.a_job("job1", demand=demand)
         store.submit(job, b.a_request("job1"))
         assert store.find("job1") == job
         assert store.begin_pass().waiting == (job,)
 
     def test_a_job_by_resources_starts_in_a_pool_that_was_not_there_when_it_was_submitted(self, store):
-        demand = Demand((), ours=True, resources=Resources(accelerators=8), instances=2)
+        demand = Demand((), queue_selects_pool=True, resources=Resources(accelerators=8), instances=2)
         job = b.a_job("job1", demand=demand)
         store.submit(job, b.a_request("job1"))
         store.submit(b.a_job("job2", demand=demand), b.a_request("job2"))
@@ -142,11 +144,11 @@ class SubmitContract:
             keep_alive=True,
             attempt=b.an_attempt(3, training_job_name="other", choices=(b.P5, b.G5), stop_asked_at=b.at(0.000001)),
             past=(b.a_past_attempt(1), b.a_past_attempt(2, training_job_name="job1-qstamp-2", freed_for="job9")),
-            hold=b.a_hold({b.P5: 2}),
+            reservation=b.a_reservation({b.P5: 2}),
             retry_at=b.at(-86_400.000001),
-            returns=3,
+            capacity_failures=3,
             stop_requested=True,
-            fit="abc",
+            warm_pool_key="abc",
             container_image="image",
             checkpointed=True,
             wishes=PreemptionOverrides(min_runtime=b.at(0.5) - b.NOW, max_preemptions=3),
@@ -193,7 +195,7 @@ class MoveContract:
     def test_a_job_that_was_never_submitted_cannot_change(self, store):
         job = b.a_job("job1")
         assert not store.transition([(job, lifecycle.hold(job, b.NOW, "ada"))])
-        assert not store.transition([(job, lifecycle.keep_for(job, b.a_hold()))])
+        assert not store.transition([(job, lifecycle.reserve(job, b.a_reservation()))])
         assert store.find("job1") is None
 
     def test_all_changes_or_none(self, store):
@@ -306,7 +308,7 @@ class FenceContract:
         old = store.begin_pass().pass_number
         store.begin_pass()
         with pytest.raises(Fenced):
-            store.transition([(job, lifecycle.keep_for(job, b.a_hold()))], fence=old)
+            store.transition([(job, lifecycle.reserve(job, b.a_reservation()))], fence=old)
         assert store.find("job1") == job
 
     def test_within_its_pass_a_change_of_an_older_version_just_loses(self, store):

@@ -270,7 +270,13 @@ def test_what_is_remembered_is_small(dynoxide_engine, shares, images, ends, kind
     ],
 )
 def test_rows_are_small(build, most):
-    fields = {"container_image": b.IMAGE, "checkpointed": True, "fit": "abcdefgh", "submitted_by": BY, "priority": 100}
+    fields = {
+        "container_image": b.IMAGE,
+        "checkpointed": True,
+        "warm_pool_key": "abcdefgh",
+        "submitted_by": BY,
+        "priority": 100,
+    }
     row = row_of(build(NAME, entry_time=b.at(-0.123456), **fields))
     assert sum(len(name) + len(next(iter(value.values()))) for name, value in row.items()) <= most
 

@@ -38,7 +38,7 @@ MOVES = [
     lambda job, now: lifecycle.start(job, job.demand.alternatives[0], (), now),
     lambda job, now: lifecycle.launched(job),
     lambda job, now: lifecycle.preempt(job, "job0", now),
-    lambda job, now: lifecycle.keep_for(job, b.a_hold(until=now)),
+    lambda job, now: lifecycle.reserve(job, b.a_reservation(until=now)),
     lambda job, now: lifecycle.ask_stop(job, now, "ada"),
     lambda job, now: lifecycle.stop_sent(job),
     lambda job, now: lifecycle.cancel(job, now, "ada"),

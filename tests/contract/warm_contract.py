@@ -18,7 +18,7 @@ FULL = WarmPool("full", {b.P5: 1, b.G5: 3}, "", b.UNTIL, -5, "job9-qstamp-2", b.
 
 def a_keeper(store, name="job1", **fields):
     """A running job that will leave a warm pool."""
-    job = b.a_running_job(name, keep_alive=True, fit="fit", priority=3, **fields)
+    job = b.a_running_job(name, keep_alive=True, warm_pool_key="fit", priority=3, **fields)
     store.submit(job, b.a_request(name))
     return job
 

@@ -15,8 +15,8 @@ from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import VersionConflict
 from trainmaster.domain.policy.settings import Policy, Share
 
-EITHER = Demand(({P5: 1}, {G5: 1}), ours=True)
-BY_RESOURCE = Demand((), ours=True, resources=Resources(accelerators=1), instances=1)
+EITHER = Demand(({P5: 1}, {G5: 1}), queue_selects_pool=True)
+BY_RESOURCE = Demand((), queue_selects_pool=True, resources=Resources(accelerators=1), instances=1)
 
 
 @pytest.fixture

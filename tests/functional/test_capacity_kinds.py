@@ -169,7 +169,7 @@ def test_what_runs_when_the_plan_ends_waits_again_and_goes_on_elsewhere():
     world.run_until_ended("job1")
     assert outcomes(world, "job1") == [("reclaimed", "spring"), ("completed", P5)]
     job = world.job("job1")
-    assert (job.preemptions, job.failures, job.returns) == (0, {}, 0)
+    assert (job.preemptions, job.failures, job.capacity_failures) == (0, {}, 0)
     trained = sum((a.ended_at - a.started_at).total_seconds() for a in job.attempts)
     assert trained < 2 * HOUR + 600, "it went on from where it was"
 
@@ -438,7 +438,7 @@ def test_a_pool_that_sagemaker_did_not_give_to_the_job_counts_again():
         "CreateTrainingJob", **{k: v for k, v in a_request("thief", training_seconds=3000).items() if k != "Tags"}
     )
     assert described(world, "job1")["WarmPoolStatus"]["ReusedByJob"] == "thief"
-    assert (snapshot.warm[0].fit, world.opened[-1]) == (job.fit, "thief")
+    assert (snapshot.warm[0].warm_pool_key, world.opened[-1]) == (job.warm_pool_key, "thief")
     world.run(300)
     assert (world.job("job2").state, warm_of(world)) == (JobState.RUNNING, [])
 

@@ -190,7 +190,8 @@ def test_whether_it_may_does_not_depend_on_who_waits_however_deep_the_queue():
     store = Deep(default_pools={"lab": LAB, "other": OTHER})
     api_context = replace(a_world(LAB, OTHER).api_context, store=store)
     store.submit(
-        a_job("job1", demand=Demand((), ours=True, resources=Resources(vcpus=1), instances=1)), a_request("job1")
+        a_job("job1", demand=Demand((), queue_selects_pool=True, resources=Resources(vcpus=1), instances=1)),
+        a_request("job1"),
     )
     set_pools(api_context, [replace(LAB, type_=G5), OTHER, Pool("new", 1, type_=P5)])
     assert sorted(store.settings().pools) == ["lab", "new", "other"]

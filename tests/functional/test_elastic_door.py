@@ -44,11 +44,13 @@ class TestTheJob:
 
     def test_asks_so_of_every_pool_that_it_names(self):
         job = admitted(asking(4, min_instances="1", max_instances="8", pools=f"{P5} {G5}")).job
-        assert job.demand == Demand(({P5: 1}, {G5: 1}), ours=True)
+        assert job.demand == Demand(({P5: 1}, {G5: 1}), queue_selects_pool=True)
 
     def test_asks_so_of_all_that_has_its_resources(self):
         job = admitted(asking(2, min_instances="1", max_instances="4", resources="accelerators=1")).job
-        expected = Demand(({P5: 1}, {G5: 1}), ours=True, resources=Resources(accelerators=1), instances=1, listed=1)
+        expected = Demand(
+            ({P5: 1}, {G5: 1}), queue_selects_pool=True, resources=Resources(accelerators=1), instances=1, listed=1
+        )
         assert job.demand == expected
 
     def test_needs_room_for_its_least_size_only(self):

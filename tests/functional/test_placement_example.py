@@ -38,7 +38,7 @@ def resources(tag: str) -> Resources:
 
 def jobs():
     for minute, (name, instances, tag, _) in enumerate(JOBS):
-        demand = Demand((), ours=True, resources=resources(tag), instances=int(instances))
+        demand = Demand((), queue_selects_pool=True, resources=resources(tag), instances=int(instances))
         yield a_job(plain(name), demand=demand, entry_time=NOW + timedelta(minutes=minute))
 
 

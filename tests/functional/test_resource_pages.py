@@ -25,7 +25,7 @@ from trainmaster.planner.schedule import schedule
 
 ASK, MAKE = (DOCS / "how-to" / f"{name}.md" for name in ("ask-for-resources", "let-the-queue-make-pools"))
 ON = Expansion(enabled=True)
-TWO_OF_FOUR = Demand((), ours=True, resources=Resources(accelerators=4), instances=2)
+TWO_OF_FOUR = Demand((), queue_selects_pool=True, resources=Resources(accelerators=4), instances=2)
 CHEAPEST = "ml.g4dn.12xlarge"
 
 

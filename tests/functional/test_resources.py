@@ -59,7 +59,7 @@ class TestTheDemand:
     def test_is_the_pools_on_demand_whose_type_covers_it(self):
         asked = demand(asking(instances=2))
         assert asked.alternatives == ({"big": 2}, {P4: 2})
-        assert (asked.ours, asked.instances, asked.listed) == (True, 2, 0)
+        assert (asked.queue_selects_pool, asked.instances, asked.listed) == (True, 2, 0)
         assert asked.resources == Resources(accelerators=8, vcpus=96, memory_gib=768, accelerator="nvidia")
 
     def test_is_for_one_instance_where_nothing_says_how_many(self):
@@ -98,7 +98,7 @@ class TestTheDemand:
     def test_of_any_size_that_a_warm_pool_would_fit_has_its_fit(self):
         warm = {"KeepAlivePeriodInSeconds": 600}
         typed = a_request(ResourceConfig=NO_TYPE | warm | {"InstanceType": P4, "InstanceCount": 1})
-        assert admit(asking(config=warm)).job.fit == admit(typed).job.fit != ""
+        assert admit(asking(config=warm)).job.warm_pool_key == admit(typed).job.warm_pool_key != ""
 
 
 class TestRefusing:

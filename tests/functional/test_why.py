@@ -139,7 +139,7 @@ ASKED = Resources(accelerators=8, accelerator_memory_gib=640)
 
 def asking(name="waits", instances=1, **fields):
     """Submitted when there was no pool for it."""
-    return a_job(name, demand=Demand((), ours=True, resources=ASKED, instances=instances), **fields)
+    return a_job(name, demand=Demand((), queue_selects_pool=True, resources=ASKED, instances=instances), **fields)
 
 
 class TestWhatWouldHelpAJobThatNoPoolCouldHold:

@@ -26,7 +26,7 @@ def draining_snapshots(draw):
     warm = tuple(
         WarmPool(f"warm-{name}", {name: 1}, "same", NOW.replace(year=2027)) for name in pools if draw(st.booleans())
     )
-    waiting = tuple(replace(job, fit="same") if draw(st.booleans()) else job for job in snapshot.waiting)
+    waiting = tuple(replace(job, warm_pool_key="same") if draw(st.booleans()) else job for job in snapshot.waiting)
     policy = Policy(order=draw(st.sampled_from(Order)))
     return replace(snapshot, pools=pools, warm=warm, waiting=waiting, policy=policy)
 
@@ -40,7 +40,7 @@ def test_nothing_starts_in_nor_is_reserved_or_freed_of_a_pool_that_drains(snapsh
     plan, closed = plan_of(snapshot), draining(snapshot)
     assert all(closed.isdisjoint(start.units) for start in plan.starts)
     assert all(closed.isdisjoint(reserved.units) for reserved in plan.reservations)
-    assert all(closed.isdisjoint(each.hold.units) for each in (*plan.preemptions, *plan.warm_ends))
+    assert all(closed.isdisjoint(each.reservation.units) for each in (*plan.preemptions, *plan.warm_ends))
 
 
 @given(draining_snapshots())

@@ -99,7 +99,7 @@ def jobs(draw: st.DrawFn, number: int) -> Job:
     if draw(st.integers(0, 3)) == 0:
         return b.a_job(f"j{number}", units={draw(st.sampled_from(NAMES)): draw(st.integers(1, 4))}, **rules)
     asked = Resources(vcpus=draw(st.integers(1, 4)) * 10_000, accelerators=draw(st.integers(0, 2)))
-    demand = Demand((), ours=True, resources=asked, instances=draw(st.sampled_from([1, 1, 2, 5])))
+    demand = Demand((), queue_selects_pool=True, resources=asked, instances=draw(st.sampled_from([1, 1, 2, 5])))
     return b.a_job(f"j{number}", demand=demand, **rules)
 
 
@@ -268,7 +268,11 @@ def test_what_nobody_uses_or_waits_for_stops_no_demand(snapshot, passes):
     """A guard rail stops nobody who would have passed it had the idle pools never been made."""
     snapshot = lived(snapshot, passes)
     idle = replace(snapshot, active=(), waiting=(), policy=replace(snapshot.policy, shares={}))
-    job = b.a_job("new", entry_time=b.at(900), demand=Demand((), ours=True, resources=Resources(vcpus=1), instances=1))
+    job = b.a_job(
+        "new",
+        entry_time=b.at(900),
+        demand=Demand((), queue_selects_pool=True, resources=Resources(vcpus=1), instances=1),
+    )
     alone = replace(idle, waiting=(job,), pools={n: p for n, p in idle.pools.items() if not p.made_for})
     there = replace(idle, waiting=(job,))
     assert ("new" in plan_expansion(resolve(there), b.at(900)).refused) <= (

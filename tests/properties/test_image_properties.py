@@ -155,7 +155,7 @@ class Endpoints(RuleBasedStateMachine):
         for decision in left[:count]:
             if hasattr(decision, "victims"):
                 after = [(victim, lifecycle.preempt(victim, decision.job.name, now)) for victim in decision.victims]
-                plan_expansion = [*after, (decision.job, lifecycle.keep_for(decision.job, decision.hold))]
+                plan_expansion = [*after, (decision.job, lifecycle.reserve(decision.job, decision.reservation))]
             else:
                 plan_expansion = [(decision.job, lifecycle.start(decision.job, decision.units, (), now))]
             try:

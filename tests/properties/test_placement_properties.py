@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, example, given, note, settings
 from hypothesis import strategies as st
 from test_planner_properties import snapshots as queues_of_named_pools
 
-from builders import NOW, a_hold, a_job, a_running_job, a_snapshot, at
+from builders import NOW, a_job, a_reservation, a_running_job, a_snapshot, at
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Pool, covers, total
@@ -205,7 +205,7 @@ def jobs_by_resources(draw, name):
     listed = draw(st.lists(st.sampled_from(POOLS), max_size=2, unique=True)) if draw(st.integers(0, 3)) == 0 else []
     demand = Demand(
         tuple({pool: count} for pool in listed),
-        ours=True,
+        queue_selects_pool=True,
         resources=draw(asked),
         instances=count,
         listed=len(listed),
@@ -219,7 +219,7 @@ def jobs_by_resources(draw, name):
         share=draw(st.sampled_from(["default", "vision"])),
     )
     if draw(st.integers(0, 7)) == 0:
-        job = lifecycle.keep_for(job, a_hold({draw(st.sampled_from(POOLS)): count}))
+        job = lifecycle.reserve(job, a_reservation({draw(st.sampled_from(POOLS)): count}))
     return job
 
 
@@ -269,7 +269,7 @@ def test_no_policy_picks_a_pool_that_does_not_cover_the_demand_or_has_no_room(sn
 
 def two_that_one_unit_is_held_for():
     """A pool of one unit, held for two jobs (its cap was lowered meanwhile), and a third that finds nothing."""
-    held = [lifecycle.keep_for(a_job(name, units={"c": 1}), a_hold({"c": 1})) for name in ("w1", "w2")]
+    held = [lifecycle.reserve(a_job(name, units={"c": 1}), a_reservation({"c": 1})) for name in ("w1", "w2")]
     return a_snapshot(pools=[Pool("c", cap=1)], waiting=[a_job("w0", units={"c": 1}), *held])
 
 
@@ -320,7 +320,7 @@ def test_cursors_go_on_from_start_to_start_and_only_with_policies_that_go_round(
 @given(snapshots(), st.integers(0, 5), st.integers(0, 5))
 def test_a_job_that_keeps_waiting_is_told_the_same_whatever_is_drawn(snapshot, one, other):
     """With nothing to start, draws and cursors of the pass change no reason."""
-    waiting = tuple(job for job in snapshot.waiting if job.hold is None)
+    waiting = tuple(job for job in snapshot.waiting if job.reservation is None)
     idle = replace(snapshot, waiting=waiting, policy=replace(snapshot.policy, preemption=_NEVER))
     first = plan_of(idle, one)
     assume(not first.starts)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from builders import G5, NOW, P5, a_demand, a_job, a_launched_job, a_pool, a_running_job, at
 from trainmaster.domain.capacity.units import covers, total
 from trainmaster.domain.jobs import lifecycle
-from trainmaster.domain.jobs.job import Hold
+from trainmaster.domain.jobs.job import Reservation
 from trainmaster.domain.plan import Snapshot, Start, Wait
 from trainmaster.domain.policy.settings import Order
 from trainmaster.domain.reasons.capacity import BackingOff, Behind, CanNeverFit, Preempts, WaitsForRelease
@@ -41,9 +41,9 @@ def waiting_jobs(draw, name):
         preemptible=draw(st.booleans()),
     )
     if draw(st.integers(0, 5)) == 0:
-        job = replace(job, retry_at=at(draw(seconds)), returns=1)
+        job = replace(job, retry_at=at(draw(seconds)), capacity_failures=1)
     if draw(st.integers(0, 5)) == 0:
-        job = lifecycle.keep_for(job, Hold(job.demand.alternatives[0], at(draw(seconds))))
+        job = lifecycle.reserve(job, Reservation(job.demand.alternatives[0], at(draw(seconds))))
     return job
 
 
@@ -132,19 +132,19 @@ def test_no_job_is_preempted_for_two_others(snapshot):
 @given(snapshots(), waiting_jobs("the one"))
 def test_no_victim_is_needless(snapshot, job):
     """With any one victim left alone, the job could start on none of its alternatives."""
-    alone = replace(snapshot, waiting=(replace(job, hold=None),))
+    alone = replace(snapshot, waiting=(replace(job, reservation=None),))
     there = total([free_in(alone), coming_in(alone)])
     for preemption in plan_of(alone).preemptions:
         freed = total([there, *(victim.units for victim in preemption.victims)])
-        assert covers(freed, preemption.hold.units)
+        assert covers(freed, preemption.reservation.units)
         for victim in preemption.victims:
             left = {name: count - victim.units.get(name, 0) for name, count in freed.items()}
-            assert not covers(left, preemption.hold.units)
+            assert not covers(left, preemption.reservation.units)
 
 
 @given(snapshots(), waiting_jobs("the one"))
 def test_nobody_is_preempted_for_a_job_that_fits_or_soon_will(snapshot, job):
-    alone = replace(snapshot, waiting=(replace(job, hold=None),))
+    alone = replace(snapshot, waiting=(replace(job, reservation=None),))
     there = total([free_in(alone), coming_in(alone)])
     if any(covers(there, alternative) for alternative in job.demand.alternatives):
         assert not plan_of(alone).preemptions
@@ -152,7 +152,7 @@ def test_nobody_is_preempted_for_a_job_that_fits_or_soon_will(snapshot, job):
 
 @given(snapshots(), waiting_jobs("the one"))
 def test_nobody_is_preempted_for_a_job_that_could_not_start_even_then(snapshot, job):
-    alone = replace(snapshot, waiting=(replace(job, hold=None),))
+    alone = replace(snapshot, waiting=(replace(job, reservation=None),))
     could_go = [j.units for j in alone.active if may_be_preempted(j) and j.priority < job.priority]
     most = total([free_in(alone), coming_in(alone), *could_go])
     if not any(covers(most, alternative) for alternative in job.demand.alternatives):
@@ -171,7 +171,7 @@ def test_first_in_first_out_among_equals(snapshot):
     own_reason = BackingOff | CanNeverFit | WaitsForRelease | Preempts
     caps = {name: pool.cap for name, pool in snapshot.pools.items()}
     blocked = [wait for wait in plan.waits if not isinstance(wait.reason, own_reason)]
-    for start in (start for start in plan.starts if start.job.hold is None):
+    for start in (start for start in plan.starts if start.job.reservation is None):
         for wait in blocked:
             passed = place[wait.job.name] < place[start.job.name]
             possible = [units for units in wait.job.demand.alternatives if covers(caps, units)]

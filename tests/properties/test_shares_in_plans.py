@@ -42,7 +42,9 @@ def test_no_share_goes_beyond_its_bounds_by_a_start(snapshot):
 def test_what_a_share_keeps_is_idle_for_nobody_else(snapshot):
     """Or is held for one of its jobs, perhaps on units that are on the way."""
     entitlements, plan = entitlements_of(snapshot), plan_of(snapshot)
-    held_for = {n: total(job.hold.units for job in snapshot.waiting if job.hold and job.share == n) for n in NAMES}
+    held_for = {
+        n: total(job.reservation.units for job in snapshot.waiting if job.reservation and job.share == n) for n in NAMES
+    }
 
     def to_spare(held, pool):
         free = snapshot.pools[pool].cap - sum(units[pool] for units in held.values())
@@ -66,7 +68,7 @@ def test_only_an_owner_takes_from_other_shares_and_only_what_was_lent(snapshot):
             staying.setdefault(decision.job.share, Counter()).update(decision.units)
         if decision not in plan.preemptions:
             continue
-        job, victims, units = decision.job, decision.victims, decision.hold.units
+        job, victims, units = decision.job, decision.victims, decision.reservation.units
         for victim in victims:
             staying[victim.share].subtract(victim.units)
         mine = staying.setdefault(job.share, Counter())
@@ -153,7 +155,7 @@ def test_the_best_jobs_that_a_share_owns_room_for_are_never_taken_from_it(snapsh
     taken = {victim.name for victim in preemption.victims}
     assert not taken & best_within(entitlement, snapshot.active, "a")
     freed = sum(victim.units["a"] for victim in preemption.victims)
-    assert all(freed - victim.units["a"] < preemption.hold.units["a"] for victim in preemption.victims)
+    assert all(freed - victim.units["a"] < preemption.reservation.units["a"] for victim in preemption.victims)
 
 
 @settings(deadline=None)

@@ -47,9 +47,9 @@ class Reclaims:
                 self.preemptions += 1
                 gone = {victim.name for victim in decision.victims}
                 active = [job for job in active if job.name not in gone]
-                active.append(lifecycle.start(decision.job, decision.hold.units, (), now))
+                active.append(lifecycle.start(decision.job, decision.reservation.units, (), now))
                 if all(v.share != decision.job.share and len(v.units) == 1 for v in decision.victims):
-                    for pool, count in decision.hold.units.items():
+                    for pool, count in decision.reservation.units.items():
                         assert within(entitlements, active, pool) == within(entitlements, before, pool) + count
 
 

@@ -16,7 +16,7 @@ def state_of(snapshot):
     state = PlanState.of(snapshot, NOW)
     for job in snapshot.waiting:
         if (hold := state.active_hold(job)) is not None:
-            state.restore_hold(job, hold)
+            state.restore_reservation(job, hold)
     return state
 
 

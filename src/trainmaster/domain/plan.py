@@ -15,7 +15,7 @@ from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.units import Pool, Units
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.elastic.sizes import Cause
-from trainmaster.domain.jobs.job import Hold, Job
+from trainmaster.domain.jobs.job import Job, Reservation
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.records import Records
@@ -145,7 +145,7 @@ class Preempt:
 
     job: Job
     victims: tuple[Job, ...]
-    hold: Hold
+    reservation: Reservation
     shrinks: tuple[Resize, ...] = ()
 
 
@@ -162,7 +162,7 @@ class EndWarm:
 
     job: Job
     warm: WarmPool
-    hold: Hold
+    reservation: Reservation
 
 
 D = TypeVar("D")
@@ -170,7 +170,7 @@ Decision = Start | Preempt | Resize | EndWarm | PoolDecision | Wait
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
+class PlannedReservation:
     """Units that will be kept for a blocked job from the time at which it is expected to start.
 
     Attributes:
@@ -196,7 +196,7 @@ class Plan:
 
     decisions: tuple[Decision, ...] = ()
     look_again: datetime | None = None
-    reservations: tuple[Reservation, ...] = ()
+    reservations: tuple[PlannedReservation, ...] = ()
     _by_kind: dict[type, list[Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def _all(self, kind: type[D]) -> tuple[D, ...]:

@@ -53,7 +53,7 @@ class BlockedReasonCache:
             job: a waiting job.
             common_rank: the part of its rank that equivalent jobs have in common.
         """
-        traits = job.traits
-        if traits is None or self.snapshot.warm or (self.by_past and job.attempt is not None):
+        equivalence_key = job.equivalence_key
+        if equivalence_key is None or self.snapshot.warm or (self.by_past and job.attempt is not None):
             return None
-        return (common_rank, traits)
+        return (common_rank, equivalence_key)

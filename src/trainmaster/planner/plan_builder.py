@@ -13,7 +13,7 @@ from datetime import datetime
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.elastic.sizes import Cause
-from trainmaster.domain.jobs.job import Hold, Job
+from trainmaster.domain.jobs.job import Job, Reservation
 from trainmaster.domain.plan import Decision, EndWarm, Preempt, Resize, Snapshot, Start, Wait
 from trainmaster.domain.reasons.capacity import (
     BackingOff,
@@ -213,7 +213,7 @@ class PlanBuilder:
     def _reclaim(self, job: Job, option: ReclaimOption) -> None:
         """End the warm pools, shrink and stop jobs as the option says, and keep what they release for the job."""
         state, until = self.state, self._hold_until()
-        hold, victims, pools = Hold(option.units, until), option.choice.victims, option.warm.pools
+        hold, victims, pools = Reservation(option.units, until), option.choice.victims, option.warm.pools
         self.actions += len(victims) + len(pools) + len(option.shrinks)
         state.end_warm_pools(pools, until)
         self.decisions.extend(EndWarm(job, pool, hold) for pool in pools)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.domain.capacity.resolve import resolve, with_changes
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.plan import Plan, Reservation, Snapshot, Wait
+from trainmaster.domain.plan import Plan, PlannedReservation, Snapshot, Wait
 from trainmaster.planner.blocked_cache import BlockedReasonCache
 from trainmaster.planner.elastic.scale_up import ScaleUp
 from trainmaster.planner.expansion.expand import plan_expansion
@@ -64,7 +64,7 @@ class _Planning:
     def plan(self) -> Plan:
         """Return the decisions, and the time at which the plan could change by itself."""
         made = self.state.reservations.made
-        reserved = tuple(Reservation(r.job.name, r.units, r.at) for r in made)
+        reserved = tuple(PlannedReservation(r.job.name, r.units, r.at) for r in made)
         times = (*self.builder.recheck_times, *(r.at for r in reserved), self.state.ranking.changes_at())
         later = (moment for moment in times if moment is not None and moment > self.now)
         return Plan(tuple(self.builder.decisions), min(later, default=None), reserved)
@@ -72,9 +72,9 @@ class _Planning:
     def restore_holds(self) -> None:
         """Keep what earlier passes freed for waiting jobs."""
         # Nearly no job has a hold, and a deep queue has many jobs, so only those with one are sorted.
-        for job in in_order(job for job in self.snapshot.waiting if job.hold is not None):
+        for job in in_order(job for job in self.snapshot.waiting if job.reservation is not None):
             if (hold := self.state.active_hold(job)) is not None and not backing_off(job, self.now):
-                self.state.restore_hold(job, hold)
+                self.state.restore_reservation(job, hold)
 
     def turns(self) -> Iterator[Job]:
         """Return the waiting jobs in the order in which the plan decides about them."""

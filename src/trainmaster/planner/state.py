@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from trainmaster.domain.capacity.units import Kind, Units
 from trainmaster.domain.capacity.warm_pools import WarmPool
-from trainmaster.domain.jobs.job import Hold, Job
+from trainmaster.domain.jobs.job import Job, Reservation
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.reasons.capacity import Behind, ReservedForOther, WaitsForCapacity
 from trainmaster.domain.reasons.reason import Reason
@@ -108,9 +108,9 @@ class PlanState:
         """Return the view of a job that asks for more units than it has: every claim binds it, whatever its rank."""
         return JobView(self, job, _NONE_EXEMPT)
 
-    def active_hold(self, job: Job) -> Hold | None:
+    def active_hold(self, job: Job) -> Reservation | None:
         """Return the hold that an earlier pass gave the job, if it has not ended."""
-        return job.hold if job.hold is not None and job.hold.until > self.now else None
+        return job.reservation if job.reservation is not None and job.reservation.until > self.now else None
 
     def expected_end(self, job: Job) -> datetime:
         """Return when a waiting job would end if it started now."""
@@ -118,11 +118,13 @@ class PlanState:
 
     # -- commits -----------------------------------------------------------------------------------------------------
 
-    def restore_hold(self, job: Job, hold: Hold) -> None:
+    def restore_reservation(self, job: Job, reservation: Reservation) -> None:
         """Keep units that an earlier pass freed for the job, except from jobs that outrank it."""
-        self.ledger.restore_hold(Claim(job.name, hold.units, hold.until, self.ranking.rank(job), job.share))
+        self.ledger.restore_reservation(
+            Claim(job.name, reservation.units, reservation.until, self.ranking.rank(job), job.share)
+        )
         end = self._hold_ends[job.name] = self.expected_end(job)
-        self.reservations.add_running(hold.units, end)
+        self.reservations.add_running(reservation.units, end)
 
     def release(self, job: Job) -> None:
         """Remove what is kept for a job: the plan decides about it now."""

@@ -16,7 +16,7 @@ from trainmaster.domain.capacity.units import Units, reclaimed_at
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import Fenced, NotPermitted, ServiceTrouble, Throttled, Unavailable
 from trainmaster.domain.jobs import lifecycle
-from trainmaster.domain.jobs.job import WAITING, Hold, Job
+from trainmaster.domain.jobs.job import WAITING, Job, Reservation
 from trainmaster.domain.plan import Cursors, EndWarm, Plan, Preempt, Resize, Snapshot, Start
 from trainmaster.ports.sagemaker import CreateResult
 from trainmaster.service import resizing
@@ -134,7 +134,7 @@ class _Decisions:
         If SageMaker reports at once that it has ended, the job for which it was ended starts with the next pass.
         """
         ending = replace(decision.warm, ending_since=self.context.clock.now())
-        if not self._commit_with_reservation(decision.job, decision.hold, [], warm=ending):
+        if not self._commit_with_reservation(decision.job, decision.reservation, [], warm=ending):
             return
         name = ending.training_job_name
         self.report.ended_warm_pools.append(name)
@@ -155,7 +155,7 @@ class _Decisions:
         now, beneficiary = self.context.clock.now(), decision.job.name
         victims = [(victim, lifecycle.preempt(victim, beneficiary, now)) for victim in decision.victims]
         shrinks = [(shrink.job, self._resized(shrink, shrink.freed_for or beneficiary)) for shrink in decision.shrinks]
-        if not self._commit_with_reservation(decision.job, decision.hold, [*victims, *shrinks]):
+        if not self._commit_with_reservation(decision.job, decision.reservation, [*victims, *shrinks]):
             return
         for _, victim in victims:
             self.report.preempted.append(victim.name)
@@ -236,7 +236,7 @@ class _Decisions:
 
     def _chosen_type(self, job: Job, units: Units) -> str:
         """Return the instance type that the queue chose; "" if the request names it, or SageMaker chooses."""
-        pool = self.context.pools.get(next(iter(units))) if job.demand.ours else None
+        pool = self.context.pools.get(next(iter(units))) if job.demand.queue_selects_pool else None
         return "" if pool is None else pool.instance_type
 
     def _launch_one(self, job: Job) -> list[Job]:
@@ -263,11 +263,11 @@ class _Decisions:
 
     # -- commits and actions ----------------------------------------------------------------------------------------
     def _commit_with_reservation(
-        self, job: Job, reservation: Hold, changes: Sequence[tuple[Job, Job]], warm: WarmPool | None = None
+        self, job: Job, reservation: Reservation, changes: Sequence[tuple[Job, Job]], warm: WarmPool | None = None
     ) -> bool:
         """Commit changes together with the reservation of what they free; return whether they were committed."""
         waiting = self.reserved.get(job.name, job)
-        holder = lifecycle.keep_for(waiting, reservation)
+        holder = lifecycle.reserve(waiting, reservation)
         if not self._commit([*changes, (waiting, holder)], warm=[] if warm is None else [warm]):
             return False
         self.reserved[holder.name] = holder

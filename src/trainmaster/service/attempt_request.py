@@ -66,7 +66,7 @@ def _request(context: ManagerContext, job: Job, attempt: Attempt, instances: int
     if job.elastic is not None:
         variables = environment(job.elastic, attempt.training_job_name, context.table, used=job.restarts)
         request = with_instances({**request, "Environment": {**_environment(request), **variables}}, instances)
-    if not job.demand.ours:
+    if not job.demand.queue_selects_pool:
         return request
     name = next(iter(attempt.units))
     if name in context.pools:

@@ -97,7 +97,7 @@ class TestByDefault:
         job = a_launched_job()
         for _ in range(30):
             job = lifecycle.launched(lifecycle.start(failing(job, CAPACITY), {P5: 1}, (), NOW))
-        assert job.returns == 30
+        assert job.capacity_failures == 30
 
 
 class TestBounds:
@@ -128,7 +128,7 @@ class TestBounds:
     def test_capacity_counts_in_a_row(self):
         job = a_launched_job(retries={CAPACITY: 1})
         job = run_again(failing(job, CAPACITY))
-        assert (job.failures, job.returns) == ({}, 0)
+        assert (job.failures, job.capacity_failures) == ({}, 0)
         assert failing(job, CAPACITY).state is JobState.PENDING
 
     def test_the_whole_story_is_the_failure(self):
@@ -175,7 +175,7 @@ class TestAttempts:
     @pytest.mark.parametrize("failure", [SERVICE, SPOT])
     def test_a_job_that_fails_while_it_steps_aside_waits_as_preempted_and_counts(self, failure):
         job = failing(a_preempting_job(), failure)
-        assert (job.state, job.failures, job.hold) == (JobState.PREEMPTED, {failure: 1}, None)
+        assert (job.state, job.failures, job.reservation) == (JobState.PREEMPTED, {failure: 1}, None)
 
     def test_missing_capacity_while_it_steps_aside_is_what_was_wanted(self):
         job = failing(a_preempting_job(), CAPACITY)

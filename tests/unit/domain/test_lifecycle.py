@@ -108,8 +108,8 @@ def test_back_off_doubles_up_to_a_bound():
 
 
 def test_back_off_begins_anew_after_the_job_has_run():
-    job = replace(a_launched_job(), returns=4)
-    assert seen(job, Status.IN_PROGRESS, secondary="Training").returns == 0
+    job = replace(a_launched_job(), capacity_failures=4)
+    assert seen(job, Status.IN_PROGRESS, secondary="Training").capacity_failures == 0
 
 
 def test_a_start_that_left_no_training_job_behind_uses_its_number_again():

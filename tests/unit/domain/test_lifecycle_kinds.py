@@ -103,7 +103,7 @@ def warm(job, status=Status.COMPLETED, **fields):
 
 
 def test_a_job_with_keep_alive_leaves_a_warm_pool():
-    job = a_running_job(keep_alive=True, fit="abc", priority=3, units={P5: 2})
+    job = a_running_job(keep_alive=True, warm_pool_key="abc", priority=3, units={P5: 2})
     assert warm(job, warm_until=UNTIL) == WarmPool("job1", {P5: 2}, "abc", UNTIL, priority=3)
 
 

@@ -90,10 +90,12 @@ class TestWhatTheRequestSays:
 
 class TestWhereItsOptionSays:
     def test_the_queue_chooses_in_that_order(self):
-        assert asks("spring", P5, "p5-spot") == Demand(({"spring": 2}, {P5: 2}, {"p5-spot": 2}), ours=True)
+        assert asks("spring", P5, "p5-spot") == Demand(
+            ({"spring": 2}, {P5: 2}, {"p5-spot": 2}), queue_selects_pool=True
+        )
 
     def test_even_where_there_is_one(self):
-        assert asks("p5-spot").ours
+        assert asks("p5-spot").queue_selects_pool
 
     def test_a_pool_that_is_not_there_is_refused_with_those_that_are(self):
         request = a_request(options={"pools": "spring winter"})
@@ -108,7 +110,7 @@ class TestWhereItsOptionSays:
         with pytest.raises(NeverFits, match="plan of spring has ended or failed") as refused:
             demand_in(a_request(options={"pools": "spring"}), ("spring",), pools)
         assert refused.value.field == "Tags[0].Value"
-        assert demand_in(a_request(options={"pools": "spring"}), ("spring", P5), pools).ours
+        assert demand_in(a_request(options={"pools": "spring"}), ("spring", P5), pools).queue_selects_pool
         request = a_request()
         request["ResourceConfig"]["TrainingPlanArn"] = PLAN
         with pytest.raises(NeverFits) as refused:
@@ -210,12 +212,12 @@ class TestAtTheDoor:
 
     def test_the_job_has_its_demand_and_its_fit(self):
         job = self.admit(a_request(options={"pools": "spring+p5-spot"})).job
-        assert job.demand == Demand(({"spring": 1}, {"p5-spot": 1}), ours=True)
-        assert job.fit == self.admit(a_request()).job.fit != ""
+        assert job.demand == Demand(({"spring": 1}, {"p5-spot": 1}), queue_selects_pool=True)
+        assert job.warm_pool_key == self.admit(a_request()).job.warm_pool_key != ""
 
     def test_a_spot_job_has_none(self):
         wait = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 90}
-        assert self.admit(a_request(EnableManagedSpotTraining=True, StoppingCondition=wait)).job.fit == ""
+        assert self.admit(a_request(EnableManagedSpotTraining=True, StoppingCondition=wait)).job.warm_pool_key == ""
 
     def test_it_fits_where_any_of_its_pools_is_large_enough(self):
         assert self.admit(a_request(count=3, options={"pools": "spring+p5-spot"})).job

@@ -158,10 +158,10 @@ class TestRestart:
         back = told(resumed, Status.FAILED, 900, failure_reason="CapacityError: no instances")
         assert (back.state, back.units, back.attempt.number) == (JobState.RESIZING, {b.P5: 1}, 3)
         assert (back.past[-1].units, back.past[-1].reason) == ({b.P5: 3}, "goes back, 3 -> 1 instances")
-        assert back.returns == 1
+        assert back.capacity_failures == 1
         done = told(lifecycle.launched(back), Status.IN_PROGRESS, 1_000, secondary="Training")
         assert (done.state, done.attempt.resizes) == (JobState.RUNNING, 0)
-        assert done.returns == 1, "whoever decides on growth is to see that it failed"
+        assert done.capacity_failures == 1, "whoever decides on growth is to see that it failed"
 
     @pytest.mark.parametrize("secondary", ["", "MaxWaitTimeExceeded"])
     def test_capacity_that_never_came_in_the_time_that_its_request_allows_is_none(self, secondary):
@@ -285,7 +285,7 @@ class TestMembers:
         first, second, third = names(growing)
         back = resizing.give_up(at_work(growing, second, 200), b.at(1_000), "no room")
         assert [m.leaving for m in back.attempt.members] == [True, False, True]
-        assert back.returns == 1
+        assert back.capacity_failures == 1
         for name in (first, third):
             back = resizing.member_ended(back, name, b.at(1_010), "is not needed", lost=False)
         assert (back.state, back.units, back.attempt.resizes) == (JobState.RUNNING, {b.P5: 2}, 0)
@@ -324,14 +324,14 @@ class TestMembers:
         for name in came:
             job = member_told(job, name, Status.STOPPED, 300)
         assert (job.state, job.units, job.attempt.resizes) == (JobState.RUNNING, {b.P5: 1}, 0)
-        assert job.returns == 1, "whoever decides on growth is to see that it failed"
+        assert job.capacity_failures == 1, "whoever decides on growth is to see that it failed"
 
     def test_a_replacement_that_never_came_is_for_the_wait_of_the_loss(self):
         job = running(Hook.MEMBERS, 2)
         faulty = member_told(job, names(job)[0], Status.FAILED, 50, failure_reason="InternalServerError")
         replacing = resize(faulty, 2, Cause.REPLACE)
         still = member_told(replacing, names(replacing)[-1], Status.FAILED, 200, failure_reason="CapacityError: none")
-        assert (still.state, still.units, still.returns) == (JobState.RUNNING, {b.P5: 1}, 0)
+        assert (still.state, still.units, still.capacity_failures) == (JobState.RUNNING, {b.P5: 1}, 0)
         assert (still.attempt.faulty_since, still.attempt.wanted) == (b.at(50), 2)
 
     def test_a_lost_member_makes_the_job_faulty_until_it_is_replaced(self):
@@ -456,7 +456,7 @@ class TestCustom:
         back = resizing.give_up(resize(running(Hook.CUSTOM, size), wanted), b.at(1_000), "no answer")
         assert (back.state, back.units, back.attempt.resizing) == (JobState.RUNNING, {b.P5: size}, None)
         assert lines(back)[-1] == f"gives up {wanted} instances: no answer"
-        assert back.returns == (wanted > size)
+        assert back.capacity_failures == (wanted > size)
 
     def test_a_job_that_ends_in_the_middle_has_ended(self):
         ended = told(resize(running(Hook.CUSTOM), 3), Status.COMPLETED, 150)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from builders import G5, NOW, P5, a_hold, a_job, a_pool, a_preempting_job, a_running_job, a_snapshot, at
+from builders import G5, NOW, P5, a_job, a_pool, a_preempting_job, a_reservation, a_running_job, a_snapshot, at
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.capacity.units import Kind, Pool
@@ -28,7 +28,7 @@ def shown(snapshot, *pools, catalogue=None):
 def test_every_figure_of_a_pool_has_its_own_member():
     snapshot = a_snapshot(
         active=[a_running_job("a", units={P5: 3}), a_preempting_job("b", units={P5: 2})],
-        waiting=[a_job("c", units={P5: 20}, hold=a_hold({P5: 1})), a_job("d", units={P5: 6})],
+        waiting=[a_job("c", units={P5: 20}, reservation=a_reservation({P5: 1})), a_job("d", units={P5: 6})],
         foreign={P5: 4},
     )
     snapshot = replace(snapshot, warm=(WarmPool("w", {P5: 7}, "f", at(900)),))

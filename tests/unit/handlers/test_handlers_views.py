@@ -226,7 +226,7 @@ def test_a_job_in_one_of_several_pools_shows_its_alternatives():
 
 def test_a_job_by_resources_shows_them_and_which_type_each_attempt_got():
     asked = Resources(accelerators=8, memory_gib=1.5, accelerator="nvidia")
-    job = a_job(demand=Demand(({P5: 2},), ours=True, resources=asked, instances=2))
+    job = a_job(demand=Demand(({P5: 2},), queue_selects_pool=True, resources=asked, instances=2))
     shown = as_json(jobs.job_view(lifecycle.start(job, {"wide": 2}, (), at(60), instance_type=P5)))
     assert shown["resources"] == {
         "accelerators": 8,

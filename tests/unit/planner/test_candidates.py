@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from builders import NOW, a_hold, a_job, a_preempting_job, a_running_job, a_snapshot, at
+from builders import NOW, a_job, a_preempting_job, a_reservation, a_running_job, a_snapshot, at
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
@@ -32,7 +32,7 @@ def a_type(name, cap=4, *, gpus=8):
 
 
 def asking(name="job1", count=1, *, gpus=1, **fields):
-    demand = Demand((), ours=True, resources=Resources(accelerators=gpus), instances=count)
+    demand = Demand((), queue_selects_pool=True, resources=Resources(accelerators=gpus), instances=count)
     return a_job(name, demand=demand, **fields)
 
 
@@ -55,7 +55,7 @@ def reasons_of(plan):
 def test_victims_are_where_they_are_lowest_whichever_pool_the_policy_would_take():
     active = [running("high", "a", priority=3), running("low", "b", priority=1)]
     plan = planned(asking(count=4, priority=5), pools=[a_type("a"), a_type("b", gpus=16)], active=active)
-    assert [(each.hold.units, [victim.name for victim in each.victims]) for each in plan.preemptions] == [
+    assert [(each.reservation.units, [victim.name for victim in each.victims]) for each in plan.preemptions] == [
         ({"b": 4}, ["low"])
     ]
 
@@ -70,13 +70,13 @@ def test_where_victims_are_equal_they_go_where_the_share_prefers_to_be(placement
         placement=placement,
         shares={"default": Share(name="default", prefers=("c",))},
     )
-    assert [each.hold.units for each in plan.preemptions] == [{"c": 4}]
+    assert [each.reservation.units for each in plan.preemptions] == [{"c": 4}]
 
 
 def test_where_victims_are_equal_the_best_fit_is_freed():
     active = [running("on-a", "a"), running("on-b", "b")]
     plan = planned(asking(count=4, priority=5), pools=[a_type("a", gpus=8), a_type("b", gpus=1)], active=active)
-    assert [each.hold.units for each in plan.preemptions] == [{"b": 4}]
+    assert [each.reservation.units for each in plan.preemptions] == [{"b": 4}]
 
 
 def test_what_is_free_in_any_candidate_goes_before_preempting_in_a_better_one():
@@ -92,7 +92,7 @@ def test_what_is_free_in_any_candidate_goes_before_preempting_in_a_better_one():
 
 def test_a_job_waits_for_what_was_freed_for_it_and_starts_elsewhere_if_that_is_free_first():
     stopping = a_preempting_job("old", units={"b": 4}, beneficiary="job1")
-    job = asking(count=4, priority=5, hold=a_hold({"b": 4}))
+    job = asking(count=4, priority=5, reservation=a_reservation({"b": 4}))
     full = planned(job, pools=[a_type("a"), a_type("b")], active=[stopping, running("on-a", "a", priority=9)])
     assert reasons_of(full) == {"job1": WaitsForRelease(("b",), at(3_600))}
     free = planned(job, pools=[a_type("a"), a_type("b")], active=[stopping])
@@ -107,7 +107,7 @@ def test_of_several_pools_that_are_being_freed_it_waits_where_its_share_prefers_
 
 
 def test_what_is_held_for_one_job_is_no_room_for_another_by_resources():
-    holder = asking("holder", 4, priority=1, hold=a_hold({"b": 4}), retry_at=None)
+    holder = asking("holder", 4, priority=1, reservation=a_reservation({"b": 4}), retry_at=None)
     stopping = a_preempting_job("old", units={"b": 4}, beneficiary="holder")
     plan = planned(
         holder,
@@ -190,20 +190,20 @@ def test_jobs_that_nothing_can_hold_share_one_answer():
         asking("b", gpus=2),
         replace(asking("b"), demand=replace(asking().demand, alternatives=({"a": 1},), listed=1)),
         a_job("b", units={"a": 1}),
-        a_job("b", demand=Demand(({"a": 1}, {"c": 1}), ours=True)),
+        a_job("b", demand=Demand(({"a": 1}, {"c": 1}), queue_selects_pool=True)),
         a_job("b", demand=Demand(({"a": 1}, {"c": 1}))),
     ],
-    ids=lambda job: str(job.demand.traits),
+    ids=lambda job: str(job.demand.equivalence_key),
 )
 def test_jobs_that_ask_for_different_things_are_not_alike(other):
-    assert asking("a").traits != other.traits
+    assert asking("a").equivalence_key != other.equivalence_key
 
 
 def test_jobs_that_ask_for_the_same_are_alike_whatever_pools_there_are():
     now = replace(asking("b"), demand=replace(asking().demand, alternatives=({"a": 1}, {"c": 1})))
-    assert asking("a").traits == now.traits
+    assert asking("a").equivalence_key == now.equivalence_key
     two = Demand(({"a": 1}, {"c": 1}))
-    assert a_job("a", demand=two).traits == a_job("b", demand=Demand(({"a": 1}, {"c": 1}))).traits
+    assert a_job("a", demand=two).equivalence_key == a_job("b", demand=Demand(({"a": 1}, {"c": 1}))).equivalence_key
 
 
 def test_a_job_of_lower_priority_may_have_the_candidate_that_a_higher_one_cannot_use():
@@ -233,19 +233,19 @@ def on_warm(job, *, free=("a", "b"), warm="b", prefers=()):
 
 def test_a_job_takes_the_warm_pool_of_any_candidate_whichever_the_policy_would_take():
     """SageMaker starts it there wherever it can, so a start in that pool must not be charged other instances."""
-    assert on_warm(asking(fit="same")) == ({"b": 1}, "old")
-    assert on_warm(asking(fit="same"), free=("a",)) == ({"b": 1}, "old")
-    assert on_warm(asking(fit="same"), prefers=("a",)) == ({"b": 1}, "old")
+    assert on_warm(asking(warm_pool_key="same")) == ({"b": 1}, "old")
+    assert on_warm(asking(warm_pool_key="same"), free=("a",)) == ({"b": 1}, "old")
+    assert on_warm(asking(warm_pool_key="same"), prefers=("a",)) == ({"b": 1}, "old")
 
 
 def test_a_warm_pool_does_not_go_before_what_the_job_names_itself():
     demand = replace(asking().demand, alternatives=({"a": 1},), listed=1)
-    assert on_warm(a_job(demand=demand, fit="same")) == ({"a": 1}, None)
-    assert on_warm(a_job(demand=demand, fit="same"), free=("b",)) == ({"b": 1}, "old")
+    assert on_warm(a_job(demand=demand, warm_pool_key="same")) == ({"a": 1}, None)
+    assert on_warm(a_job(demand=demand, warm_pool_key="same"), free=("b",)) == ({"b": 1}, "old")
 
 
 def test_a_warm_pool_that_does_not_match_is_left_alone():
-    assert on_warm(asking(fit="other"))[1] is None
+    assert on_warm(asking(warm_pool_key="other"))[1] is None
 
 
 def test_a_forecast_goes_round_from_start_to_start():

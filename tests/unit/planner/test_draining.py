@@ -13,10 +13,10 @@ from builders import (
     NOW,
     P5,
     a_demand,
-    a_hold,
     a_job,
     a_pool,
     a_preempting_job,
+    a_reservation,
     a_running_job,
     a_snapshot,
     at,
@@ -33,7 +33,7 @@ from trainmaster.service.explain.explain import explain_in
 
 DRAINING = replace(a_pool(P5, 4), draining=True)
 OPEN = a_pool(G5, 2)
-EITHER = Demand(({P5: 1}, {G5: 1}), ours=True)
+EITHER = Demand(({P5: 1}, {G5: 1}), queue_selects_pool=True)
 
 
 def plan(*pools, active=(), waiting=(), warm=(), **fields):
@@ -64,7 +64,7 @@ def test_a_job_with_other_alternatives_goes_there():
 
 
 def test_a_job_by_resource_goes_where_it_can():
-    asks = Demand((), ours=True, resources=Resources(accelerators=1), instances=1)
+    asks = Demand((), queue_selects_pool=True, resources=Resources(accelerators=1), instances=1)
     made = plan(waiting=[a_job("job1", demand=asks)])
     assert starts(made) == {"job1": {G5: 1}}
     made = plan(DRAINING, waiting=[a_job("job1", demand=asks)])
@@ -97,13 +97,13 @@ def test_a_job_is_preempted_only_in_the_pool_that_does_not_drain():
 
 def test_what_is_freed_in_a_pool_that_drains_is_waited_for_by_nobody():
     stopping = a_preempting_job("low", beneficiary="high", units={P5: 4})
-    high = a_job("high", priority=9, units={P5: 4}, hold=a_hold({P5: 4}))
+    high = a_job("high", priority=9, units={P5: 4}, reservation=a_reservation({P5: 4}))
     made = plan(active=[stopping], waiting=[high])
     assert reasons(made) == {"high": Draining((P5,))}
 
 
 def test_a_job_for_which_something_was_freed_there_starts_elsewhere():
-    made = plan(waiting=[a_job("job1", demand=EITHER, hold=a_hold({P5: 1}))])
+    made = plan(waiting=[a_job("job1", demand=EITHER, reservation=a_reservation({P5: 1}))])
     assert starts(made) == {"job1": {G5: 1}}
 
 
@@ -117,7 +117,7 @@ def test_who_waits_for_a_pool_that_drains_keeps_nothing_from_others():
 
 def test_nobody_starts_on_a_warm_pool_that_is_left_where_a_pool_drains():
     warm = WarmPool("old", {P5: 1}, "same", at(3000))
-    matching = a_job("job1", fit="same", demand=EITHER)
+    matching = a_job("job1", warm_pool_key="same", demand=EITHER)
     assert starts(plan(waiting=[matching], warm=[warm])) == {"job1": {G5: 1}}
     assert starts(plan(a_pool(P5, 4), OPEN, waiting=[matching], warm=[warm])) == {"job1": {P5: 1}}
 

@@ -19,7 +19,7 @@ from trainmaster.domain.capacity.pools import pool_problems
 from trainmaster.domain.capacity.resolve import resolve, with_changes
 from trainmaster.domain.capacity.resources import InstanceType, Resources
 from trainmaster.domain.capacity.units import Demand, Kind, Pool
-from trainmaster.domain.jobs.job import Hold, Job
+from trainmaster.domain.jobs.job import Job, Reservation
 from trainmaster.domain.plan import Expand, Retire, Shrink, Snapshot
 from trainmaster.domain.policy.settings import Budget, Choose, Expansion, Lending, Policy, Share
 from trainmaster.domain.reasons.capacity import Infeasible
@@ -46,7 +46,7 @@ PODS = types(
 
 def asking(name: str, instances: int = 1, seconds: float = 0, **resources: object) -> Job:
     """A job by resource."""
-    demand = Demand((), ours=True, resources=Resources(**resources), instances=instances)  # type: ignore[arg-type]
+    demand = Demand((), queue_selects_pool=True, resources=Resources(**resources), instances=instances)  # type: ignore[arg-type]
     return b.a_job(name, entry_time=b.at(seconds), demand=demand)
 
 
@@ -449,7 +449,9 @@ def test_of_jobs_that_ask_for_the_same_those_count_that_could_start(share):
 
 def test_jobs_that_ask_for_the_same_but_list_other_types_are_told_apart():
     share = Share(name="vision", max={POD2: 1})
-    listed = Demand(({POD3: 2},), ours=True, resources=Resources(vcpus=2, memory_gib=0.5), instances=2, listed=1)
+    listed = Demand(
+        ({POD3: 2},), queue_selects_pool=True, resources=Resources(vcpus=2, memory_gib=0.5), instances=2, listed=1
+    )
     snapshot = under(share, asking("v1", 2, **TASK2), b.a_job("v2", entry_time=b.at(1), demand=listed))
     result = plan_expansion(resolve(snapshot), b.NOW)
     assert {each.pool.name: each.jobs for each in result.decisions} == {POD3: ("v1", "v2")}
@@ -560,7 +562,7 @@ def test_a_mostly_idle_pool_gives_way_to_a_demand_that_a_guard_rail_would_stop()
 
 
 def test_it_keeps_what_is_used_waited_for_or_kept_for_a_job():
-    hold = Hold({POD2: 1}, b.UNTIL)
+    hold = Reservation({POD2: 1}, b.UNTIL)
     waiting = [*pod2_jobs(1), replace(small("held"), hold=hold), asking("new", 2, 9, **TASK3)]
     snapshot = queue(
         *waiting,
@@ -625,7 +627,7 @@ def test_an_attempt_that_has_ended_there_begins_that_time_anew_and_who_backs_off
 
 def naming(name: str, *alternatives: dict[str, int], **more: object) -> Job:
     """A job that names pools itself, and by whose own choice any of several will do."""
-    return b.a_job(name, entry_time=b.at(0), demand=Demand(alternatives, ours=True), **more)  # type: ignore[arg-type]
+    return b.a_job(name, entry_time=b.at(0), demand=Demand(alternatives, queue_selects_pool=True), **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

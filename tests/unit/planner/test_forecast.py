@@ -139,7 +139,7 @@ class TestTheUsualCourse:
         assert starts(waiting=[a_job("a")], cap=1, warm=(warm,))["a"] <= NOW + timedelta(minutes=5)
 
     def test_a_job_of_which_capacity_was_missing_is_tried_again_when_it_is_due(self):
-        assert starts(waiting=[a_job("a", retry_at=NOW + HOUR, returns=1)]) == {"a": NOW + HOUR}
+        assert starts(waiting=[a_job("a", retry_at=NOW + HOUR, capacity_failures=1)]) == {"a": NOW + HOUR}
 
     def test_jobs_of_other_pools_make_no_difference(self):
         other = [a_job(f"o{n}", units={G5: 1}, priority=9, entry_time=at(n)) for n in range(500)]

@@ -24,7 +24,7 @@ P4 = "ml.p4d.24xlarge"
 
 def asking(name, resources=WIDE, instances=1, alternatives=(), **fields):
     """A job as stored: with the pools that there were when it was submitted."""
-    demand = Demand(tuple(alternatives), ours=True, resources=resources, instances=instances)
+    demand = Demand(tuple(alternatives), queue_selects_pool=True, resources=resources, instances=instances)
     return a_job(name, demand=demand, **{"max_runtime": HOUR, **fields})
 
 

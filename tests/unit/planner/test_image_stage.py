@@ -445,7 +445,7 @@ def test_nobody_is_advised_to_ask_an_endpoint_for_instances_or_an_image_for_fewe
 
 
 def test_a_job_by_resources_is_never_placed_at_an_endpoint():
-    demand = Demand((), ours=True, resources=Resources(accelerators=1), instances=1)
+    demand = Demand((), queue_selects_pool=True, resources=Resources(accelerators=1), instances=1)
     queue = resolve(a_queue(waiting=[an_image_job("image"), b.a_job("train", demand=demand)]))
     assert {job.name: job.demand.pools for job in queue.waiting} == {"image": (SHIPS,), "train": (b.P5,)}
 

@@ -16,7 +16,7 @@ from trainmaster.domain.reasons.capacity import Infeasible
 from trainmaster.planner.forecast.forecast import estimate
 from trainmaster.planner.schedule import schedule
 
-TEN_TIMES_A_P5 = Demand((), ours=True, resources=Resources(accelerators=80), instances=4)
+TEN_TIMES_A_P5 = Demand((), queue_selects_pool=True, resources=Resources(accelerators=80), instances=4)
 AGES = pytest.mark.parametrize("age", [timedelta(0), timedelta(days=40)], ids=["young", "impatient"])
 ORDERS = pytest.mark.parametrize("order", Order)
 
@@ -57,9 +57,9 @@ PLAN = Pool("spring", 0, type_=P5, kind=Kind.TRAINING_PLAN, plan_arn="arn:aws:sa
     [
         (Demand(({P5: 1},)), [a_pool(P5, 0)], True),
         (Demand(({P5: 1},)), [a_pool(G5, 4)], False),
-        (Demand(({"spring": 1},), ours=True), [PLAN], True),
-        (Demand((), ours=True, resources=Resources(accelerators=8), instances=1), [a_pool(P5, 0)], True),
-        (Demand((), ours=True, resources=Resources(accelerators=8), instances=1), [a_pool(G5, 0)], False),
+        (Demand(({"spring": 1},), queue_selects_pool=True), [PLAN], True),
+        (Demand((), queue_selects_pool=True, resources=Resources(accelerators=8), instances=1), [a_pool(P5, 0)], True),
+        (Demand((), queue_selects_pool=True, resources=Resources(accelerators=8), instances=1), [a_pool(G5, 0)], False),
     ],
 )
 def test_a_pool_with_a_cap_of_0_is_not_told_as_none(demand, pools, at_zero):

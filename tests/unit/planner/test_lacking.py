@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from builders import NOW, a_hold, a_job, a_past_attempt, a_snapshot, an_attempt, at
+from builders import NOW, a_job, a_past_attempt, a_reservation, a_snapshot, an_attempt, at
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
@@ -24,12 +24,12 @@ LONGEST = Retry().max_delay.total_seconds()
 
 
 def by_resources(name="job1", count=1, **fields):
-    demand = Demand((), ours=True, resources=Resources(vcpus=2), instances=count)
+    demand = Demand((), queue_selects_pool=True, resources=Resources(vcpus=2), instances=count)
     return a_job(name, demand=demand, **fields)
 
 
 def by_name(*pools, **fields):
-    return a_job(demand=Demand(tuple({pool: 1} for pool in pools), ours=True), **fields)
+    return a_job(demand=Demand(tuple({pool: 1} for pool in pools), queue_selects_pool=True), **fields)
 
 
 def refused(job, *attempt_count, reason="CapacityError: none", launched=True):
@@ -99,15 +99,15 @@ class TestOwnTries:
         assert where(refused(by_resources(), ("b", 0)), policy=policy) == "a"
 
     def test_do_not_keep_it_from_what_was_freed_for_it(self):
-        job = replace(refused(by_resources(), ("b", 0)), hold=a_hold({"b": 1}))
+        job = replace(refused(by_resources(), ("b", 0)), reservation=a_reservation({"b": 1}))
         assert where(job) == "b"
 
     def test_do_not_keep_it_from_a_warm_pool_there(self):
         warm = (WarmPool("old", {"b": 1}, "same", at(6_000)),)
-        job = refused(by_name("a", "b", fit="same"), ("a", 0))
+        job = refused(by_name("a", "b", warm_pool_key="same"), ("a", 0))
         assert where(job, warm=(replace(warm[0], units={"a": 1}),)) == "a"
-        assert where(replace(by_name("a", "b", fit="same")), warm=warm) == "a"
-        assert where(refused(by_name("a", "b", fit="same"), ("a", 0)), warm=warm) == "b"
+        assert where(replace(by_name("a", "b", warm_pool_key="same")), warm=warm) == "a"
+        assert where(refused(by_name("a", "b", warm_pool_key="same"), ("a", 0)), warm=warm) == "b"
 
     def test_of_several_pools_together_say_nothing_of_each(self):
         attempt = an_attempt(units={"a": 1, "b": 1}, outcome=Outcome.RETURNED, ended_at=NOW, reason="none")
@@ -146,7 +146,7 @@ class TestWhatOthersMet:
 
     @pytest.mark.parametrize("launched", [True, False])
     def test_counts_for_who_asks_for_as_much_as_was_refused_there_not_elsewhere_later(self, launched):
-        job = a_job("other", demand=Demand(({"a": 3}, {"b": 1}), ours=True))
+        job = a_job("other", demand=Demand(({"a": 3}, {"b": 1}), queue_selects_pool=True))
         for units in ({"a": 3}, {"b": 1}):
             job = lifecycle.start(job, units, (), NOW)
             job = lifecycle.give_back(lifecycle.launched(job) if launched else job, NOW, "CapacityError: none")
@@ -185,8 +185,8 @@ class TestWhatOthersMet:
 
 def test_jobs_that_have_met_something_else_are_not_alike():
     """A person may have held and released one, which ends its back-off."""
-    assert by_resources().traits is not None
-    assert refused(by_resources(), ("a", 0)).traits is None
+    assert by_resources().equivalence_key is not None
+    assert refused(by_resources(), ("a", 0)).equivalence_key is None
 
 
 def test_a_blocked_job_waits_where_nothing_has_been_lacking():

@@ -11,9 +11,9 @@ from builders import (
     G5,
     NOW,
     P5,
-    a_hold,
     a_job,
     a_preempting_job,
+    a_reservation,
     a_running_job,
     a_snapshot,
     an_observation,
@@ -84,7 +84,7 @@ class TestUsers:
         assert limits.refusal(a_vision_job(), {P5: 2}) == UserFull(ANN, P5, 3)
 
     def test_what_is_held_for_a_waiting_job_counts_for_others_but_not_for_itself(self):
-        holder = replace(a_vision_job("holder"), hold=a_hold({P5: 3}))
+        holder = replace(a_vision_job("holder"), reservation=a_reservation({P5: 3}))
         limits = limits_of(self.policy, waiting=[holder])
         assert limits.refusal(a_vision_job(), ONE) == UserFull(ANN, P5, 3)
         assert limits.refusal(holder, {P5: 3}) is None
@@ -93,7 +93,11 @@ class TestUsers:
         assert limits.refusal(a_vision_job(), ONE) is None, "the holder was considered, and nothing was kept for it"
 
     @pytest.mark.parametrize(
-        "fields", [{"hold": a_hold({P5: 3}, until=NOW)}, {"hold": a_hold({P5: 3}), "retry_at": at(1), "returns": 1}]
+        "fields",
+        [
+            {"reservation": a_reservation({P5: 3}, until=NOW)},
+            {"reservation": a_reservation({P5: 3}), "retry_at": at(1), "capacity_failures": 1},
+        ],
     )
     def test_a_hold_that_has_lapsed_or_whose_job_backs_off_does_not_count(self, fields):
         limits = limits_of(self.policy, waiting=[replace(a_vision_job("holder"), **fields)])
@@ -123,7 +127,7 @@ class TestGroups:
 
     def test_members_that_were_taken_in_the_plan_or_are_held_for_count(self):
         members = [a_vision_job(f"w{i}", group="sweep", max_concurrent=2) for i in range(3)]
-        holder = replace(members[0], hold=a_hold())
+        holder = replace(members[0], reservation=a_reservation())
         limits = limits_of(waiting=[holder, *members[1:]])
         limits.take(members[1], ONE)
         assert limits.refusal(members[2], ONE) == GroupFull("sweep", 2)

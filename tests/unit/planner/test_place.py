@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from builders import G5, NOW, P5, a_hold, a_job, a_running_job, a_snapshot, at
+from builders import G5, NOW, P5, a_job, a_reservation, a_running_job, a_snapshot, at
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resolve import resolve
 from trainmaster.domain.capacity.resources import Resources
@@ -34,7 +34,7 @@ def a_type(name, cap=4, *, gpus=8, cpus=96, gib=1_024.0, **fields):
 def by_resources(name="job1", *, count=1, listed=(), asked=None, **fields):
     demand = Demand(
         tuple({pool: count} for pool in listed),
-        ours=True,
+        queue_selects_pool=True,
         resources=asked or Resources(accelerators=1),
         instances=count,
         listed=len(listed),
@@ -68,7 +68,7 @@ def test_one_alternative_leaves_nothing_to_choose():
 
 
 def test_where_the_queue_chooses_the_first_that_fits_is_taken_alone():
-    job = a_job(demand=Demand(({"plan": 2}, {P5: 2}, {"spot": 2}), ours=True))
+    job = a_job(demand=Demand(({"plan": 2}, {P5: 2}, {"spot": 2}), queue_selects_pool=True))
     assert placed(job, [{P5: 2}, {"spot": 2}]) == Placement({P5: 2})
 
 
@@ -85,13 +85,13 @@ def test_choices_are_types_in_the_order_of_the_units():
 
 @pytest.mark.parametrize("placement", By)
 def test_a_job_that_names_its_pools_waits_in_its_own_order(placement):
-    job = a_job(demand=Demand(({P5: 9}, {G5: 9}), ours=True))
+    job = a_job(demand=Demand(({P5: 9}, {G5: 9}), queue_selects_pool=True))
     assert queue_of(job, Pool(P5, 9), Pool(G5, 9), placement=placement) == [P5, G5]
 
 
 @pytest.mark.parametrize("placement", By)
 def test_a_job_that_names_its_pools_moves_no_cursor(placement):
-    job = a_job(demand=Demand(({P5: 1}, {G5: 1}), ours=True))
+    job = a_job(demand=Demand(({P5: 1}, {G5: 1}), queue_selects_pool=True))
     plan = a_plan(job, pools=[Pool(P5, 9), Pool(G5, 9)], policy=Policy(placement=placement))
     assert [(start.units, start.cursors) for start in plan.starts] == [({P5: 1}, None)]
 
@@ -119,13 +119,13 @@ def test_a_warm_pool_that_matches_goes_before_what_the_share_prefers_but_not_bef
     policy = Policy(shares={"default": Share(name="default", prefers=("b",))})
     warm = (WarmPool("old", {"a": 1}, "same", at(6_000)),)
     for listed, expected in (((), "a"), (("b",), "b")):
-        job = by_resources(listed=listed, fit="same")
+        job = by_resources(listed=listed, warm_pool_key="same")
         snapshot = a_snapshot(pools=[a_type("a"), a_type("b")], waiting=[job], policy=policy)
         assert starts_of(schedule(replace(snapshot, warm=warm), NOW, random.Random(1))) == {"job1": {expected: 1}}
 
 
 def test_what_was_freed_for_a_job_is_what_it_starts_on():
-    job = by_resources(hold=a_hold({"c": 1}))
+    job = by_resources(reservation=a_reservation({"c": 1}))
     assert starts_of(a_plan(job, pools=[a_type("a", 1), a_type("c", 9)])) == {"job1": {"c": 1}}
 
 

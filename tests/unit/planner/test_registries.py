@@ -77,7 +77,7 @@ def test_a_new_order_needs_only_to_be_registered(monkeypatch):
 
 def test_a_new_placement_policy_needs_only_to_be_registered(monkeypatch):
     monkeypatch.setitem(POLICIES, LastByName.name, LastByName())
-    asked = Demand((), ours=True, resources=Resources(accelerators=1), instances=1)
+    asked = Demand((), queue_selects_pool=True, resources=Resources(accelerators=1), instances=1)
     job = a_job("j", demand=asked)
     pools = [replace(a_pool(name, 2), accelerators_per_unit=8, vcpus=8, memory_gib=8.0) for name in (G5, P5)]
     snapshot = a_snapshot(pools=pools, waiting=[job], policy=settings(placement="last-by-name"))

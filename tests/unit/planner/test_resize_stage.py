@@ -11,10 +11,10 @@ import pytest
 from builders import (
     NOW,
     P5,
-    a_hold,
     a_job,
     a_pool,
     a_preempting_job,
+    a_reservation,
     a_running_job,
     a_snapshot,
     a_starting_job,
@@ -128,7 +128,7 @@ def test_lower_jobs_shrink_before_anybody_is_preempted_and_only_as_far_as_is_nee
     assert shrinks(made) == {"wide": 4}
     assert not victims(made)
     assert made.waits[0].reason == Shrinks(("wide",), at(HOUR))
-    assert made.preemptions[0].hold.units == {P5: 2}
+    assert made.preemptions[0].reservation.units == {P5: 2}
     [resize] = made.preemptions[0].shrinks
     assert (resize.cause, resize.freed_for) == (Cause.SHRINK, "new")
 
@@ -307,7 +307,9 @@ def test_nobody_grows_within_the_snooze_after_a_resize():
 
 def test_each_growth_that_met_no_capacity_doubles_the_wait():
     job = running("job", 1)
-    waits = [ready_at(job.elastic, replace(job, returns=n), job.attempt) - job.attempt.started_at for n in range(4)]
+    waits = [
+        ready_at(job.elastic, replace(job, capacity_failures=n), job.attempt) - job.attempt.started_at for n in range(4)
+    ]
     assert waits == [timedelta(minutes=m) for m in (1, 10, 20, 40)]
 
 
@@ -386,7 +388,7 @@ def test_what_a_job_that_backs_off_needs_is_left_for_it():
 
 
 def test_what_is_held_for_a_job_is_not_taken():
-    held = lifecycle.keep_for(newcomer(7, priority=0), a_hold({P5: 7}))
+    held = lifecycle.reserve(newcomer(7, priority=0), a_reservation({P5: 7}))
     made = plan(running("job", 1), a_preempting_job("other", units={P5: 4}), held)
     assert not made.resizes
     assert isinstance(made.waits[0].reason, WaitsForRelease)

@@ -24,7 +24,7 @@ from builders import (
     pools_of,
 )
 from trainmaster.domain.jobs import lifecycle
-from trainmaster.domain.jobs.job import Hold
+from trainmaster.domain.jobs.job import Reservation
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Order, Policy, Preemption, PreemptionOverrides
 from trainmaster.domain.reasons.capacity import (
@@ -171,7 +171,7 @@ def test_a_launched_job_that_waits_for_its_instances_is_the_cheapest_victim():
 
 def test_freed_capacity_is_kept_for_the_job_that_it_was_freed_for():
     """One of two victims has stopped: a lower job must not take its instance while the second is stopping."""
-    gang = lifecycle.keep_for(a_job("gang", priority=5, units={P5: 2}), Hold({P5: 2}, at(3600)))
+    gang = lifecycle.reserve(a_job("gang", priority=5, units={P5: 2}), Reservation({P5: 2}, at(3600)))
     active = [a_preempting_job("second", beneficiary="gang")]
     made = plan(active=active, waiting=[gang, a_job("low", priority=1)])
     assert started(made) == []
@@ -179,7 +179,7 @@ def test_freed_capacity_is_kept_for_the_job_that_it_was_freed_for():
 
 
 def test_an_equal_that_came_earlier_does_not_take_what_was_freed_for_another():
-    holder = lifecycle.keep_for(a_job("holder", entry_time=at(5)), Hold({P5: 1}, at(3600)))
+    holder = lifecycle.reserve(a_job("holder", entry_time=at(5)), Reservation({P5: 1}, at(3600)))
     earlier = a_job("earlier", entry_time=at(0))
     made = plan(active=[a_running_job("x")], waiting=[holder, earlier])
     assert started(made) == ["holder"]
@@ -187,13 +187,13 @@ def test_an_equal_that_came_earlier_does_not_take_what_was_freed_for_another():
 
 def test_a_job_of_higher_priority_may_take_what_was_freed_for_a_lower_one():
     """It could preempt the holder the moment it started; taking the hold costs nobody work (ADR 0005)."""
-    holder = lifecycle.keep_for(a_job("holder"), Hold({P5: 1}, at(3600)))
+    holder = lifecycle.reserve(a_job("holder"), Reservation({P5: 1}, at(3600)))
     made = plan(active=[a_running_job("x", priority=9)], waiting=[holder, a_job("top", priority=5)])
     assert started(made) == ["top"]
 
 
 def test_a_hold_that_expired_keeps_nothing():
-    holder = lifecycle.keep_for(a_job("holder", entry_time=at(5)), Hold({P5: 1}, at(-1)))
+    holder = lifecycle.reserve(a_job("holder", entry_time=at(5)), Reservation({P5: 1}, at(-1)))
     made = plan(active=[a_running_job("x")], waiting=[holder, a_job("earlier", entry_time=at(0))])
     assert started(made) == ["earlier"]
 
@@ -349,7 +349,7 @@ def test_a_job_without_a_pool_says_so():
 
 
 def test_a_job_that_backs_off_waits_until_its_time_and_blocks_nobody():
-    off = replace(a_job("off", priority=9), retry_at=at(60), returns=1)
+    off = replace(a_job("off", priority=9), retry_at=at(60), capacity_failures=1)
     made = plan(waiting=[off, a_job("next")], pools=pools_of(a_pool(cap=1)))
     assert started(made) == ["next"]
     assert isinstance(reason(made, "off"), BackingOff)

@@ -17,11 +17,11 @@ from builders import (
     NOW,
     P5,
     a_demand,
-    a_hold,
     a_job,
     a_launched_job,
     a_pool,
     a_preempting_job,
+    a_reservation,
     a_running_job,
     a_snapshot,
     at,
@@ -182,7 +182,7 @@ class TestRefusal:
         assert shares_of(active=[old("a", "x", 8)]).refusal(new("b", "x"), {P5: 99}) is None
 
     def test_held_units_count_for_equals_but_yield_to_better_jobs_of_the_share(self):
-        holder = replace(new("holder", count=3), hold=a_hold({P5: 3}))
+        holder = replace(new("holder", count=3), reservation=a_reservation({P5: 3}))
         shares = shares_of(a_share(nominal=1, max={P5: 3}), waiting=[holder])
         assert shares.refusal(new("equal"), {P5: 1}) == ShareFull("vision", P5, 3, "cap")
         assert shares.refusal(new("better", priority=1), {P5: 1}) is None
@@ -421,7 +421,7 @@ class TestTurns:
         assert order == ["s1", "v", "s2"]
 
     def test_a_holder_is_not_counted_against_itself(self):
-        holder = replace(new("holder", "vision", 2), hold=a_hold({P5: 2}))
+        holder = replace(new("holder", "vision", 2), reservation=a_reservation({P5: 2}))
         waiting = [holder, new("s", "speech", priority=9)]
         snapshot = snapshot_of(a_share("vision", 2), a_share("speech", 0), waiting=waiting)
         assert self.considered(snapshot) == ["holder", "s"]
@@ -582,7 +582,7 @@ class TestPasses:
         assert not plan.starts
 
     def test_units_freed_for_an_owner_are_no_other_shares(self):
-        owner = replace(new("a", count=4), hold=a_hold({P5: 4}))
+        owner = replace(new("a", count=4), reservation=a_reservation({P5: 4}))
         held = [old("s", "speech", 4)]
         plan = plan_of(self.vision, self.speech, active=held, waiting=[owner, new("x", "speech", 2, priority=9)])
         assert started(plan) == ["a"]
@@ -636,7 +636,7 @@ class TestPasses:
     def test_what_its_own_jobs_give_back_one_by_one_is_kept_for_a_share_at_its_bound(self):
         lend = a_share("vision", 4, lending=Lending.LEND)
         stopping = a_preempting_job("v2", beneficiary="a", share="vision", units={P5: 2})
-        holder = replace(new("a", count=4, priority=1), hold=a_hold({P5: 4}))
+        holder = replace(new("a", count=4, priority=1), reservation=a_reservation({P5: 4}))
         others = [old("s", "speech", 4), stopping]
         plan = plan_of(lend, self.speech, active=others, waiting=[holder, new("x", "speech", 2)])
         assert started(plan) == [], "what is free already is kept, or its jobs would step aside for it anew"

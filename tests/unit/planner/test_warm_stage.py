@@ -9,13 +9,13 @@ import pytest
 
 from builders import G5, NOW, P5, a_job, a_pool, a_request, a_running_job, a_snapshot, at
 from trainmaster.domain.capacity.units import Demand, Kind, Pool
-from trainmaster.domain.capacity.warm_pools import WarmPool, counting, fit_of
+from trainmaster.domain.capacity.warm_pools import WarmPool, counting, warm_pool_key_of
 from trainmaster.planner.placement.warm_pools import WarmPools
 from trainmaster.planner.schedule import schedule
 
 
-def a_warm(name="old", *, units=None, fit="same", until=600.0, **fields):
-    return WarmPool(name, units or {P5: 1}, fit, at(until), **fields)
+def a_warm(name="old", *, units=None, warm_pool_key="same", until=600.0, **fields):
+    return WarmPool(name, units or {P5: 1}, warm_pool_key, at(until), **fields)
 
 
 def among(*warm, active=(), pools=()):
@@ -34,7 +34,7 @@ def names(found):
 def test_equal_requests_fit_whatever_their_type_count_name_and_script():
     one = a_request("a", instance_type=P5, count=1)
     other = a_request("b", instance_type=G5, count=4, HyperParameters={"x": "1"})
-    assert fit_of(one) == fit_of(other) != ""
+    assert warm_pool_key_of(one) == warm_pool_key_of(other) != ""
 
 
 @pytest.mark.parametrize(
@@ -50,13 +50,15 @@ def test_equal_requests_fit_whatever_their_type_count_name_and_script():
     ],
 )
 def test_each_field_that_sagemaker_compares_tells_requests_apart(change):
-    assert fit_of(a_request(**change)) not in ("", fit_of(a_request()))
+    assert warm_pool_key_of(a_request(**change)) not in ("", warm_pool_key_of(a_request()))
 
 
 def test_what_is_off_and_what_is_left_out_is_the_same():
-    assert fit_of(a_request(EnableNetworkIsolation=False, VpcConfig={})) == fit_of(a_request())
+    assert warm_pool_key_of(a_request(EnableNetworkIsolation=False, VpcConfig={})) == warm_pool_key_of(a_request())
     one = {"SecurityGroupIds": ["a", "b"], "Subnets": ["s"]}
-    assert fit_of(a_request(VpcConfig=one)) == fit_of(a_request(VpcConfig={**one, "SecurityGroupIds": ["b", "a"]}))
+    assert warm_pool_key_of(a_request(VpcConfig=one)) == warm_pool_key_of(
+        a_request(VpcConfig={**one, "SecurityGroupIds": ["b", "a"]})
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,12 +71,12 @@ def test_what_is_off_and_what_is_left_out_is_the_same():
     ],
 )
 def test_requests_that_no_warm_pool_can_serve_have_no_digest(change):
-    assert fit_of(a_request(**change)) == ""
+    assert warm_pool_key_of(a_request(**change)) == ""
 
 
 def test_a_job_for_which_the_queue_chooses_is_spot_only_on_spot_pools():
     request = a_request(EnableManagedSpotTraining=True)
-    assert fit_of(request, ours=True) == fit_of(a_request())
+    assert warm_pool_key_of(request, queue_selects_pool=True) == warm_pool_key_of(a_request())
 
 
 # ---------------------------------------------------------------- what counts
@@ -95,26 +97,26 @@ def test_a_warm_pool_counts_unless_an_active_attempt_runs_on_it():
 
 def test_a_job_matches_a_pool_of_its_fit_and_units():
     stage = among(a_warm())
-    assert stage.match(a_job(fit="same"), {P5: 1}).training_job_name == "old"
-    assert stage.match(a_job(fit="other"), {P5: 1}) is None
-    assert stage.match(a_job(fit=""), {P5: 1}) is None
-    assert stage.match(a_job(fit="same"), {P5: 2}) is None
-    assert stage.match(a_job(fit="same"), {G5: 1}) is None
+    assert stage.match(a_job(warm_pool_key="same"), {P5: 1}).training_job_name == "old"
+    assert stage.match(a_job(warm_pool_key="other"), {P5: 1}) is None
+    assert stage.match(a_job(warm_pool_key=""), {P5: 1}) is None
+    assert stage.match(a_job(warm_pool_key="same"), {P5: 2}) is None
+    assert stage.match(a_job(warm_pool_key="same"), {G5: 1}) is None
 
 
 @pytest.mark.parametrize("change", [{"used_by": "x"}, {"ending_since": NOW}, {"until": at(60)}])
 def test_a_pool_that_is_used_ends_or_is_about_to_matches_nobody(change):
-    assert among(replace(a_warm(), **change)).match(a_job(fit="same"), {P5: 1}) is None
+    assert among(replace(a_warm(), **change)).match(a_job(warm_pool_key="same"), {P5: 1}) is None
 
 
 def test_spot_jobs_use_no_warm_pool():
     pools = [Pool("spot", 2, type_=P5, kind=Kind.SPOT)]
-    assert among(a_warm(units={"spot": 1}), pools=pools).match(a_job(fit="same"), {"spot": 1}) is None
+    assert among(a_warm(units={"spot": 1}), pools=pools).match(a_job(warm_pool_key="same"), {"spot": 1}) is None
 
 
 def test_each_pool_is_used_once_the_one_that_ends_first_first():
     stage = among(a_warm("late", until=900), a_warm("soon", until=300))
-    job = a_job(fit="same")
+    job = a_job(warm_pool_key="same")
     found = stage.match(job, {P5: 1})
     assert found.training_job_name == "soon"
     stage.use(found)
@@ -123,7 +125,12 @@ def test_each_pool_is_used_once_the_one_that_ends_first_first():
 
 
 def test_among_equals_those_that_match_go_first_one_for_each_pool():
-    plain, *fitting = a_job("a"), a_job("b", fit="same"), a_job("c", fit="same"), a_job("d", fit="same")
+    plain, *fitting = (
+        a_job("a"),
+        a_job("b", warm_pool_key="same"),
+        a_job("c", warm_pool_key="same"),
+        a_job("d", warm_pool_key="same"),
+    )
     assert [job.name for job in among(a_warm("x"), a_warm("y")).matching_first([plain, *fitting])] == [
         "b",
         "c",
@@ -134,19 +141,23 @@ def test_among_equals_those_that_match_go_first_one_for_each_pool():
 
 
 def test_nobody_is_passed_who_has_waited_for_an_hour():
-    old, young, fitting = a_job("a", entry_time=at(-3600)), a_job("b", entry_time=at(-3599)), a_job("c", fit="same")
+    old, young, fitting = (
+        a_job("a", entry_time=at(-3600)),
+        a_job("b", entry_time=at(-3599)),
+        a_job("c", warm_pool_key="same"),
+    )
     assert [job.name for job in among(a_warm()).matching_first([old, young, fitting])] == ["a", "c", "b"]
 
 
 def test_going_first_uses_nothing_up():
     stage = among(a_warm())
-    job = a_job(fit="same")
+    job = a_job(warm_pool_key="same")
     stage.matching_first([job])
     assert stage.match(job, {P5: 1}) is not None
 
 
 def test_an_alternative_may_match():
-    job = a_job("b", fit="same", demand=Demand(({G5: 1}, {P5: 1}), ours=True))
+    job = a_job("b", warm_pool_key="same", demand=Demand(({G5: 1}, {P5: 1}), queue_selects_pool=True))
     assert [each.name for each in among(a_warm()).matching_first([a_job("a"), job])] == ["b", "a"]
 
 
@@ -178,12 +189,12 @@ def test_one_that_is_ended_is_neither_ended_again_nor_used():
     stage = among(a_warm())
     stage.end(stage.pools_to_end(a_job(), {P5: 1}).pools)
     assert stage.pools_to_end(a_job(), {P5: 1}).pools == ()
-    assert stage.match(a_job(fit="same"), {P5: 1}) is None
+    assert stage.match(a_job(warm_pool_key="same"), {P5: 1}) is None
 
 
 @pytest.mark.parametrize(("free", "taken"), [(1, {G5: 1}), (0, {P5: 1})], ids=["free", "full"])
 def test_a_warm_pool_does_not_go_before_what_the_job_names_first_and_is_free(free, taken):
-    job = a_job("b", fit="same", demand=Demand(({G5: 1}, {P5: 1}), ours=True))
+    job = a_job("b", warm_pool_key="same", demand=Demand(({G5: 1}, {P5: 1}), queue_selects_pool=True))
     snapshot = replace(a_snapshot(pools=[a_pool(G5, 1), a_pool(P5, 1)], waiting=[job]), warm=(a_warm(),))
     (start,) = schedule(replace(snapshot, foreign={G5: 1 - free}), NOW, random.Random(1)).starts
     assert start.units == taken

@@ -27,7 +27,7 @@ from trainmaster.domain.document import document, value_of
 from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
-from trainmaster.domain.jobs.job import Change, Hold, Job, JobState, ParentRule
+from trainmaster.domain.jobs.job import Change, Job, JobState, ParentRule, Reservation
 from trainmaster.domain.jobs.work import Work, work_of_values
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, FailureClass, PreemptionOverrides
 
@@ -49,7 +49,9 @@ def unpacked(text: str, name: str, entry: datetime) -> dict[str, Any]:
     known = ((_READERS[key], value) for key, value in values.items() if key in _READERS)
     fields = {field: read(value, name, entry) for (field, read), value in known}
     if "ours" in values or "asks" in values:
-        fields["demand"] = replace(fields["demand"], ours="ours" in values, **_asks_of(values.get("asks")))
+        fields["demand"] = replace(
+            fields["demand"], queue_selects_pool="ours" in values, **_asks_of(values.get("asks"))
+        )
     return fields
 
 
@@ -73,23 +75,23 @@ def _without_defaults(job: Job) -> dict[str, Any]:
     values = {
         "demand": [dict(units) for units in job.demand.alternatives],
         "digest": job.digest,
-        "ours": job.demand.ours or None,
+        "ours": job.demand.queue_selects_pool or None,
         "asks": _asks(job.demand),
         "share": job.share if job.share != DEFAULT_SHARE else None,
         "fixed": None if job.preemptible else True,
         "maxRuntime": seconds_of(job.max_runtime) if job.max_runtime != _DAY else None,
         "maxPending": span_seconds(job.max_pending),
         "keepAlive": job.keep_alive or None,
-        "fit": job.fit or None,
+        "fit": job.warm_pool_key or None,
         "image": job.container_image or None,
         "saves": job.checkpointed or None,
         "by": job.submitted_by,
         "attempt": None if job.attempt is None else attempt_values(job.attempt, job),
         "past": [attempt_values(attempt, job) for attempt in job.past] or None,
         "earlier": document(job.earlier, sparse=True) or None,
-        "hold": None if job.hold is None else [dict(job.hold.units), since(entry, job.hold.until)],
+        "hold": None if job.reservation is None else [dict(job.reservation.units), since(entry, job.reservation.until)],
         "retryAt": since(entry, job.retry_at),
-        "returns": job.returns or None,
+        "returns": job.capacity_failures or None,
         "stop": job.stop_requested or None,
         "failure": job.failure,
         "endedAt": since(entry, job.ended_at),
@@ -181,8 +183,8 @@ def _read_parent_rule(value: str, _name: str, _entry: datetime) -> ParentRule:
     return ParentRule(value)
 
 
-def _read_hold(value: list[Any], _name: str, entry: datetime) -> Hold:
-    return Hold(value[0], entry + timedelta(seconds=value[1]))
+def _read_reservation(value: list[Any], _name: str, entry: datetime) -> Reservation:
+    return Reservation(value[0], entry + timedelta(seconds=value[1]))
 
 
 def _read_attempts(value: list[Any], name: str, entry: datetime) -> tuple[Attempt, ...]:
@@ -211,16 +213,16 @@ _READERS: Mapping[str, tuple[str, Callable[[Any, str, datetime], Any]]] = {
     "maxRuntime": ("max_runtime", _read_span),
     "maxPending": ("max_pending", _read_span),
     "keepAlive": ("keep_alive", _same),
-    "fit": ("fit", _same),
+    "fit": ("warm_pool_key", _same),
     "image": ("container_image", _same),
     "saves": ("checkpointed", _same),
     "by": ("submitted_by", _same),
     "attempt": ("attempt", attempt_of),
     "past": ("past", _read_attempts),
     "earlier": ("earlier", _read_earlier),
-    "hold": ("hold", _read_hold),
+    "hold": ("reservation", _read_reservation),
     "retryAt": ("retry_at", _read_moment),
-    "returns": ("returns", _same),
+    "returns": ("capacity_failures", _same),
     "stop": ("stop_requested", _same),
     "failure": ("failure", _same),
     "endedAt": ("ended_at", _read_moment),

@@ -234,7 +234,7 @@ def warm_row(pool: WarmPool) -> Row:
     """A warm pool that an ended attempt has left."""
     values = {
         "units": dict(pool.units),
-        "fit": pool.fit,
+        "fit": pool.warm_pool_key,
         "until": moment(pool.until),
         "priority": pool.priority,
         "usedBy": pool.used_by,
@@ -256,7 +256,7 @@ def warm_of(row: Row) -> WarmPool:
     return WarmPool(
         training_job_name=row["sk"]["S"].removeprefix(WARM_ROWS),
         units=values["units"],
-        fit=values.get("fit", ""),
+        warm_pool_key=values.get("fit", ""),
         until=datetime.fromisoformat(values["until"]),
         priority=values.get("priority", 0),
         used_by=values.get("usedBy"),

@@ -143,7 +143,7 @@ class Demand:
 
     Attributes:
         alternatives: units by pool name.
-        ours: whether the queue chooses among them or SageMaker does, after the start.
+        queue_selects_pool: whether the queue chooses among them or SageMaker does, after the start.
         resources: what every instance must have; None for a job that names types or pools only. Such a job's demand is
             resolved anew against the pools of every snapshot (`resolving`).
         instances: how many instances a job with `resources` needs.
@@ -152,7 +152,7 @@ class Demand:
     """
 
     alternatives: tuple[Units, ...]
-    ours: bool = False
+    queue_selects_pool: bool = False
     resources: Resources | None = None
     instances: int = 0
     listed: int = 0
@@ -179,9 +179,9 @@ class Demand:
         return pools if self.resources is None else f"{pools}?{self.resources}"
 
     @cached_property
-    def traits(self) -> str:
+    def equivalence_key(self) -> str:
         """Equal for demands that are met by the same pools in the same order, whichever pools there are."""
-        return repr((self.named, self.ours, self.resources, self.instances))
+        return repr((self.named, self.queue_selects_pool, self.resources, self.instances))
 
 
 def is_service_pool(name: str) -> bool:

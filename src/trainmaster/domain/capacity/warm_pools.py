@@ -34,7 +34,7 @@ class WarmPool:
     Attributes:
         training_job_name: the SageMaker name of the attempt that left it.
         units: what it keeps, by pool name.
-        fit: digest of what SageMaker compares besides the units; a job with the same may use it.
+        warm_pool_key: digest of what SageMaker compares besides the units; a job with the same may use it.
         until: when it ends by itself.
         priority: of the job that left it; a job of lower priority does not end it.
         used_by: the SageMaker name of the attempt that was started on it, until SageMaker has said so.
@@ -43,14 +43,14 @@ class WarmPool:
 
     training_job_name: str
     units: Units
-    fit: str
+    warm_pool_key: str
     until: datetime
     priority: int = 0
     used_by: str | None = None
     ending_since: datetime | None = None
 
 
-def fit_of(request: Object, *, ours: bool = False) -> str:
+def warm_pool_key_of(request: Object, *, queue_selects_pool: bool = False) -> str:
     """Digest of what SageMaker compares besides type and count; "" for a request that no warm pool can serve.
 
     The fields are those of the SageMaker developer guide, "Train using SageMaker managed warm pools" (matching
@@ -58,12 +58,12 @@ def fit_of(request: Object, *, ours: bool = False) -> str:
 
     Args:
         request: a CreateTrainingJob request.
-        ours: whether the queue chooses the pool, and with it the type and whether the job is a spot job.
+        queue_selects_pool: whether the queue chooses the pool, and with it the type and whether the job is a spot job.
     """
     config = request.get("ResourceConfig")
-    if not isinstance(config, Mapping) or not (ours or config.get("InstanceType")):
+    if not isinstance(config, Mapping) or not (queue_selects_pool or config.get("InstanceType")):
         return ""
-    if request.get("EnableManagedSpotTraining") is True and not ours:
+    if request.get("EnableManagedSpotTraining") is True and not queue_selects_pool:
         return ""
     network, chaining = _part(request, "VpcConfig"), _part(request, "SessionChainingConfig")
     compared = [
@@ -90,7 +90,7 @@ def left_by(before: Job, after: Job) -> WarmPool | None:
     return WarmPool(
         training_job_name=attempt.training_job_name,
         units=dict(before.units) if ran.own_size == ran.size else dict.fromkeys(before.units, ran.own_size),
-        fit=after.fit,
+        warm_pool_key=after.warm_pool_key,
         until=attempt.warm_until,
         priority=after.priority,
         ending_since=attempt.ended_at if stopped else None,

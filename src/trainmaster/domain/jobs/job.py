@@ -68,7 +68,7 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Reservation:
     """Capacity freed for a named waiting job and reserved for it until it starts or the hold expires."""
 
     units: Units
@@ -112,10 +112,10 @@ class Job:
         past: the attempts before it, as far as they are kept one by one.
         earlier: sums over those before them.
         retry_at: the job is not tried again before this (back-off after missing capacity).
-        returns: starts, or growths, in a row that met no capacity; sets the back-off.
+        capacity_failures: consecutive starts or growths for which SageMaker had no capacity; sets the back-off.
         stop_requested: its user wants it stopped, so that it must not be resumed.
         keep_alive: whether the request keeps a warm pool after the job.
-        fit: digest of what SageMaker compares before it lets the job use a warm pool; "" where none can serve it.
+        warm_pool_key: digest of what SageMaker compares before a job may use a warm pool; "" if it can use none.
         history: newest changes last; the store may keep older ones apart.
         container_image: training image or algorithm; jobs of one image are expected to run alike.
         checkpointed: whether it writes checkpoints (`CheckpointConfig`), so that preemption keeps its work.
@@ -145,14 +145,14 @@ class Job:
     max_runtime: timedelta = timedelta(days=1)
     max_pending: timedelta | None = None
     keep_alive: bool = False
-    fit: str = ""
+    warm_pool_key: str = ""
     submitted_by: str | None = None
     attempt: Attempt | None = None
     past: tuple[Attempt, ...] = ()
     earlier: AttemptTotals = NONE_EARLIER
-    hold: Hold | None = None
+    reservation: Reservation | None = None
     retry_at: datetime | None = None
-    returns: int = 0
+    capacity_failures: int = 0
     stop_requested: bool = False
     failure: str | None = None
     ended_at: datetime | None = None
@@ -186,14 +186,16 @@ class Job:
         return lane_name(LaneParts(self.share, self.demand.lane, size, _octaves(served), due, self.group or ""))
 
     @cached_property
-    def traits(self) -> str | None:
+    def equivalence_key(self) -> str | None:
         """Equal for jobs that differ in nothing but their past that a pass looks at; None for a job like no other."""
         lacked = self.attempt is not None and self.attempt.lacked
-        if lacked or self.hold is not None or self.retry_at is not None or self.group is not None:
+        if lacked or self.reservation is not None or self.retry_at is not None or self.group is not None:
             return None
         who = (self.share, self.submitted_by, self.preemptible, self.wishes)
         # One string, once: planners compare it for every job of a deep queue.
-        return sys.intern(repr((self.demand.traits, who, self.container_image, self.checkpointed, self.max_runtime)))
+        return sys.intern(
+            repr((self.demand.equivalence_key, who, self.container_image, self.checkpointed, self.max_runtime))
+        )
 
     @cached_property
     def served(self) -> float:
@@ -290,4 +292,4 @@ def _octaves(served: float) -> int:
 def held_for(job: Job, now: datetime) -> Units | None:
     """What is still kept for a waiting job; None where nothing is, or while it backs off."""
     backing_off = job.retry_at is not None and job.retry_at > now
-    return None if job.hold is None or job.hold.until <= now or backing_off else job.hold.units
+    return None if job.reservation is None or job.reservation.until <= now or backing_off else job.reservation.units

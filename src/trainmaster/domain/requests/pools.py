@@ -86,7 +86,7 @@ def _by_resources(request: Object, listed: Demand, asked: Resources, pools: Pool
                 field=fields[0 if by_pool else index],
                 hint="Name only what covers it, or nothing: the queue finds the pools that do.",
             )
-    demand = replace(listed, ours=True, resources=asked, listed=len(listed.alternatives))
+    demand = replace(listed, queue_selects_pool=True, resources=asked, listed=len(listed.alternatives))
     return resolved(demand, Offers(pools, catalogue))
 
 
@@ -139,7 +139,7 @@ def _named(request: Object, named: Sequence[str], pools: Pools) -> Demand:
             )
     by_resources = gives(request, "resources")
     count = instances_of(request) if by_resources else sum(demand_of(request)[0].values())
-    return Demand(tuple({name: count} for name in named), ours=True)
+    return Demand(tuple({name: count} for name in named), queue_selects_pool=True)
 
 
 def _placed(request: Object, type_: str, count: int, plans: object, pools: Pools) -> dict[str, int]:
@@ -175,7 +175,7 @@ def _check_plans(request: Object, demand: Demand, pools: Pools) -> None:
         return
     raise NeverFits(
         f"The training plan of {', '.join(sorted(over))} has ended or failed.",
-        field=option_field(request, "pools") if demand.ours else f"{CONFIG}.TrainingPlanArn",
+        field=option_field(request, "pools") if demand.queue_selects_pool else f"{CONFIG}.TrainingPlanArn",
         hint="Name another pool, or leave the training plan out.",
     )
 
@@ -188,7 +188,7 @@ def _with_wait(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _spot_warnings(request: Object, demand: Demand, kinds: set[Kind], *, saves: bool) -> Iterator[str]:
-    if request.get("EnableManagedSpotTraining") is True and not demand.ours and Kind.SPOT not in kinds:
+    if request.get("EnableManagedSpotTraining") is True and not demand.queue_selects_pool and Kind.SPOT not in kinds:
         yield (
             f"There is no spot pool for {', '.join(demand.pools)}, so this spot job counts against the cap of "
             "instances on demand: have a pool of kind spot added (PUT /pools)."

@@ -166,7 +166,7 @@ def cause_of(attempt: Attempt) -> Cause:
 
 def _after_failures(job: Job) -> timedelta:
     """Return how long the job waits after growths without capacity."""
-    return RETRY_WAIT * 2 ** min(job.returns - 1, MAX_DOUBLINGS) if job.returns else timedelta(0)
+    return RETRY_WAIT * 2 ** min(job.capacity_failures - 1, MAX_DOUBLINGS) if job.capacity_failures else timedelta(0)
 
 
 def _accelerators(job: Job, pools: Mapping[str, Pool]) -> int:

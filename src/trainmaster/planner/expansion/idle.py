@@ -43,7 +43,7 @@ class IdleCapacity:
     @cached_property
     def held(self) -> Mapping[str, int]:
         """Instances that were freed for waiting jobs, by pool."""
-        holds = (held_for(job, self.now) for job in self.snapshot.waiting if job.hold is not None)
+        holds = (held_for(job, self.now) for job in self.snapshot.waiting if job.reservation is not None)
         return total(units for units in holds if units is not None)
 
     @cached_property

@@ -86,13 +86,13 @@ class QueueSimulation:
             del waiting[start.job.name]
             active[start.job.name] = self._started(start)
         for preemption in plan.preemptions:
-            waiting[preemption.job.name] = lifecycle.keep_for(waiting[preemption.job.name], preemption.hold)
+            waiting[preemption.job.name] = lifecycle.reserve(waiting[preemption.job.name], preemption.reservation)
             for victim in preemption.victims:
                 active[victim.name] = self._preempted(active[victim.name], preemption.job.name)
             for resize in preemption.shrinks:
                 active[resize.job.name] = self._shrinking(resize)
         for ended in plan.warm_ends:
-            waiting[ended.job.name] = lifecycle.keep_for(waiting[ended.job.name], ended.hold)
+            waiting[ended.job.name] = lifecycle.reserve(waiting[ended.job.name], ended.reservation)
         warm = self._warm_after(plan) if self.snapshot.warm else ()
         moved = [self.snapshot.cursors, *(start.cursors for start in plan.starts if start.cursors is not None)]
         self.snapshot = replace(

@@ -211,7 +211,7 @@ class AttainedServiceRanking(Ranking):
             if account is None and (job.attempt is not None or job.past):
                 account = self._open_account(job)
             elif account is None:
-                gpus, fresh_for = width_of(job.traits or "") or self._width(job)
+                gpus, fresh_for = width_of(job.equivalence_key or "") or self._width(job)
                 account = known[job.name] = (0.0, (now - job.entry_time).total_seconds(), gpus, fresh_for)
             yield job, account
 
@@ -236,15 +236,15 @@ class AttainedServiceRanking(Ranking):
 
     def _typical_run_times(self, job: Job) -> float:
         """Return the median run time of jobs of its class in seconds; infinite without history."""
-        found = self._medians.get(job.traits)
+        found = self._medians.get(job.equivalence_key)
         if found is None:
             kind = (job.share, job.container_image, tuple(next(iter(job.demand.alternatives), {}).items()))
             if kind not in self._medians:
                 median = self.snapshot.records.history.run_time(job, 0.0, 0.5)
                 self._medians[kind] = math.inf if median is None else median
             found = self._medians[kind]
-            if job.traits is not None:
-                self._medians[job.traits] = found
+            if job.equivalence_key is not None:
+                self._medians[job.equivalence_key] = found
         return found
 
     def _weight(self, job: Job) -> float:
@@ -266,16 +266,16 @@ class AttainedServiceRanking(Ranking):
             received = job.worked_by(self.now)
             at_work += (self.now - attempt.started_at).total_seconds()
         wait = (self.now - job.entry_time).total_seconds() - at_work
-        gpus, fresh_for = self._widths.get(job.traits or "") or self._width(job)
+        gpus, fresh_for = self._widths.get(job.equivalence_key or "") or self._width(job)
         found = self._accounts[job.name] = (received, wait, gpus, fresh_for)
         return found
 
     def _width(self, job: Job) -> tuple[int, float]:
-        """Return the job's accelerators and how long it is fresh, computed once for jobs with equal traits."""
+        """Return the job's accelerators and how long it is fresh, computed once for jobs with equal equivalence_key."""
         gpus = gpus_of(job, self.snapshot.pools)
         found = (gpus, FRESH_SMALL / gpus if gpus < LARGE else FRESH_LARGE * (LARGE / gpus) ** 0.5)
-        if job.traits is not None:
-            self._widths[job.traits] = found
+        if job.equivalence_key is not None:
+            self._widths[job.equivalence_key] = found
         return found
 
     def _preemptible_units(self, pool: str, job: Job) -> int:

@@ -58,7 +58,7 @@ class Ranking:
         return self.rank(job)
 
     def common_rank(self, job: Job) -> PreemptionRank:
-        """Return the part of the rank that is equal for jobs with an equal `traits`."""
+        """Return the part of the rank that is equal for jobs with an equal `equivalence_key`."""
         return (job.priority,)
 
     def in_order(self, jobs: Iterable[Job]) -> list[Job]:
@@ -107,12 +107,12 @@ class Ranking:
         return self.now - timedelta(seconds=int(min(patience, self._max_wait(), _MAX_WAIT_SECONDS)))
 
     def _gpus(self, job: Job) -> int:
-        """Return the job's accelerators, computed once for jobs with equal traits."""
-        if (traits := job.traits) is None:
+        """Return the job's accelerators, computed once for jobs with equal equivalence_key."""
+        if (equivalence_key := job.equivalence_key) is None:
             return gpus_of(job, self.snapshot.pools)
-        if traits not in self._gpus_of:
-            self._gpus_of[traits] = gpus_of(job, self.snapshot.pools)
-        return self._gpus_of[traits]
+        if equivalence_key not in self._gpus_of:
+            self._gpus_of[equivalence_key] = gpus_of(job, self.snapshot.pools)
+        return self._gpus_of[equivalence_key]
 
     def _urgency(self, job: Job) -> tuple[bool, datetime]:
         """Return a key that puts jobs with a near deadline first, the most urgent before all."""

@@ -107,7 +107,7 @@ class Ledger:
             self._claims_on.setdefault(pool, {})[claim.job] = claim
             self._claimed[pool] = self._claimed.get(pool, 0) + count
 
-    def restore_hold(self, claim: Claim) -> None:
+    def restore_reservation(self, claim: Claim) -> None:
         """Keep units that an earlier pass freed for a job that this plan has not decided about yet."""
         self.claim(claim)
         self.holds[claim.job] = claim

@@ -79,7 +79,7 @@ class PoolSelector:
             fitting: at least one of its alternatives.
             free: returns the units of a pool that the job could have now.
         """
-        if job.demand.ours:
+        if job.demand.queue_selects_pool:
             prefer_available = self.prefer_available(job, fitting)
             placed = self._select(job, prefer_available, free)
             return (
@@ -100,7 +100,7 @@ class PoolSelector:
         jobs with the same request while no pool lacks instances. It is not stored: a waiting job would move the cursors
         every time.
         """
-        if not job.demand.ours or len(possible) == 1:
+        if not job.demand.queue_selects_pool or len(possible) == 1:
             return [*possible]
         prefer_available = self.prefer_available(job, possible)
         if job.demand.resources is None:
@@ -152,7 +152,7 @@ class PoolSelector:
 
     def _waiting_pool(self, job: Job, by_pool: dict[str, Units]) -> str:
         """Return where jobs with this request wait, computed once a plan."""
-        asks = (job.demand.traits, *by_pool)
+        asks = (job.demand.equivalence_key, *by_pool)
         if asks not in self._waiting_pools:
             contenders = self._candidates(job, by_pool, self._total)
             self._waiting_pools[asks] = choose_queue(
@@ -162,7 +162,7 @@ class PoolSelector:
 
     def _preferred(self, job: Job, among: dict[str, Units]) -> str | None:
         """Return the pool that precedes the policy: named by the job, held for it, or preferred by its share."""
-        share, hold = self.snapshot.policy.shares.get(job.share), job.hold
+        share, hold = self.snapshot.policy.shares.get(job.share), job.reservation
         listed = (name for units in job.demand.named for name in units)
         held = hold.units if hold is not None else ()
         return next((name for name in (*listed, *held, *(share.prefers if share else ())) if name in among), None)

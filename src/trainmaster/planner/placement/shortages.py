@@ -46,7 +46,7 @@ class CapacityShortages:
         times = [self._since(units, own_refusals, others_refusals) for units in alternatives]
         known = [at for at in times if at is not None]
         first = min(known) if len(known) == len(times) else None
-        held = None if job.hold is None else job.hold.units
+        held = None if job.reservation is None else job.reservation.units
         return [units for units, at in zip(alternatives, times, strict=True) if at == first or units == held]
 
     def since(self, job: Job, units: Units) -> datetime | None:

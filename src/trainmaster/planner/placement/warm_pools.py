@@ -108,9 +108,13 @@ class WarmPools:
             self._idle.pop(pool.training_job_name, None)
 
     def _match(self, job: Job, units: Units, excluded: Container[str]) -> WarmPool | None:
-        if not self._idle or not job.fit or any(self._is_spot(name) for name in units):
+        if not self._idle or not job.warm_pool_key or any(self._is_spot(name) for name in units):
             return None
-        fitting = (pool for pool in self._idle.values() if pool.fit == job.fit and dict(pool.units) == dict(units))
+        fitting = (
+            pool
+            for pool in self._idle.values()
+            if pool.warm_pool_key == job.warm_pool_key and dict(pool.units) == dict(units)
+        )
         return next((pool for pool in fitting if pool.training_job_name not in excluded), None)
 
     def _match_any(self, job: Job, excluded: Container[str]) -> WarmPool | None:

@@ -42,7 +42,7 @@ class Limits:
         for job in active:
             self._count(job, job.units)
         for job in waiting:
-            if job.hold is not None and (units := held_for(job, self.now)) is not None:
+            if job.reservation is not None and (units := held_for(job, self.now)) is not None:
                 self.take(job, units)
         for job in [job for jobs in (active, waiting) for job in jobs if job.group is not None]:
             if job.group is not None and job.max_concurrent is not None:

@@ -52,7 +52,7 @@ class Shares:
         snapshot = self.snapshot
         self.enabled = bool(snapshot.policy.shares)
         self.entitlements = Entitlements(snapshot.policy, snapshot.pools, snapshot.foreign)
-        holds = ((job, held_for(job, self.now)) for job in snapshot.waiting if job.hold is not None)
+        holds = ((job, held_for(job, self.now)) for job in snapshot.waiting if job.reservation is not None)
         self.holdings = Holdings.of(snapshot.active, ((job, units) for job, units in holds if units is not None))
 
     @property

@@ -7,7 +7,7 @@ import json
 from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity.units import Demand
-from trainmaster.domain.capacity.warm_pools import fit_of
+from trainmaster.domain.capacity.warm_pools import warm_pool_key_of
 from trainmaster.domain.elastic.sizes import Elastic, Hook
 from trainmaster.domain.jobs.job import Change, Job, JobState
 from trainmaster.domain.requests import Options
@@ -48,7 +48,7 @@ def build_job(  # noqa: PLR0913 - each is a part of the job
         max_runtime=DEFAULT_MAX_RUNTIME if max_runtime is None else timedelta(seconds=max_runtime),
         max_pending=None if max_pending is None else timedelta(seconds=max_pending),
         keep_alive=bool(whole(part(request, "ResourceConfig"), "KeepAlivePeriodInSeconds")),
-        fit=fit_of(request, ours=demand.ours),
+        warm_pool_key=warm_pool_key_of(request, queue_selects_pool=demand.queue_selects_pool),
         container_image=_image(request),
         checkpointed=_writes_checkpoints(request, elastic),
         wishes=options.wishes,

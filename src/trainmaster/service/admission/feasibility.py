@@ -59,7 +59,7 @@ class FeasibilityCheck:
 
     def _creatable(self, demand: Demand) -> str | None:
         """Return the first alternative for which the manager would create a pool, as text; None if there is none."""
-        for units in () if demand.ours else demand.alternatives:
+        for units in () if demand.queue_selects_pool else demand.alternatives:
             (name, count), *others = units.items()
             pool = self.pools.get(name, Pool(name, 0))
             kind = self.catalogue.type_of(pool.instance_type)

@@ -135,7 +135,7 @@ class AdmissionPolicy:
         Without such a pool, check it for one that could be created: a request that is invalid in any pool is refused
         at once.
         """
-        if not demand.ours:
+        if not demand.queue_selects_pool:
             return
         there = [
             (pools[name], count) for units in demand.alternatives for name, count in units.items() if name in pools

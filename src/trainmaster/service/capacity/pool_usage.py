@@ -89,7 +89,9 @@ def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
     used = total(job.units for job in snapshot.active)
     stopping = total(job.freeing for job in snapshot.active)
     beyond = total(map(_beyond_least, snapshot.active))
-    held = total(job.hold.units for job in snapshot.waiting if job.hold is not None and job.hold.until > now)
+    held = total(
+        job.reservation.units for job in snapshot.waiting if job.reservation is not None and job.reservation.until > now
+    )
     warm = total(pool.units for pool in counting(snapshot.warm, snapshot.active))
     taken = total([used, warm, snapshot.foreign])
     return {

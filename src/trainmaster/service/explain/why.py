@@ -11,7 +11,7 @@ from datetime import datetime
 
 from trainmaster.domain.capacity.units import Demand, Pool, in_settings
 from trainmaster.domain.jobs.job import PRIORITY_LIMIT, Job
-from trainmaster.domain.plan import Plan, Reservation, Snapshot
+from trainmaster.domain.plan import Plan, PlannedReservation, Snapshot
 from trainmaster.domain.reasons.capacity import (
     Behind,
     Infeasible,
@@ -82,7 +82,7 @@ class WaitDiagnosis:
 
     holders: tuple[Holder, ...] = ()
     held_by_jobs: int = 0
-    reserved: Reservation | None = None
+    reserved: PlannedReservation | None = None
     advice: tuple[Advice, ...] = ()
 
 
@@ -218,7 +218,7 @@ def _largest_possible(what_if: _WhatIf, reason: Infeasible) -> Iterator[Advice]:
     demand, most = what_if.job.demand, reason.largest
     if most:
         own = tuple(dict.fromkeys(units, most) for units in demand.alternatives[: demand.listed])
-        fewer = replace(what_if.job, demand=replace(demand, alternatives=own, instances=most), hold=None)
+        fewer = replace(what_if.job, demand=replace(demand, alternatives=own, instances=most), reservation=None)
         if (outcome := _feasible_outcome(what_if.plan(fewer), fewer)) is not None:
             yield Advice(f"ask for {most} instance{'s' if most > 1 else ''}: {outcome}", instances=most)
 
@@ -246,7 +246,7 @@ def _plain(job: Job) -> Sequence[tuple[str, int]]:
 
 
 def _demanding(job: Job, pool: str, count: int) -> Job:
-    return replace(job, demand=Demand(({pool: count},)), fit="", hold=None)
+    return replace(job, demand=Demand(({pool: count},)), warm_pool_key="", reservation=None)
 
 
 def _free(what_if: _WhatIf, pool: str) -> int:

@@ -33,10 +33,10 @@ from trainmaster.domain.jobs.lifecycle.resizing import (
 )
 from trainmaster.domain.jobs.lifecycle.running import (
     ask_stop,
-    keep_for,
     launched,
     preempt,
     record_checkpoint,
+    reserve,
     set_reclaim_time,
     start,
     stop_sent,
@@ -72,7 +72,6 @@ __all__ = [
     "held_reason",
     "hold",
     "hold_if_needed",
-    "keep_for",
     "launched",
     "member_ended",
     "member_launched",
@@ -86,6 +85,7 @@ __all__ = [
     "record_checkpoint",
     "release",
     "reprioritise",
+    "reserve",
     "resize",
     "resized",
     "resizing_of",

@@ -34,8 +34,10 @@ def back_off(failures: int, retry: Retry) -> timedelta:
 def give_back(job: Job, now: datetime, reason: str, retries: Retries | None = None) -> Job:
     """A start met something that is not the job's fault: it waits again with back-off, and no attempt is burnt."""
     retry = _rule(FailureClass.CAPACITY, retries)
-    returned = replace(job, returns=job.returns + 1, attempt=closed(job, Outcome.RETURNED, now, reason))
-    return _again(returned, now, reason, back_off(returned.returns, retry))
+    returned = replace(
+        job, capacity_failures=job.capacity_failures + 1, attempt=closed(job, Outcome.RETURNED, now, reason)
+    )
+    return _again(returned, now, reason, back_off(returned.capacity_failures, retry))
 
 
 def failed_as(job: Job, failure: FailureClass, now: datetime, reason: str, retries: Retries | None = None) -> Job:
@@ -81,7 +83,7 @@ def restarted_in_full(job: Job, now: datetime, reason: str) -> Job | None:
 
 
 def _again(job: Job, now: datetime, reason: str, wait: timedelta) -> Job:
-    return move(job, waiting_state(job), now, reason, retry_at=now + wait, hold=None)
+    return move(job, waiting_state(job), now, reason, retry_at=now + wait, reservation=None)
 
 
 def _rule(failure: FailureClass, retries: Retries | None) -> Retry:

@@ -78,10 +78,12 @@ def resized(job: Job, now: datetime, size: int | None = None) -> Job:
     at_work = attempt.holding(attempt.size if size is None else size, now)
     came = not under_way.given_up and at_work.size != under_way.before
     new = replace(at_work, resizing=None, resizes=attempt.resizes + came)
-    size, returns = new.size, job.returns
+    size, failures = new.size, job.capacity_failures
     if under_way.grows:
-        returns = 0 if size >= under_way.after else returns + (new.faulty_since is None)
-    return move(job, JobState.RUNNING, now, f"runs with {size} instances", size=size, attempt=new, returns=returns)
+        failures = 0 if size >= under_way.after else failures + (new.faulty_since is None)
+    return move(
+        job, JobState.RUNNING, now, f"runs with {size} instances", size=size, attempt=new, capacity_failures=failures
+    )
 
 
 def give_up(job: Job, now: datetime, reason: str) -> Job:
@@ -92,7 +94,7 @@ def give_up(job: Job, now: datetime, reason: str) -> Job:
     """
     attempt, under_way = current(job), resizing_of(job)
     back = replace(under_way, before=under_way.after, after=under_way.before, given_up=True)
-    failed = replace(job, returns=job.returns + under_way.grows)
+    failed = replace(job, capacity_failures=job.capacity_failures + under_way.grows)
     text = f"gives up {under_way.after} instances: {reason}"
     hook = elastic_of(job).hook
     if hook is Hook.MEMBERS:
@@ -180,7 +182,7 @@ def settled(job: Job, now: datetime) -> Job:
         return job
     # What a growth has brought may be no legal size; what a loss has left is for whoever decides to mend.
     if attempt.faulty_since is None and attempt.size not in elastic_of(job).sizes:
-        return _drops_surplus(replace(job, returns=job.returns + resizing_of(job).grows), now)
+        return _drops_surplus(replace(job, capacity_failures=job.capacity_failures + resizing_of(job).grows), now)
     return resized(job, now)
 
 

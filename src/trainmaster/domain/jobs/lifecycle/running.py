@@ -10,7 +10,7 @@ from trainmaster.domain.capacity.units import Units, counted
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
-from trainmaster.domain.jobs.job import ACTIVE, Hold, Job, JobState
+from trainmaster.domain.jobs.job import ACTIVE, Job, JobState, Reservation
 from trainmaster.domain.jobs.lifecycle.resizing import new_members, stops
 from trainmaster.domain.jobs.lifecycle.transition import current, followed, move, note, touch
 from trainmaster.domain.jobs.names import attempt_name
@@ -61,7 +61,7 @@ def start(  # noqa: PLR0913 - all that a start decides
     reason = _places(units, instance_type) + _elsewhere(instead_of or _left(last, units))
     work = None if job.work is None else job.work.restarted()
     taken: dict[str, Any] = {"attempt": attempt, "work": work, **past}
-    return move(job, JobState.STARTING, now, reason, hold=None, retry_at=None, **taken)
+    return move(job, JobState.STARTING, now, reason, reservation=None, retry_at=None, **taken)
 
 
 def _left_its_number(job: Job) -> bool:
@@ -89,9 +89,9 @@ def preempt(job: Job, beneficiary: str, now: datetime) -> Job:
     return move(job, JobState.PREEMPTING, now, f"steps aside for {beneficiary}", attempt=attempt)
 
 
-def keep_for(job: Job, hold: Hold) -> Job:
+def reserve(job: Job, reservation: Reservation) -> Job:
     """A waiting job gets capacity that is being freed for it."""
-    return touch(job, hold=hold)
+    return touch(job, reservation=reservation)
 
 
 def ask_stop(job: Job, now: datetime, who: str) -> Job:

@@ -68,7 +68,7 @@ def followed(job: Job, ended: Attempt) -> dict[str, Any]:
 def end(job: Job, state: JobState, attempt: Attempt, now: datetime, reason: str) -> Job:
     """The job ends with its newest attempt; `reason` may say more than the attempt's own."""
     failure = reason if state is not JobState.COMPLETED else None
-    return move(job, state, now, reason, attempt=attempt, failure=failure, ended_at=now, hold=None)
+    return move(job, state, now, reason, attempt=attempt, failure=failure, ended_at=now, reservation=None)
 
 
 def current(job: Job) -> Attempt:

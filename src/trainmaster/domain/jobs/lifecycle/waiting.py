@@ -19,7 +19,7 @@ from trainmaster.domain.reasons.rules import Held, NotBefore, WaitsForJobs
 
 def cancel(job: Job, now: datetime, who: str) -> Job:
     """A waiting job is taken off the queue for good."""
-    return move(job, JobState.CANCELLED, now, f"cancelled by {who}", hold=None, retry_at=None, ended_at=now)
+    return move(job, JobState.CANCELLED, now, f"cancelled by {who}", reservation=None, retry_at=None, ended_at=now)
 
 
 def reprioritise(job: Job, priority: int, now: datetime, who: str) -> Job:
@@ -36,7 +36,7 @@ def hold(job: Job, now: datetime, who: str) -> Job:
     """A waiting job stays out of consideration until a person releases it."""
     if job.state is JobState.HELD and job.held_by is None:
         return note(job, now, f"held by {who}", held_by=who)
-    return move(job, JobState.HELD, now, f"held by {who}", hold=None, held_by=who)
+    return move(job, JobState.HELD, now, f"held by {who}", reservation=None, held_by=who)
 
 
 def release(job: Job, now: datetime, who: str) -> Job:
