@@ -50,7 +50,7 @@ rules = st.builds(
     enabled=st.just(value=True),
     types=st.sampled_from([("ml.t*",), ("ml.t0.*", "ml.t3.large"), tuple(NAMES)]),
     max_per_type=st.integers(0, 8),
-    most=st.integers(0, 12),
+    max_instances=st.integers(0, 12),
     dollars_per_hour=st.none() | st.sampled_from([0.0, 1.0, 5.5, 20.0]),
     choose=st.sampled_from(Choose),
     utilisation=st.sampled_from([0.1, 0.5, 0.8, 1.0]),
@@ -150,7 +150,7 @@ def test_no_guard_rail_is_ever_exceeded(snapshot, passes):
     pools = made(done := after(lived(snapshot, passes)))
     rails, catalogue = done.policy.expansion, done.catalogue
     assert all(rails.allows(pool.instance_type) for pool in pools)
-    assert sum(pool.cap for pool in pools) <= rails.most
+    assert sum(pool.cap for pool in pools) <= rails.max_instances
     by_type = total({pool.instance_type: pool.cap} for pool in pools)
     assert all(cap <= rails.max_per_type for cap in by_type.values())
     if rails.dollars_per_hour is not None:
